@@ -58,6 +58,7 @@ from kpca_apps.tables.table import (
     common_types,
     require_same_columns,
     typed_columns,
+    unlike_formats,
 )
 
 # The first that knows a file reads it; what none knows is text, and the last reads any text.
@@ -392,6 +393,7 @@ def _combined(
     named = list(zip(shown, tables, strict=True))
     heads = [next(table.tables()) for table in tables]
     types = common_types([head.frame.schema for head in heads], names)
+    formats, of_formats = unlike_formats(dict(zip(shown, heads, strict=True)))
     has_lines = heads[0].lines is not None
     of_files = pl.DataFrame()
     if values and has_lines:
@@ -407,9 +409,11 @@ def _combined(
     of_files = pl.DataFrame([*of_files.iter_columns(), of_rows])
 
     def pieces() -> Iterator[pa.Table]:
-        for number, table in enumerate(tables):
+        for number, (label, table) in enumerate(named):
             for part in table.tables():
-                frame = beside(typed_columns(part.frame, types), of_files.slice(number, 1))
+                alike = [part.column(name).in_format(*of) for name, of in formats[label].items()]
+                frame = typed_columns(part.frame.with_columns(alike), types)
+                frame = beside(frame, of_files.slice(number, 1))
                 yield as_arrow(frame, part.lines if has_lines else None)
 
     listing = "".join(
@@ -421,6 +425,7 @@ def _combined(
         for note in table.source.notes:
             files_of.setdefault(note, []).append(name)
     notes = [f"{_which(files, len(tables))}: {note}" for note, files in files_of.items()]
+    notes += of_formats
     first_with: dict[str, str] = {}
     for name, table in named:
         other = first_with.setdefault(table.source.fingerprint, name)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -46,7 +46,7 @@ from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.stores.addresses import StorePath
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.values import Column
+from kpca_apps.tables.values import Column, ValueFormat
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
 _CELLS = 1 << 21
@@ -271,6 +271,61 @@ def require_same_columns(
             raise UnlikeFilesError(
                 f'its column "{one_line(name)}" is not in {model}; {files} need the same columns.'
             )
+
+
+def require_formats(table: Table, formats: Mapping[str, ValueFormat | None], of: str) -> list[str]:
+    """Refuse a table whose numbers or dates would be misread by the formats of another one.
+
+    Return sentences on columns that leave their format open.
+    """
+    notes = []
+    for name, known in formats.items():
+        if known is None or name not in table.columns:
+            continue
+        column = table.column(name)
+        if (own := column.contradicts(known)) is not None:
+            raise InputError(
+                f'column "{one_line(name)}" is written with {own.order}, and would be read with '
+                f"{known.order} as in {of}; write both alike.",
+                table.source.name,
+            )
+        if column.leaves_open(known):
+            notes.append(
+                f'Column "{one_line(name)}": no cell tells whether it has {known.order}; it is '
+                f"read so, as in {of}."
+            )
+    return notes
+
+
+# Of each file, the columns in another format than that of an earlier one: both formats.
+UnlikeFormats: TypeAlias = "dict[str, dict[str, tuple[ValueFormat, ValueFormat]]]"
+
+
+def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str]]:
+    """Find the columns that some files write in another format, and say so."""
+    found: UnlikeFormats = {label: {} for label in tables}
+    notes: list[str] = []
+    heads = [
+        table.frame.head(max(1_000, ROWS_IN_MEMORY // len(tables))) for table in tables.values()
+    ]
+    for name in heads[0].columns:
+        cells = [head[name] for head in heads if head.schema[name] == pl.String]
+        # One look at all files, for they seldom differ.
+        if len(cells) < len(heads) or not Column(pl.concat(cells)).mixes_orders:
+            continue
+        known: tuple[str, ValueFormat] | None = None
+        for label, table in tables.items():
+            if (own := table.column(name).decided_format()) is None:
+                continue
+            first, format = known = known or (label, own)
+            if type(own) is type(format) and own.order != format.order:
+                found[label][name] = own, format
+                notes.append(
+                    f'Column "{one_line(name)}": {one_line(label, 60)} has {own.order} and '
+                    f"{one_line(first, 60)} {format.order}; each is read by its own format, and "
+                    "shown in that of the latter."
+                )
+    return found, notes
 
 
 def extended(

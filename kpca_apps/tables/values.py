@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -59,12 +59,35 @@ CLOCK_SHAPE = (
 )
 # An amount in brackets is below 0; "(3,7)" is a pair, "(3,7 EUR)" is none.
 AMOUNT = (
-    r"(?:\s*(?:\d+|\d{1,3}(?:[.,' ]\d{3})+)?(?:[.,]\d{2}|\.\d+)?\s*"
-    rf"|[^-()]*{UNIT}[^-()]*)"
+    r"(?:(?:\d+|\d{1,3}(?:[.,' ]\d{3})+)?(?:[.,]\d{2}|\.\d+)?"
+    rf"|[^-()]*{UNIT}(?:[^-()]*[^-()\s])?)"
 )
+BRACKETS = rf"^(?:{UNIT}\s*)?\(\s*({AMOUNT})\s*\)$"
 _NO_PAIR = rf"{UNIT}|\d[.,' ]\d{{3}}[.,]\d"  # "(43,95)" may be one, "(1.043,95)" is none
 DASHES = r"[\x{2012}\x{2013}\x{2212}\x{FE63}\x{FF0D}]"
 SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
+# Marks beside a number, and the replacements that take them off. Credit is below 0; a comparison
+# sign stands before the limit of a censored value; a guard stops spreadsheets from running a cell.
+_NUMBER_END = r"^([^+-]*\d[.,]?)\s*"
+_FLAG = "(?:[*#\u2020\u2021\u00a7]+|\\([A-Za-z]{1,2}\\)|\\[[A-Za-z0-9]{1,2}\\])"
+MARKS: dict[str, tuple[tuple[str, str], ...]] = {
+    "a guard against formulas": (('^(?:\'|\\+(-)|="([^"]*)"$)', "$1$2"),),
+    "a flag": ((rf"(\d[.,]?)\s*{_FLAG}$", "$1"), (rf"^{_FLAG}\s*([\d.,+-])", "$1")),
+    "CR or DR": ((rf"{_NUMBER_END}(?:CR|Cr)$", "-$1"), (r"(\d[.,]?)\s*(?:DR|Dr)$", "$1")),
+    "H or S": ((rf"{_NUMBER_END}H$", "-$1"), (r"(\d[.,]?)\s*S$", "$1")),
+    "a minus behind": ((rf"{_NUMBER_END}-$", "-$1"),),
+    "a comparison sign": (("^[<>\u2264\u2265]=?\\s*([\\d.,+-])", "$1"), (r"(\d)\s*\+$", "$1")),
+    '"ca."': (("^(?:[Cc]a\\.?|[Cc]irca|[Aa]pprox\\.?|[Aa]bout|[~\u2248])\\s*(\\d)", "$1"),),
+}
+FLAG_LETTERS = re.compile("[A-Za-z]{1,2}")
+# A cell with one number, to be looked through for marks; that spares free text.
+_ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\])?$"
+# Fewer distinct numbers are a scale beside whose steps a word is one more ("don't know").
+_MIN_NUMBERS = 10
+MOST_TOKENS = 5  # distinct texts beside numbers that stand for a missing value
+MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD = 5, 0.01  # a text in more cells is no slip
+_LONGEST_UNIT = 40
+READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
 # From so many cells on, arrow's reader of numbers is worth its import (.1 s): it takes 28 ns a cell
 # where polars takes 95, and gives up at the first cell that is none.
 _MANY_CELLS = 20_000
@@ -94,6 +117,11 @@ _PARTS = (
 )
 # What a library reads many times faster than the shapes above.
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?Z?)?$"
+# Numbers that are dates beside dates or under a name that says so: YYYYMMDD, or the days of
+# spreadsheets, from 1954 to 2119, perhaps with a time of day.
+DATE_NUMBER = r"^(?:(?:19|20)[0-9]{6}|[2-7][0-9]{4}(?:\.[0-9]+)?)$"
+PART_OF_DATE = r"^[0-9xX?]{1,4}(?:[-/.][0-9xX?]{1,4}){0,2}$"
+SERIAL_1970, LAST_SERIAL = 25_569, 80_000
 PIVOT = 69  # two-digit years 69-99 are 1969-1999, 00-68 are 2000-2068 (POSIX)
 
 
@@ -107,6 +135,18 @@ class NumberFormat:
     units: tuple[str, ...] = ("",)  # signs taken off, most frequent first; "" for none
     word: str = ""  # a unit behind the numbers that is a word, as most of them have it
     clock: bool = False  # times of day or durations, 14:05 or 14:05:30, read as seconds
+    marks: tuple[str, ...] = ()  # beside numbers: of `MARKS`, or the letters of a flag behind
+    tokens: tuple[str, ...] = ()  # texts for a missing value
+
+    def validate(self) -> None:
+        """Refuse what no column leads to."""
+        thousands = [mark for mark in ("", *THOUSANDS_MARKS) if mark != self.decimal]
+        if self.decimal not in DECIMAL_MARKS or self.thousands not in thousands:
+            raise ValueError("no numbers are written with its marks")
+        if max(map(len, (self.word, *self.units))) > _LONGEST_UNIT:
+            raise ValueError("no unit is so long")
+        if not all(mark in MARKS or FLAG_LETTERS.fullmatch(mark) for mark in self.marks):
+            raise ValueError("no numbers are marked so")
 
     def describe(self) -> str:
         """Name what is unusual about the format, for a report; ``""`` for plain numbers."""
@@ -119,6 +159,16 @@ class NumberFormat:
         if signs:
             parts.append("written with " + " or ".join(signs))
         return ", ".join(parts)
+
+    @property
+    def order(self) -> str:
+        """Name the decimal mark."""
+        return "decimal commas" if self.decimal == "," else "decimal points"
+
+    @property
+    def swapped(self) -> NumberFormat:
+        """The format with the other decimal mark."""
+        return NumberFormat("." if self.decimal == "," else ",")
 
 
 def infer_number_format(
@@ -136,9 +186,10 @@ def infer_number_format(
         return NumberFormat() if cells.height else None
     if _are_pairs(cells["text"], cells["n"]):
         return None
-    words = unit_words(cells["text"], cells["n"].to_numpy())
+    marks = _infer_marks(cells["text"])
+    words = unit_words(_without_marks(cells["text"], marks), cells["n"].to_numpy())
     word = next((word for word, n in words.items() if 2 * n > cells["n"].sum()), "")
-    cells = cells.with_columns(_bare(cells["text"], word).alias("bare"))
+    cells = cells.with_columns(_bare(cells["text"], word, marks).alias("bare"))
     reads = [cells["bare"].str.contains(number_pattern(*pair)) for pair in _CANDIDATES]
     n_read = [int(cells["n"].filter(hit).sum()) for hit in reads]
     best = max(n_read)
@@ -155,6 +206,12 @@ def infer_number_format(
     if ambiguous and prefer_comma:
         decimal, thousands = next(pair for pair in readers if pair[0] == ",")
     is_read = reads[_CANDIDATES.index((decimal, thousands))]
+    format = NumberFormat(decimal, thousands, word=word, marks=marks)
+    if letters := _infer_letters(cells["text"], is_read, format, words):
+        marks = (*marks, *letters)
+        cells = cells.with_columns(_bare(cells["text"], word, marks).alias("bare"))
+        is_read = cells["bare"].str.contains(number_pattern(decimal, thousands))
+    tokens = _infer_tokens(cells, is_read)
     read = cells["bare"].filter(is_read)
     separated = read.str.contains(thousands, literal=True).any()
     unit = cells["text"].str.extract(f"({UNIT})").fill_null("").alias("unit")
@@ -173,7 +230,85 @@ def infer_number_format(
         ambiguous=ambiguous and (thousands == "," or prefer_comma),
         units=tuple(units["unit"]),
         word=word,
+        marks=marks,
+        tokens=tokens,
     )
+
+
+def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
+    """Find the marks that must be taken off stripped distinct cells to read them as numbers."""
+    short = texts.filter(texts.str.contains(_ONE_NUMBER))
+    short = _alike(short.filter(np.isnan(finite(short))))
+    hits = {mark: short.str.contains("|".join(one for one, _ in MARKS[mark])) for mark in MARKS}
+    bare = _bare(short, "", tuple(mark for mark, hit in hits.items() if hit.any()))
+    is_number = np.any([bare.str.contains(number_pattern(*pair)) for pair in _CANDIDATES], axis=0)
+    found = [mark for mark, hit in hits.items() if (hit & pl.Series(is_number)).any()]
+    # "2+" and "2-" are grades; without the other side, H and S are units, and Cr ten millions.
+    if short.str.contains(r"\d\+$").any() and "a minus behind" in found:
+        found = [mark for mark in found if mark not in ("a minus behind", "a comparison sign")]
+    for mark, sides in (("H or S", ("H", "S")), ("CR or DR", ("Cr", "Dr"))):
+        n_sides = sum(short.str.contains(rf"\d\s*{side}$").any() for side in sides)
+        if n_sides == 1 and mark in found:
+            found.remove(mark)
+    return tuple(found)
+
+
+def _infer_letters(
+    texts: pl.Series, is_read: pl.Series, format: NumberFormat, words: dict[str, int]
+) -> tuple[str, ...]:
+    """Find flags of one or two letters behind numbers ("79.6 p"): the numbers are as the others.
+
+    Of a unit that only some cells have, "2 h" among minutes, they would not be.
+    """
+    letters = [word for word in words if FLAG_LETTERS.fullmatch(word) and word != format.word]
+    values = read_numbers(texts.filter(is_read), format)
+    if len(values) < _MIN_NUMBERS:
+        return ()
+    low, high = np.quantile(values, [0.01, 0.99])
+    found = []
+    for word in letters:
+        marked = texts.filter(texts.str.contains(rf"\d\s+{word}$"))
+        flagged = read_numbers(marked, replace(format, marks=(*format.marks, word)))
+        if len(marked) > 1 and np.mean((flagged >= low) & (flagged <= high)) >= READS_AS:
+            found.append(word)
+    return tuple(found)
+
+
+def _infer_tokens(cells: pl.DataFrame, is_read: pl.Series) -> tuple[str, ...]:
+    """Find the few texts that stand again and again where the other cells hold numbers."""
+    n_cells, n_read = int(cells["n"].sum()), int(cells["n"].filter(is_read).sum())
+    if is_read.sum() < _MIN_NUMBERS or n_read < (1 - READS_AS) * n_cells:
+        return ()
+    others = cells.filter(~is_read & ~cells["text"].str.contains(r"^[^#]*\d"))
+    few = max(MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD * n_cells)
+    # Texts in few cells are rather slips, unless they would make the column one of text.
+    for least in (few + 1, 2):
+        tokens = others.filter(others["n"] >= least).sort("n", "text", descending=[True, False])
+        if n_read >= READS_AS * (n_cells - int(tokens["n"].sum())):
+            return tuple(tokens["text"]) if len(tokens) <= MOST_TOKENS else ()
+    return ()
+
+
+def _alike(texts: pl.Series) -> pl.Series:
+    """Cells with one kind of minus, space and apostrophe."""
+    return (
+        texts.str.replace_all(DASHES, "-")
+        .str.replace_all(SPACES, " ")
+        .str.replace_all(r"\x{2019}", "'")
+    )
+
+
+def replacements(marks: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the patterns that take marks off a number, and what replaces them."""
+    of_letters = [[(rf"(\d[.,]?)\s+{mark}$", "$1")] for mark in marks if mark not in MARKS]
+    named = [MARKS[mark] for mark in MARKS if mark in marks]
+    return [pair for of_mark in (*of_letters, *named) for pair in of_mark]
+
+
+def _without_marks(texts: pl.Series, marks: tuple[str, ...]) -> pl.Series:
+    for pattern, by in replacements(marks):
+        texts = texts.str.replace(pattern, by)
+    return texts
 
 
 def unit_words(texts: pl.Series, counts: NDArray[np.int64]) -> dict[str, int]:
@@ -203,11 +338,11 @@ def _are_pairs(texts: pl.Series, counts: pl.Series) -> bool:
 
     Their shapes tell; where all cells stand in brackets, these are no sign.
     """
-    in_brackets = texts.str.contains(r"^\(.*\)$")
+    in_brackets = texts.str.contains(r"^\(.*\d.*\)$")
     n_cells, n_inside = int(counts.sum()), int(counts.filter(in_brackets).sum())
     if 10 * n_inside <= n_cells:
         return False
-    amounts = in_brackets & texts.str.contains(rf"^\({AMOUNT}\)$")
+    amounts = in_brackets & texts.str.contains(BRACKETS)
     if 10 * int(counts.filter(amounts).sum()) < 9 * n_inside:
         return True
     is_sign = 10 * n_inside <= 9 * n_cells
@@ -229,7 +364,7 @@ def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
     """Read stripped cells; NaN where one is missing, does not fit the format, or is not finite."""
     if format.clock:
         return _clock_seconds(texts)
-    bare = _bare(texts, format.word)
+    bare = _bare(texts, format.word, format.marks)
     fits = bare.str.contains(number_pattern(format.decimal, format.thousands)).fill_null(False)
     bare = bare.str.replace_all(thousands_mark(format), "", literal=True)
     if format.decimal == ",":
@@ -280,15 +415,13 @@ def _clock_seconds(texts: pl.Series) -> FloatArray:
     return np.where(possible, hours * 3600 + minute * 60 + np.nan_to_num(second), np.nan)
 
 
-def _bare(texts: pl.Series, word: str) -> pl.Series:
-    """Cells with one kind of minus, space and apostrophe, and without signs and words of units."""
+def _bare(texts: pl.Series, word: str, marks: tuple[str, ...] = ()) -> pl.Series:
+    """Cells with one kind of minus, space and apostrophe, and without marks and units."""
+    texts = _without_marks(_alike(texts), marks)
     if word:
         texts = texts.str.replace(unit_ending(word), "$1")
     return (
-        texts.str.replace_all(DASHES, "-")
-        .str.replace_all(SPACES, " ")
-        .str.replace_all(r"\x{2019}", "'")
-        .str.replace(rf"^\(({AMOUNT})\)$", "-$1")
+        texts.str.replace(BRACKETS, "-$1")
         .str.replace(rf"^([+-]?)\s*{UNIT}\s*([+-]?)", "$1$2")
         .str.replace(rf"\s*{UNIT}$", "")
     )
@@ -316,23 +449,35 @@ def thousands_mark(format: NumberFormat) -> str:
 class DateFormat:
     """How the dates of one column are written."""
 
-    day_first: bool = False  # 03/04/2008 is the 3rd of April
-    decided_by: str = ""  # "cells" (some part above 12), "option", "default"; "": it never mattered
+    # 03/04/2008 is the 3rd of April. So is 03.04.2008, unless the cells say that it is not.
+    day_first: bool = False
+    # "cells" (some part above 12), "option", "table" (its other dates), "default"; "": no matter
+    decided_by: str = ""
     has_time: bool = False  # of day, in some cell
     short_years: bool = False  # some year has two digits
+    dots_day_first: bool = True
 
     def describe(self) -> str:
         """Name what had to be decided, for a report; ``""`` where nothing had."""
-        order = "day before month" if self.day_first else "month before day"
-        parts = [order] if self.decided_by else []
+        parts = [self.order] if self.decided_by else []
         return ", ".join([*parts, "two-digit years"] if self.short_years else parts)
+
+    @property
+    def order(self) -> str:
+        """Name the order of day and month."""
+        return "day before month" if self.day_first else "month before day"
+
+    @property
+    def swapped(self) -> DateFormat:
+        """The format with the other order of day and month."""
+        return DateFormat(not self.day_first, dots_day_first=not self.day_first)
 
 
 def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFormat | None:
     """Infer how dates are written in stripped cells; ``None`` where none has the shape of a date.
 
     Where the cells leave it open and nobody says whether the day is first, it is so if dots
-    separate the parts: nobody writes the month first so.
+    separate the parts: nobody writes the month first so. Numbers alone are no dates.
     """
     distinct = texts.drop_nulls().unique(maintain_order=True)
     is_iso = np.isfinite(_iso_seconds(distinct))
@@ -340,16 +485,22 @@ def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFo
     if not is_iso.any() and not np.isfinite(parts["year"]).any():
         return None
     timed = np.isfinite(parts["hour"]).any() or distinct.filter(is_iso).str.contains(":").any()
-    rest = bool(timed), bool((parts["short"] > 0).any())
-    first, second = parts["first"], parts["second_part"]
+    first, second, dotted = parts["first"], parts["second_part"], parts["dots"] > 0
+    format = DateFormat(
+        bool(day_first),
+        has_time=bool(timed),
+        short_years=bool((parts["short"] > 0).any()),
+        dots_day_first=day_first is not False
+        and bool((first[dotted] > 12).sum() >= (second[dotted] > 12).sum()),
+    )
     if not np.isfinite(first).any():
-        return DateFormat(False, "", *rest)
+        return format
     n_day_first, n_month_first = int((first > 12).sum()), int((second > 12).sum())
     if n_day_first != n_month_first:
-        return DateFormat(n_day_first > n_month_first, "cells", *rest)
+        return replace(format, day_first=n_day_first > n_month_first, decided_by="cells")
     if day_first is not None:
-        return DateFormat(day_first, "option", *rest)
-    return DateFormat(bool(np.nanmax(parts["dots"]) > 0), "default", *rest)
+        return replace(format, decided_by="option")
+    return replace(format, day_first=bool(dotted.any()), decided_by="default")
 
 
 def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -361,9 +512,23 @@ def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArra
     shaped = np.isfinite(seconds)
     rest = np.flatnonzero(~shaped)
     if rest.size:
-        parts = _parts(texts.gather(rest))
-        shaped[rest], seconds[rest] = np.isfinite(parts["year"]), _seconds(parts, format.day_first)
+        parts, days = _parts(texts.gather(rest)), _days_of_numbers(texts.gather(rest))
+        is_number = np.isfinite(days)
+        shaped[rest] = np.isfinite(parts["year"]) | is_number
+        seconds[rest] = np.where(is_number, days * 86400, _seconds(parts, format))
     return seconds, shaped
+
+
+def _days_of_numbers(texts: pl.Series) -> FloatArray:
+    """Days since 1970 of YYYYMMDD and of the serial numbers of spreadsheets; NaN for all else."""
+    is_number = texts.str.contains(DATE_NUMBER).fill_null(False)
+    if not is_number.any():
+        return np.full(len(texts), np.nan)
+    numbers = finite(pl.select(pl.when(is_number).then(texts)).to_series())
+    is_serial = numbers <= LAST_SERIAL
+    compact = pl.select(pl.when(pl.Series(~is_serial)).then(texts)).to_series()
+    days = compact.str.to_date("%Y%m%d", strict=False).cast(pl.Int32).cast(pl.Float64)
+    return np.where(is_serial, numbers - SERIAL_1970, days.fill_null(np.nan).to_numpy())
 
 
 def date_text(seconds: float, has_time: bool = True) -> str:
@@ -442,13 +607,15 @@ def _as_numbers(name: str, text: pl.Series) -> dict[str, pl.Series]:
     return {name: text.str.replace(",", ".", literal=True).cast(pl.Float64)}
 
 
-def _seconds(parts: dict[str, FloatArray], day_first: bool) -> FloatArray:
+def _seconds(parts: dict[str, FloatArray], format: DateFormat) -> FloatArray:
     """Seconds since 1970-01-01 UTC, NaN for what is no date or no possible one."""
     year, half = parts["year"], parts["half"]
-    pair = (parts["second_part"], parts["first"])
-    ordered = np.isfinite(parts["first"])
-    month = np.where(ordered, pair[0] if day_first else pair[1], parts["month"])
-    day = np.where(ordered, pair[1] if day_first else pair[0], parts["day"])
+    ordered, day_first = np.isfinite(parts["first"]), np.full(len(year), format.day_first)
+    if format.dots_day_first:
+        day_first |= parts["dots"] > 0
+    month = np.where(day_first, parts["second_part"], parts["first"])
+    day = np.where(day_first, parts["first"], parts["second_part"])
+    month, day = np.where(ordered, month, parts["month"]), np.where(ordered, day, parts["day"])
     on_clock = np.isnan(half) | ((parts["hour"] >= 1) & (parts["hour"] <= 12))
     hour = np.where(np.isnan(half), parts["hour"], parts["hour"] % 12 + 12 * half)
     hour, minute, second, offset = map(
@@ -479,6 +646,11 @@ class Readings:
     # (n,), something else that is no value, or larger than 1e100 (infinity too): no measurement,
     # and its square would leave the range of floats.
     unreadable: BoolArray
+
+    @property
+    def share_read(self) -> float:
+        """Share of the cells that are not missing which can be read."""
+        return 1 - float(self.unreadable.sum()) / max(float((~self.missing).sum()), 1.0)
 
     @property
     def rounded(self) -> BoolArray:
@@ -534,6 +706,7 @@ class Column:
     def __init__(self, cells: pl.Series) -> None:
         self.cells, self.name = cells, cells.name
         self._read: dict[object, Readings] = {}
+        self._numbers: dict[bool, NumberFormat | None] = {}
 
     def __len__(self) -> int:
         return self.cells.len()
@@ -560,7 +733,12 @@ class Column:
             return NumberFormat() if self.cells.null_count() < len(self) else None
         if not prefer_comma and not len(self._plain[2]):
             return None if self._plain[1].all() else NumberFormat()
-        return infer_number_format(self.levels.texts, prefer_comma, self.levels.counts)
+        if prefer_comma not in self._numbers:
+            levels = self.levels
+            self._numbers[prefer_comma] = infer_number_format(
+                levels.texts, prefer_comma, levels.counts
+            )
+        return self._numbers[prefer_comma]
 
     def date_format(self, day_first: bool | None = None) -> DateFormat | None:
         """Infer how dates are written (see `infer_date_format`)."""
@@ -568,20 +746,81 @@ class Column:
             return DateFormat(has_time=self.cells.dtype != pl.Date)
         return infer_date_format(self.levels.texts, day_first)
 
-    def n_like_dates(self, format: DateFormat) -> int:
-        """Count the cells with the shape of a date, possible or not."""
-        return int(self.levels.counts[read_dates(self.levels.texts, format)[1]].sum())
+    def inferred_format(self, prefer_comma: bool = False) -> ValueFormat | None:
+        """Infer the format of numbers or dates, where nearly all cells are."""
+        for format in (self.number_format(prefer_comma), self.date_format()):
+            if format is not None and self.read(format).share_read >= READS_AS:
+                return format
+        return None
+
+    def contradicts(self, known: ValueFormat) -> ValueFormat | None:
+        """Return the format of this column if a known one differs and reads fewer cells."""
+        if self.cells.dtype != pl.String:
+            return None
+        own, like = self._own_and_like(known)
+        if own is None or like is None or own.order == known.order:
+            return None
+        n_more = int((self.read(like).unreadable & ~self.read(own).unreadable).sum())
+        return own if n_more > 1 else None  # one cell may be a slip
+
+    def _own_and_like(self, known: ValueFormat) -> tuple[ValueFormat | None, ValueFormat | None]:
+        """Infer the format, and return it with the order of a known one."""
+        if isinstance(known, NumberFormat):
+            own = self.number_format(known.decimal == ",")
+            marks = known.decimal, known.thousands
+            return own, own and replace(own, decimal=marks[0], thousands=marks[1])
+        dates, orders = self.date_format(), (known.day_first, known.dots_day_first)
+        return dates, dates and replace(dates, day_first=orders[0], dots_day_first=orders[1])
+
+    def decided_format(self) -> ValueFormat | None:
+        """Return the format of cells of text that can be read in one order only."""
+        format = self.inferred_format() if self.cells.dtype == pl.String else None
+        return format if format is not None and self.contradicts(format.swapped) else None
+
+    def reads_otherwise(self, format: ValueFormat) -> BoolArray:
+        """Tell which cells (n,) only the other order of a format reads."""
+        return self.read(format).unreadable & ~self.read(format.swapped).unreadable
+
+    @property
+    def mixes_orders(self) -> bool:
+        """Whether several cells are read in one order only, and several in the other."""
+        formats = (self.number_format(), self.date_format())
+        return any(one is not None and self.reads_otherwise(one).sum() > 1 for one in formats)
+
+    def in_format(self, own: ValueFormat, other: ValueFormat) -> pl.Series:
+        """Write the cells that one format reads in another one; dates in ISO 8601."""
+        values, texts = self.read(own).values, self.texts
+        if isinstance(own, NumberFormat) and isinstance(other, NumberFormat):
+            texts = texts.str.replace_all(thousands_mark(own), "", literal=True)
+            texts = texts.str.replace(own.decimal, other.decimal, literal=True)
+            other = replace(own, decimal=other.decimal, thousands="")
+        else:
+            moments = (pl.Series(values).fill_nan(None) * 1e6).round().cast(pl.Int64)
+            texts = moments.cast(pl.Datetime("us")).dt.to_string("%Y-%m-%d %H:%M:%S%.f")
+            texts = texts.str.strip_suffix(" 00:00:00")
+        is_same = pl.Series(Column(texts).read(other).values == values)
+        return texts.zip_with(is_same, self.cells).alias(self.name)
+
+    def leaves_open(self, known: ValueFormat) -> bool:
+        """Whether no cell tells the decimal mark, or the order of dates, where one is known."""
+        format, _ = self._own_and_like(known)
+        if self.cells.dtype != pl.String or format is None:
+            return False
+        if isinstance(format, NumberFormat):
+            return format.ambiguous
+        return format.decided_by == "default" and not format.day_first
 
     def read(self, format: ValueFormat | None) -> Readings:
         """Read the cells by a format, inferred here or on another table; ``None`` for text."""
         key: object = None
         if isinstance(format, DateFormat):
-            key = format.day_first
+            key = format.day_first, format.dots_day_first
         elif format is not None:
-            key = (format.decimal, format.thousands, format.word, format.clock)
+            key = replace(format, units=(), ambiguous=False)
         if key in self._read:
             return self._read[key]
-        if (typed := _typed(self.cells)) is not None:
+        of_numbers = isinstance(format, DateFormat) and self.cells.dtype.is_numeric()
+        if not of_numbers and (typed := _typed(self.cells)) is not None:
             values, is_date = typed
             missing = np.isnan(values)
             if format is None or is_date != isinstance(format, DateFormat):
@@ -595,13 +834,16 @@ class Column:
         elif format is not None and format.decimal == "." and not format.clock:
             values, missing, places, texts = self._plain
             if len(places):
-                values = values.copy()
+                values, missing = values.copy(), missing.copy()
                 values[places] = read_numbers(texts, format)
+                missing[places] = texts.is_in(list(format.tokens)).to_numpy()
         else:
-            missing = self.texts.is_null().to_numpy()
+            texts = self.texts
+            missing = texts.is_null().to_numpy()
             values = np.full(len(missing), np.nan)
             if format is not None:
-                values = read_numbers(self.texts, format)
+                values = read_numbers(texts, format)
+                missing = missing | texts.is_in(list(format.tokens)).fill_null(False).to_numpy()
         large = np.abs(values) > _LARGEST
         if large.any():
             values = np.where(large, np.nan, values)
@@ -628,23 +870,22 @@ class Column:
             return date_text(float(_epoch_seconds(self.cells.slice(row, 1))[0]))
         return str(value)
 
+    def beside(self, format: ValueFormat) -> dict[str, int]:
+        """Count the cells with each mark and token of a format, or numbers among dates."""
+        texts, counts = _alike(self.levels.texts), self.levels.counts
+        found = {"a number (YYYYMMDD, or days of a spreadsheet)": texts.str.contains(DATE_NUMBER)}
+        if isinstance(format, NumberFormat):
+            patterns = {
+                mark: "|".join(pattern for pattern, _ in replacements((mark,)))
+                for mark in format.marks
+            }
+            found = {mark: texts.str.contains(pattern) for mark, pattern in patterns.items()}
+            found |= {token: self.levels.texts == token for token in format.tokens}
+        return {name: n for name, hit in found.items() if (n := int(counts[hit.to_numpy()].sum()))}
+
     def take(self, rows: IntArray) -> Column:
         """Return some of the cells."""
         return Column(self.cells.gather(rows))
-
-    def why_unreadable(self, format: ValueFormat) -> str:
-        """Say what keeps cells that are all unreadable from being read, where it is one thing."""
-        is_number = self.cells.dtype.is_numeric()
-        if isinstance(format, DateFormat) or not (is_number or self.cells.dtype == pl.String):
-            return ""
-        if is_number or not np.isnan(read_numbers(self.texts, format)).any():
-            return "larger than 1e100"
-        marks = {".": "point", ",": "comma"}
-        other = "," if format.decimal == "." else "."
-        if not np.isnan(read_numbers(self.texts, NumberFormat(other, format.decimal))).any():
-            mark, expected = marks[other], marks[format.decimal]
-            return f"written with a {mark} where the decimal mark is a {expected}"
-        return ""
 
     @cached_property
     def _plain(self) -> tuple[FloatArray, BoolArray, IntArray, pl.Series]:

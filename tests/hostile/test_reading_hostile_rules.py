@@ -91,6 +91,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "numbers and dates": (column(numbers={}, dates={}), 'column "b" holds numbers and dates'),
     "a strange mark": (column(numbers={"decimal": "x"}), 'column "b": no numbers are written'),
     "one mark for two": (column(numbers={"decimal": ",", "thousands": ","}), "no numbers are"),
+    "a mark": (column(numbers={"marks": ["(("]}), 'column "b": no numbers are marked so'),
     "a long unit": (column(numbers={"word": "m" * 50}), 'column "b": no unit is so long'),
 }
 

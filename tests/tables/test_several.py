@@ -241,3 +241,32 @@ def test_a_name_of_a_file_that_is_no_text_is_one_as_any_other(tmp_path: Path) ->
         (tmp_path / name).write_text("a,b\n1,2\n")
     frame = open_table(tmp_path).frame  # type: ignore[union-attr]
     assert frame["file"].to_list() == ["a.csv", r"b\udcff.csv"]
+
+
+def test_each_file_is_read_by_its_own_formats(tmp_path: Path) -> None:
+    numbers = [1234.56, 12.5, 1064.31, 987.0]
+    comma = ["1.234,56 EUR", "12,5", "1.064,31-", "n/a"]
+    american, german = ["12/25/2024", "12/24/2024"] * 2, ["25/12/2024", "01/12/2024"] * 2
+    for name, amount, day in (
+        ("a", ["7", "8", "", "9"], ["03/12/2024"] * 4),
+        ("b", [*map(str, numbers)], american),
+        ("c", comma, german),
+    ):
+        frame = pl.DataFrame(
+            {"amount": amount * 3, "day": day * 3, "same": ["1,5", "x", "", "2"] * 3}
+        )
+        frame.write_csv(tmp_path / f"{name}.csv", separator=";")
+    table = open_table(tmp_path)
+    assert isinstance(table, Table)
+    amount, day, same = (table.frame[name].to_list() for name in ("amount", "day", "same"))
+    assert amount[:4] == ["7", "8", "", "9"] and [*map(float, amount[12:16])] == numbers
+    assert amount[24:28] == ["1234.56 EUR", "12.5", "1064.31-", "n/a"]
+    assert day[12:14] == american[:2] and day[24:26] == ["2024-12-25", "2024-12-01"]
+    assert same == ["1,5", "x", "", "2"] * 9
+    notes = [note for note in table.source.notes if "own format" in note]
+    assert [note.split(";")[0] for note in notes] == [
+        'Column "amount": c.csv has decimal commas and b.csv decimal points',
+        'Column "day": c.csv has day before month and b.csv month before day',
+    ]
+    table = open_table(tmp_path, in_memory_rows=2, part_rows=5)
+    assert pl.concat([part.frame for part in table.tables()])["amount"].to_list() == amount

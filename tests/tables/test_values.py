@@ -68,32 +68,6 @@ def test_cell_text_is_what_stands_in_the_table(cells: pl.Series, text: str) -> N
     assert Column(cells).text(0) == text
 
 
-@pytest.mark.parametrize(
-    ("cells", "format", "why"),
-    [
-        (
-            ["1,288", "0,5"],
-            NumberFormat(),
-            "written with a comma where the decimal mark is a point",
-        ),
-        (["1.5"], NumberFormat(","), "written with a point where the decimal mark is a comma"),
-        (["1.234,5"], NumberFormat(), "written with a comma where the decimal mark is a point"),
-        (["1e300", "-2e101"], NumberFormat(), "larger than 1e100"),
-        ([1e300], NumberFormat(","), "larger than 1e100"),
-        (["1,5", "x"], NumberFormat(), ""),
-        (["x"], NumberFormat(), ""),
-        (["31.2.2020"], DateFormat(), ""),
-        ([date(2008, 1, 1)], NumberFormat(), ""),
-    ],
-)
-def test_one_reason_for_all_unreadable_cells_is_named(
-    cells: list[object], format: NumberFormat | DateFormat, why: str
-) -> None:
-    column = Column(pl.Series(cells))
-    assert column.read(format).unreadable.all()
-    assert column.why_unreadable(format) == why
-
-
 CELLS = [
     *(
         "1.5",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.tables import values
-from kpca_apps.tables.values import NumberFormat, infer_number_format, read_numbers
+from kpca_apps.tables.values import Column, NumberFormat, infer_number_format, read_numbers
 
 
 def read(cells: list[str | None], prefer_comma: bool = False) -> list[float | None]:
@@ -171,3 +171,85 @@ def test_a_number_large_enough_for_a_separator_is_read_though_those_learned_were
     assert format is not None
     read = read_numbers(pl.Series([*learned, *cells]), format)[len(learned) :]
     assert [None if np.isnan(value) else value for value in read] == values
+
+
+MARKED = {
+    "a minus behind": ("{}-", -1),
+    "a minus behind, with a unit": ("EUR {}-", -1),
+    "brackets behind a unit": ("$({})", -1),
+    "brackets with spaces": ("( {} )", -1),
+    "credit": ("{} CR", -1),
+    "debit": ("{} DR", 1),
+    "a limit": ("<{}", 1),
+    "a limit with an equals sign": ("<={}", 1),
+    "a limit as one sign": ("\u2265 {}", 1),
+    "an open class": ("{}+", 1),
+    "about": ("ca. {}", 1),
+    "a footnote": ("{}*", 1),
+    "a flag in brackets": ("{} (H)", 1),
+    "a flag in front": ("[c] {}", 1),
+    "a letter": ("{} p", 1),
+    "a guard": ("'-{}", -1),
+    "a formula": ('="{}"', 1),
+    "two signs": ("+-{}", -1),
+    "both": ("<{}*", 1),
+}
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.6])
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("mark", MARKED)
+def test_a_marked_number_is_read_without_its_mark(mark: str, decimal: str, share: float) -> None:
+    rng = np.random.default_rng(3)
+    numbers, marked = rng.lognormal(6, 0.5, 120).round(2), rng.random(120) < share
+    pattern, sign = MARKED[mark]
+    texts = [f"{number:,.2f}" for number in numbers]
+    if decimal == ",":
+        texts = [text.translate(str.maketrans(".,", ",.")) for text in texts]
+    cells = [pattern.format(t) if m else t for t, m in zip(texts, marked, strict=True)]
+    column = Column(pl.Series(cells))
+    format = column.number_format()
+    assert format is not None
+    readings = column.read(format)
+    np.testing.assert_array_equal(readings.values, np.where(marked, sign * numbers, numbers))
+    if pattern[-1] != ")" and mark != "a letter":  # brackets are no mark, and many letters a unit
+        assert {*column.beside(format).values()} == {marked.sum()}
+
+
+TOKENS = ("<LOD", "n.d.", "BDL", ":", "..", "[c]", "(X)", "*****", "#REF!", "#DIV/0!")
+
+
+@pytest.mark.parametrize("n", [2, 20, 60])
+@pytest.mark.parametrize("token", [*TOKENS, "n/a (see note)"])
+def test_a_text_that_stands_again_and_again_among_numbers_is_a_missing_value(
+    token: str, n: int
+) -> None:
+    cells = [f"{k * k / 8:.3f}" for k in range(40)] + [token] * n
+    column = Column(pl.Series(cells))
+    format = column.number_format()
+    assert format is not None and format.tokens == ((token,) if n > 5 else ())
+    readings = column.read(format)
+    assert (readings.missing.sum(), readings.unreadable.sum()) == ((n, 0) if n > 5 else (0, n))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1", "2", "2-", "2+", "3", "3-"] * 10,  # grades
+        [*(f"{k} min" for k in range(90, 120)), *["1 h", "2 h"] * 5],  # another unit
+        [*(f"{k}" for k in range(90, 120)), *["1 h", "2 h"] * 5],
+        ["1", "2", "3", "4", "don't know"] * 8,  # a scale
+        [f"{k}" for k in range(90, 130)] + [f"code {k}" for k in range(20)],
+        [f"{k}" for k in range(20)] + list("ABCDEFGHIJ") * 4,
+        [f"{'ABCD'[k % 4]}{k}" for k in range(40)] + [f"{k}" for k in range(20)],
+    ],
+)
+def test_what_is_no_mark_keeps_a_cell_from_being_a_number(cells: list[str]) -> None:
+    column = Column(pl.Series(cells))
+    assert column.read(column.number_format()).share_read < 0.9
+
+
+@pytest.mark.parametrize("side", ["Cr", "Dr", "H", "S"])
+def test_one_side_of_an_account_alone_is_no_sign(side: str) -> None:
+    column = Column(pl.Series([f"{k} {side}" if k % 3 else f"{k}" for k in range(90, 130)]))
+    assert np.nanmin(column.read(column.number_format()).values) > 0

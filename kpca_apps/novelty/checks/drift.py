@@ -118,6 +118,9 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
     if min(old.n_values, new.n_values) < MIN_CELLS or old.runs_on:
         return changes
     if old.quantiles and new.quantiles:
+        (first, last), (since, until) = new.span, (old.quantiles[0], old.quantiles[-1])
+        if new.is_date and since <= first <= last <= until:
+            return changes  # part of the time of the reference
         size, p_value = _kolmogorov(old, new)
         moved = MovedColumn(new.name, "distribution", size, _shift(old, new))
         changes.append((p_value, LEAST_DISTANCE, moved))

@@ -231,6 +231,8 @@ class NumberRule:
         found: dict[tuple[str, str], list[int]] = {}
         for i, place in enumerate(odd.tolist()):
             seen = cells.cells[i].strip() if is_text else cells.text(i)
+            if kinds[place] == _BELOW and seen.startswith(("<", "\u2264")):
+                continue  # below a limit of detection, not below the others
             found.setdefault((ODDITIES[kinds[place]], seen), []).append(place)
         for (kind, seen), places in found.items():
             value = float(readings.values[places[0]])
@@ -250,7 +252,7 @@ class NumberRule:
             others = "0 or more" if positive else "0 or less"
             return (
                 f"The column's other numbers are {others}, and this one without its sign is usual.",
-                value.seen[1:] if positive else f"-{value.seen}",
+                value.seen.strip("-\u2012\u2013\u2212() ") if positive else f"-{value.seen}",
             )
         if value.kind == "placeholder":
             low, high = self.middle

@@ -26,7 +26,7 @@ from kpca_apps.novelty.relations.relations import Contradiction
 from kpca_apps.novelty.result import CONTRADICTED, OddCell
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import Column
+from kpca_apps.tables.values import MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD, Column
 
 # What a column allows, by each check that learned something of it.
 CellRule = tuple[CellCheck, ...]
@@ -38,7 +38,6 @@ Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], Cell
 CHECKS: tuple[Learn, ...] = (learn_numbers, learn_spelling)
 # Of a column with more, and of a table, the clearest: nobody mends so many one by one.
 MAX_CELLS, MAX_CELLS_OF_TABLE = 20_000, 100_000
-MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD = 5, 0.01
 
 
 def cell_rules(
@@ -279,7 +278,6 @@ class ColumnFaults:
     n_unreadable: int  # hold something else
     first_place: int = 0  # line of the file, or row from 1, of the first unreadable cell; 0: none
     first: str = ""  # that cell as it stands in the table
-    why: str = ""  # what keeps all of them from being read, where it is one thing
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec, places: IntArray) -> ColumnFaults:
@@ -288,20 +286,17 @@ class ColumnFaults:
         n_missing, rows = int(readings.missing.sum()), np.flatnonzero(readings.unreadable)
         if not rows.size:
             return cls(len(column), n_missing, 0)
-        why = "" if spec.format is None else column.take(rows).why_unreadable(spec.format)
         first = int(places[rows[0]]), column.text(int(rows[0]))
-        return cls(len(column), n_missing, rows.size, *first, why)
+        return cls(len(column), n_missing, rows.size, *first)
 
     def __add__(self, other: ColumnFaults) -> ColumnFaults:
         """Faults of both parts, of which `other` comes later in the table."""
-        both = self.n_unreadable and other.n_unreadable
         return ColumnFaults(
             self.n_cells + other.n_cells,
             self.n_missing + other.n_missing,
             self.n_unreadable + other.n_unreadable,
             self.first_place or other.first_place,
             self.first if self.n_unreadable else other.first,
-            (self.why if self.why == other.why else "") if both else self.why or other.why,
         )
 
 
@@ -397,18 +392,18 @@ def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: st
     n, noun = faults.n_unreadable, KINDS[spec.role].noun
     # What is no number does not look like one; what is no date may.
     noun = noun if noun == "number" else f"possible {noun}"
-    first, why = f" ({quoted(faults.first)})", f", {faults.why}" if faults.why else ""
+    first = f" ({quoted(faults.first)})"
     if 2 * n > faults.n_cells - faults.n_missing:
         unread = "1 cell does not read so" if n == 1 else f"{n} cells do not read so"
         which = (
             f"{name}, {word} {faults.first_place}: column {quoted(spec.name)} holds "
             f"{noun}s in the reference, but {unread}, first this one"
         )
-        rest = f"{why}; correct them, or fit a model without the column."
+        rest = "; correct them, or fit a model without the column."
         raise InputError(Note(f"{which}{first}{rest}", f"{which}{rest}", (spec.name,)))
     what = f"1 cell is no {noun}" if n == 1 else f"{n} cells are no {noun}s"
     counts = "counts" if n == 1 else "count"
     where = f"{'on' if word == 'line' else 'in'} {word} {faults.first_place}"
     where = where if n == 1 else f"first {where}"
     which = f"Column {quoted(spec.name)}: {what} and {counts} as missing, {where}"
-    return Note(f"{which}{first}{why}.", f"{which}{why}.", (spec.name,))
+    return Note(f"{which}{first}.", f"{which}.", (spec.name,))

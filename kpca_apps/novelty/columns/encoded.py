@@ -46,7 +46,7 @@ from kpca_apps.system.finished import FinishedParts, FinishedPass
 from kpca_apps.system.memory import give_back
 from kpca_apps.system.workers import Kept, Workers, tree_reduce
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.table import PartedTable, Table, TablePart, parted
+from kpca_apps.tables.table import PartedTable, Table, TablePart, parted, require_formats
 
 Result = TypeVar("Result")
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
@@ -491,6 +491,10 @@ def encode(
     execution = execution or Execution()
     held = sample or draw_sample(table, seed, execution)
     table = held.whole
+    warnings: list[str] = []
+    if not is_own:
+        formats = {spec.name: spec.format for spec in encoder.plan.used}
+        warnings += require_formats(held.table, formats, "the reference")
     drawn = is_own and isinstance(table, PartedTable)
     pairs = zip(encoder.plan.used, encoder.allowed, strict=True) if not is_own else ()
     of_reference = {spec.name: allowed for spec, allowed in pairs if allowed is not None}
@@ -508,7 +512,6 @@ def encode(
         stored, faults, hashes, surprise = _encode_parts(
             table, encoder, rules, execution, learned, is_accepted
         )
-    warnings: list[str] = []
     if checked:
         known = {spec.name for spec in encoder.plan.specs if spec.why != UNKNOWN}
         if extra := [name for name in names if name not in known]:

@@ -4,8 +4,9 @@ The rules, in the order they are tried on a column nobody declared anything abou
 
 1. no value at all: *empty*; one value only: *constant*;
 2. whole numbers that were handed out, not measured (`why_identifier`): an *identifier*, kept out;
-3. at least 90 % of the cells read as numbers: *numeric*; as dates: *datetime*. The rest of such a
-   column is typing errors: they count as missing, and the encoder says how many and where;
+3. at least 90 % of the cells read as numbers, without their marks and a few texts for a missing
+   value: *numeric*; as dates, beside a few words: *datetime*. The rest of such a column is typing
+   errors: they count as missing, and the encoder says how many and where;
 4. yes/no in some spelling: *boolean*;
 5. text of which half the cells hold a string seen at least 5 times: *categorical*;
 6. other text: *text* where it runs to words; an *identifier* where it hardly ever repeats, is
@@ -33,7 +34,7 @@ import polars as pl
 from msgspec import Meta
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.names import listed, one_line, quoted
+from kpca_apps.names import in_prose, listed, one_line, quoted
 from kpca_apps.novelty.columns.kinds import KINDS
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.rank_correlation import rank_correlation
@@ -41,28 +42,30 @@ from kpca_apps.novelty.redact import VALUES_HIDDEN, Note, visible_notes
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
-    DECIMAL_MARKS,
     EXACT,
-    THOUSANDS_MARKS,
+    FLAG_LETTERS,
+    MOST_TOKENS,
+    PART_OF_DATE,
+    READS_AS,
     Column,
     DateFormat,
     Levels,
     NumberFormat,
     Readings,
     ValueFormat,
+    read_dates,
     unit_words,
 )
 
 UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "label", "id")
 
 _MIN_ROWS = 3
-_READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
 _MOSTLY = 0.5  # above this share, a note says that it is not numeric
 _MANY_WORDS = 3.0  # words on average from which such a column is prose, not names
 _ONE_WORD = 1.5  # words on average below which it holds codes
+_DATES = {"date", "dates", "datum", "dato", "fecha", "dob", "birthdate"}
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 _MOST_UNITS = 5  # that one note names
-_LONGEST_WORD = 40  # of a unit
 # Seconds. Dates that lie no farther apart hardly mix centuries: bookings, not births.
 _OF_ONE_CENTURY = 15 * 365.25 * 86_400
 
@@ -111,12 +114,6 @@ class ColumnSpec:
             raise ValueError(f"a {self.role} column of another format")
         if self.runs_on and self.format is None:
             raise ValueError(f"a {self.role} column that runs on")
-        if isinstance(self.format, NumberFormat):
-            marks = self.format.decimal, self.format.thousands
-            if marks[0] not in DECIMAL_MARKS or marks[1] not in ("", *THOUSANDS_MARKS):
-                raise ValueError(f"no numbers are written with {marks!r:.40}")
-            if len(self.format.word) > _LONGEST_WORD:
-                raise ValueError(f"no unit is {self.format.word!r:.40}")
 
     @property
     def used(self) -> bool:
@@ -199,6 +196,15 @@ def infer_plan(
     ):
         # A column can only be read with a decimal comma: then so are doubtful ones.
         specs = [judged(column, prefer_comma=True) for column in columns]
+    orders = {
+        spec.format.day_first
+        for spec in specs
+        if isinstance(spec.format, DateFormat) and spec.format.decided_by == "cells"
+    }
+    if len(orders) == 1:
+        specs = [
+            _in_order(column, spec, *orders) for column, spec in zip(columns, specs, strict=True)
+        ]
     specs = [
         replace(spec, role="excluded", why=OF_FILES, format=None, notes=())
         if spec.name == table.source.file_column and spec.used and spec.name not in declared
@@ -220,6 +226,16 @@ def infer_plan(
             "exclude fewer columns, or declare some with --numeric or --categorical."
         )
     return plan
+
+
+def _in_order(column: Column, spec: ColumnSpec, day_first: bool) -> ColumnSpec:
+    """Read dates that leave their order open in that of the table's other dates."""
+    format = spec.format
+    if not isinstance(format, DateFormat) or format.decided_by != "default":
+        return spec
+    format = replace(format, day_first=day_first, decided_by="table")
+    judged = _valued(column, column.read(format), spec.role, format, "dates")
+    return replace(judged, hidden=spec.hidden)
 
 
 def _content(column: Column, spec: ColumnSpec) -> object:
@@ -274,33 +290,71 @@ def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> 
     is_date = cells.dtype in (pl.Date, pl.Datetime)
     if not is_date and cells.dtype != pl.Boolean:
         format, readings, read = _as_numbers(column, prefer_comma and cells.dtype == pl.String)
-        if cells.dtype != pl.String or (format is not None and read >= _READS_AS):
+        if _DATES & {*name_words(name)}:
+            written = column.date_format(dayfirst) or DateFormat()
+            of_dates = column.read(written)
+            if of_dates.share_read >= READS_AS and of_dates.ordered.size:
+                return _valued(column, of_dates, "datetime", written, "dates")
+        if cells.dtype != pl.String or (format is not None and read >= READS_AS):
             return _valued(column, readings, "numeric", format or NumberFormat(), "numbers")
-        notes = _mixed_units(column)
+        notes = _mixed_units(column) or _mixed_marks(column, format, readings)
         if format is not None and read > _MOSTLY and not notes:
-            spec = _of_text(column)
-            note = (
-                f"Column {quoted(name)}: {read:.0%} of the cells read as numbers, too few to take "
-                f"the others for typing errors, so it is taken as {spec.role}; --numeric overrides "
-                "this."
-            )
-            return replace(spec, notes=(note,))
+            notes = (_note_of_text(column, read, "number"),)
     if not is_date and not len(column.levels.texts):
         return ColumnSpec(name, "empty", "no value at all", cells.len())
     if (dates := column.date_format(dayfirst)) is not None:
         readings = column.read(dates)
-        # Impossible dates count here: they are errors in a column of dates, not another kind.
-        shaped = 1.0 if is_date else column.n_like_dates(dates) / column.levels.counts.sum()
-        if shaped >= _READS_AS and (is_date or _share_read(readings) > _MOSTLY):
-            return _valued(column, readings, "datetime", dates, "dates")
+        if readings.share_read > _MOSTLY:
+            if is_date or _are_dates(column, dates):
+                return _valued(column, readings, "datetime", dates, "dates")
+            notes = (_note_of_text(column, readings.share_read, "date"),)
     return replace(_of_text(column), notes=notes)
+
+
+def _note_of_text(column: Column, read: float, noun: str) -> str:
+    """Say that a column is taken as text though most of its cells are numbers or dates."""
+    name = column.name
+    overrides = "; --numeric overrides this" if noun == "number" else ""
+    return (
+        f"Column {quoted(name)}: {read:.0%} of the cells read as {noun}s, too few to take the "
+        f"others for typing errors, so it is taken as {_of_text(column).role}{overrides}."
+    )
+
+
+def _mixed_marks(
+    column: Column, format: NumberFormat | None, readings: Readings
+) -> tuple[str, ...]:
+    """Say that numbers are written with decimal points and with decimal commas, and where."""
+    if format is None:
+        return ()
+    rows = 1 + np.flatnonzero(column.reads_otherwise(format))
+    known = int((~readings.missing).sum())
+    if int(readings.unreadable.sum()) - len(rows) > (1 - READS_AS) * known:
+        return ()
+    first = ", ".join(map(str, rows[:3].tolist()))
+    return (
+        f"Column {quoted(column.name)}: {len(rows):,} of {known:,} numbers are written with "
+        f"{format.swapped.order} (first in row {first}), the others with {format.order}, "
+        "so it is taken as text; write all alike.",
+    )
+
+
+def _are_dates(column: Column, dates: DateFormat) -> bool:
+    """Whether cells are dates, but for a few words or parts of dates ("XX/05/2024")."""
+    texts, counts = column.levels.texts, column.levels.counts
+    # Impossible dates are errors in a column of dates, not another kind.
+    is_other = ~read_dates(texts, dates)[1]
+    if counts[is_other].sum() <= (1 - READS_AS) * counts.sum():
+        return True
+    others = texts.filter(pl.Series(is_other))
+    return len(others.filter(~others.str.contains(PART_OF_DATE))) <= MOST_TOKENS
 
 
 def _as_numbers(column: Column, prefer_comma: bool) -> tuple[NumberFormat | None, Readings, float]:
     """Read a column as numbers, if it can be, and say what share of its cells is."""
     format = column.number_format(prefer_comma)
     readings = column.read(format)
-    return format, readings, 0.0 if format is None else _share_read(readings)
+    return format, readings, 0.0 if format is None else readings.share_read
 
 
 def _mixed_units(column: Column) -> tuple[str, ...]:
@@ -312,7 +366,7 @@ def _mixed_units(column: Column) -> tuple[str, ...]:
     # Classes and houses are counted on by letters: 7a, 7b.
     if sorted(words) == [*ascii_lowercase[: len(words)]]:
         return ()
-    if sum(words.values()) < _READS_AS * column.levels.counts.sum():
+    if sum(words.values()) < READS_AS * column.levels.counts.sum():
         return ()
     start = f"Column {quoted(column.name)}: numbers with different units"
     rest = "are not converted into each other, and used as text; written in one unit they are"
@@ -331,11 +385,6 @@ def least_level_count(n_cells: int) -> int:
     return min(5, max(2, -(-n_cells // 20)))
 
 
-def _share_read(readings: Readings) -> float:
-    """Share of the cells that are not missing which can be read."""
-    return 1 - float(readings.unreadable.sum()) / max(float((~readings.missing).sum()), 1.0)
-
-
 def _valued(
     column: Column,
     readings: Readings,
@@ -352,6 +401,7 @@ def _valued(
     spec = ColumnSpec(name, role, why, len(column) - values.size, n_distinct)
     if values.size == 0:
         return replace(spec, role="empty", why="no value at all")
+    marked = _marked_notes(column, format)
     if isinstance(format, NumberFormat) and not declared:
         if reason := why_identifier(column, values, format):
             # A note says so, for a mistake would take a measure out of the model.
@@ -359,7 +409,7 @@ def _valued(
             if varies(distinct):
                 note += f"; --numeric {shlex.quote(one_line(name))} keeps it in"
                 reason += "; --numeric keeps it"
-            notes = () if reason.startswith(COUNTING) else (f"{note}.",)
+            notes = marked if reason.startswith(COUNTING) else (*marked, f"{note}.")
             return replace(spec, role="identifier", why=reason, notes=notes)
     if not varies(distinct):
         why = "one value only" if n_distinct == 1 else "values that differ by rounding only"
@@ -367,7 +417,7 @@ def _valued(
     in_order = readings.values[~np.isnan(readings.values)]
     running = runs_on(in_order, is_date=isinstance(format, DateFormat))
     why = f"{why}, in the order of the rows" if running else why
-    said = _format_notes(name, format, in_order)
+    said = marked + _format_notes(name, format, in_order)
     if lost := _lost(distinct.size, n_distinct):
         said = (*said, f"Column {quoted(name)}: whole numbers are rounded; {lost}.")
     is_text = column.cells.dtype == pl.String
@@ -405,17 +455,35 @@ def _of_text(column: Column) -> ColumnSpec:
     return replace(spec, role="text", why=f"{n_distinct} distinct strings, too many for categories")
 
 
+def _marked_notes(column: Column, format: ValueFormat) -> tuple[str, ...]:
+    """Say how many cells of a column have marks, or texts that stand for a missing value."""
+    if column.cells.dtype.is_temporal() or not (counts := column.beside(format)):
+        return ()
+    tokens = format.tokens if isinstance(format, NumberFormat) else ()
+    shown, hidden = [], []
+    for name, n in counts.items():
+        cells = f"{n:,} {'cell' if n == 1 else 'cells'} with "
+        cites, count = (
+            name in tokens or FLAG_LETTERS.fullmatch(name),
+            " (missing)" * (name in tokens),
+        )
+        shown.append(f"{cells}{quoted(name) if cites else name}{count}")
+        hidden.append(f"{cells}{'a text' if cites else name}{count}")
+    note, bare = (f"Column {quoted(column.name)}: {in_prose(part)}." for part in (shown, hidden))
+    return (Note(note, bare, (column.name,)),)
+
+
 def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[str, ...]:
     """Sentences on what had to be decided about the format of values without evidence."""
     if isinstance(format, DateFormat):
         years = f"Column {quoted(name)}: years of two digits are read as 1969 to 2068."
         notes = [years] if format.short_years and np.ptp(values) > _OF_ONE_CENTURY else []
-        if format.decided_by in ("default", "option"):
-            order = "day before month" if format.day_first else "month before day"
-            asked = "as asked" if format.decided_by == "option" else "--dayfirst decides otherwise"
-            if format.day_first and format.decided_by == "default":
-                asked = "as dates with dots are written"
-            tells = f"no date tells day from month; read as {order} ({asked})"
+        if format.decided_by in ("default", "option", "table"):
+            reasons = {"option": "as asked", "table": "as in the other columns"}
+            dots = "as dates with dots are written"
+            open_order = dots if format.day_first else "--dayfirst decides otherwise"
+            asked = reasons.get(format.decided_by, open_order)
+            tells = f"no date tells day from month; read as {format.order} ({asked})"
             notes.append(f"Column {quoted(name)}: {tells}.")
         return tuple(notes)
     notes = []

@@ -36,7 +36,6 @@ from kpca_apps.tables.values import EXACT, Column, NumberFormat, ValueFormat
 
 LISTED_ROWS = 1_000
 
-_READS_AS = 0.9  # share of the cells that read as numbers or dates where the plan does not say
 _SPARSE = 8  # so many codes for each row are counted as they are, not made dense
 _LEFT_OUT = ("excluded", "label", "empty")
 
@@ -293,11 +292,5 @@ def _one_of(texts: pl.Series, values: tuple[str, ...]) -> BoolArray:
 
 def _format(column: Column, prefer_comma: bool) -> ValueFormat | None:
     """Infer how a column is read that the model does not see."""
-    known = len(column) - int(column.texts.null_count())
-    for format in (column.number_format(prefer_comma), column.date_format()):
-        if format is None:
-            continue
-        read = column.read(format)
-        if not read.rounded.any() and read.unreadable.sum() <= (1 - _READS_AS) * known:
-            return format
-    return None
+    format = column.inferred_format(prefer_comma)
+    return None if format is None or column.read(format).rounded.any() else format

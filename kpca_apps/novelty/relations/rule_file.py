@@ -37,7 +37,7 @@ from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import sentence
 from kpca_apps.system.files.output import atomic_write, require_parent
 from kpca_apps.system.files.texts import marked_encoding, read_text
-from kpca_apps.tables.values import DECIMAL_MARKS, THOUSANDS_MARKS, DateFormat, NumberFormat
+from kpca_apps.tables.values import DateFormat, NumberFormat
 
 FORMAT = "kpca-rules"
 TITLE = "Rules between the columns of"  # in the first line of every other file of rules
@@ -47,7 +47,6 @@ _FIRST_BYTES = 200
 FORMAT_VERSION = 1
 LARGEST = 20_000_000  # bytes of a file
 _MOST_RULES = 10_000
-_LONGEST_UNIT = 40
 _WRITE_ONE = "write one with: kpca novelty rules TABLE --format json --out FILE"
 # How many columns a kind of rule has, at least and at most; and whether each must hold numbers.
 _SHAPES: dict[type, tuple[int, float, tuple[bool, ...]]] = {
@@ -223,11 +222,10 @@ def _check_column(column: RuleColumn) -> None:
     if format is not None and column.dates is not None:
         raise ValueError(f"column {name} holds numbers and dates")
     if format is not None:
-        marks = (format.decimal in DECIMAL_MARKS, format.thousands in ("", *THOUSANDS_MARKS))
-        if not all(marks) or format.decimal == format.thousands:
-            raise ValueError(f"column {name}: no numbers are written with its marks")
-        if max(map(len, (format.word, *format.units))) > _LONGEST_UNIT:
-            raise ValueError(f"column {name}: no unit is so long")
+        try:
+            format.validate()
+        except ValueError as error:
+            raise ValueError(f"column {name}: {error}") from None
 
 
 def _check_rule(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> None:

@@ -38,15 +38,20 @@ class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def is_plain(self) -> bool:
-        """Whether any program reads its cells as this one does: typed, ISO dates, 1234.5."""
+        """Whether any program reads its cells as this one does: typed, ISO dates, 1234.5.
+
+        A program that cannot read a cell with a mark, <0.5, has no value there.
+        """
         if self.typed:
             return True
         if self.dates is not None:
             return not (self.dates.decided_by or self.dates.short_years)
         if self.numbers is None:
             return True
-        plain = NumberFormat(clock=self.numbers.clock, ambiguous=self.numbers.ambiguous)
-        return self.numbers == plain
+        return (
+            replace(self.numbers, ambiguous=False, clock=False, marks=(), tokens=())
+            == NumberFormat()
+        )
 
 
 @dataclass(frozen=True)

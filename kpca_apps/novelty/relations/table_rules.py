@@ -34,7 +34,7 @@ from kpca_apps.novelty.relations.rule import WHOLE_TABLE, AnyRule, HeldRule
 from kpca_apps.novelty.relations.rules import HeldRules, columns_of, without_values
 from kpca_apps.novelty.relations.sentences import phrase
 from kpca_apps.system.limits import require_table
-from kpca_apps.tables.table import Table
+from kpca_apps.tables.table import Table, require_formats
 from kpca_apps.tables.values import ValueFormat
 
 
@@ -83,6 +83,7 @@ def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldR
                 table.source.name,
             )
     formats = {column.name: column.format for column in rules.columns}
+    open_orders = require_formats(draw_sample(table, 0, execution).table, formats, "the rules")
     known = [of.rule for of in rules.rules]
     alone = [rule for rule in known if not isinstance(rule, WHOLE_TABLE)]
     count = partial(_count, rules=alone, formats=formats)
@@ -93,7 +94,11 @@ def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldR
     held = tuple(counted[rule] for rule in known)
     silent = [phrase(of.rule, rules.by_name, rules.hidden) for of in held if not of.n_rows]
     of_files = redact_source(table.source, rules.hidden).notes
-    notes = (*of_files, *(f"No row has what this rule is about: {s}." for s in silent))
+    notes = (
+        *of_files,
+        *open_orders,
+        *(f"No row has what this rule is about: {s}." for s in silent),
+    )
     name, n_rows = one_line(table.source.name), row_count(table)
     return replace(rules, table=name, n_rows=n_rows, rules=held, notes=notes)
 

@@ -36,7 +36,7 @@ from kpca_apps.novelty.screening.fit import fit_planned, plan_fit
 from kpca_apps.novelty.screening.judge import is_own_table, judge
 from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.tables.table import Table, extended
+from kpca_apps.tables.table import Table, extended, require_formats
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
 from kpca_apps.tables.write import as_written
 
@@ -74,6 +74,9 @@ def screen(
             # Rows of the reference itself are in it.
             is_other = table.source.fingerprint != reference.source.fingerprint
             if accepted is not None and accepted.is_fine.any() and is_other:
+                formats = {spec.name: spec.format for spec in planned.plan.used}
+                sample = draw_sample(table, options.seed, execution)
+                require_formats(sample.table, formats, "the reference")
                 learned = extended(reference, table, accepted.is_fine)
                 planned = plan_fit(learned, options, clean, execution)
             model, rows = fit_planned(planned, execution)
@@ -535,15 +538,20 @@ def _coded(own: Column, other: Column, spec: ColumnSpec | None) -> tuple[_Cells,
     elif format is None and kind in (pl.Date, pl.Datetime):
         format = DateFormat(has_time=kind == pl.Datetime)
     in_lower, is_single = spec is not None and spec.is_truth, kind == pl.Float32
-    values, texts = np.empty(0), own.levels.lower().texts if in_lower else own.levels.texts
+    own_format, values, texts = (
+        format,
+        np.empty(0),
+        own.levels.lower().texts if in_lower else own.levels.texts,
+    )
     if format is not None:
-        readings = own.read(format)
+        own_format = own.contradicts(format) or format
+        readings = own.read(own_format)
         values = np.unique(_rounded(readings.values[~np.isnan(readings.values)], is_single))
         far = np.diff(values, prepend=-np.inf) > CLOSE * np.abs(values)
         values = values[far]
         texts = own.texts.filter(pl.Series(readings.unreadable)).unique(maintain_order=True)
     cells = _Cells(other.name, format, in_lower, is_single, values, texts)
-    codes = cells.codes(own)
+    codes = replace(cells, format=own_format).codes(own)
     codes[codes == _OTHER] = _NEVER
     return cells, codes
 

@@ -82,7 +82,7 @@ def test_a_table_with_another_decimal_mark_is_told_so(birds: Table) -> None:
     encoder = fitted(birds)
     commas = pl.Series("mass", [f"{number},25" for number in range(birds.frame.height)])
     new = Table(birds.frame.with_columns(commas), None, birds.source)
-    with pytest.raises(InputError, match="written with a comma where the decimal mark is a point"):
+    with pytest.raises(InputError, match="decimal commas, and would be read with decimal points"):
         encode(encoder, new)
 
 

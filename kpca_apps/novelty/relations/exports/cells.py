@@ -22,11 +22,11 @@ _MISSING = rf"(?i)\A{_SPACE}*(?:{_WORDS}){_SPACE}*\z|\A{_SPACE}+|{_SPACE}+\z"
 # A number in a text whose white space is " ", whose dashes are "-" and whose unit is "%".
 _PLAIN, _SEPARATED = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)", r"[1-9][0-9]{0,2}(?:,[0-9]{3})+\.[0-9]*"
 _SIGNED = rf"(?:[+-]|[+-]? *% *|% *[+-])?(?:{_PLAIN}(?:[eE][+-]?[0-9]+)?|{_SEPARATED})(?: *%)?"
-# An amount in brackets is below 0 (`tables.values.AMOUNT`), however it is written with a unit.
+# An amount in brackets is below 0 (`tables.values.BRACKETS`), however it is written with a unit.
 _WITH_UNIT = rf"(?:{_PLAIN}(?:[eE][+]?[0-9]+)?|{_SEPARATED})"
 _IN_BRACKETS = (
-    r"\((?:[0-9]+|[0-9]*\.[0-9]+|[1-9][0-9]{0,2}(?:,[0-9]{3})+\.[0-9]+"
-    rf"| *% *{_WITH_UNIT}(?: *%)?|{_WITH_UNIT} *%)\)"
+    r"(?:% *)?\( *(?:[0-9]+|[0-9]*\.[0-9]+|[1-9][0-9]{0,2}(?:,[0-9]{3})+\.[0-9]+"
+    rf"| *% *{_WITH_UNIT}(?: *%)?|{_WITH_UNIT} *%) *\)(?: *%)?"
 )
 _NUMBER = rf"\A *(?:{_SIGNED}|{_IN_BRACKETS}) *\z"
 _DATE = (

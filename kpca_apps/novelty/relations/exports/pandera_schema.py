@@ -31,17 +31,21 @@ from kpca_apps.novelty.relations.rule import (
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 from kpca_apps.tables.values import (
-    AMOUNT,
+    BRACKETS,
     CLOCK_SHAPE,
     DASHES,
+    DATE_NUMBER,
     DATE_SHAPES,
+    LAST_SERIAL,
     MISSING_WORDS,
     MONTHS,
     PIVOT,
+    SERIAL_1970,
     SPACES,
     UNIT,
     NumberFormat,
     number_pattern,
+    replacements,
     thousands_mark,
     unit_ending,
 )
@@ -63,11 +67,12 @@ _CONSTANTS = {
     "spaces": ascii(_WHITE),
     "signs": ascii(_SIGNS),
     "unit": ascii(UNIT.replace(r"\p{Sc}", r"\$")),
-    "amount": ascii(AMOUNT.replace(r"\p{Sc}", r"\$")),
+    "brackets": ascii(BRACKETS.replace(r"\p{Sc}", r"\$")),
     "number": ascii(_PLAIN),
     "clock": ascii(CLOCK_SHAPE),
     "months": ascii(MONTHS),
     "dates": ascii(DATE_SHAPES),
+    "date_number": ascii(DATE_NUMBER),
 }
 _HEAD = r'''# Rules between the columns of {table}, for pandera (pip install "pandera[pandas]").
 #
@@ -85,11 +90,12 @@ MISSING = {missing}
 SPACES = {spaces}
 SIGNS = {signs}
 UNIT = {unit}
-AMOUNT = {amount}
+BRACKETS = {brackets}
 NUMBER = {number}
 CLOCK = {clock}
 MONTHS = {months}
 DATES = {dates}
+DATE_NUMBER = {date_number}
 
 
 def texts(cells):
@@ -109,11 +115,12 @@ def read(cells, value, *marks):
     return found.astype("Float64").astype("float64")
 
 
-def number(text, shape, decimal, thousands, word):
-    """Return a number without its unit."""
+def number(text, shape, decimal, thousands, beside):
+    """Return a number without what stands beside it."""
     plain = "".join("$" if unicodedata.category(x) == "Sc" else SIGNS.get(x, x) for x in text)
-    plain = re.sub(word, r"\1", plain) if word else plain
-    plain = re.sub(rf"^\(({{AMOUNT}})\)\Z", r"-\1", plain)
+    for pattern, by in beside:
+        plain = re.sub(pattern, by, plain, count=1)
+    plain = re.sub(BRACKETS, r"-\1", plain)
     plain = re.sub(rf"^([+-]?)\s*{{UNIT}}\s*([+-]?)", r"\1\2", plain)
     plain = re.sub(rf"\s*{{UNIT}}\Z", "", plain)
     if not re.fullmatch(shape, plain, re.ASCII):
@@ -121,12 +128,12 @@ def number(text, shape, decimal, thousands, word):
     return float(plain.replace(thousands, "").replace(decimal, "."))
 
 
-def numbers(cells, shape=NUMBER, decimal=".", thousands=",", word=""):
+def numbers(cells, shape=NUMBER, decimal=".", thousands=",", beside=()):
     """Return cells as numbers, NaN where they are none."""
     if pd.api.types.is_numeric_dtype(cells.dtype):
         found = cells.astype("Float64").astype("float64")
     else:
-        found = read(cells, number, shape, decimal, thousands, word)
+        found = read(cells, number, shape, decimal, thousands, beside)
     return found.where(found.abs() <= 1e100)
 
 
@@ -137,8 +144,12 @@ def hours(hour, half):
     return int(hour) % 12 + 12 * (half.lower()[0] == "p") if 1 <= int(hour) <= 12 else np.nan
 
 
-def date(text, dayfirst):
+def date(text, dayfirst, dots):
     """Return a date in seconds since 1970 UTC."""
+    if re.fullmatch(DATE_NUMBER, text):
+        if float(text) <= {last_serial}:
+            return 86400 * (float(text) - {serial_1970})
+        text = f"{{text[:4]}}-{{text[4:6]}}-{{text[6:]}}"
     found = next(filter(None, (re.fullmatch(shape, text) for shape in DATES)), None)
     if not found:
         return np.nan
@@ -147,7 +158,7 @@ def date(text, dayfirst):
     if "name" in part:
         month = MONTHS.index(part["name"][:3].lower()) + 1
     elif "first" in part:
-        order = 1 if dayfirst else -1
+        order = 1 if dayfirst or dots and part["mark"] == "." else -1
         day, month = (part["first"], part["second_part"])[::order]
     century = 0 if len(year) == 4 else 1900 if int(year) >= {pivot} else 2000
     hour, minute = hours(part["hour"] or 0, part["half"]), int(part["minute"] or 0)
@@ -162,10 +173,10 @@ def date(text, dayfirst):
     return seconds if hour < 24 and minute < 60 and second < 60 else np.nan
 
 
-def dates(cells, dayfirst=False):
-    """Return dates in seconds since 1970 UTC, NaN where they are none."""
+def dates(cells, dayfirst=False, dots=True):
+    """Return dates in seconds since 1970 UTC, NaN where they are none; with dots, day first."""
     if not pd.api.types.is_datetime64_any_dtype(cells.dtype):
-        return read(cells, date, dayfirst)
+        return read(cells, date, dayfirst, dots)
     # Not Timestamp(0), whose nanoseconds reach from 1678 to 2262 only.
     since = pd.to_datetime(cells, utc=True) - pd.Timestamp("1970-01-01", tz="UTC")
     return since / pd.Timedelta(seconds=1)
@@ -250,7 +261,15 @@ _TAIL = """\
 
 def rules_as_pandera(rules: HeldRules) -> str:
     """Write Python source whose `schema` is a ``pandera.pandas.DataFrameSchema``."""
-    parts = [_HEAD.format(table=one_line(rules.table), pivot=PIVOT, **_CONSTANTS)]
+    parts = [
+        _HEAD.format(
+            table=one_line(rules.table),
+            pivot=PIVOT,
+            last_serial=LAST_SERIAL,
+            serial_1970=SERIAL_1970,
+            **_CONSTANTS,
+        )
+    ]
     for held in rules.rules:
         said = one_line(sentence(held, rules.by_name), _LINE)
         if why := why_left_out(held.rule, rules.by_name, has_texts=True):
@@ -300,7 +319,9 @@ class _Writer:
         """Write a column as numbers; dates in seconds since 1970 UTC."""
         column, cells = self.columns[name], _cells(name)
         if column.dates is not None:
-            return f"dates({cells}{', dayfirst=True' * column.dates.day_first})"
+            day = ", dayfirst=True" * column.dates.day_first
+            dots = ", dots=False" * (not column.dates.dots_day_first)
+            return f"dates({cells}{day}{dots})"
         if column.numbers is not None and column.numbers.clock:
             return f"clock({cells})"
         return f"numbers({', '.join([cells, *_marks(column.numbers)])})"
@@ -342,11 +363,18 @@ def _marks(format: NumberFormat | None) -> list[str]:
     """Write how numbers stand in text, where not as Python writes them."""
     if format is None:
         return []
-    marks = {
+    beside = [
+        (one.replace("$", r"\Z") if one.endswith("$") else one, by.replace("$", "\\"))
+        for one, by in (
+            *replacements(format.marks),
+            *[(unit_ending(format.word), "$1")] * bool(format.word),
+        )
+    ]
+    marks: dict[str, object] = {
         "shape": number_pattern(format.decimal, format.thousands),
         "decimal": format.decimal,
         "thousands": thousands_mark(format),
-        "word": unit_ending(format.word) if format.word else "",
+        "beside": tuple(beside),
     }
-    plain = {"shape": _PLAIN, "decimal": ".", "thousands": ",", "word": ""}
+    plain = {"shape": _PLAIN, "decimal": ".", "thousands": ",", "beside": ()}
     return [f"{key}={x!a}" for key, x in marks.items() if x != plain[key]]

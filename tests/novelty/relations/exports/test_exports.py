@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from kpca_apps.novelty.relations.checking import Cells, check, code_forms
 from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
-from kpca_apps.novelty.relations.exports.pandera_schema import rules_as_pandera
+from kpca_apps.novelty.relations.exports.pandera_schema import _marks, rules_as_pandera
 from kpca_apps.novelty.relations.exports.sql import DUCKDB, rules_as_sql
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
@@ -37,7 +37,7 @@ from kpca_apps.novelty.relations.rule import (
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn, columns_of
 from kpca_apps.novelty.relations.sentences import phrase
 from kpca_apps.tables.frames import table_from_frame
-from kpca_apps.tables.values import Column, DateFormat, NumberFormat
+from kpca_apps.tables.values import MARKS, Column, DateFormat, NumberFormat
 from tests.hostile.tables import CELLS, NAMES
 from tests.novelty.relations.exports.engines import (
     ENGINES,
@@ -266,6 +266,33 @@ def test_any_text_is_the_same_number_date_and_time() -> None:
     np.testing.assert_array_equal(numbers, due[0])
     for values, here in ((dates, due[1]), (times, due[2])):
         np.testing.assert_array_equal(values, np.where(np.isnan(values), np.nan, here))
+
+
+def test_pandera_reads_numbers_without_their_marks() -> None:
+    rng = np.random.default_rng(4)
+    pieces = [
+        *"0159.,+-",
+        "<",
+        ">=",
+        " p",
+        "*",
+        "CR",
+        " DR",
+        "H",
+        "S",
+        "ca. ",
+        "(b)",
+        "'",
+        '="',
+        '"',
+    ]
+    texts = ["".join(rng.choice(pieces, 1 + n % 5)) for n in range(10_000)]
+    format = NumberFormat(",", ".", marks=(*MARKS, "p"), word="kg")
+    due = Column(pl.Series("cells", texts)).read(format).values
+    assert np.count_nonzero(~np.isnan(due)) > 1_000
+    names = helpers(HeldRules("t", 0, (), ())) | {"cells": pd.Series(texts, dtype="str")}
+    read = eval(f"numbers(cells, {', '.join(_marks(format))})", names)
+    np.testing.assert_array_equal(read, due)
 
 
 NUMBERS = st.none() | st.integers(-2, 3)
