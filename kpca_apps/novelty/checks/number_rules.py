@@ -23,7 +23,7 @@ from msgspec import Meta
 
 from kpca_apps.names import quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
-from kpca_apps.novelty.checks.tails import Tail
+from kpca_apps.novelty.checks.tails import EXPONENTIAL, GAP, Tail
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.system.arrays import FloatArray, IntArray
@@ -95,7 +95,9 @@ class Side:
     def fit(cls, values: FloatArray, turn: int, logs: bool, times: float) -> Side | None:
         """Find the end of a column (n,); ``None`` where it has no clear one."""
         turned = turn * (np.log(values) if logs else values)
-        tail = Tail.fit(turned, times)
+        tail = (
+            Tail.fit(turned, times, EXPONENTIAL, np.log(GAP)) if logs else Tail.fit(turned, times)
+        )
         if tail is not None:
             side = cls(turn, logs, tail.ordinary, tail.limit, tail)
         else:
@@ -107,8 +109,7 @@ class Side:
             width = float(often[-1] - often[0])
             side = cls(turn, logs, float(often[-1]), float(often[-1]) + WIDTHS * width, None)
         n_far = int((turned > side.limit).sum())
-        few = max(MAX_FAR_CELLS, MAX_FAR_SHARE * len(values))
-        return side if np.isfinite(side.limit) and n_far <= few else None
+        return side if np.isfinite(side.limit) and n_far <= _few(len(values)) else None
 
     def turned(self, values: FloatArray) -> FloatArray:
         """Return values (n,) as they are compared with `ordinary` and `limit`."""
@@ -191,8 +192,9 @@ class NumberRule:
         low, high = np.quantile(values, [0.01, 0.99]).tolist()
         sign = None if is_date else SignRule.fit(values)
         sides = [Side.fit(values, turn, False, times) for turn in (1, -1)]
-        if sign is not None and sign.sign > 0:
-            positive = values[values > 0]
+        positive = values[values > 0]
+        if not is_date and len(positive) and np.mean(values >= 0) > 0.99:
+            sides.append(Side.fit(positive, 1, True, times))
             if len(positive) > 0.99 * len(values):
                 sides.append(Side.fit(positive, -1, True, times))
         whole = bool(np.mean(values == np.round(values)) > 0.99)
@@ -341,7 +343,7 @@ class KnownNumbers:
 
         Where more than a few cells lie beyond, the column has moved.
         """
-        few, sides = max(MAX_FAR_CELLS, MAX_FAR_SHARE * len(values)), [*rule.sides]
+        few, sides = _few(len(values)), [*rule.sides]
         for turn, reach, end in self.ends:
             side = Side(turn, False, turn * reach, turn * end, None, of_reference=True)
             n_far = int((turn * values > side.limit).sum())
@@ -380,7 +382,8 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
             side = Side.fit(rest, turn, False, times)
             outside = side is not None and turn * code > side.limit
             if is_sure:
-                is_code = outside or _is_below_all(code, rest, n_cells)
+                lost_sign = n_cells == 1 and 0 <= rest.min() <= -code <= rest.max()
+                is_code = not lost_sign and (outside or _is_below_all(code, rest))
             elif code in CODES:
                 is_code = outside or (code < 0 and bool((rest >= 0).all()))
             else:
@@ -405,14 +408,10 @@ def _farthest_repeated(values: FloatArray, turn: int) -> float | None:
     return None
 
 
-def _is_below_all(code: float, rest: FloatArray, n_cells: int) -> bool:
-    """Whether a code below 0 lies beside numbers from 0 on, or far below all others.
-
-    One cell whose size is usual has rather lost its sign.
-    """
-    if (rest >= 0).all():
-        return n_cells > 1 or not rest.min() <= -code <= rest.max()
-    return code < float(rest.min()) - CODE_WIDTHS * float(np.ptp(rest))
+def _is_below_all(code: float, rest: FloatArray) -> bool:
+    """Whether a code below 0 lies beside numbers from 0 on, or far below all others."""
+    smallest = float(rest.min())
+    return smallest >= 0 or code < smallest - CODE_WIDTHS * float(np.ptp(rest))
 
 
 def _is_repeated_code(code: float, rest: FloatArray, side: Side) -> bool:
@@ -425,10 +424,15 @@ def _is_repeated_code(code: float, rest: FloatArray, side: Side) -> bool:
     return side.turn * code > side.ordinary + CODE_WIDTHS * width
 
 
+def _few(n: int) -> float:
+    """Return how many of n cells may lie beyond a limit: more are the column's own."""
+    return max(min(MAX_FAR_CELLS, 1 + n // MIN_CELLS), MAX_FAR_SHARE * n)
+
+
 def _zero_is_far(values: FloatArray, whole: bool) -> bool:
     """Whether 0 lies as far below the smallest value as that below the middle one."""
     rest = values[values != 0]
-    few = max(MAX_FAR_CELLS, MAX_FAR_SHARE * len(values))
+    few = _few(len(values))
     if len(rest) < MIN_CELLS or len(values) - len(rest) > few:
         return False
     # A few numbers below 0 have lost their sign; they do not make a 0 ordinary.
