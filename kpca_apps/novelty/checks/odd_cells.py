@@ -19,6 +19,7 @@ from kpca_apps.names import listed, quoted
 from kpca_apps.novelty.checks.cell_check import CellCheck, OddValue
 from kpca_apps.novelty.checks.number_rules import UNREADABLE, KnownNumbers, learn_numbers
 from kpca_apps.novelty.checks.spelling import learn_spelling
+from kpca_apps.novelty.checks.stuck import learn_stuck
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.novelty.redact import Note
@@ -35,7 +36,7 @@ CellRule = tuple[CellCheck, ...]
 # learn(table, spec, plan, n_rows, known), where a reference may be `known`. None where it has
 # nothing to say of such a column. Of a cell that several find odd, the first speaks.
 Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], CellCheck | None]
-CHECKS: tuple[Learn, ...] = (learn_numbers, learn_spelling)
+CHECKS: tuple[Learn, ...] = (learn_numbers, learn_stuck, learn_spelling)
 # Of a column with more, and of a table, the clearest: nobody mends so many one by one.
 MAX_CELLS, MAX_CELLS_OF_TABLE = 20_000, 100_000
 MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD = 5, 0.01
