@@ -24,6 +24,7 @@ import numpy as np
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.names import in_prose, listed, quoted
+from kpca_apps.novelty.checks.check_digits import check_digits_of
 from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
 from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.encoded import Encoded
@@ -413,8 +414,10 @@ def _slips(
         neighbours = NeighbourRows(raw, views.standardised(raw), neighbours.as_is, index)
     names, units = {}, {}
     for place, coder in enumerate(encoder.coders):
-        format = coder.spec.format
-        if isinstance(format, NumberFormat) and not format.clock:
+        format, name = coder.spec.format, coder.spec.name
+        if isinstance(format, NumberFormat) and not (
+            format.clock or check_digits_of(rows.sample_table.column(name).levels.texts)
+        ):
             names[place], units[coder.spec.name] = coder.spec.name, format.word
     groups = [np.array(group.columns) for group in encoder.groups]
     finder = HintFinder(neighbours, groups, names if len(names) <= MAX_COLUMNS else {}, units)

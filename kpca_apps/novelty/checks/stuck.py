@@ -78,7 +78,9 @@ class StuckRule:
         values = column.read(spec.format).values
         starts, lengths = self.runs(values)
         is_long = lengths >= self.least
-        cells = [np.arange(i, i + n) for i, n in zip(starts[is_long], lengths[is_long], strict=True)]
+        cells = [
+            np.arange(i, i + n) for i, n in zip(starts[is_long], lengths[is_long], strict=True)
+        ]
         for value in np.unique(values[starts[is_long]]):
             same = np.concatenate([run for run in cells if values[run[0]] == value])
             seen = column.text(int(same[0])).strip()
