@@ -333,7 +333,8 @@ def _repairs(value: float) -> Iterator[tuple[float, str]]:
             if a != b and a.isdigit() and b.isdigit() and (b != "0" or i > 0):
                 retyped.append((text[:i] + b + a + text[i + 2 :], "two digits exchanged"))
         for digits, words in retyped:
-            yield math.copysign(float(digits), value), f"read as {digits} ({words}?)"
+            minus = "-" if value < 0 else ""
+            yield float(minus + digits), f"read as {minus}{digits} ({words}?)"
     if value == round(value) and 1000 <= value < 3000:
         for century in (value - 100, value + 100):
             yield century, f"read as {century:.0f} (another century?)"

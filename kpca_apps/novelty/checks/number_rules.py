@@ -10,6 +10,8 @@ a column above 0, one cell of few is enough.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -271,8 +273,12 @@ class NumberRule:
         others = "numbers of the reference" if side.of_reference else "rest of the column"
         sentence = f"Far {where} the {others}, whose {end} is {reach}."
         meant = self.meant(value.value)
-        # Of a clock time no digit is likelier to be wrong than another.
-        if meant is None or (isinstance(format, NumberFormat) and format.clock):
+        # Of a clock time no digit is likelier to be wrong than another, and no digit is wrong in an
+        # amount of another currency.
+        if meant is None or (
+            isinstance(format, NumberFormat)
+            and (format.clock or not {*_unit(value.seen)} <= {*notation.before, *notation.after})
+        ):
             return sentence, ""
         return sentence, notation.write_exactly(meant, format)
 
@@ -301,7 +307,7 @@ class NumberRule:
             tried = [_centuries(value), _other_digits(value)]
         else:
             tens = {value * power for power in (0.001, 0.01, 0.1, 10.0, 100.0, 1000.0)}
-            tried = [tens | set(map(float, without_double(value)))]
+            tried = [tens | {math.copysign(float(one), value) for one in without_double(value)}]
         for candidates in tried:
             usual = {float(f"{c:.12g}") for c in candidates if low <= c <= high} - {value}
             if self.whole:
@@ -356,6 +362,11 @@ class KnownNumbers:
         if sign is not None and int((sign.sign * values < 0).sum()) > MAX_TURNED_CELLS:
             sign = None
         return replace(rule, sign=rule.sign or sign, middle=self.middle, whole=self.whole)
+
+
+def _unit(seen: str) -> str:
+    """Return the currency or other unit of a number, without its exponent."""
+    return re.sub(r"[eE][+-]?\d+|[\d\s.,'()+-]", "", seen)
 
 
 def _unread(format: ValueFormat) -> str:

@@ -157,8 +157,8 @@ def odd_cells(
 ) -> tuple[tuple[OddCell, ...], int]:
     """Put the odd cells of a table of `n_rows` into words, clearest first; say how many were found.
 
-    Of each column that is checked: what it is, allows, how it is written, and what was found. A word
-    that stands for numbers again and again, "empty", is how the column says that one is missing.
+    Of each column that is checked: what it is, allows, how it is written, and what was found. A
+    word that stands for numbers again and again, "empty", says that one is missing.
     """
     few = max(MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD * n_rows)
     found, n_cells = [], 0
