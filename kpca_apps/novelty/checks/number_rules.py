@@ -25,7 +25,7 @@ from msgspec import Meta
 
 from kpca_apps.names import quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
-from kpca_apps.novelty.checks.tails import EXPONENTIAL, GAP, Tail
+from kpca_apps.novelty.checks.tails import EXPONENTIAL, SHAPES, Tail
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.system.arrays import FloatArray, IntArray
@@ -58,10 +58,11 @@ MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
 # One cell in a thousand may have lost its sign.
 MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
 MIN_CELLS, MIN_BESIDE_SURE = 50, 10
-# Of a count, 0 is the next step down from 1 or 2, and nothing odd.
-SMALLEST_COUNT = 5
 # Where a column has a few values only, far is twice its width beyond those seen more than once.
 MIN_FEW, WIDTHS = 100, 2.0
+# Least gap on logarithms: half a slip of the decimal point. Those of narrow columns, 50 +- 5 with 4
+# degrees of freedom, have a heavier tail nearer by.
+SLIP = 0.5 * math.log(10.0)
 MAX_CLEARNESS = 12.0
 LARGEST = 1e300
 
@@ -97,9 +98,10 @@ class Side:
     def fit(cls, values: FloatArray, turn: int, logs: bool, times: float) -> Side | None:
         """Find the end of a column (n,); ``None`` where it has no clear one."""
         turned = turn * (np.log(values) if logs else values)
-        tail = (
-            Tail.fit(turned, times, EXPONENTIAL, np.log(GAP)) if logs else Tail.fit(turned, times)
-        )
+        # Logarithms of a Pareto tail are exponential. Towards 0 nothing says so: a column may go on
+        # below it.
+        shapes = EXPONENTIAL if logs and turn > 0 else SHAPES
+        tail = Tail.fit(turned, times, shapes, SLIP if logs else 0.0)
         if tail is not None:
             side = cls(turn, logs, tail.ordinary, tail.limit, tail)
         else:
@@ -177,7 +179,6 @@ class NumberRule:
     codes: tuple[float, ...]  # codes for missing values that stand in it
     middle: tuple[float, float]  # 98 % of its values: what was probably meant lies there
     whole: bool  # nearly all values are whole
-    zero: bool  # 0 is far from its values, all above 0 but for a few that are 0
     is_date: bool
 
     @classmethod
@@ -190,7 +191,7 @@ class NumberRule:
         if not is_date:
             values, codes = _without_codes(values, times)
         if not len(values):
-            return cls((), None, codes, (0.0, 0.0), False, False, is_date)
+            return cls((), None, codes, (0.0, 0.0), False, is_date)
         low, high = np.quantile(values, [0.01, 0.99]).tolist()
         sign = None if is_date else SignRule.fit(values)
         sides = [Side.fit(values, turn, False, times) for turn in (1, -1)]
@@ -200,17 +201,16 @@ class NumberRule:
             if len(positive) > 0.99 * len(values):
                 sides.append(Side.fit(positive, -1, True, times))
         whole = bool(np.mean(values == np.round(values)) > 0.99)
-        zero = not is_date and _zero_is_far(values, whole)
         found = tuple(side for side in sides if side)
-        return cls(found, sign, codes, (low, high), whole, zero, is_date)
+        return cls(found, sign, codes, (low, high), whole, is_date)
 
     def judge(self, values: FloatArray) -> IntArray:
         """Return for each value (n,) its place in `ODDITIES`; 0 for ordinary ones and NaN."""
         kinds = np.zeros(len(values), dtype=np.int64)
         for side in self.sides:
             kinds[side.turned(values) > side.limit] = _ABOVE if side.turn > 0 else _BELOW
-        if self.zero:
-            kinds[values == 0] = _ZERO
+        if not self.is_date:
+            kinds[(values == 0) & (kinds > 0)] = _ZERO
         if self.sign is not None:
             size = -self.sign.sign * values  # of a number of the other sign
             kinds[(size >= self.sign.smallest) & (size <= self.sign.largest)] = _SIGN
@@ -438,20 +438,6 @@ def _is_repeated_code(code: float, rest: FloatArray, side: Side) -> bool:
 def _few(n: int) -> float:
     """Return how many of n cells may lie beyond a limit: more are the column's own."""
     return max(min(MAX_FAR_CELLS, 1 + n // MIN_CELLS), MAX_FAR_SHARE * n)
-
-
-def _zero_is_far(values: FloatArray, whole: bool) -> bool:
-    """Whether 0 lies as far below the smallest value as that below the middle one."""
-    rest = values[values != 0]
-    few = _few(len(values))
-    if len(rest) < MIN_CELLS or len(values) - len(rest) > few:
-        return False
-    # A few numbers below 0 have lost their sign; they do not make a 0 ordinary.
-    above = rest[rest > 0]
-    if len(rest) - len(above) > max(MAX_TURNED_CELLS, MAX_TURNED_SHARE * len(rest)):
-        return False
-    smallest, middle = float(above.min()), float(np.median(above))
-    return 2 * smallest >= middle and (not whole or smallest >= SMALLEST_COUNT)
 
 
 def without_double(value: float) -> list[str]:

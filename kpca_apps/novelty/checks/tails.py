@@ -37,8 +37,8 @@ LEAST_WEIGHT = 1e-6
 MAX_EXPECTED = 0.01 / 3
 # And the value is isolated: half as far again from the ordinary as the farthest of these is.
 GAP = 1.5
-# Logarithms of gaps in which a limit is sought, in units of the tail's width.
-SEARCHED, HALVINGS = np.array([-1.0, 40.0]), 30
+# Gaps at which a limit is sought, in units of the tail's width, 5 % apart.
+SEARCHED = np.geomspace(0.1, 1e9, 472)
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,11 @@ class Tail:
         tail = cls(start, times, shape, scale * unit, weight, float(above[-n_censored - 1]))
         # How far the largest lie does not say what is ordinary, only whether there is a gap.
         for value in above[-n_censored:].tolist():
-            if tail._is_beyond(value, least_gap):
+            if value > tail.ordinary and tail._gap(least_gap, np.array([value])) < np.inf:
                 break
             tail = replace(tail, ordinary=value)
-        return replace(tail, limit=tail._limit(least_gap))
+        gap = tail._gap(least_gap, tail.ordinary + (tail.ordinary - start) * SEARCHED)
+        return replace(tail, limit=tail.ordinary + gap)
 
     def expected(self, values: FloatArray) -> FloatArray:
         """Return how many values as far beyond the ordinary such a table would have, shape (n,)."""
@@ -99,20 +100,12 @@ class Tail:
         expected: FloatArray = self.times * (survival @ self.weights)
         return expected
 
-    def _is_beyond(self, value: float, least_gap: float) -> bool:
-        gap = max(least_gap, (GAP - 1.0) * (self.ordinary - self.start))
-        return value > self.ordinary + gap and bool(
-            self.expected(np.array([value]))[0] < MAX_EXPECTED
-        )
-
-    def _limit(self, least_gap: float) -> float:
-        """Find where values begin to be beyond, by halving the interval of the gap's logarithm."""
-        low, high = np.log(self.ordinary - self.start) + SEARCHED
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            is_beyond = self._is_beyond(self.ordinary + np.exp(middle), least_gap)
-            low, high = (low, middle) if is_beyond else (middle, high)
-        return float(self.ordinary + np.exp(high))
+    def _gap(self, least: float, values: FloatArray) -> float:
+        """Return how far from the ordinary the first of increasing values (n,) beyond lies."""
+        gaps = values - self.ordinary
+        is_wide = gaps > max(least, (GAP - 1.0) * (self.ordinary - self.start))
+        beyond = gaps[is_wide & (self.expected(values) < MAX_EXPECTED)]
+        return float(beyond[0]) if beyond.size else np.inf
 
 
 def _weighted(

@@ -178,7 +178,7 @@ DRAWS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
         *((name, n, 1000.0, 19) for name in DRAWS for n in (30, 60)),
         ("log-normal", 500, 100.0, 18),
         ("normal", 100, 10.0, 20),
-        ("normal", 60, 0.01, 20),
+        ("normal", 2000, 0.01, 18),
     ],
 )
 def test_a_gross_error_is_found_whatever_the_distribution(
