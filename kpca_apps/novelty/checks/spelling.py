@@ -181,11 +181,14 @@ def _difference(a: str, b: str) -> tuple[int, str, str]:
 
 
 def _is_typing_error(level: str, common: str) -> bool:
-    """Whether the letters that differ are ones people mistype: no digits, no capitals inside."""
+    """Whether the letters that differ are ones people mistype.
+
+    No digits, no capitals inside, and no question mark: somebody was in doubt.
+    """
     start, ours, theirs = _difference(level, common)
     for text, edited in ((level, ours), (common, theirs)):
         inside = start > 0 and not text.isupper()
-        if any(letter.isdigit() or (inside and letter.isupper()) for letter in edited):
+        if any(c.isdigit() or c == "?" or (inside and c.isupper()) for c in edited):
             return False
     return True
 

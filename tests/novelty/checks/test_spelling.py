@@ -88,3 +88,8 @@ def test_a_letter_for_a_digit_and_lost_zeros_are_slips_of_codes() -> None:
     others = ("250.01", "E11.8", "A2", "1.5", "150", "110", "038.8", "B12")
     rule = SpellingRule.fit(counts | dict.fromkeys(others, 2))
     assert not any(rule.meant(level) for level in others)
+
+
+def test_a_doubt_is_no_slip() -> None:
+    rule = SpellingRule.fit({"Roman": 60, "Greek": 50, "Roman?": 2, "Romn": 1})
+    assert (rule.meant("Roman?"), rule.meant("Romn")) == (None, "Roman")
