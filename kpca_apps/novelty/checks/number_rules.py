@@ -58,6 +58,8 @@ MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
 # One cell in a thousand may have lost its sign.
 MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
 MIN_CELLS, MIN_BESIDE_SURE = 50, 10
+# Of a count, 0 is the next step down from 1 or 2, and nothing odd.
+SMALLEST_COUNT = 5
 # Where a column has a few values only, far is twice its width beyond those seen more than once.
 MIN_FEW, WIDTHS = 100, 2.0
 # Least gap on logarithms: half a slip of the decimal point. Those of narrow columns, 50 +- 5 with 4
@@ -179,6 +181,7 @@ class NumberRule:
     codes: tuple[float, ...]  # codes for missing values that stand in it
     middle: tuple[float, float]  # 98 % of its values: what was probably meant lies there
     whole: bool  # nearly all values are whole
+    zero: bool  # 0 is far from its values, all above 0 but for a few that are 0
     is_date: bool
 
     @classmethod
@@ -191,7 +194,7 @@ class NumberRule:
         if not is_date:
             values, codes = _without_codes(values, times)
         if not len(values):
-            return cls((), None, codes, (0.0, 0.0), False, is_date)
+            return cls((), None, codes, (0.0, 0.0), False, False, is_date)
         low, high = np.quantile(values, [0.01, 0.99]).tolist()
         sign = None if is_date else SignRule.fit(values)
         sides = [Side.fit(values, turn, False, times) for turn in (1, -1)]
@@ -201,16 +204,17 @@ class NumberRule:
             if len(positive) > 0.99 * len(values):
                 sides.append(Side.fit(positive, -1, True, times))
         whole = bool(np.mean(values == np.round(values)) > 0.99)
+        zero = not is_date and _zero_is_far(values, whole)
         found = tuple(side for side in sides if side)
-        return cls(found, sign, codes, (low, high), whole, is_date)
+        return cls(found, sign, codes, (low, high), whole, zero, is_date)
 
     def judge(self, values: FloatArray) -> IntArray:
         """Return for each value (n,) its place in `ODDITIES`; 0 for ordinary ones and NaN."""
         kinds = np.zeros(len(values), dtype=np.int64)
         for side in self.sides:
             kinds[side.turned(values) > side.limit] = _ABOVE if side.turn > 0 else _BELOW
-        if not self.is_date:
-            kinds[(values == 0) & (kinds > 0)] = _ZERO
+        if self.zero:
+            kinds[values == 0] = _ZERO
         if self.sign is not None:
             size = -self.sign.sign * values  # of a number of the other sign
             kinds[(size >= self.sign.smallest) & (size <= self.sign.largest)] = _SIGN
@@ -438,6 +442,19 @@ def _is_repeated_code(code: float, rest: FloatArray, side: Side) -> bool:
 def _few(n: int) -> float:
     """Return how many of n cells may lie beyond a limit: more are the column's own."""
     return max(min(MAX_FAR_CELLS, 1 + n // MIN_CELLS), MAX_FAR_SHARE * n)
+
+
+def _zero_is_far(values: FloatArray, whole: bool) -> bool:
+    """Whether 0 lies as far below the smallest value as that below the middle one."""
+    rest = values[values != 0]
+    if len(rest) < MIN_CELLS or len(values) - len(rest) > _few(len(values)):
+        return False
+    # A few numbers below 0 have lost their sign; they do not make a 0 ordinary.
+    above = rest[rest > 0]
+    if len(rest) - len(above) > max(MAX_TURNED_CELLS, MAX_TURNED_SHARE * len(rest)):
+        return False
+    smallest, middle = float(above.min()), float(np.median(above))
+    return 2 * smallest >= middle and (not whole or smallest >= SMALLEST_COUNT)
 
 
 def without_double(value: float) -> list[str]:
