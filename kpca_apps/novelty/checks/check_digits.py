@@ -47,7 +47,7 @@ def _mod_97(digits: IntArray) -> BoolArray:
     rest = np.zeros(len(digits), dtype=np.int64)
     for place in np.roll(digits, -4, axis=1).T:  # the country and the check digits come last
         rest = (rest * np.where(place > 9, 100, 10) + place) % 97
-    return rest == 1
+    return np.asarray(rest == 1)
 
 
 # Names, forms without spaces and hyphens, and whether the check digits hold of digits (n, k), with

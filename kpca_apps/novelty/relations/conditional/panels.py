@@ -236,7 +236,7 @@ def _is_measure(
     merged = place[np.minimum(codes, column.missing)]
     known = (merged < column.missing) & ~np.isnan(z)
     counts = np.bincount(merged[known], minlength=column.missing)
-    sums = np.bincount(merged[known], z[known], column.missing)
+    sums = np.bincount(merged[known], z[known], column.missing).astype(np.float64)
     own = np.ones(len(z), dtype=bool)
     near = np.nanmedian(_distances(z, merged, own, sums, counts, mean, shrunk_by))
     return bool(near <= AS_NEAR * half)
