@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.names import quoted
 from kpca_apps.novelty.checks.hints import MAX_COMPARED, hint_rows
-from kpca_apps.novelty.checks.odd_cells import odd_cells
+from kpca_apps.novelty.checks.odd_cells import checked, odd_cells
 from kpca_apps.novelty.columns.encoded import Encoded, encode, rows_of
 from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
@@ -432,8 +432,10 @@ def odd_cells_of(rows: Encoded) -> tuple[tuple[OddCell, ...], int]:
     Those of accepted rows are not.
     """
     coders = rows.encoder.coders
-    notations = [c.notation if isinstance(c, ValueCoder) else Notation() for c in coders]
-    columns = zip(rows.encoder.plan.used, rows.rules, notations, rows.faults.odd, strict=True)
+    specs = checked(rows.encoder.plan, rows.sample_table)
+    notations = {c.spec.name: c.notation for c in coders if isinstance(c, ValueCoder)}
+    each = (notations.get(spec.name, Notation()) for spec in specs)
+    columns = zip(specs, rows.rules, each, rows.faults.odd, strict=True)
     in_lines = rows.sample_table.lines is not None
     contradicted = rows.faults.contradicted
     return odd_cells(

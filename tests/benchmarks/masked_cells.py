@@ -8,9 +8,12 @@ of the tables the row of that cell is in the first 2 % of the rows (the first pl
 the detector, LOF with 20 neighbours, the largest robust z of the row's columns, and the largest
 residual of a two-way fit of the logarithms by medians, which knows how the tables were made.
 
-    python tests/benchmarks/masked_cells.py [--seeds 10] [--screen]
+    python tests/benchmarks/masked_cells.py [--seeds 10] [--screen] [--columns]
 
-``--screen`` adds the command's whole screening of the same tables.
+``--screen`` adds the command's whole screening of the same tables. ``--columns`` measures single
+columns instead: in how many the cell that was multiplied is named odd, and how many clean columns
+have a cell that is, beside a robust z (of logarithms where all values are positive) above 5 and a
+local outlier factor above 3; and the clean tables of correlated measures with a false odd cell.
 """
 
 from __future__ import annotations
@@ -26,9 +29,10 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from kpca_apps import screen_table
+from kpca_apps.novelty.checks.number_rules import NumberRule
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
-FloatArray = NDArray[np.float64]
+FloatArray, BoolArray = NDArray[np.float64], NDArray[np.bool_]
 SMALL = ((60, 8), (60, 12), (100, 12), (200, 12))
 WIDE = ((60, 20), (60, 60), (60, 120), (60, 240), (60, 520))
 # Spreads of the logarithms of rows' sizes.
@@ -83,6 +87,76 @@ def screened(X: FloatArray) -> FloatArray:
     return -ranks
 
 
+Draw = Callable[[np.random.Generator, int], FloatArray]
+COLUMNS: dict[str, Draw] = {
+    "normal 120 +- 20": lambda rng, n: np.round(rng.normal(120, 20, n), 1),
+    "log-normal .6": lambda rng, n: np.round(rng.lognormal(4, 0.6, n), 2),
+    "log-normal 1": lambda rng, n: np.round(rng.lognormal(4, 1, n), 2),
+    "gamma 2": lambda rng, n: np.round(rng.gamma(2, 30, n), 1),
+    "uniform": lambda rng, n: np.round(rng.uniform(5, 60, n), 1),
+    "Student 4": lambda rng, n: np.round(50 + 5 * rng.standard_t(4, n), 2),
+    "Pareto 2": lambda rng, n: np.round(20 * (1 + rng.pareto(2, n)), 2),
+    "rain": lambda rng, n: np.round((rng.random(n) < 0.3) * rng.gamma(0.7, 8, n), 1),
+}
+
+
+def odd_values(values: FloatArray) -> BoolArray:
+    """Return which values the rule of their column finds odd."""
+    odd: BoolArray = NumberRule.fit(values, 1.0).judge(values) > 0
+    return odd
+
+
+def far_values(values: FloatArray) -> BoolArray:
+    """Return which values have a robust z above 5."""
+    far: BoolArray = robust_z((np.log(values) if (values > 0).all() else values)[:, None]) > 5.0
+    return far
+
+
+def lonely_values(values: FloatArray) -> BoolArray:
+    """Return which values have a local outlier factor above 3."""
+    lonely: BoolArray = lof(values[:, None]) > 3.0
+    return lonely
+
+
+def measure_columns(seeds: int) -> None:
+    """Print how often a cell that was multiplied is odd, and in how many clean columns any is."""
+    methods = {"ours": odd_values, "LOF": lonely_values, "robust z": far_values}
+    print(f"{'column':>17} {'rows':>5} {'factor':>7}" + "".join(f"{m:>10}" for m in methods))
+    for name, draw in COLUMNS.items():
+        for n in (30, 60, 100, 500, 2000):
+            for factor in (1.0, 10.0, 100.0, 1000.0):
+                found = dict.fromkeys(methods, 0)
+                for seed in range(seeds):
+                    rng = np.random.default_rng([seed, n, 47])
+                    values = draw(rng, n)
+                    row = rng.choice(np.flatnonzero(values))
+                    values[row] *= factor
+                    for method, odd in methods.items():
+                        where = odd(values)
+                        found[method] += bool(where[row] if factor > 1.0 else where.any())
+                cells = "".join(f"{count:10}" for count in found.values())
+                print(f"{name:>17} {n:5} {factor:7g}{cells}", flush=True)
+    with_cells = sum(bool(screen_table(measures(seed)).odd_cells) for seed in range(24))
+    print(f"clean tables of correlated measures with odd cells: {with_cells} of 24")
+
+
+def measures(seed: int) -> pl.DataFrame:
+    """Draw temperatures of days, or sizes of people, rounded as they are read."""
+    rng = np.random.default_rng([seed, 24])
+    n, digits = (200, 365, 730, 1500)[seed % 4], seed // 4 % 3
+    if seed % 3 == 0:
+        height = rng.normal(172, 9, n)
+        weight = 0.9 * (height - 100) * np.exp(rng.normal(0, 0.12, n))
+        waist = 0.5 * height + rng.normal(0, 6, n)
+        columns = {"height": height, "weight": weight, "waist": waist}
+    else:
+        mean = 12 + 9 * np.sin(2 * np.pi * np.arange(n) / 365) + rng.normal(0, 3, n)
+        lowest, highest = mean - 5 + rng.normal(0, 1, n), mean + 5 + rng.normal(0, 2, n)
+        humidity = 80 - 1.5 * mean + rng.normal(0, 6, n)
+        columns = {"tmin": lowest, "tmax": highest, "humidity": humidity}
+    return pl.DataFrame({name: np.round(values, digits) for name, values in columns.items()})
+
+
 def place(scores: FloatArray, row: int) -> int:
     """Return the place of a row, 1 for the oddest; ties count against it."""
     return int((scores >= scores[row]).sum())
@@ -113,7 +187,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--screen", action="store_true", help="screen the tables as well")
+    parser.add_argument("--columns", action="store_true", help="measure single columns instead")
     options = parser.parse_args()
+    if options.columns:
+        with threadpool_limits(1):
+            measure_columns(options.seeds)
+        return
     ours = {"ours": detector} | ({"screen": screened} if options.screen else {})
     peers = {"LOF": lof, "robust z": robust_z}
     with threadpool_limits(1):

@@ -24,6 +24,7 @@ import numpy as np
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.names import in_prose, listed, quoted
+from kpca_apps.novelty.checks.check_digits import check_digits_of
 from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
 from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.encoded import Encoded
@@ -332,7 +333,8 @@ def _repairs(value: float) -> Iterator[tuple[float, str]]:
             if a != b and a.isdigit() and b.isdigit() and (b != "0" or i > 0):
                 retyped.append((text[:i] + b + a + text[i + 2 :], "two digits exchanged"))
         for digits, words in retyped:
-            yield math.copysign(float(digits), value), f"read as {digits} ({words}?)"
+            minus = "-" if value < 0 else ""
+            yield float(minus + digits), f"read as {minus}{digits} ({words}?)"
     if value == round(value) and 1000 <= value < 3000:
         for century in (value - 100, value + 100):
             yield century, f"read as {century:.0f} (another century?)"
@@ -413,8 +415,10 @@ def _slips(
         neighbours = NeighbourRows(raw, views.standardised(raw), neighbours.as_is, index)
     names, units = {}, {}
     for place, coder in enumerate(encoder.coders):
-        format = coder.spec.format
-        if isinstance(format, NumberFormat) and not format.clock:
+        format, name = coder.spec.format, coder.spec.name
+        if isinstance(format, NumberFormat) and not (
+            format.clock or check_digits_of(rows.sample_table.column(name).levels.texts)
+        ):
             names[place], units[coder.spec.name] = coder.spec.name, format.word
     groups = [np.array(group.columns) for group in encoder.groups]
     finder = HintFinder(neighbours, groups, names if len(names) <= MAX_COLUMNS else {}, units)

@@ -10,6 +10,8 @@ a column above 0, one cell of few is enough.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,7 +25,7 @@ from msgspec import Meta
 
 from kpca_apps.names import quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
-from kpca_apps.novelty.checks.tails import Tail
+from kpca_apps.novelty.checks.tails import EXPONENTIAL, SHAPES, Tail
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.system.arrays import FloatArray, IntArray
@@ -60,6 +62,9 @@ MIN_CELLS, MIN_BESIDE_SURE = 50, 10
 SMALLEST_COUNT = 5
 # Where a column has a few values only, far is twice its width beyond those seen more than once.
 MIN_FEW, WIDTHS = 100, 2.0
+# Least gap on logarithms: half a slip of the decimal point. Those of narrow columns, 50 +- 5 with 4
+# degrees of freedom, have a heavier tail nearer by.
+SLIP = 0.5 * math.log(10.0)
 MAX_CLEARNESS = 12.0
 LARGEST = 1e300
 
@@ -95,7 +100,10 @@ class Side:
     def fit(cls, values: FloatArray, turn: int, logs: bool, times: float) -> Side | None:
         """Find the end of a column (n,); ``None`` where it has no clear one."""
         turned = turn * (np.log(values) if logs else values)
-        tail = Tail.fit(turned, times)
+        # Logarithms of a Pareto tail are exponential. Towards 0 nothing says so: a column may go on
+        # below it.
+        shapes = EXPONENTIAL if logs and turn > 0 else SHAPES
+        tail = Tail.fit(turned, times, shapes, SLIP if logs else 0.0)
         if tail is not None:
             side = cls(turn, logs, tail.ordinary, tail.limit, tail)
         else:
@@ -107,8 +115,7 @@ class Side:
             width = float(often[-1] - often[0])
             side = cls(turn, logs, float(often[-1]), float(often[-1]) + WIDTHS * width, None)
         n_far = int((turned > side.limit).sum())
-        few = max(MAX_FAR_CELLS, MAX_FAR_SHARE * len(values))
-        return side if np.isfinite(side.limit) and n_far <= few else None
+        return side if np.isfinite(side.limit) and n_far <= _few(len(values)) else None
 
     def turned(self, values: FloatArray) -> FloatArray:
         """Return values (n,) as they are compared with `ordinary` and `limit`."""
@@ -191,8 +198,9 @@ class NumberRule:
         low, high = np.quantile(values, [0.01, 0.99]).tolist()
         sign = None if is_date else SignRule.fit(values)
         sides = [Side.fit(values, turn, False, times) for turn in (1, -1)]
-        if sign is not None and sign.sign > 0:
-            positive = values[values > 0]
+        positive = values[values > 0]
+        if not is_date and len(positive) and np.mean(values >= 0) > 0.99:
+            sides.append(Side.fit(positive, 1, True, times))
             if len(positive) > 0.99 * len(values):
                 sides.append(Side.fit(positive, -1, True, times))
         whole = bool(np.mean(values == np.round(values)) > 0.99)
@@ -271,8 +279,12 @@ class NumberRule:
         others = "numbers of the reference" if side.of_reference else "rest of the column"
         sentence = f"Far {where} the {others}, whose {end} is {reach}."
         meant = self.meant(value.value)
-        # Of a clock time no digit is likelier to be wrong than another.
-        if meant is None or (isinstance(format, NumberFormat) and format.clock):
+        # Of a clock time no digit is likelier to be wrong than another, and no digit is wrong in an
+        # amount of another currency.
+        if meant is None or (
+            isinstance(format, NumberFormat)
+            and (format.clock or not {*_unit(value.seen)} <= {*notation.before, *notation.after})
+        ):
             return sentence, ""
         return sentence, notation.write_exactly(meant, format)
 
@@ -301,7 +313,7 @@ class NumberRule:
             tried = [_centuries(value), _other_digits(value)]
         else:
             tens = {value * power for power in (0.001, 0.01, 0.1, 10.0, 100.0, 1000.0)}
-            tried = [tens | set(map(float, without_double(value)))]
+            tried = [tens | {math.copysign(float(one), value) for one in without_double(value)}]
         for candidates in tried:
             usual = {float(f"{c:.12g}") for c in candidates if low <= c <= high} - {value}
             if self.whole:
@@ -343,7 +355,7 @@ class KnownNumbers:
 
         Where more than a few cells lie beyond, the column has moved.
         """
-        few, sides = max(MAX_FAR_CELLS, MAX_FAR_SHARE * len(values)), [*rule.sides]
+        few, sides = _few(len(values)), [*rule.sides]
         for turn, reach, end in self.ends:
             side = Side(turn, False, turn * reach, turn * end, None, of_reference=True)
             n_far = int((turn * values > side.limit).sum())
@@ -356,6 +368,11 @@ class KnownNumbers:
         if sign is not None and int((sign.sign * values < 0).sum()) > MAX_TURNED_CELLS:
             sign = None
         return replace(rule, sign=rule.sign or sign, middle=self.middle, whole=self.whole)
+
+
+def _unit(seen: str) -> str:
+    """Return the currency or other unit of a number, without its exponent."""
+    return re.sub(r"[eE][+-]?\d+|[\d\s.,'()+-]", "", seen)
 
 
 def _unread(format: ValueFormat) -> str:
@@ -382,7 +399,8 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
             side = Side.fit(rest, turn, False, times)
             outside = side is not None and turn * code > side.limit
             if is_sure:
-                is_code = outside or _is_below_all(code, rest, n_cells)
+                lost_sign = n_cells == 1 and 0 <= rest.min() <= -code <= rest.max()
+                is_code = not lost_sign and (outside or _is_below_all(code, rest))
             elif code in CODES:
                 is_code = outside or (code < 0 and bool((rest >= 0).all()))
             else:
@@ -407,14 +425,10 @@ def _farthest_repeated(values: FloatArray, turn: int) -> float | None:
     return None
 
 
-def _is_below_all(code: float, rest: FloatArray, n_cells: int) -> bool:
-    """Whether a code below 0 lies beside numbers from 0 on, or far below all others.
-
-    One cell whose size is usual has rather lost its sign.
-    """
-    if (rest >= 0).all():
-        return n_cells > 1 or not rest.min() <= -code <= rest.max()
-    return code < float(rest.min()) - CODE_WIDTHS * float(np.ptp(rest))
+def _is_below_all(code: float, rest: FloatArray) -> bool:
+    """Whether a code below 0 lies beside numbers from 0 on, or far below all others."""
+    smallest = float(rest.min())
+    return smallest >= 0 or code < smallest - CODE_WIDTHS * float(np.ptp(rest))
 
 
 def _is_repeated_code(code: float, rest: FloatArray, side: Side) -> bool:
@@ -427,11 +441,15 @@ def _is_repeated_code(code: float, rest: FloatArray, side: Side) -> bool:
     return side.turn * code > side.ordinary + CODE_WIDTHS * width
 
 
+def _few(n: int) -> float:
+    """Return how many of n cells may lie beyond a limit: more are the column's own."""
+    return max(min(MAX_FAR_CELLS, 1 + n // MIN_CELLS), MAX_FAR_SHARE * n)
+
+
 def _zero_is_far(values: FloatArray, whole: bool) -> bool:
     """Whether 0 lies as far below the smallest value as that below the middle one."""
     rest = values[values != 0]
-    few = max(MAX_FAR_CELLS, MAX_FAR_SHARE * len(values))
-    if len(rest) < MIN_CELLS or len(values) - len(rest) > few:
+    if len(rest) < MIN_CELLS or len(values) - len(rest) > _few(len(values)):
         return False
     # A few numbers below 0 have lost their sign; they do not make a 0 ordinary.
     above = rest[rest > 0]

@@ -17,11 +17,14 @@ import numpy as np
 from kpca_apps.errors import InputError
 from kpca_apps.names import listed, quoted
 from kpca_apps.novelty.checks.cell_check import CellCheck, OddValue
+from kpca_apps.novelty.checks.check_digits import learn_codes
 from kpca_apps.novelty.checks.number_rules import UNREADABLE, KnownNumbers, learn_numbers
 from kpca_apps.novelty.checks.spelling import learn_spelling
+from kpca_apps.novelty.checks.stuck import learn_stuck
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.novelty.redact import Note
+from kpca_apps.novelty.relations.finding.keys import NAMING
 from kpca_apps.novelty.relations.relations import Contradiction
 from kpca_apps.novelty.result import CONTRADICTED, OddCell
 from kpca_apps.system.arrays import BoolArray, IntArray
@@ -35,7 +38,7 @@ CellRule = tuple[CellCheck, ...]
 # learn(table, spec, plan, n_rows, known), where a reference may be `known`. None where it has
 # nothing to say of such a column. Of a cell that several find odd, the first speaks.
 Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], CellCheck | None]
-CHECKS: tuple[Learn, ...] = (learn_numbers, learn_spelling)
+CHECKS: tuple[Learn, ...] = (learn_numbers, learn_stuck, learn_spelling)
 # Of a column with more, and of a table, the clearest: nobody mends so many one by one.
 MAX_CELLS, MAX_CELLS_OF_TABLE = 20_000, 100_000
 
@@ -46,18 +49,23 @@ def cell_rules(
     n_rows: int,
     known: Mapping[str, KnownNumbers] = MappingProxyType({}),
 ) -> tuple[CellRule, ...]:
-    """Learn what each used column allows, from a table of `n_rows` rows or from some drawn.
+    """Learn what each checked column allows, from a table of `n_rows` rows or from some drawn.
 
-    Of columns of numbers it may be `known` what those of a reference allow.
+    Of columns of numbers it may be `known` what those of a reference allow. Codes are nothing else.
     """
-    return tuple(
-        tuple(
-            rule
-            for check in CHECKS
-            if (rule := check(table, spec, plan, n_rows, known.get(spec.name))) is not None
-        )
-        for spec in plan.used
-    )
+    rules = []
+    for spec in checked(plan, table):
+        given = table, spec, plan, n_rows, known.get(spec.name)
+        codes = learn_codes(*given)
+        learned = (codes,) if codes else (check(*given) for check in CHECKS)
+        rules.append(tuple(rule for rule in learned if rule is not None))
+    return tuple(rules)
+
+
+def checked(plan: ColumnPlan, table: Table) -> tuple[ColumnSpec, ...]:
+    """Return the columns whose cells are looked at: those the model uses, then identifiers."""
+    naming = (of for of in plan.specs if of.role in NAMING and of.name in table.columns)
+    return (*plan.used, *naming)
 
 
 @dataclass(frozen=True)
@@ -148,8 +156,8 @@ def odd_cells(
 ) -> tuple[tuple[OddCell, ...], int]:
     """Put the odd cells of a table of `n_rows` into words, clearest first; say how many were found.
 
-    Of each column the model uses: what it is, allows, how it is written, and what was found. A word
-    that stands for numbers again and again, "empty", is how the column says that one is missing.
+    Of each column that is checked: what it is, allows, how it is written, and what was found. A
+    word that stands for numbers again and again, "empty", says that one is missing.
     """
     few = max(MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD * n_rows)
     found, n_cells = [], 0
@@ -306,7 +314,7 @@ class CellFaults:
 
     used: tuple[ColumnFaults, ...]  # of the columns the model uses, in the order of its plan
     n_missing: tuple[int, ...]  # cells without a value of all columns, in the table's order
-    odd: tuple[OddValues, ...]  # of the columns the model uses
+    odd: tuple[OddValues, ...]  # of the columns that are checked
     contradicted: tuple[Contradicted, ...]  # by other cells of their rows: the clearest 100,000
     n_contradicted: int
 
@@ -330,9 +338,10 @@ class CellFaults:
         # Of several files, each has such a line.
         named = places if table.source.file_column is None else rows
         used, odd = [], []
-        for spec, rule in zip(plan.used, rules, strict=True):
+        for spec in plan.used:
+            used.append(ColumnFaults.of(table.column(spec.name), spec, named))
+        for spec, rule in zip(checked(plan, table), rules, strict=True):
             column = table.column(spec.name)
-            used.append(ColumnFaults.of(column, spec, named))
             odd.append(OddValues.of(column, spec, rule, rows, places, is_accepted))
         formats = {spec.name: spec.format for spec in plan.specs}
         n_missing = []

@@ -2,7 +2,8 @@
 
 One edit is a letter left out, added, replaced, or two neighbours exchanged; or nothing but case
 and space. Levels that are codes lie one edit apart by nature, A1 and A2: an edit of a digit counts
-for nothing, nor one in a short word, nor any edit in a column whose common levels lie so close.
+for nothing, nor one in a short word, nor any edit in a column whose common levels lie so close. Of
+codes, a letter typed for the digit it looks like, zeros lost before them and a lost point count.
 Nor is a level the common one mistyped where the rest of its rows says otherwise: a town that lies
 in a state which the other town's rows never have.
 """
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.names import quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
+from kpca_apps.novelty.checks.number_rules import LOOKALIKES
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.novelty.result import MISSPELT
@@ -28,6 +30,8 @@ from kpca_apps.tables.values import Column
 RARE_CELLS, RARE_SHARE, TIMES_RARER = 2, 0.001, 20
 # The same but for case and space: more frequent mixtures are as wrong.
 TIMES_RARER_FOLDED = 5
+# Codes that frequent are levels that a slip may stand for.
+LEAST_OF_CODE, MIN_CODE_LETTERS = 10, 3
 MIN_LETTERS, MAX_LETTERS = 4, 60
 # Words in capitals up to this length are codes: EURO, KJFK.
 CODE_LETTERS = 5
@@ -60,6 +64,7 @@ class SpellingRule:
     counts: Mapping[str, int]  # cells of each level, where they are more than one
     nearby: Mapping[str, Sequence[str]]  # common levels by what remains with one letter left out
     folded: Mapping[str, str]  # the most frequent level by its letters in lower case without space
+    codes: Mapping[str, str]  # the same by `code_key`, of levels with digits
     others: frozenset[str] = frozenset()  # levels that the rest of their rows distinguishes
 
     @classmethod
@@ -84,8 +89,16 @@ class SpellingRule:
         by_letters: dict[str, str] = {}
         for level in common:
             by_letters.setdefault(folded(level), level)
+        by_code: dict[str, str] = {}
+        for level in ordered:
+            if counts[level] >= LEAST_OF_CODE:
+                key = code_key(level)
+                by_code.setdefault(key, level)
+                # Of a number the point says how large it is.
+                by_code.setdefault(key.replace(".", "") if level[0].isalpha() else key, level)
+        by_code.pop("", None)
         seen = {level: count for level, count in counts.items() if count > 1}
-        return cls(rare, seen, dict(nearby), by_letters)
+        return cls(rare, seen, dict(nearby), by_letters, by_code)
 
     def meant(self, level: str) -> str | None:
         """Return the common level that a level is likely to stand for; ``None`` without one."""
@@ -95,6 +108,9 @@ class SpellingRule:
             return same if TIMES_RARER_FOLDED * count <= self.counts[same] else None
         if count > self.rare or len(level) > MAX_LETTERS + 1 or level in self.others:
             return None
+        of_code = self.codes.get(code_key(level))
+        if of_code not in (None, level) and TIMES_RARER_FOLDED * count <= self.counts[of_code]:
+            return of_code
         for common in _matches(level, self.nearby, self.counts):
             if TIMES_RARER * count <= self.counts[common] and _is_typing_error(level, common):
                 return common
@@ -165,11 +181,14 @@ def _difference(a: str, b: str) -> tuple[int, str, str]:
 
 
 def _is_typing_error(level: str, common: str) -> bool:
-    """Whether the letters that differ are ones people mistype: no digits, no capitals inside."""
+    """Whether the letters that differ are ones people mistype.
+
+    No digits, no capitals inside, and no question mark: somebody was in doubt.
+    """
     start, ours, theirs = _difference(level, common)
     for text, edited in ((level, ours), (common, theirs)):
         inside = start > 0 and not text.isupper()
-        if any(letter.isdigit() or (inside and letter.isupper()) for letter in edited):
+        if any(c.isdigit() or c == "?" or (inside and c.isupper()) for c in edited):
             return False
     return True
 
@@ -186,6 +205,20 @@ def _matches(
     found = {other for key in _shortened(level) for other in nearby.get(key, ())}
     near = [other for other in found if one_edit_apart(level, other)]
     return sorted(near, key=lambda other: (-counts[other], other))
+
+
+def code_key(level: str) -> str:
+    """Return what codes share that differ by a letter for a digit, or by zeros before them.
+
+    Empty for what is no code; some letters may begin one.
+
+    >>> [code_key(level) for level in ("I1O", "I10", "25O.00", "038.9", "38.9", "Oslo")]
+    ['I10', 'I10', '250.00', '38.9', '38.9', '']
+    """
+    if not any(letter.isdigit() for letter in level) or len(level) < MIN_CODE_LETTERS:
+        return ""
+    first = level[0] if level[0] not in "Oo|l" else level[0].translate(LOOKALIKES)
+    return (first + level[1:].translate(LOOKALIKES)).lstrip("0")
 
 
 def folded(level: str) -> str:

@@ -61,7 +61,7 @@ class Notation:
     padded: bool = True  # days and months have two digits
     short_year: bool = False  # years have two digits
     whole: bool = False  # nearly all numbers are whole, or no date has a time of day
-    seconds: bool = True  # most clock times have them
+    seconds: bool = True  # most clock times, and times of dates, have them
     decimals: Annotated[int, Meta(ge=0, le=ALL_DIGITS)] = 0  # most numbers are written with
 
     def validate(self) -> None:
@@ -101,16 +101,17 @@ class Notation:
             return cls(before, after, decimals=min(decimals, ALL_DIGITS))
         padded = not levels.texts.str.contains(_UNPADDED).any()
         n_year_last, n_cells = _n_cells(levels, _YEAR_LAST), levels.counts.sum()
+        seconds = not format.has_time or 2 * _n_cells(levels, _SECONDS) > n_cells
         if 2 * n_year_last > n_cells and (mark := _commonest(levels, _YEAR_LAST)):
             order = "dmy" if format.day_first else "mdy"
             short = 2 * _n_cells(levels, _LONG_YEAR) < n_year_last
-            return cls("", "", order, mark, padded, short)
+            return cls("", "", order, mark, padded, short, seconds=seconds)
         if 2 * _n_cells(levels, _YEAR_FIRST) > n_cells and (
             mark := _commonest(levels, _YEAR_FIRST)
         ):
-            return cls(mark=mark, padded=padded)
+            return cls(mark=mark, padded=padded, seconds=seconds)
         # Months by name: the plain notation says the same without a language.
-        return cls()
+        return cls(seconds=seconds)
 
     def write(self, value: float, format: ValueFormat, beside: float | None = None) -> str:
         """Write a number, or seconds since 1970-01-01 UTC as a date, as the column would.
@@ -138,6 +139,7 @@ class Notation:
     def _date(self, value: float, has_time: bool) -> str:
         text = date_text(value, has_time)
         day, space, time = text.partition(" ")
+        time = time if self.seconds else time[:5]
         parts = day.split("-")
         if len(parts) != 3 or not all(part.isdigit() for part in parts):
             return text  # beyond the years of a calendar

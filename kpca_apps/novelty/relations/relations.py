@@ -137,6 +137,15 @@ class Relations:
                 of_rule: FloatArray = -np.log(np.minimum(p * len(asked), 1.0))
                 of_rows = replace(cells, table=replace(table, frame=table.frame[rows], lines=None))
                 broken.append(_Broken(held, of_rows, rows, of_rule / np.log(10.0), usual))
+        # The terms of a formula that holds in a row confirm each other; a copy confirms nothing.
+        found = [
+            one
+            for one in found
+            if not any(
+                holds[one.row] and one.column in rule.columns and not isinstance(rule, Equal)
+                for rule, holds in formulas
+            )
+        ]
         return JudgedRows(surprise, (*found, *self._of_rules(broken, formulas, found)))
 
     def found(self, table: Table, positions: IntArray) -> tuple[FoundRule, ...]:

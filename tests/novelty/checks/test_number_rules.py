@@ -17,6 +17,7 @@ COLUMNS: dict[str, FloatArray] = {
     "rain": np.where(RNG.random(4000) < 0.93, 0.0, np.round(RNG.exponential(size=4000), 2)),
     "ages": np.round(RNG.uniform(18, 90, 4000)),
     "heights": np.round(RNG.normal(170, 9, 4000), 1),
+    "masses": np.round(np.random.default_rng(1).uniform(2700, 6300, 90)),
     "counts": RNG.poisson(0.3, 4000).astype(float),
     "years": np.round(RNG.uniform(1950, 2020, 4000)),
     "temperatures": np.round(RNG.normal(12, 8, 4000), 1),
@@ -41,6 +42,7 @@ def test_a_column_finds_nothing_odd_in_itself(values: FloatArray) -> None:
         ("heights", 1702.0, "far above"),
         ("heights", 17.02, "far below"),
         ("heights", 0.0, "zero"),
+        ("masses", 0.0, "zero"),
         ("ages", 404.0, "far above"),
         ("ages", -35.0, "sign"),
         ("years", 2198.0, "far above"),
@@ -160,3 +162,43 @@ def test_units_and_order_do_not_matter(change: Change) -> None:
         odd = np.append(values, [40 * values.max() + 5])
         here, there = (NumberRule.fit(v, 1.0).judge(v) for v in (odd, change(odd)))
         assert (np.sort(here) == np.sort(there)).all()
+
+
+DRAWS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
+    "normal": lambda rng, n: np.round(rng.normal(120, 20, n), 1),
+    "log-normal": lambda rng, n: np.round(rng.lognormal(3, 0.6, n), 2),
+    "uniform": lambda rng, n: np.round(rng.uniform(1, 100, n), 1),
+    "exponential": lambda rng, n: np.round(1 + rng.exponential(10, n), 2),
+    "Pareto": lambda rng, n: np.round(10 * (1 + rng.pareto(3, n)), 2),
+    "counts": lambda rng, n: rng.poisson(50, n).astype(float),
+}
+
+
+@pytest.mark.parametrize(
+    ("draw", "n", "factor", "least"),
+    [
+        *((name, n, 1000.0, 19) for name in DRAWS for n in (30, 60)),
+        ("log-normal", 500, 100.0, 18),
+        ("normal", 100, 10.0, 20),
+        ("normal", 2000, 0.01, 18),
+    ],
+)
+def test_a_gross_error_is_found_whatever_the_distribution(
+    draw: str, n: int, factor: float, least: int
+) -> None:
+    found = 0
+    for seed in range(20):
+        rng = np.random.default_rng([seed, n])
+        values = DRAWS[draw](rng, n)
+        values[rng.integers(n)] *= factor
+        found += bool(NumberRule.fit(values, 1.0).judge(values).any())
+    assert found >= least
+
+
+@pytest.mark.parametrize("n", [30, 60, 500])
+def test_clean_columns_of_any_size_have_no_odd_cells(n: int) -> None:
+    heavy = {"normal about 0": RNG.normal, "t": lambda size: RNG.standard_t(3, size)}
+    draws = [lambda draw=draw: draw(RNG, n) for draw in DRAWS.values()]
+    draws += [lambda draw=draw: draw(size=n) for draw in heavy.values()]
+    columns = [draw() for draw in draws for _ in range(10)]
+    assert not any(NumberRule.fit(values, 1.0).judge(values).any() for values in columns)

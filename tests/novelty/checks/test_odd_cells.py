@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kpca_apps.errors import InputError
 from kpca_apps.novelty.checks import odd_cells as cells_module
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
+from kpca_apps.novelty.checks.number_rules import NumberRule
 from kpca_apps.novelty.checks.odd_cells import CellFaults, cell_rules, odd_cells
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.kinds import Notation
@@ -105,6 +106,18 @@ def test_a_number_that_was_probably_meant_keeps_all_its_digits() -> None:
     prices[40] = f"{100 * float(prices[40]):.2f}"
     listed, _ = found_in(table_from_frame(pl.DataFrame({"price": prices})), [0, N])
     assert [(cell.seen, cell.suggestion) for cell in listed] == [("112280.00", "1122.80")]
+
+
+def test_a_suggestion_keeps_the_sign_and_the_currency() -> None:
+    amounts = [f"EUR {value:.2f}" for value in np.random.default_rng(3).normal(0, 150, N)]
+    for row, text in ((40, "JPY 14500"), (41, "EUR -22262.59"), (42, "EUR 14500")):
+        amounts[row] = text
+    listed, _ = found_in(table_from_frame(pl.DataFrame({"amount": amounts})), [0, N])
+    meant = {cell.row - 1: cell.suggestion for cell in listed}
+    assert meant.pop(40) == ""
+    assert not any(text and ("-" in text) != (row == 41) for row, text in meant.items())
+    rule = NumberRule.fit(np.random.default_rng(4).integers(-230, 500, 300) * 1e3, 1.0)
+    assert rule.meant(-1_262_259.0) == -126_259.0
 
 
 def test_a_table_without_odd_cells_lists_none() -> None:
@@ -206,8 +219,9 @@ def test_a_check_is_a_function_and_a_line(monkeypatch: pytest.MonkeyPatch, cuts:
     monkeypatch.setattr(cells_module, "CHECKS", (*cells_module.CHECKS, learn_full_stops))
     listed, n_cells = found_in(table_from_frame(pl.DataFrame(columns)), cuts)
     assert n_cells == 4
-    assert {cell.kind for cell in listed[1:]} == {"far above"}
-    assert (listed[0].suggestion, listed[0].more_rows) == ("Utrecht", (2, 31))
+    far, full_stop = sorted(listed, key=lambda cell: cell.kind)
+    assert (far.kind, far.row) == ("far above", 4)
+    assert (full_stop.suggestion, full_stop.more_rows) == ("Utrecht", (2, 31))
 
 
 def test_a_cell_that_two_checks_find_is_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:

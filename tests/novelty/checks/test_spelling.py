@@ -77,3 +77,19 @@ def test_codes_short_words_and_frequent_levels_are_left_alone(counts: dict[str, 
 
 def test_another_case_is_told_however_often_it_is() -> None:
     assert meant(SpellingRule.fit({"Yes": 500, "yes": 90}), ["Yes", "yes"]) == {"yes": "Yes"}
+
+
+def test_a_letter_for_a_digit_and_lost_zeros_are_slips_of_codes() -> None:
+    counts = {"038.9": 24, "250.00": 18, "250.02": 20, "I10": 30, "E11.9": 40, "A1": 30, "15": 40}
+    slips = {"38.9": "038.9", "25O.00": "250.00", "I1O": "I10", "E1l.9": "E11.9", "E119": "E11.9"}
+    rule = SpellingRule.fit(counts | dict.fromkeys(slips, 2))
+    assert {level: rule.meant(level) for level in slips} == slips
+    # Other codes, and numbers of another size, are none.
+    others = ("250.01", "E11.8", "A2", "1.5", "150", "110", "038.8", "B12")
+    rule = SpellingRule.fit(counts | dict.fromkeys(others, 2))
+    assert not any(rule.meant(level) for level in others)
+
+
+def test_a_doubt_is_no_slip() -> None:
+    rule = SpellingRule.fit({"Roman": 60, "Greek": 50, "Roman?": 2, "Romn": 1})
+    assert (rule.meant("Roman?"), rule.meant("Romn")) == (None, "Roman")

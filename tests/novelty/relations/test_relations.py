@@ -135,3 +135,23 @@ def test_hidden_cells_are_not_told_by_what_they_contradict(hidden: str) -> None:
     for cell in result.odd_cells:
         assert hidden not in cell.sentence and (hidden not in cell.given or not cell.suggestion)
     assert not any("price * number" in one.rule for one in result.rules) or hidden != "number"
+
+
+@pytest.mark.parametrize("seed", [2, 7, 16])
+def test_a_formula_confirms_the_cells_of_a_row_or_names_one(seed: int) -> None:
+    """Few prices and quantities: an amount recurs, and the rows that share it agree by chance.
+
+    With some prices, half cents are rounded in one of 50 rows (seed 16).
+    """
+    rng = np.random.default_rng(seed)
+    price = rng.choice(np.round(rng.uniform(2, 40, 6), 1), 1500)
+    qty, discount = rng.integers(1, 13, 1500), rng.choice([0, 0.05, 0.1], 1500)
+    amount = np.round(qty * price * (1 - discount), 2)
+    columns = {"qty": qty, "price": price, "discount": discount, "amount": amount}
+    for wrong in ([], [100], [100, 700, 1400]):
+        qty[wrong] = (qty[wrong] + 5) % 13 + 1
+        table = table_from_frame(pl.DataFrame(columns), "orders")
+        relations = Relations.learn(table, infer_plan(table))
+        judged = relations.judge(table, own=np.ones(1500, dtype=bool))
+        assert {cell.row for cell in judged.contradictions} == {*wrong}
+        qty[wrong] = np.round(amount / price / (1 - discount)).astype(np.int64)[wrong]

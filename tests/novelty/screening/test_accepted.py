@@ -23,6 +23,7 @@ from kpca_apps.tables.write import as_written, neutralise
 COMMA = ColumnSpec("x", "numeric", "", format=NumberFormat(","))
 POINT = ColumnSpec("x", "numeric", "", format=NumberFormat())
 DAY_FIRST = ColumnSpec("x", "datetime", "", format=DateFormat(day_first=True))
+ISO = ColumnSpec("x", "datetime", "", format=DateFormat())
 TEXT = ColumnSpec("x", "categorical", "")
 TRUTH = ColumnSpec("x", "boolean", "")
 
@@ -54,6 +55,11 @@ def accepted(
         ([None], ["", "NA", "?", "0", ""], POINT, "xxx.."),
         (["12O"], ["12O", "120", "12o", "", "12O"], POINT, "x...."),
         (["03/04/2008"], ["3/4/2008", "2008-04-03", "2008-03-04", "", "x"], DAY_FIRST, "xx..."),
+        # As a spreadsheet of another locale saves them.
+        (["29.07.1997", "05.06.1997"], ["1997-07-29", "1997-05-06", "1997-06-05", ""], ISO, "x.x."),
+        (["6/5/1997"], ["1997-06-05", "1997-05-06", "x"], ISO, "x.."),
+        (["1.234,56"], ["1234.56", "1.23456", "123456"], POINT, "x.."),
+        (["1,234.56"], ["1234,56", "1,23456", "123456"], COMMA, "x.."),
         ([datetime(2008, 4, 3)], ["3/4/2008", "2008-04-03", "", "2", "x"], DAY_FIRST, "xx..."),
         (["CH "], ["CH", " CH", "ch", "C", "CH"], TEXT, "xx..."),
         (["007"], ["007", "7", "7.0", "07", "007"], TEXT, "x...."),

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
 
 import numpy as np
+import polars as pl
 from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
@@ -33,6 +34,7 @@ from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
 from kpca_apps.novelty.relations.counting import may_lie_near
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column
 
 # Rows of the column that are added to those of a level: the best is taken. Most levels say nothing
 # of a number, which the first of these shows: so much farther off than what is sought.
@@ -40,6 +42,10 @@ SHRUNK_BY, HOPELESS = (1.0, 0.25, 4.0), 1.5
 # A level says something of a number where half of them lie so much nearer to what is expected than
 # to the median, in most rows of the table.
 NEARER, IN_MOST = 0.5, 0.5
+# So many neighbouring values of a measure, merged, say as much as each of them alone: numbers lie
+# at most 1.06 times as far from what is expected in 30 tables of correlated measures, 2.6 times and
+# more in 20 panels whose entities have numbers.
+MERGED, AS_NEAR = 3, 1.5
 SMALLEST = 1e-100  # numbers are at most 1e100: ratios stay in range
 FINITE = Meta(ge=-1e9, le=1e9)
 # Other rows that a level must have for a number to be named, and rows of the usual spread that are
@@ -189,7 +195,7 @@ def find_usual(
             for shrunk_by in SHRUNK_BY:
                 distance = _distances(z, of.codes, own, sums, counts, mean, shrunk_by)
                 half = float(np.nanmedian(distance))
-                if half < best:
+                if half < best and not _is_measure(column, of.codes, z, mean, shrunk_by, half):
                     best, found = half, (place, shrunk_by, sums, counts, distance)
                 elif half > HOPELESS * best:
                     break
@@ -209,6 +215,31 @@ def find_usual(
                 spec, place, middle, width, mean, shrunk_by, sums, counts, tail, squares, outliers,
                 spread=0.0, zero=0.0, slope=0.0, limit=0.0,
             ).with_limit(z, codes)  # fmt: skip
+
+
+def _is_measure(
+    column: LevelColumn,
+    codes: IntArray,
+    z: FloatArray,
+    mean: float,
+    shrunk_by: float,
+    half: float,
+) -> bool:
+    """Whether neighbouring values of a column say of numbers (n,) what one value says: no group.
+
+    Half of the numbers lie so near to what they are expected to be where one value recurs.
+    """
+    if column.spec.format is None or column.spec.has_levels:
+        return False
+    values = Column(pl.Series(column.texts)).read(column.spec.format).values
+    place = np.append(np.argsort(np.argsort(values)) // MERGED, [column.missing] * 2)
+    merged = place[np.minimum(codes, column.missing)]
+    known = (merged < column.missing) & ~np.isnan(z)
+    counts = np.bincount(merged[known], minlength=column.missing)
+    sums = np.bincount(merged[known], z[known], column.missing).astype(np.float64)
+    own = np.ones(len(z), dtype=bool)
+    near = np.nanmedian(_distances(z, merged, own, sums, counts, mean, shrunk_by))
+    return bool(near <= AS_NEAR * half)
 
 
 def _outliers(

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from kpca_apps.novelty.relations.checking import Cells, check
-from kpca_apps.novelty.relations.finding.evidence import NEARLY
+from kpca_apps.novelty.relations.finding.evidence import FEWER, NEARLY
 from kpca_apps.novelty.relations.rule import Linear, Product
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.values import DateFormat, NumberFormat
@@ -51,6 +51,7 @@ _MOST_CANDIDATES = 300
 _MOST_RATED = 24  # columns of which rates and their products are sought
 _PER = (-1.0, -0.01, 1.0, 0.01)  # discounts and rates of tax, as parts and in per cent
 _DIGITS = range(1, 11)
+_MANY = 0.005  # share of the rows that break a rule for their rounding; fewer may be errors
 _NO_WORSE = 0.002  # share of the rows that shorter constants may lose
 _CHUNK = 1 << 20  # numbers compared at once
 
@@ -585,11 +586,17 @@ def _short(value: float, digits: int) -> float:
 def _simplest(
     make: Callable[[int, _Tolerance], _Made], tolerances: Sequence[_Tolerance], cells: Cells
 ) -> _Made | None:
-    """Make a rule of the smallest tolerance that holds, with the shortest constants that do."""
+    """Make a rule of the smallest tolerance that holds, with the shortest constants that do.
+
+    Errors hardly change with the tolerance; what a larger one mends in many rows is rounding.
+    """
+    found, broken = None, 1.0 - NEARLY
     for tolerance in tolerances:
         made = [make(digits, tolerance) for digits in _DIGITS]
         shares = [check(rule, cells).share for rule in made]
-        if max(shares) >= NEARLY:
+        left = 1.0 - max(shares)
+        if left <= broken if found is None else broken > _MANY and left * FEWER < broken:
             good = max(shares) - _NO_WORSE
-            return next(rule for rule, share in zip(made, shares, strict=True) if share >= good)
-    return None
+            found = next(rule for rule, share in zip(made, shares, strict=True) if share >= good)
+            broken = left
+    return found

@@ -69,6 +69,21 @@ def test_no_number_is_named_where_numbers_jump_by_nature() -> None:
     assert not learned.judge(table, own=np.ones(1_800, dtype=bool)).numbers
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_measure_is_no_group(seed: int) -> None:
+    """Temperatures recur, yet the next degree says of a day what its own says."""
+    rng = np.random.default_rng(seed)
+    mean = 12 + 9 * np.sin(np.arange(365) / 58) + rng.normal(0, 3, 365)
+    frame = pl.DataFrame(
+        {
+            "tmin": (mean - 5 + rng.normal(0, 1, 365)).round(seed % 2),
+            "tmax": (mean + 5 + rng.normal(0, 1, 365)).round(1),
+        }
+    )
+    table = table_from_frame(frame, "days")
+    assert not LevelRelations.learn(table, infer_plan(table)).usual
+
+
 def test_each_row_is_judged_by_the_others_of_its_level() -> None:
     frame = panel()
     learned, _ = fit(frame)

@@ -1,0 +1,103 @@
+"""A sensor that stands still: a run of equal readings that the column's other runs do not explain.
+
+Two readings that are equal go on being so at a rate that the other runs give, as if one run more
+had been seen. A run is named where the whole table would have one as long with a probability below
+1 in 1000, and where it is three times as long as any other: dry spells differ more than one rate
+would make them. A column may stand at its smallest or largest value, at 0 by night, by right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
+from kpca_apps.novelty.columns.kinds import Notation
+from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
+from kpca_apps.system.arrays import FloatArray, IntArray
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column, DateFormat, NumberFormat
+
+MIN_ROWS = 50
+LEVEL, TIMES_LONGER, MOST_RUNS = 1e-3, 3, 3
+# Where hardly any two readings are equal, a run of two goes on as if in one of four.
+PRIOR_RUNS = 4
+CLEARNESS = 5.0  # in decimal digits; above a lost sign, below a code for missing values
+
+
+def learn_stuck(
+    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
+) -> StuckRule | None:
+    """Learn how long a column of numbers stands still, from all rows in the order of their times.
+
+    Rows that were drawn from a table do not follow each other.
+    """
+    format, n = spec.format, len(table.frame)
+    if not isinstance(format, NumberFormat) or spec.has_levels or not MIN_ROWS <= n == n_rows:
+        return None
+    times = (of for of in plan.specs if isinstance(of.format, DateFormat))
+    if not any((np.diff(table.column(of.name).read(of.format).values) >= 0).all() for of in times):
+        return None
+    values = table.column(spec.name).read(format).values
+    rule = StuckRule(float(np.nanmin(values)), float(np.nanmax(values)))
+    return rule.fit(np.sort(rule.runs(values)[1]), n)
+
+
+@dataclass(frozen=True)
+class StuckRule:
+    """How many equal readings follow each other in a column."""
+
+    low: float  # its smallest
+    high: float  # and largest reading
+    usual: int = 1  # at most
+    least: int = 0  # of a sensor that stands still
+
+    def fit(self, lengths: IntArray, n: int) -> StuckRule:
+        """Learn from the lengths of a column's runs, increasing, in n rows."""
+        for place in range(max(len(lengths) - MOST_RUNS, 0), len(lengths) + 1):
+            others = lengths[:place]
+            usual = int(others[-1]) if place else 1
+            least = TIMES_LONGER * max(usual, 2)
+            while least <= n and _chance(others, least) >= LEVEL:
+                least += 1
+            if place == len(lengths) or lengths[place] >= least:
+                break
+        return replace(self, usual=usual, least=least)
+
+    def runs(self, values: FloatArray) -> tuple[IntArray, IntArray]:
+        """Where runs of two equal readings and more start, and how long they are."""
+        starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))[: len(values)]
+        lengths = np.diff(np.append(starts, len(values)))
+        kept = (lengths > 1) & (values[starts] > self.low) & (values[starts] < self.high)
+        return starts[kept], lengths[kept]
+
+    def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
+        """Find the readings of a column, or of a part of it, in runs that are too long."""
+        values = column.read(spec.format).values
+        starts, lengths = self.runs(values)
+        is_long = lengths >= self.least
+        cells = [
+            np.arange(i, i + n) for i, n in zip(starts[is_long], lengths[is_long], strict=True)
+        ]
+        for value in np.unique(values[starts[is_long]]):
+            same = np.concatenate([run for run in cells if values[run[0]] == value])
+            seen = column.text(int(same[0])).strip()
+            yield FoundValue("stuck", seen, CLEARNESS, same, float(value))
+
+    def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
+        """Say how long the readings stand still."""
+        return (
+            f"{value.n_cells:,} readings that stand still, where at most {self.usual:,} equal ones "
+            "follow each other elsewhere.",
+            "",
+        )
+
+
+def _chance(others: IntArray, length: int) -> float:
+    """Return how many runs at least so long are expected in a column that has some others."""
+    n_longer = float(np.sum(others - 2))
+    # A run of two and more ends once; before, it goes on as often as it is longer.
+    goes_on = (n_longer + 1.0) / (n_longer + len(others) + PRIOR_RUNS)
+    return (len(others) + 1.0) * goes_on ** (length - 2)

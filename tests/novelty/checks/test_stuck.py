@@ -1,0 +1,67 @@
+"""A sensor that stands still is one finding; columns that repeat by nature have none."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from kpca_apps import screen_table
+from kpca_apps.novelty.checks.stuck import StuckRule, learn_stuck
+from kpca_apps.novelty.columns.plan import infer_plan
+from kpca_apps.tables.frames import table_from_frame
+
+N = 700
+HOURS = np.datetime64("2024-03-01T00:00", "us") + np.arange(N) * np.timedelta64(1, "h")
+RNG = np.random.default_rng(0)
+DAILY = 12 + 6 * np.sin(np.arange(N) * 2 * np.pi / 24)
+FREE = np.round(DAILY + RNG.normal(0, 1.5, N), 1)
+BY_NATURE: dict[str, NDArray[np.float64]] = {
+    "free": FREE,
+    "coarse": np.round(FREE),
+    "at night": np.maximum(np.round(DAILY - 12 + RNG.normal(0, 0.3, N), 2), 0.0),
+    "rain": np.round((RNG.random(N) < 0.1) * RNG.exponential(5, N), 1),
+    "filled forward": np.repeat(FREE[: N // 7], 7),
+    "price list": np.repeat(np.arange(10.0), N // 10),
+    "dry spells": np.repeat(RNG.normal(size=N).round(2), RNG.geometric(0.4, N))[:N],
+}
+
+
+def learned(values: NDArray[np.float64], times: object = HOURS) -> StuckRule | None:
+    table = table_from_frame(pl.DataFrame({"at": times, "x": values}), "logger")
+    plan = infer_plan(table)
+    (spec,) = (of for of in plan.specs if of.name == "x")
+    return learn_stuck(table, spec, plan, len(values))
+
+
+@pytest.mark.parametrize("values", BY_NATURE.values(), ids=BY_NATURE.keys())
+def test_what_repeats_by_nature_does_not_stand_still(values: NDArray[np.float64]) -> None:
+    rule = learned(values)
+    assert rule is None or not (rule.runs(values)[1] >= rule.least).any()
+
+
+@pytest.mark.parametrize("runs", [[36], [12], [36, 30], [40, 9, 20]])
+def test_a_run_that_the_others_do_not_explain_is_found(runs: list[int]) -> None:
+    values, expected = FREE.copy(), []
+    for i, length in enumerate(runs):
+        start = 100 + 150 * i
+        values[start : start + length] = 11.7 + i
+        expected += [start]
+    rule = learned(values)
+    assert rule is not None
+    starts, lengths = rule.runs(values)
+    assert starts[lengths >= rule.least].tolist() == pytest.approx(expected, abs=1)
+
+
+def test_rows_must_follow_each_other_in_time() -> None:
+    assert learned(FREE, RNG.permutation(HOURS)) is None
+
+
+def test_it_is_one_odd_cell_with_all_its_rows() -> None:
+    values, other = FREE.copy(), np.round(20 + RNG.normal(0, 3, N), 2)
+    values[200:236] = 13.4
+    (cell,) = screen_table(pl.DataFrame({"at": HOURS, "x": values, "y": other})).odd_cells
+    assert (cell.kind, cell.column, cell.seen, cell.n_cells) == ("stuck", "x", "13.4", 36)
+    assert (cell.row, *cell.more_rows) == tuple(range(201, 237))
+    assert cell.sentence.startswith("36 readings")
