@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.passes.compiled import RADIUS
+from kpca_apps.denoise.passes.groups import RADIUS
 
 # Noise levels, and one over the bandwidth of the RBF kernel there, in mean squared distances of a
 # group's patches. Measured on text made for it, in dB over the linear kernel: at 12, 1.0; at 25, .5

@@ -11,7 +11,7 @@ from skimage import data, restoration
 
 from kpca_apps.denoise.options import QUALITIES, Options, Window
 from kpca_apps.denoise.passes import planes
-from kpca_apps.denoise.passes.compiled import RADIUS
+from kpca_apps.denoise.passes.groups import RADIUS
 from kpca_apps.denoise.passes.plan import plan_for
 from kpca_apps.denoise.passes.planes import denoise_planes, noise_excess
 from tests.quick import quick
