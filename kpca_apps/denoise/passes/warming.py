@@ -38,7 +38,7 @@ def warm_up(announce: Callable[[], None], *, is_linear: bool = True) -> None:
     """
     if not all(map(_is_compiled, (_LAST,) if is_linear else (_LAST, _FINITE))):
         announce()
-    options = Options(quality="fast", kernel="linear" if is_linear else "rbf")
+    options = Options(quality="fast", method="linear" if is_linear else "rbf")
     denoise_planes(np.zeros((1, 24, 24), np.float32), np.array([10.0]), options)
 
 

@@ -34,11 +34,10 @@ import numpy as np
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear
+from kpca_apps.engine.linalg.small_matrices import Scalar, Vector
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.compiling import inlined
-
-Scalar = float | np.float32
 
 EDGE_FACTOR = 0.95  # lower than the formula: losing a component costs more than keeping one
 # The Tikhonov filter's ridge over the noise's energy N v, tuned as the passes are.
@@ -118,7 +117,7 @@ def denoise_group(
         if pilot is not None:
             weights = expansion * subspace.kernel.against(points)(found)
             estimates = (weights / weights.sum(axis=1, keepdims=True)) @ patches
-    return GroupEstimate(estimates, 1.0 / (k * leverage), leverage, q, residual)
+    return GroupEstimate(estimates, 1.0 / (k * leverage), leverage, q, float(residual))
 
 
 @inlined
@@ -131,7 +130,7 @@ def noise_in_kernel(variance: Scalar, n: int, c: Scalar) -> tuple[Scalar, Scalar
 
 @inlined
 def count_components(
-    values: Matrix, trace: Scalar, shape: tuple[int, int], variance: Scalar, excess: Scalar,
+    values: Vector, trace: Scalar, shape: tuple[int, int], variance: Scalar, excess: Scalar,
     edge: Scalar,
 ) -> tuple[int, Scalar]:  # fmt: skip
     """Return how many eigenvalues of a centred Gram matrix noise cannot explain; see GroupEstimate.

@@ -14,6 +14,7 @@ from kpca_apps.denoise.passes import groups, one_pass
 from kpca_apps.denoise.passes.groups import RADIUS, find_groups, gather_centred, spread
 from kpca_apps.denoise.passes.one_pass import MARGINS
 from kpca_apps.engine.groups import compiled, operator
+from tests.quick import quick
 
 Image = NDArray[np.float32]
 
@@ -135,68 +136,83 @@ def test_gathering_and_spreading_are_inverse() -> None:
     np.testing.assert_allclose(sums[2] / sums[1], 0.25, rtol=1e-5)
 
 
-@pytest.mark.parametrize("content", ["photo", pytest.param("text", marks=pytest.mark.release)])
-def test_a_default_run_is_the_operator_of_the_engine_on_each_group(
-    content: Any, monkeypatch: pytest.MonkeyPatch
+class ByOperator:
+    """The two compiled loops over groups in plain Python, on the readable operator."""
+
+    def __init__(self) -> None:
+        self.bandwidths: list[float | None] = []  # of each group; None with a pilot
+
+    def truncate(
+        self, planes: Any, variance: Any, found: Any, window: Any, width: int,
+        bandwidth: float | None, most: float, start: Any, sums: Any, ratios: Any,
+    ) -> None:  # fmt: skip
+        wide = np.inf if bandwidth is None else bandwidth
+        for at, group in enumerate(self.groups(found)):
+            level = float(variance[(0, *group.T)].mean())
+            patches = self.cut(planes, group, window, width)
+            estimate = operator.denoise_group(patches, level, bandwidth=wide, excess=float(most))
+            ratios[at] = estimate.residual / level
+            self.bandwidths.append(wide)
+            self.spread(estimate, group, window, width, start, sums)
+
+    def smooth(
+        self, planes: Any, points: Any, variance: Any, found: Any, window: Any, width: int,
+        start: Any, sums: Any,
+    ) -> None:  # fmt: skip
+        for group in self.groups(found):
+            patches, pilot = (self.cut(pages, group, window, width) for pages in (planes, points))
+            estimate = operator.denoise_group(patches, float(variance[0]), pilot=pilot)
+            self.bandwidths.append(None)
+            self.spread(estimate, group, window, width, start, sums)
+
+    def groups(self, found: Any) -> list[Any]:
+        places, counts = found
+        room = len(places) // len(counts)
+        return [places[at * room :][:k] for at, k in enumerate(counts)]
+
+    def cut(self, planes: Any, group: Any, window: Any, width: int) -> Any:
+        patches = sliding_window_view(planes[0], (*window.shape[:2], width))
+        return patches[tuple(group.T)].reshape(len(group), -1).astype(float)
+
+    def spread(self, estimate: Any, group: Any, window: Any, width: int, start: Any, sums: Any):
+        weights = window[0, :, :width]
+        shape, (page, top) = weights.shape, start
+        values = zip(estimate.patches, estimate.weight, estimate.leverage, strict=True)
+        for place, (patch, weight, leverage) in zip(group, values, strict=True):
+            share = weight * weights
+            under = sums[0, :, place[0] - page, place[1] - top :, place[2] :]
+            under[:, : shape[0], : shape[1]] += [
+                share * patch.reshape(shape),
+                share,
+                share * leverage,
+            ]
+
+
+@pytest.mark.parametrize(
+    ("options", "bandwidths"),
+    quick(
+        [({}, {None, np.inf}), ({"content": "text"}, {None, 4.0}), ({"method": "mika"}, {16.0})],
+        ({}, {None, np.inf}),
+    ),
+)
+def test_an_image_is_denoised_by_the_operator_of_the_engine(
+    options: dict[str, Any], bandwidths: set[float | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The compiled loops call the engine, and its readable operator gives the same image."""
     loops: tuple[Any, Any] = groups.truncate_groups, groups.smooth_groups
     called = {name for loop in loops for name in loop.py_func.__code__.co_names}
-    assert {"project_rows", "rbf_rows", "linear_smooth"} <= called
     for name in ("project_rows", "rbf_rows", "linear_smooth"):
+        assert name in called
         assert getattr(groups, name) is getattr(compiled, name)
     y, x = np.indices((40, 44))
     clean = 100 + 60 * (x > y) + 20 * np.sin(x * 0.8)
     noisy = clean + 12 * np.random.default_rng(3).standard_normal(clean.shape)
-    by_machine_code = denoise_kpca(noisy, sigma=12, data_range=255, content=content)
-    estimates = []
-
-    def denoise(
-        planes: Any, variance: Any, found: Any, window: Any, width: int, start: Any, sums: Any,
-        **how: Any,
-    ) -> Any:  # fmt: skip
-        (places, counts), shape = found, (*window.shape[:2], width)
-        for at, k in enumerate(counts):
-            group = places[at * len(places) // len(counts) :][:k]
-            level = np.mean(variance[(0, *group.T)]) if variance.ndim > 1 else variance[0]
-            cut = [
-                sliding_window_view(pages[0], shape)[tuple(group.T)].reshape(k, -1).astype(float)
-                for pages in (planes, *how.get("points", ()))
-            ]
-            options = {name: how[name] for name in ("bandwidth", "excess") if name in how}
-            pilot = cut[1] if len(cut) > 1 else None
-            estimate = operator.denoise_group(cut[0], float(level), pilot=pilot, **options)
-            estimates.append(estimate)
-            if "ratios" in how:
-                how["ratios"][at] = estimate.residual / level
-            for (page, row, column), patch, weight, leverage in zip(
-                group, estimate.patches, estimate.weight, estimate.leverage, strict=True
-            ):
-                where = np.s_[0, :, page - start[0], row - start[1] :, column:]
-                target = sums[where][:, : shape[1], :width]
-                share = weight * window[0, :, :width]
-                target += np.stack([share * patch.reshape(shape[1:]), share, share * leverage])
-        return None
-
-    def truncate(
-        planes: Any, variance: Any, found: Any, window: Any, width: int, bandwidth: float | None,
-        most: float, start: Any, sums: Any, ratios: Any,
-    ) -> None:  # fmt: skip
-        width_of_kernel = np.inf if bandwidth is None else bandwidth
-        denoise(
-            planes, variance, found, window, width, start, sums, bandwidth=width_of_kernel,
-            excess=float(most), ratios=ratios,
-        )  # fmt: skip
-
-    def smooth(
-        planes: Any, points: Any, variance: Any, found: Any, window: Any, width: int, start: Any,
-        sums: Any,
-    ) -> None:  # fmt: skip
-        denoise(planes, variance, found, window, width, start, sums, points=(points,))
-
-    monkeypatch.setattr(one_pass, "truncate_groups", truncate)
-    monkeypatch.setattr(one_pass, "smooth_groups", smooth)
-    by_operator = denoise_kpca(noisy, sigma=12, data_range=255, content=content)
-    assert len(estimates) > 300
-    assert np.std(by_operator - clean) < 5
+    by_machine_code = denoise_kpca(noisy, sigma=12, data_range=255, **options)
+    traced = ByOperator()
+    monkeypatch.setattr(one_pass, "truncate_groups", traced.truncate)
+    monkeypatch.setattr(one_pass, "smooth_groups", traced.smooth)
+    by_operator = denoise_kpca(noisy, sigma=12, data_range=255, **options)
+    survey = {np.inf}  # of the noise, before the passes
+    assert bandwidths <= set(traced.bandwidths) <= bandwidths | survey
+    assert np.std(by_operator - clean) < 6
     np.testing.assert_allclose(by_operator, by_machine_code, rtol=0, atol=0.02)
