@@ -136,7 +136,7 @@ class RunOptions(Checked):
     method: MethodName = _method(
         "mika: kernel PCA of groups of similar patches and fixed-point pre-images, once, as in "
         "1998. rbf: the same in several passes, with a Tikhonov filter. linear: its limit for a "
-        "wide kernel, principal components, three times as fast. auto: rbf for text, where it is "
+        "wide kernel, principal components, up to twice as fast. auto: rbf for text, where it is "
         "up to 1 dB better, and linear for photographs, where it is not.",
         "NAME",
         default=Method.method,

@@ -380,18 +380,16 @@ def truncate_groups(
     `variance` (c, pages, h, w) is that of the noise in `planes`, its mean over the patch at each
     position. `window` weighs the pixels of a patch, (pages, h, 8) with zeros from its width on. The
     truncation is of the `bandwidth` of the engine's `denoise_group`, None for an infinite one, and
-    its edge follows the group up to `most` times the variance. `sums` are those
-    of `spread`, of each plane, from the page and row of `start` on. Of an infinite bandwidth
-    `ratios` becomes the residual variance of groups in the first plane over the variance given:
-    about 1 where there is nothing but noise and the variance is right, more with detail.
+    its edge follows the group up to `most` times the variance. `sums` are those of `spread`, of
+    each plane, from the page and row of `start` on. `ratios` becomes the residual variance of
+    groups in the first plane over the variance given: about 1 where there is nothing but noise and
+    the variance is right, more with detail.
     """
     places, counts = found
     shape = window.shape[0], window.shape[1], width
     n, room = shape[0] * shape[1] * shape[2], len(places) // len(counts)
-    z, mean = (
-        np.empty(((room + 3) // 4 * 4 + 1, padded_size(n)), planes.dtype),
-        np.empty(padded_size(n), planes.dtype),
-    )
+    z = np.empty(((room + 3) // 4 * 4 + 1, padded_size(n)), planes.dtype)
+    mean = np.empty(padded_size(n), planes.dtype)
     weight, leverage = np.empty(room, planes.dtype), np.empty(room, planes.dtype)
     for at in range(len(counts)):
         k = counts[at]
@@ -402,11 +400,11 @@ def truncate_groups(
             for g in range(k):
                 level += share * variance[c, group[g, 0], group[g, 1], group[g, 2]]
             if bandwidth is not None:  # A branch that is not compiled where it is.
-                estimates, q = rbf_rows(z, mean, k, n, level, most, bandwidth)
+                estimates, q, residual = rbf_rows(z, mean, k, n, level, most, bandwidth)
             else:
                 estimates, q, residual = project_rows(z, mean, k, n, level, most)
-                if c == 0:
-                    ratios[at] = residual / level
+            if c == 0:
+                ratios[at] = residual / level
             for g in range(k):
                 weight[g] = np.float32(1) / np.float32(1 + q)
                 leverage[g] = np.float32(1 + q) * share
@@ -432,11 +430,8 @@ def smooth_groups(
     shape = window.shape[0], window.shape[1], width
     n, room = shape[0] * shape[1] * shape[2], len(places) // len(counts)
     size = (room + 3) // 4 * 4 + 1, padded_size(n)
-    x, z, mean = (
-        np.empty(size, planes.dtype),
-        np.empty(size, planes.dtype),
-        np.empty(size[1], planes.dtype),
-    )
+    x, z = np.empty(size, planes.dtype), np.empty(size, planes.dtype)
+    mean = np.empty(size[1], planes.dtype)
     weight = np.empty(room, planes.dtype)
     for at in range(len(counts)):
         k = counts[at]

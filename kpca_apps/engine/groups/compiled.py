@@ -1,15 +1,11 @@
-"""The operator of one group, compiled: `kpca_apps.engine.groups.operator` in machine code.
+"""The operator of one group in machine code; `kpca_apps.engine.groups.operator` is the same.
 
-At infinite width the two cuts need no kernel matrix: projections on the leading principal
-components (`project_rows`), and the Tikhonov filter learned on a pilot (`linear_smooth`),
-Theta = X (X'X + rho I)^-1 X', which is the second stage of NL-Ridge (Herbreteau & Kervrann 2022)
-with centring. Truncation at a finite width is `rbf_rows`, which comes to `project_rows` as the
-width grows; the Tikhonov filter is no better for one (measured on text at sigma 25: 26.76 dB, and
-26.90 at infinite width).
+At infinite width the two cuts need no kernel matrix: `project_rows` truncates, `linear_smooth` is
+the Tikhonov filter, Theta = X (X'X + rho I)^-1 X'. `rbf_rows` truncates at a finite width; the
+filter is no better for one (measured on text at sigma 25: 26.76 dB, and 26.90 at infinite width).
 
-A group of fewer patches than a patch has pixels is worked on at the side of the patches: the Gram
-matrix Z Z' of k patches has the eigenvalues above 0 of Z'Z, and the Tikhonov filter
-X (X'X + rho I)^-1 X' is I - rho (X X' + rho I)^-1.
+A group of fewer patches than pixels is worked on at the side of the patches: the Gram matrix Z Z'
+has the eigenvalues above 0 of Z'Z, and the filter is I - rho (X X' + rho I)^-1.
 
 Patches are centred: the first k rows and n columns of a matrix of which the rest is zero, rows some
 times four and one more, columns of the padded size.
@@ -22,9 +18,8 @@ import numpy as np
 from kpca_apps.engine.groups.operator import (
     EDGE_FACTOR,
     RIDGE_FACTOR,
-    STEPS,
-    TOLERANCE,
     count_components,
+    count_steps,
     noise_in_kernel,
 )
 from kpca_apps.engine.linalg.small_matrices import (
@@ -53,9 +48,8 @@ def project_rows(
 ) -> tuple[Matrix, int, Scalar]:
     """Return the projections of patches on the components above the edge.
 
-    The patches are centred, `z` and `mean` those of `gather_centred`. The edge follows the residual
-    variance up to `most` times the variance given. Returned too: how many components were kept, and
-    the residual variance per degree of freedom.
+    The edge follows the residual variance up to `most` times the variance given. Returned too: how
+    many components were kept, and the residual variance per degree of freedom.
     """
     wide, size = z.shape[1], min(k, n)
     gram = np.empty(((size + 3) // 4 * 4, padded_size(size)), z.dtype)
@@ -124,7 +118,6 @@ def linear_smooth(
     for i in range(high):
         a[i, i] += added
     eliminate(a, high, added)
-    share = np.float32(1) / np.float32(k)
     # The columns behind are W, or U'^-1, where k < n.
     behind = width - across
     leverage: Vector = np.empty(across, z.dtype)
@@ -137,18 +130,27 @@ def linear_smooth(
     if k < n:
         for g in range(k):
             leverage[g] = max(np.float32(1) - added * leverage[g], np.float32(0))
-        estimates = _subtract_solved(a, z, mean, k, added)
+        # [S | Z | I] became [. | U'^-1 Z | U'^-1], S = U'U.
+        solved, rho = np.empty((high, behind), z.dtype), fill(added)
+        steps, columns = (behind, width, ONE), (across, behind)
+        multiply(a.ravel(), steps, a, high, solved, (NONE, high), columns, NO)
+        estimates: Matrix = np.empty(z.shape, z.dtype)
+        for j in range(0, wide, 8):
+            centre = load(mean, (j,))
+            for g in range(k):
+                left = load(z, (g, j)) - rho * load(solved, (g, across + j))
+                store(estimates, (g, j), left + centre)
     else:
         estimates = _smooth_twice(a.ravel(), wide, width, z, mean, (k, high, n))
     for g in range(k):
-        leverage[g] += share
+        leverage[g] += np.float32(1) / np.float32(k)
     return estimates, leverage[:k]
 
 
 @compiled
 def rbf_rows(
     z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar, bandwidth: Scalar
-) -> tuple[Matrix, int]:
+) -> tuple[Matrix, int, Scalar]:
     """Return pre-images of the projections of patches: `project_rows` at finite width.
 
     In double precision: what a wide kernel says of near patches is in its last digits.
@@ -161,60 +163,64 @@ def rbf_rows(
     # is left out from the start.
     means = np.zeros(k)
     for i in range(k):
-        for j in range(k):
-            d = max(0.0, square[i] + square[j] - 2.0 * gram[i, j])
-            gram[i, j] = 0.5 * c * np.expm1(-d / c)
-            means[i] += gram[i, j] / k
+        _fall_off(gram[i], square, square[i], c)
+        means[i] = 0.5 * c * gram[i].sum() / k
     whole = means.sum() / k
     centred = np.zeros((k, padded_size(k)))
     for i in range(k):
         for j in range(k):
-            centred[i, j] = gram[i, j] + whole - means[i] - means[j]
+            centred[i, j] = 0.5 * c * gram[i, j] + whole - means[i] - means[j]
     slope, floor = noise_in_kernel(variance, n, c)
     per_variance = EDGE_FACTOR * (np.sqrt(k) + np.sqrt(n)) ** 2
     trace = (np.trace(centred) - (k - 1) * floor) / slope
     values, axes = leading_eigenvectors(centred, k, slope * per_variance * variance + floor)
     values = (values - floor) / slope
-    q, _ = count_components(values, trace, (k, n), variance, most, per_variance)
+    q, residual = count_components(values, trace, (k, n), variance, most, per_variance)
     vectors = np.ascontiguousarray(axes[:q, :k])
     expansion = np.dot(vectors.T, vectors) + 1.0 / k
     # Mika's fixed point, begun at the points themselves: a step is z_i = sum_j w_ij x_j, w_ij in
     # proportion to expansion_ij k(z_i, x_j).
-    points, near = x, TOLERANCE**2 * 0.5 * c
-    for _ in range(STEPS):
-        weights = np.dot(points, x.T)
+    points, weights = x, gram
+    for step in range(count_steps(bandwidth)):
+        if step:
+            weights = np.dot(points, x.T)
         for i in range(k):
-            _weigh(weights[i], expansion[i], square, np.sum(points[i] * points[i]), c)
-        following = np.dot(weights, x)
-        farthest = 0.0
-        for i in range(k):
-            farthest = max(farthest, np.sum((following[i] - points[i]) ** 2))
-        points = following
-        if farthest <= near:
-            break
+            if step:
+                _fall_off(weights[i], square, np.sum(points[i] * points[i]), c)
+            _normalise(weights[i], expansion[i])
+        points = np.dot(weights, x)
     estimates = np.empty_like(z)
     for i in range(k):
         for j in range(n):
             estimates[i, j] = np.float32(points[i, j]) + mean[j]
-    return estimates, q
+    return estimates, q, residual
 
 
-@inlined
-def _weigh(row: Vector, expansion: Vector, square: Vector, length: Scalar, c: Scalar) -> None:
-    """Turn inner products of a point, of squared length given, with the others into weights."""
-    k = len(row)
-    nearest = np.inf
-    for j in range(k):
-        row[j] = max(0.0, length + square[j] - 2.0 * row[j])
-        nearest = min(nearest, row[j])
+@compiled
+def _fall_off(row: Vector, square: Vector, length: Scalar, c: Scalar) -> None:
+    """Turn inner products of a point, of squared length given, into exp(-d^2 / c) - 1."""
+    scale = -1.0 / (64.0 * c)
+    for j in range(len(row)):
+        # The series of a 64th, in all digits; beyond e^-40 nothing is left of 1.
+        u = max(min(scale * (length + square[j] - 2.0 * row[j]), 0.0), -0.625)
+        v = u * (1.0 + u / 3.0 * (1.0 + u / 4.0 * (1.0 + u / 5.0 * (1.0 + u / 6.0)))) / 2.0
+        v = u * (1.0 + v)
+        for _ in range(6):
+            v *= 2.0 + v
+        row[j] = v
+
+
+@compiled
+def _normalise(row: Vector, expansion: Vector) -> None:
+    """Turn values of the kernel, less 1, into weights of a point."""
     whole, size = 0.0, 0.0
-    for j in range(k):
-        row[j] = expansion[j] * np.exp((nearest - row[j]) / c)
+    for j in range(len(row)):
+        row[j] = expansion[j] * (1.0 + row[j])
         whole += row[j]
         size += abs(row[j])
     # The sum vanishes between points of weights with both signs: the linear ones stay.
     vanished = not abs(whole) > VANISHING * size
-    for j in range(k):
+    for j in range(len(row)):
         row[j] = expansion[j] if vanished else row[j] / whole
 
 
@@ -250,24 +256,4 @@ def _smooth_twice(
         centre = load(mean, (j,))
         for g in range(k):
             store(estimates, (g, j), load(estimates, (g, j)) + centre)
-    return estimates
-
-
-@compiled
-def _subtract_solved(system: Matrix, z: Matrix, mean: Vector, k: int, rho: Scalar) -> Matrix:
-    """Return Theta z plus the mean, Theta = I - rho S^-1 and S = U'U = X X' + rho I.
-
-    The system is [S | Z | I], eliminated: behind S it holds U'^-1 Z and U'^-1.
-    """
-    across, wide, high = padded_size(k), z.shape[1], len(system)
-    behind, width = across + wide, system.shape[1]
-    solved = np.empty((high, behind), z.dtype)
-    flat, columns = system.ravel(), (across, behind)
-    multiply(flat, (behind, width, ONE), system, high, solved, (NONE, high), columns, NO)
-    estimates, ridge = np.empty(z.shape, z.dtype), fill(np.float32(rho))
-    for j in range(0, wide, 8):
-        centre = load(mean, (j,))
-        for g in range(k):
-            left = load(z, (g, j)) - ridge * load(solved, (g, across + j))
-            store(estimates, (g, j), left + centre)
     return estimates

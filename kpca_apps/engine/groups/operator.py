@@ -17,7 +17,6 @@ back. Two things are particular to noise of a known variance v:
 
 For c -> infinity the kernel factors of a pre-image are all 1, and the two cuts are linear:
 principal components, and the second stage of NL-Ridge (Herbreteau & Kervrann 2022) with centring.
-`kpca_apps.engine.groups.compiled` is the same in machine code, to rounding.
 
 References
 ----------
@@ -43,9 +42,9 @@ EDGE_FACTOR = 0.95  # lower than the formula: losing a component costs more than
 # The Tikhonov filter's ridge over the noise's energy N v, tuned as the passes are.
 RIDGE_FACTOR = 0.85
 ROUNDS = 5  # times at most that the edge follows the noise a group shows
-# Of the fixed point: most steps, and the length of a step, in widths, at which it has arrived. Each
-# step brings it nearer by a factor of about the bandwidth; eight changed text by .0002 dB.
-STEPS, TOLERANCE = 5, 1e-6
+# Of the fixed point: most steps, and the share of its way that may be left. Each step brings it
+# nearer by a factor of about the bandwidth: five, for two at 4, changed text by .002 dB.
+STEPS, REMAINDER = 5, 1 / 16
 
 
 @dataclass(frozen=True)
@@ -112,12 +111,21 @@ def denoise_group(
         estimates = expansion @ (patches - mean) + mean
     else:
         # Begun at the patches themselves, as Mika et al. do.
-        found = fixed_point(subspace, T, points, tolerance=TOLERANCE, max_iter=STEPS).points
-        estimates = found
+        steps = count_steps(bandwidth)
+        found = estimates = fixed_point(subspace, T, points, tolerance=0.0, max_iter=steps).points
         if pilot is not None:
             weights = expansion * subspace.kernel.against(points)(found)
             estimates = (weights / weights.sum(axis=1, keepdims=True)) @ patches
     return GroupEstimate(estimates, 1.0 / (k * leverage), leverage, q, float(residual))
+
+
+@inlined
+def count_steps(bandwidth: Scalar) -> int:
+    """Return the number of steps of the fixed point."""
+    steps, left = 1, 1.0 / bandwidth
+    while left > REMAINDER and steps < STEPS:
+        steps, left = steps + 1, left / bandwidth
+    return steps
 
 
 @inlined

@@ -49,7 +49,7 @@ def truncated(
     if np.isinf(bandwidth):
         patches, q, _ = project_rows(widened(z), mean, k, n, level, most)
     else:
-        patches, q = rbf_rows(widened(z), mean, k, n, level, most, bandwidth)
+        patches, q, _ = rbf_rows(widened(z), mean, k, n, level, most, bandwidth)
     return patches[:k, :n], q
 
 
