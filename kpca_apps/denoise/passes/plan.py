@@ -14,7 +14,7 @@ from kpca_apps.denoise.passes.groups import RADIUS
 # 1.0; at 25, .5 at bandwidths of 3 to 4 and .3 at 8; at 50, -.1 at 4 and 0 at 8. On photographs,
 # at 25: -.2 at 4, and 0 from 16 on.
 NARROWNESS = ((25.0, 50.0), (0.25, 0.0))
-LEAST_NARROW = 1 / 16  # the same for photographs, and for text in strong noise
+LEAST_NARROW = 1 / 16  # the same for photographs, and the least for method mika
 
 # Noise levels the tables below were tuned at, on the scale 0..255; interpolated between them and
 # held outside.
@@ -112,11 +112,13 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0) -> Plan:
     """
     if options.pages > 1:
         return STACK
-    bandwidth, is_text = options.bandwidth, options.content == "text"
+    is_text, is_mika = options.content == "text", options.method == "mika"
+    bandwidth = options.bandwidth
     if bandwidth is None and not options.is_linear:
-        narrowness = float(np.interp(sigma, *NARROWNESS)) if is_text else 0.0
-        bandwidth = 1.0 / max(narrowness, LEAST_NARROW)
-    draft, passes, is_mika = options.quality == "draft", [], options.method == "mika"
+        narrowness = float(np.interp(sigma, *NARROWNESS)) if is_text else LEAST_NARROW
+        narrowness = max(narrowness, LEAST_NARROW if is_mika else 0.0)
+        bandwidth = 1.0 / narrowness if narrowness else None
+    draft, passes = options.quality == "draft", []
     for name, stride in STRIDES[options.quality][: 1 if is_mika else None]:
         sizes = (DRAFT if draft else PASSES)[name]
         size, group, tie = (float(np.interp(sigma, SIGMAS, row)) for row in sizes)

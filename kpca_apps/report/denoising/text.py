@@ -62,7 +62,8 @@ _FILTER = (
 _SENTENCES = {
     "linear": "Method: linear. Kernel PCA of groups of similar patches at infinite width, that is "
     f"their principal components: {_EDGE}. Between such passes {_FILTER}.",
-    "rbf": "Method: rbf. Kernel PCA of groups of similar patches at finite width: "
+    "rbf": "Method: rbf. Kernel PCA of groups of similar patches at finite width (infinite for "
+    "text whose noise is above a fifth of the range): "
     f"{_EDGE}; patches are {_PRE_IMAGE}. Between such passes {_FILTER}.",
     "mika": "Method: mika. Kernel PCA of groups of similar patches at finite width, once: "
     f"{_EDGE}; patches are {_PRE_IMAGE}.",

@@ -206,12 +206,12 @@ def test_a_draft_has_one_scale_and_fewer_patches_than_pixels() -> None:
 def test_the_default_kernel_widens_with_the_noise() -> None:
     text = Options(content="text")
     widths = [plan_for(sigma, text).passes[0].bandwidth for sigma in (5.0, 25.0, 37.5, 50.0)]
-    assert widths == [4.0, 4.0, 8.0, 16.0]
+    assert widths == [4.0, 4.0, 8.0, None]
     for linear in (Options(content="text", method="linear"), Options()):
         assert plan_for(5.0, linear).passes[0].bandwidth is None
     assert plan_for(80.0, Options(method="rbf", bandwidth=3.0)).passes[0].bandwidth == 3.0
-    for sigma in (5.0, 80.0):
-        assert plan_for(sigma, Options(method="mika")).passes[0].bandwidth == 16.0
+    for options in (Options(method="mika"), Options(method="mika", content="text")):
+        assert plan_for(80.0, options).passes[0].bandwidth == 16.0
     for quality in QUALITIES:
         plan = plan_for(25.0, Options(method="mika", quality=quality))
         assert [one.soft for one in plan.passes] == [False]
