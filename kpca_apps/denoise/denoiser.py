@@ -20,7 +20,7 @@ from kpca_apps.denoise.noise.model import Measured
 from kpca_apps.denoise.options import (
     NOISE_MODELS,
     Content,
-    KernelName,
+    MethodName,
     Options,
     Quality,
     is_relative,
@@ -61,7 +61,7 @@ def denoise_with_info(
     region: Region | None = None,
     quality: Quality = "balanced",
     noise: Noise = "auto",
-    kernel: KernelName = "auto",
+    method: MethodName = "auto",
     bandwidth: float | None = None,
     content: Content = "photo",
     luma: float = 1.0,
@@ -75,7 +75,7 @@ def denoise_with_info(
     ----------
     image, sigma, data_range, channel_axis, stack_axis, mask, region
         As for `denoise_kpca`.
-    quality, noise, kernel, bandwidth, content, luma, chroma, strength, n_jobs
+    quality, noise, method, bandwidth, content, luma, chroma, strength, n_jobs
         As for `denoise_kpca`.
 
     Returns
@@ -94,7 +94,7 @@ def denoise_with_info(
     options = Options(
         quality=quality,
         noise=noise,
-        kernel=kernel,
+        method=method,
         bandwidth=bandwidth,
         content=content,
         luma=luma,
@@ -166,9 +166,11 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
         pixels, ``"poisson"`` for noise whose variance grows with brightness, as that of counted
         light; ``"speckle"`` for noise that multiplies it; ``"auto"`` chooses one of these where the
         noise is found to be so (in stacks ``"poisson"`` for speckle), else ``"gaussian"``.
-    kernel : {"auto", "linear", "rbf"}
-        ``"rbf"`` is Mika's method on each group of similar patches, ``exp(-|x - y|^2 / c)`` and a
-        fixed-point pre-image; ``"linear"`` is its limit as c grows. ``"auto"`` is what measures
+    method : {"auto", "linear", "rbf", "mika"}
+        ``"mika"`` is kernel PCA of each group of similar patches with ``exp(-|x - y|^2 / c)``, cut
+        at the noise, and fixed-point pre-images, once (Mika et al. 1998). ``"rbf"`` repeats that on
+        the better estimate, and takes a Tikhonov filter between; ``"linear"`` is the same as c
+        grows without bound: principal components, and a Wiener filter. ``"auto"`` is what measures
         best: ``"rbf"`` for text, ``"linear"`` for photographs.
     bandwidth : float, optional
         c of the RBF kernel in mean squared distances between the patches of a group. Default: 4 for

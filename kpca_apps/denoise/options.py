@@ -50,9 +50,9 @@ def is_relative(noise: str) -> bool:
 
 STACK_NOISES = ("auto", "gaussian", "poisson")
 Quality = Literal["draft", "fast", "balanced", "high"]
-KernelName = Literal["auto", "linear", "rbf"]
+MethodName = Literal["auto", "linear", "rbf", "mika"]
 Content = Literal["photo", "text"]
-QUALITIES, KERNELS, CONTENTS = map(get_args, (Quality, KernelName, Content))
+QUALITIES, METHODS, CONTENTS = map(get_args, (Quality, MethodName, Content))
 
 # Noise's own distances are then 10 widths long, and their kernel values, e^-10, vanish in rounding.
 LEAST_BANDWIDTH = 0.1
@@ -70,7 +70,7 @@ class Options:
 
     noise: str = "auto"
     quality: str = "balanced"  # from quick to good
-    kernel: str = "auto"
+    method: str = "auto"  # by the content
     bandwidth: float | None = None
     content: str = "photo"
     luma: float = 1.0
@@ -84,14 +84,14 @@ class Options:
     pages: int = 1
 
     def __post_init__(self) -> None:
-        offers = {"noise": NOISES, "quality": QUALITIES, "kernel": KERNELS, "content": CONTENTS}
+        offers = {"noise": NOISES, "quality": QUALITIES, "method": METHODS, "content": CONTENTS}
         for name, offered in offers.items():
             value = getattr(self, name)
             if value not in offered:
                 raise ParameterError(name, f"is {shown(value)}; give one of {', '.join(offered)}")
         if self.bandwidth is not None and self.is_linear:
             raise ParameterError(
-                "bandwidth", "is that of the RBF kernel; choose that kernel, rbf, too"
+                "bandwidth", "is that of the RBF kernel; choose method rbf or mika, too"
             )
         factor = f"a factor from 0 to {LARGEST_FACTOR:g}, best near 1"
         wide = f"a finite number from {LEAST_BANDWIDTH:g} up: below, no patch resembles another"
@@ -117,10 +117,17 @@ class Options:
             )
         if self.pages > 1 and not self.is_linear:
             raise ConfigError(
-                "a stack is denoised with the linear kernel; leave out kernel rbf and content text"
+                "a stack is denoised by method linear; leave out other methods and content text"
             )
+
+    @property
+    def method_used(self) -> str:
+        """The method, that of the content for ``"auto"``."""
+        if self.method != "auto":
+            return self.method
+        return "linear" if self.content == "photo" else "rbf"
 
     @property
     def is_linear(self) -> bool:
         """Whether the kernel is of infinite width."""
-        return self.kernel == "linear" or (self.kernel == "auto" and self.content == "photo")
+        return self.method_used == "linear"

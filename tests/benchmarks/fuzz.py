@@ -39,8 +39,8 @@ NOT_INSTRUMENTED = [
     f"kpca_apps.{name}"
     for name in (
         "novelty.relations.counting", "novelty.detector.nearest", "engine.kernels.exponentials",
-        "denoise.estimate.law", "denoise.passes.compiled", "denoise.passes.registers",
-        "denoise.passes.small_matrices", "denoise.passes.few_patches", "system.compiling",
+        "denoise.estimate.law", "denoise.passes.groups", "system.registers",
+        "engine.linalg.small_matrices", "engine.groups.compiled", "system.compiling",
     )
 ]  # fmt: skip
 COUNTED = ("files", "read", "refused")

@@ -6,7 +6,7 @@ not clipped; results are clipped to 0..255. One thread. `bm3d` (free for non-com
 run side by side when asked for, and is no dependency of ours.
 
     python tests/benchmarks/set12.py --data FOLDER [--sigma 15 25 50] [--presets fast balanced high]
-                                     [--images 01 02 ...] [--bm3d] [--kernel rbf --bandwidth 4]
+                                     [--images 01 02 ...] [--bm3d] [--method rbf --bandwidth 4]
 
 ``--factors .9 1.1`` runs each again, told sigma times each factor: what a wrong level costs.
 """
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--sigma", type=float, nargs="+", default=[15.0, 25.0, 50.0])
     parser.add_argument("--presets", nargs="*", default=["fast", "balanced", "high"])
     parser.add_argument("--images", nargs="+", default=NAMES)
-    parser.add_argument("--kernel", default="auto")
+    parser.add_argument("--method", default="auto")
     parser.add_argument("--bandwidth", type=float)
     parser.add_argument("--content", default="photo")
     parser.add_argument("--bm3d", action="store_true")
@@ -108,7 +108,7 @@ def main() -> None:
     denoisers = {
         name: ours(
             name,
-            kernel=options.kernel,
+            method=options.method,
             bandwidth=options.bandwidth,
             content=options.content,
         )

@@ -48,7 +48,7 @@ FACES = {
     ),
     "open_table": (kpca.open_table, lambda **k: kpca.open_table("none.csv", **k)),
     "read_table": (kpca.read_table, lambda **k: kpca.read_table("none.csv", **k)),
-    "denoise_kpca": (kpca.denoise_kpca, lambda **k: kpca.denoise_kpca(IMAGE, **_kernel(k))),
+    "denoise_kpca": (kpca.denoise_kpca, lambda **k: kpca.denoise_kpca(IMAGE, **_method(k))),
     "measure_noise": (kpca.measure_noise, lambda **k: kpca.measure_noise(IMAGE, **k)),
     "denoise_mosaic": (kpca.denoise_mosaic, lambda **k: kpca.denoise_mosaic(IMAGE, **k)),
     "DictionaryDenoiser": (
@@ -66,8 +66,8 @@ FACES = {
 }
 
 
-def _kernel(keywords):
-    return ({"kernel": "rbf"} if "bandwidth" in keywords else {}) | keywords
+def _method(keywords):
+    return ({"method": "rbf"} if "bandwidth" in keywords else {}) | keywords
 
 
 def cases():

@@ -13,7 +13,7 @@ from kpca_apps.denoise.options import (
     NOISE_MODELS,
     STACK_NOISES,
     Content,
-    KernelName,
+    MethodName,
     Quality,
 )
 from kpca_apps.denoise.options import Options as Method
@@ -37,7 +37,7 @@ else:
 FormatName = Literal["same", "png", "tiff"]
 ImageWorkers = Literal["processes", "dask"]
 RawOut = Literal["tiff", "dng"]
-METHOD = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
+METHOD = ("quality", "method", "bandwidth", "content", "luma", "chroma", "strength")
 # Beside those, what a dictionary does not take.
 WITHOUT_MODEL = ("preview", "stack", "same_noise", "profile", "per_image", "mask", "region")
 
@@ -133,12 +133,13 @@ class RunOptions(Checked):
         "KIND",
         default=Method.content,
     )
-    kernel: KernelName = _method(
-        "rbf: Mika's fixed-point pre-images on groups of similar patches. linear: the limit of a "
-        "wide kernel, three times as fast. auto: rbf for text, where it is up to 1 dB better, and "
-        "linear for photographs, where it is not.",
+    method: MethodName = _method(
+        "mika: kernel PCA of groups of similar patches and fixed-point pre-images, once, as in "
+        "1998. rbf: the same in several passes, with a Tikhonov filter. linear: its limit for a "
+        "wide kernel, principal components, up to twice as fast. auto: rbf for text, where it is "
+        "up to 1 dB better, and linear for photographs, where it is not.",
         "NAME",
-        default=Method.kernel,
+        default=Method.method,
     )
     bandwidth: float | None = _method(
         "c of the RBF kernel exp(-|x - y|^2 / c), in mean squared distances between the patches "

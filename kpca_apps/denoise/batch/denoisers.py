@@ -236,8 +236,10 @@ class GroupDenoiser:
     @property
     def settings(self) -> Mapping[str, Any]:
         """All that the result depends on, in what JSON can hold."""
-        options = asdict(self.options)
+        options = asdict(self.options) | {"method": self.options.method_used}
         del options["n_jobs"], options["wanted"], options["pages"]
+        if self.options.is_linear:
+            del options["bandwidth"]
         known = {"sigma": self.sigma, "data_range": self.data_range, "stack": self.stack}
         kept = "profile" if self.from_profile else "same_noise"
         same = {kept: [str(one) for one in self.same]} if self.same else {}
@@ -285,6 +287,7 @@ class ExampleDenoiser:
         """All that the result depends on, in what JSON can hold."""
         return {
             "mode": "dictionary",
+            "method": "mika",
             "model": self.sha256,
             "noise": self.noise,
             "sigma": self.sigma,

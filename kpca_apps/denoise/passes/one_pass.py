@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.options import Window
-from kpca_apps.denoise.passes.compiled import (
+from kpca_apps.denoise.passes.groups import (
     LANES,
     PAGES,
     RADIUS,
@@ -25,8 +25,8 @@ from kpca_apps.denoise.passes.compiled import (
     truncate_groups,
 )
 from kpca_apps.denoise.passes.plan import Pass
-from kpca_apps.denoise.passes.registers import WIDTH
 from kpca_apps.denoise.progress import LISTENER
+from kpca_apps.system.registers import WIDTH
 
 Planes = NDArray[np.float32]
 Rows = NDArray[np.int64]

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.passes.compiled import RADIUS
+from kpca_apps.denoise.passes.groups import RADIUS
 
-# Noise levels, and one over the bandwidth of the RBF kernel there, in mean squared distances of a
-# group's patches. Measured on text made for it, in dB over the linear kernel: at 12, 1.0; at 25, .5
-# at bandwidths of 3 to 4 and .3 at 8; at 50, -.1 at 4 and 0 at 8. On photographs, at 25: -.2 at 4,
-# and 0 from 64.
+# Noise levels, and one over the bandwidth of the RBF kernel for text there, in mean squared
+# distances of a group's patches. Measured on text made for it, in dB over the linear kernel: at 12,
+# 1.0; at 25, .5 at bandwidths of 3 to 4 and .3 at 8; at 50, -.1 at 4 and 0 at 8. On photographs,
+# at 25: -.2 at 4, and 0 from 16 on.
 NARROWNESS = ((25.0, 50.0), (0.25, 0.0))
+LEAST_NARROW = 1 / 16  # the same for photographs, and the least for method mika
 
 # Noise levels the tables below were tuned at, on the scale 0..255; interpolated between them and
 # held outside.
@@ -111,16 +112,21 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0) -> Plan:
     """
     if options.pages > 1:
         return STACK
-    narrowness = 0.0 if options.is_linear else float(np.interp(sigma, *NARROWNESS))
-    bandwidth = options.bandwidth or (1.0 / narrowness if narrowness else None)
+    is_text, is_mika = options.content == "text", options.method == "mika"
+    bandwidth = options.bandwidth
+    if bandwidth is None and not options.is_linear:
+        narrowness = float(np.interp(sigma, *NARROWNESS)) if is_text else LEAST_NARROW
+        narrowness = max(narrowness, LEAST_NARROW if is_mika else 0.0)
+        bandwidth = 1.0 / narrowness if narrowness else None
     draft, passes = options.quality == "draft", []
-    for name, stride in STRIDES[options.quality]:
+    for name, stride in STRIDES[options.quality][: 1 if is_mika else None]:
         sizes = (DRAFT if draft else PASSES)[name]
         size, group, tie = (float(np.interp(sigma, SIGMAS, row)) for row in sizes)
         # Text and drawings want smaller patches.
-        pixels = round(size) - (options.content == "text")
+        pixels = round(size) - is_text
         counts = pixels, round(group), round(tie, 3), min(stride, pixels)
         passes.append(Pass(*counts, name == "soft", bandwidth, excess))
     # Text has nothing of the half scale.
-    halves = options.content == "photo" and not draft
-    return Plan(tuple(passes), float(np.interp(sigma, SIGMAS, SMOOTH)), halves)
+    halves = not (is_text or draft or is_mika)
+    smooth = 0.0 if is_mika else float(np.interp(sigma, SIGMAS, SMOOTH))
+    return Plan(tuple(passes), smooth, halves)

@@ -13,7 +13,7 @@ A draft takes groups of fewer patches than a patch has pixels, on coarse grids, 
 
 The result is b B + (1 - b) Q, b = .2, or up to .35 where noise is faint. Y is the noisy image, s2
 the variance of its noise and D s2 the variance of what is left of it: t^2 + (1 - t^2) D is that of
-t Y + (1 - t) X when X is a projection of Y. What a cut is: `kpca_apps.denoise.group`.
+t Y + (1 - t) X when X is a projection of Y. What a cut is: `kpca_apps.engine.groups.operator`.
 
 The same is done at half the scale, and so on, for the low frequencies of photographs: means of
 2 x 2 pixels hold half the noise, and a patch of theirs shows four times the area. But the fine

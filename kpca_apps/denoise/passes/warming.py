@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.passes.compiled import rbf_rows, smooth_groups
+from kpca_apps.denoise.passes.groups import smooth_groups
 from kpca_apps.denoise.passes.planes import denoise_planes
-from kpca_apps.denoise.passes.small_matrices import padded_size
+from kpca_apps.engine.groups.compiled import rbf_rows
+from kpca_apps.engine.linalg.small_matrices import padded_size
 
 KEPT_NOWHERE = (
     "The compiled code can be kept nowhere, so every run compiles it again: set NUMBA_CACHE_DIR to "
@@ -37,7 +38,7 @@ def warm_up(announce: Callable[[], None], *, is_linear: bool = True) -> None:
     """
     if not all(map(_is_compiled, (_LAST,) if is_linear else (_LAST, _FINITE))):
         announce()
-    options = Options(quality="fast", kernel="linear" if is_linear else "rbf")
+    options = Options(quality="fast", method="linear" if is_linear else "rbf")
     denoise_planes(np.zeros((1, 24, 24), np.float32), np.array([10.0]), options)
 
 

@@ -32,6 +32,7 @@ from kpca_apps.report.denoising.text import (
     likeness_sentence,
     looks_like,
     method_name,
+    method_sentence,
     noise_sentence,
     own_sentence,
     reason_text,
@@ -59,12 +60,8 @@ MODES = {
 UNSET = {
     "sigma": "measured on each image",
     "data_range": "told by the type of the values",
-    "bandwidth": "by the noise level",
+    "bandwidth": "by the content and the noise level",
 }
-KERNELS = (
-    "rbf: Mika's fixed-point pre-images on groups of similar patches, for text if auto; linear: "
-    "what they come to as the kernel widens, for photographs"
-)
 PARTS = ("marks.js", "viewer.js", "redo.js", "marks.css", "denoising.css")
 View = dict[str, Any]  # what a template sees of one thing, in short, ready text
 MAX_NAME = 200
@@ -185,6 +182,7 @@ def _how(result: DenoisingResult | TrialResult) -> dict[str, Any]:
     """Gather what is folded away at the end."""
     return {
         "command": result.command,
+        "method": method_sentence(result.settings),
         "settings": [(key, _setting(key, value)) for key, value in sorted(result.settings.items())],
         "versions": sorted(result.versions.items()),
     }
@@ -197,8 +195,6 @@ def _setting(key: str, value: object) -> str:
         return in_prose([method_name(str(name)) for name in names]) or "with nothing"
     if value is None and key in UNSET:
         return UNSET[key]
-    if key == "kernel":
-        return f"{value} ({KERNELS})"
     return MODES.get(str(value), setting_text(value)) if key == "mode" else setting_text(value)
 
 

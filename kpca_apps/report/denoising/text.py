@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from kpca_apps.denoise.result import (
     Comparison,
@@ -46,11 +46,41 @@ CHANNELS = {1: ("",), 2: ("one colour", "another"), 3: ("red", "green", "blue")}
 MAX_NAMED = 3
 MOST_LIKELY = 1e6  # how many times a model is less likely is said up to that
 TELLING = 0.005  # dB; less is no difference in two decimals
+_PRE_IMAGE = (
+    "brought back by the fixed point z = sum g_i k(z, x_i) x_i / sum g_i k(z, x_i), "
+    "k(x, y) = exp(-|x - y|^2 / c) (Mika et al. 1998, Kernel PCA and de-noising in feature spaces)"
+)
+_EDGE = (
+    "the components kept have eigenvalues above .95 v (sqrt k + sqrt N)^2, the most that noise of "
+    "variance v gives k patches of N pixels (Marchenko and Pastur 1967)"
+)
+_FILTER = (
+    "a Tikhonov filter K (K + .85 N v I)^-1 of the noisy patches, K the inner products of the "
+    "patches of the first estimate (the second stage of NL-Ridge, Herbreteau and Kervrann 2022)"
+)
+# By the method of `kpca_apps.denoise.options`, and for a dictionary.
+_SENTENCES = {
+    "linear": "Method: linear. Kernel PCA of groups of similar patches at infinite width, that is "
+    f"their principal components: {_EDGE}. Between such passes {_FILTER}.",
+    "rbf": "Method: rbf. Kernel PCA of groups of similar patches at finite width (infinite for "
+    "text whose noise is above a fifth of the range): "
+    f"{_EDGE}; patches are {_PRE_IMAGE}. Between such passes {_FILTER}.",
+    "mika": "Method: mika. Kernel PCA of groups of similar patches at finite width, once: "
+    f"{_EDGE}; patches are {_PRE_IMAGE}.",
+    "dictionary": "Method: mika, with a dictionary. Kernel PCA of clean examples: noisy images are "
+    f"projected on the leading components and {_PRE_IMAGE}.",
+}
 
 
 def method_name(name: str) -> str:
     """Call a method by its name in words."""
     return _METHODS.get(name, name)
+
+
+def method_sentence(settings: Mapping[str, Any]) -> str:
+    """Say by which method, with its equation and its reference."""
+    of_examples = settings.get("mode") == "dictionary"
+    return _SENTENCES.get("dictionary" if of_examples else str(settings.get("method")), "")
 
 
 def law_name(place: int) -> str:

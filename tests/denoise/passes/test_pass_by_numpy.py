@@ -10,10 +10,10 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.group import RIDGE_FACTOR, denoise_group
-from kpca_apps.denoise.passes.compiled import RADIUS
+from kpca_apps.denoise.passes.groups import RADIUS
 from kpca_apps.denoise.passes.one_pass import Piece, patch_means, run_pass
 from kpca_apps.denoise.passes.plan import Pass
+from kpca_apps.engine.groups.operator import RIDGE_FACTOR, denoise_group
 
 Image = NDArray[np.floating]
 Places = NDArray[np.intp]

@@ -11,7 +11,7 @@ from skimage import data, restoration
 
 from kpca_apps.denoise.options import QUALITIES, Options, Window
 from kpca_apps.denoise.passes import planes
-from kpca_apps.denoise.passes.compiled import RADIUS
+from kpca_apps.denoise.passes.groups import RADIUS
 from kpca_apps.denoise.passes.plan import plan_for
 from kpca_apps.denoise.passes.planes import denoise_planes, noise_excess
 from tests.quick import quick
@@ -99,14 +99,14 @@ WINDOWS: list[Window] = [((0, 40), (0, 40)), ((31, 61), (233, 280)), ((69, 71), 
 
 
 @pytest.mark.parametrize(
-    ("kernel", "windows"), quick([("linear", WINDOWS), ("rbf", WINDOWS[1:2])], ("linear", WINDOWS))
+    ("method", "windows"), quick([("linear", WINDOWS), ("rbf", WINDOWS[1:2])], ("linear", WINDOWS))
 )
-def test_a_window_is_as_in_the_whole(kernel: str, windows: list[Window]) -> None:
+def test_a_window_is_as_in_the_whole(method: str, windows: list[Window]) -> None:
     rng = np.random.default_rng(5)
     noisy = rng.normal(100, 20, (2, 71, 401)) + 60 * (np.arange(401) // 30 % 2)
-    whole = denoised(noisy, [20.0, 12.0], quality="fast", kernel=kernel)
+    whole = denoised(noisy, [20.0, 12.0], quality="fast", method=method)
     for window in windows:
-        piece = denoised(noisy, [20.0, 12.0], quality="fast", kernel=kernel, wanted=window)
+        piece = denoised(noisy, [20.0, 12.0], quality="fast", method=method, wanted=window)
         (top, bottom), (left, right) = window
         inner = np.s_[:, top:bottom, left:right]
         np.testing.assert_array_equal(piece[inner], whole[inner])
@@ -176,7 +176,7 @@ def test_rbf_comes_to_its_linear_limit_as_it_widens(
 ) -> None:
     linear = psnr(clean, fast)
     narrow, wide = (
-        psnr(clean, denoise_plane(noisy, 25.0, quality="fast", kernel="rbf", bandwidth=c))
+        psnr(clean, denoise_plane(noisy, 25.0, quality="fast", method="rbf", bandwidth=c))
         for c in (2.0, 1e6)
     )
     assert linear - 1 < narrow < linear
@@ -190,7 +190,7 @@ def test_rbf_is_better_on_strokes_and_the_default_there() -> None:
     noisy = noisy_copy(strokes, 20.0)
     options = {"quality": "fast", "content": "text"}
     auto, rbf, linear = (
-        denoise_plane(noisy, 20.0, kernel=kernel, **options) for kernel in ("auto", "rbf", "linear")
+        denoise_plane(noisy, 20.0, method=method, **options) for method in ("auto", "rbf", "linear")
     )
     np.testing.assert_array_equal(auto, rbf)
     assert psnr(strokes, rbf) > psnr(strokes, linear) + 0.2
@@ -207,6 +207,12 @@ def test_the_default_kernel_widens_with_the_noise() -> None:
     text = Options(content="text")
     widths = [plan_for(sigma, text).passes[0].bandwidth for sigma in (5.0, 25.0, 37.5, 50.0)]
     assert widths == [4.0, 4.0, 8.0, None]
-    for linear in (Options(content="text", kernel="linear"), Options()):
+    for linear in (Options(content="text", method="linear"), Options()):
         assert plan_for(5.0, linear).passes[0].bandwidth is None
-    assert plan_for(80.0, Options(kernel="rbf", bandwidth=3.0)).passes[0].bandwidth == 3.0
+    assert plan_for(80.0, Options(method="rbf", bandwidth=3.0)).passes[0].bandwidth == 3.0
+    for options in (Options(method="mika"), Options(method="mika", content="text")):
+        assert plan_for(80.0, options).passes[0].bandwidth == 16.0
+    for quality in QUALITIES:
+        plan = plan_for(25.0, Options(method="mika", quality=quality))
+        assert [one.soft for one in plan.passes] == [False]
+        assert (plan.smooth, plan.halves) == (0.0, False)

@@ -23,7 +23,7 @@ print(warming.is_kept(), warming._is_compiled(warming._LAST))
 # Compiled functions that call others, in some seconds: the last bits of their sums.
 BITS = """
 import numpy as np
-from kpca_apps.denoise.passes.compiled import project_rows
+from kpca_apps.engine.groups.compiled import project_rows
 z = np.zeros((41, 48), np.float32)
 z[:40, :36] = np.random.default_rng(0).normal(size=(40, 36))
 z[:, :2] *= 50

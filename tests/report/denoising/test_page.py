@@ -7,11 +7,15 @@ import io
 import re
 from dataclasses import replace
 from functools import cache
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from PIL import Image
 
+from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
+from kpca_apps.denoise.dictionary import DictionaryDenoiser
+from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import DenoisingResult, Residual
 from kpca_apps.names import visible
 from kpca_apps.report.denoising.page import MAX_TOGETHER, render_trial
@@ -161,6 +165,23 @@ def test_settings_are_said_in_words() -> None:
         "measured on each image",
     ):
         assert words in page.text
+
+
+@pytest.mark.parametrize(
+    ("denoiser", "words"),
+    [
+        (GroupDenoiser(Options()), "Method: linear. .* infinite width, that is their principal"),
+        (GroupDenoiser(Options(content="text")), "Method: rbf. .* fixed point .* Tikhonov filter"),
+        (GroupDenoiser(Options(method="mika")), "Method: mika. .* once: .*Mika et al. 1998"),
+        (ExampleDenoiser(DictionaryDenoiser(), ""), "Method: mika, with a dictionary."),
+    ],
+)
+def test_the_method_that_was_used_is_named(denoiser: Any, words: str) -> None:
+    settings = denoiser.settings
+    assert settings["method"] in words
+    page = Page(render_denoising(replace(examples.real(), settings=settings))["report.html"])
+    assert re.search(words, page.text)
+    assert ("Tikhonov" in page.text) == ("mika" not in words)
 
 
 def test_an_image_left_alone_shows_no_level_as_noise_and_is_not_the_least_changed() -> None:

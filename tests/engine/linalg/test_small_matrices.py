@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.passes.small_matrices import (
+from kpca_apps.engine.linalg.small_matrices import (
     eliminate,
     leading_eigenvectors,
     multiply,

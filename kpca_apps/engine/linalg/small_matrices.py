@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.passes.registers import (
+from kpca_apps.system.compiling import compiled, inlined
+from kpca_apps.system.registers import (
     WIDTH,
     each,
     fill,
@@ -29,7 +30,6 @@ from kpca_apps.denoise.passes.registers import (
     where_above,
     where_longer,
 )
-from kpca_apps.system.compiling import compiled, inlined
 
 Matrix = NDArray[np.floating]
 Vector = NDArray[np.floating]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from kpca_apps.denoise.passes.registers import (
+from kpca_apps.system.registers import (
     WIDTH,
     each,
     fill,

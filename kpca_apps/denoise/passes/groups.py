@@ -1,4 +1,4 @@
-"""What `kpca_apps.denoise.group` says of one group, for all groups of a band of an image; compiled.
+"""Groups of similar patches: found, denoised by the engine's operator, and added up; compiled.
 
 A group is the nearest neighbours of a reference patch, with random ties: two patches whose squared
 distance is below what the noise alone explains are the same patch as far as anyone can tell.
@@ -8,13 +8,6 @@ on every run, whatever the tiling.
 
 Planes have an axis of pages, of which a single image has one. Patches span some of them, and a
 group is sought in the pages around, too, where the search follows what moves.
-
-For a kernel of infinite width the two cuts need no kernel matrix: projections on the leading
-principal components (`project_rows`), and the Wiener filter learned on a pilot (`linear_smooth`),
-Theta = X (X'X + rho I)^-1 X', which is the second stage of NL-Ridge (Herbreteau & Kervrann 2022)
-with centring. For truncation at a finite width there is `rbf_rows`, which comes to
-`project_rows` as the width grows; the Tikhonov filter is not better for one (measured on text at
-sigma 25: 26.76 dB, and 26.90 with an infinite width).
 """
 
 from __future__ import annotations
@@ -24,29 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.group import EDGE_FACTOR, RIDGE_FACTOR, ROUNDS, STEPS, TOLERANCE
-from kpca_apps.denoise.passes.few_patches import (
-    add_right_sides,
-    projected_patches,
-    smoothed_patches,
-    transposed,
-)
-from kpca_apps.denoise.passes.registers import each, fill, load, store, total, where_above
-from kpca_apps.denoise.passes.small_matrices import (
-    NO,
-    NONE,
-    ONE,
-    Matrix,
-    Scalar,
-    Vector,
-    eliminate,
-    gram_of,
-    leading_eigenvectors,
-    multiply,
-    padded_size,
-)
-from kpca_apps.engine.preimage.fixed_point import VANISHING
+from kpca_apps.engine.groups.compiled import linear_smooth, project_rows, rbf_rows
+from kpca_apps.engine.linalg.small_matrices import NONE, Matrix, Scalar, Vector, padded_size
 from kpca_apps.system.compiling import compiled, inlined
+from kpca_apps.system.registers import each, fill, load, store, total, where_above
 
 Places = NDArray[np.int32]  # (k, 3): page, row and column of the corner of each patch
 Pages = NDArray[np.float32]  # (pages, h, w)
@@ -76,8 +50,6 @@ NEAR, PAGES = 5, 3
 
 # The largest distance there is, and its bits: one that is not a number counts as that.
 LARGEST, FINITE_BITS = np.finfo(np.float32).max, 0x7F7FFFFF
-
-EDGE, RIDGE = np.float32(EDGE_FACTOR), np.float32(RIDGE_FACTOR)
 
 
 @compiled
@@ -390,203 +362,6 @@ def spread(
                 at += width
 
 
-@inlined
-def project_rows(
-    z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar
-) -> tuple[Matrix, int, Scalar]:
-    """Return the projections of patches on the components above the edge.
-
-    The patches are centred, `z` and `mean` those of `gather_centred`. The edge follows the residual
-    variance up to `most` times the variance given. Returned too: how many components were kept, and
-    the residual variance per degree of freedom.
-    """
-    wide, size = z.shape[1], min(k, n)
-    gram = np.empty(((size + 3) // 4 * 4, padded_size(size)), z.dtype)
-    gram_of(transposed(z, k, n) if k < n else z, max(k, n), gram)
-    trace = np.float32(0)
-    for i in range(size):
-        trace += gram[i, i]
-    per_variance = EDGE * (np.sqrt(np.float32(k)) + np.sqrt(np.float32(n))) ** 2
-    values, axes = leading_eigenvectors(gram, size, per_variance * variance)
-    q, residual = _components(values, trace, (k, n), variance, most, per_variance)
-    if k < n:
-        return projected_patches(z, mean, k, axes, q), q, residual
-    # Axes are rows of a matrix of some times four.
-    for c in range(q, (q + 3) // 4 * 4):
-        axes[c] = np.float32(0)
-    estimates, zero = np.empty(z.shape, z.dtype), fill(np.float32(0))
-    for g in range(k):
-        for j in range(0, wide, 8):
-            store(estimates, (g, j), load(mean, (j,)))
-        for c in range(0, q, 4):
-            s0, s1, s2, s3 = zero, zero, zero, zero
-            for j in range(0, wide, 8):
-                values_here = load(z, (g, j))
-                s0 += values_here * load(axes, (c, j))
-                s1 += values_here * load(axes, (c + 1, j))
-                s2 += values_here * load(axes, (c + 2, j))
-                s3 += values_here * load(axes, (c + 3, j))
-            s0, s1, s2, s3 = fill(total(s0)), fill(total(s1)), fill(total(s2)), fill(total(s3))
-            for j in range(0, wide, 8):
-                some = s0 * load(axes, (c, j)) + s1 * load(axes, (c + 1, j))
-                rest = s2 * load(axes, (c + 2, j)) + s3 * load(axes, (c + 3, j))
-                store(estimates, (g, j), load(estimates, (g, j)) + (some + rest))
-    return estimates, q, residual
-
-
-@inlined
-def _components(
-    values: Vector,
-    trace: Scalar,
-    shape: tuple[int, int],
-    variance: Scalar,
-    most: Scalar,
-    per_variance: Scalar,
-) -> tuple[int, Scalar]:
-    """Count the components above the edge of the noise that the group itself shows."""
-    k, n = shape
-    level, q, residual = np.float32(most * variance), len(values) + 1, np.float32(0)
-    for _ in range(ROUNDS):
-        before, q, kept = q, 0, np.float32(0)
-        while q < len(values) and values[q] > per_variance * level:
-            kept += values[q]
-            q += 1
-        if q == before:
-            break
-        freedom = np.float32(max(1, (k - 1 - q) * (n - q)))
-        residual = np.float32(max(np.float32(trace) - kept, np.float32(0)) / freedom)
-        level = min(max(residual, np.float32(variance)), np.float32(most * variance))
-    return q, residual
-
-
-@inlined
-def linear_smooth(
-    x: Matrix, z: Matrix, mean: Vector, k: int, n: int, ridge: Scalar
-) -> tuple[Matrix, Vector]:
-    """Return Theta z plus the mean, Theta learned on the patches x of the pilot, and its diagonal.
-
-    The patches are centred, `x`, `z` and `mean` those of `gather_centred`. With U'U = X'X + rho I
-    and W = U'^-1 X', Theta is W'W.
-    """
-    wide, size, across = x.shape[1], min(k, n), padded_size(k)
-    width = wide + across if k >= n else across + wide + across
-    a = np.zeros(((size + 3) // 4 * 4, width), z.dtype)
-    gram_of(transposed(x, k, n) if k < n else x, max(k, n), a)
-    if k < n:
-        add_right_sides(z, k, a)
-    else:
-        for i in range(n):
-            for g in range(k):
-                a[i, wide + g] = x[g, i]
-    trace, high = np.float32(0), len(a)
-    for i in range(size):
-        trace += a[i, i]
-    # At least what float32 needs.
-    added = max(np.float32(ridge), np.float32(2e-6) * trace, np.float32(1e-12))
-    for i in range(high):
-        a[i, i] += added
-    eliminate(a, high, added)
-    if k < n:
-        return smoothed_patches(a, z, mean, k, added)
-    # W Z, and W' times that: at one place, for a product is compiled again at each.
-    flat, width = a.ravel(), wide + across
-    estimates: Matrix = np.empty(z.shape, z.dtype)
-    factor, product, depth, rows = z, np.empty((high, wide), z.dtype), k, high
-    along, down = ONE, width
-    for _ in range(2):
-        multiply(flat, (wide, along, down), factor, depth, product, (NONE, rows), (NONE, wide), NO)
-        factor, product, depth, rows = product, estimates, n, (k + 3) // 4 * 4
-        along, down = down, along
-    for j in range(0, wide, 8):
-        centre = load(mean, (j,))
-        for g in range(k):
-            store(estimates, (g, j), load(estimates, (g, j)) + centre)
-    leverage = np.empty(across, z.dtype)
-    for g in range(0, across, 8):
-        sums = fill(np.float32(0))
-        for i in range(n):
-            column = load(a, (i, wide + g))
-            sums += column * column
-        store(leverage, (g,), sums)
-    return estimates, leverage[:k]
-
-
-@compiled
-def rbf_rows(
-    z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar, bandwidth: Scalar
-) -> tuple[Matrix, int]:
-    """Return pre-images of the projections of patches: `project_rows` at finite width.
-
-    In double precision: what a wide kernel says of near patches is in its last digits.
-    """
-    x = z[:k, :n].astype(np.float64)
-    gram = np.dot(x, x.T)
-    square = np.diag(gram).copy()
-    c = max(bandwidth * 2.0 * square.sum() / k, 1e-12)
-    # The centred kernel (c / 2) exp(-d^2 / c). Centring removes what all entries share, so c / 2
-    # is left out from the start.
-    means = np.zeros(k)
-    for i in range(k):
-        for j in range(k):
-            d = max(0.0, square[i] + square[j] - 2.0 * gram[i, j])
-            gram[i, j] = 0.5 * c * np.expm1(-d / c)
-            means[i] += gram[i, j] / k
-    whole = means.sum() / k
-    centred = np.zeros((k, padded_size(k)))
-    for i in range(k):
-        for j in range(k):
-            centred[i, j] = gram[i, j] + whole - means[i] - means[j]
-    # What the kernel makes of noise, as in `kpca_apps.denoise.group`.
-    t = 2.0 * n * variance / c
-    slope = np.exp(-t)
-    floor = -0.5 * c * (np.expm1(-t) + t * slope)
-    per_variance = EDGE_FACTOR * (np.sqrt(k) + np.sqrt(n)) ** 2
-    trace = (np.trace(centred) - (k - 1) * floor) / slope
-    values, axes = leading_eigenvectors(centred, k, slope * per_variance * variance + floor)
-    values = (values - floor) / slope
-    q, _ = _components(values, trace, (k, n), variance, most, per_variance)
-    vectors = np.ascontiguousarray(axes[:q, :k])
-    expansion = np.dot(vectors.T, vectors) + 1.0 / k
-    # Mika's fixed point, begun at the points themselves: a step is z_i = sum_j w_ij x_j, w_ij in
-    # proportion to expansion_ij k(z_i, x_j).
-    points, near = x, TOLERANCE**2 * 0.5 * c
-    for _ in range(STEPS):
-        weights = np.dot(points, x.T)
-        for i in range(k):
-            _weigh(weights[i], expansion[i], square, np.sum(points[i] * points[i]), c)
-        following = np.dot(weights, x)
-        farthest = 0.0
-        for i in range(k):
-            farthest = max(farthest, np.sum((following[i] - points[i]) ** 2))
-        points = following
-        if farthest <= near:
-            break
-    estimates = np.empty_like(z)
-    for i in range(k):
-        for j in range(n):
-            estimates[i, j] = np.float32(points[i, j]) + mean[j]
-    return estimates, q
-
-
-@inlined
-def _weigh(row: Vector, expansion: Vector, square: Vector, length: Scalar, c: Scalar) -> None:
-    """Turn inner products of a point, of squared length given, with the others into weights."""
-    k = len(row)
-    nearest = np.inf
-    for j in range(k):
-        row[j] = max(0.0, length + square[j] - 2.0 * row[j])
-        nearest = min(nearest, row[j])
-    whole, size = 0.0, 0.0
-    for j in range(k):
-        row[j] = expansion[j] * np.exp((nearest - row[j]) / c)
-        whole += row[j]
-        size += abs(row[j])
-    # The sum vanishes between points of weights with both signs: the linear ones stay.
-    vanished = not abs(whole) > VANISHING * size
-    for j in range(k):
-        row[j] = expansion[j] if vanished else row[j] / whole
-
-
 @compiled
 def truncate_groups(
     planes: NDArray[np.float32],
@@ -604,19 +379,17 @@ def truncate_groups(
 
     `variance` (c, pages, h, w) is that of the noise in `planes`, its mean over the patch at each
     position. `window` weighs the pixels of a patch, (pages, h, 8) with zeros from its width on. The
-    truncation is of the `bandwidth` of `kpca_apps.denoise.group.denoise_group`, None for an
-    infinite one, and its edge follows the group up to `most` times the variance. `sums` are those
-    of `spread`, of each plane, from the page and row of `start` on. Of an infinite bandwidth
-    `ratios` becomes the residual variance of groups in the first plane over the variance given:
-    about 1 where there is nothing but noise and the variance is right, more with detail.
+    truncation is of the `bandwidth` of the engine's `denoise_group`, None for an infinite one, and
+    its edge follows the group up to `most` times the variance. `sums` are those of `spread`, of
+    each plane, from the page and row of `start` on. `ratios` becomes the residual variance of
+    groups in the first plane over the variance given: about 1 where there is nothing but noise and
+    the variance is right, more with detail.
     """
     places, counts = found
     shape = window.shape[0], window.shape[1], width
     n, room = shape[0] * shape[1] * shape[2], len(places) // len(counts)
-    z, mean = (
-        np.empty(((room + 3) // 4 * 4 + 1, padded_size(n)), planes.dtype),
-        np.empty(padded_size(n), planes.dtype),
-    )
+    z = np.empty(((room + 3) // 4 * 4 + 1, padded_size(n)), planes.dtype)
+    mean = np.empty(padded_size(n), planes.dtype)
     weight, leverage = np.empty(room, planes.dtype), np.empty(room, planes.dtype)
     for at in range(len(counts)):
         k = counts[at]
@@ -627,11 +400,11 @@ def truncate_groups(
             for g in range(k):
                 level += share * variance[c, group[g, 0], group[g, 1], group[g, 2]]
             if bandwidth is not None:  # A branch that is not compiled where it is.
-                estimates, q = rbf_rows(z, mean, k, n, level, most, bandwidth)
+                estimates, q, residual = rbf_rows(z, mean, k, n, level, most, bandwidth)
             else:
                 estimates, q, residual = project_rows(z, mean, k, n, level, most)
-                if c == 0:
-                    ratios[at] = residual / level
+            if c == 0:
+                ratios[at] = residual / level
             for g in range(k):
                 weight[g] = np.float32(1) / np.float32(1 + q)
                 leverage[g] = np.float32(1 + q) * share
@@ -657,23 +430,18 @@ def smooth_groups(
     shape = window.shape[0], window.shape[1], width
     n, room = shape[0] * shape[1] * shape[2], len(places) // len(counts)
     size = (room + 3) // 4 * 4 + 1, padded_size(n)
-    x, z, mean = (
-        np.empty(size, planes.dtype),
-        np.empty(size, planes.dtype),
-        np.empty(size[1], planes.dtype),
-    )
+    x, z = np.empty(size, planes.dtype), np.empty(size, planes.dtype)
+    mean = np.empty(size[1], planes.dtype)
     weight = np.empty(room, planes.dtype)
     for at in range(len(counts)):
         k = counts[at]
-        group, share = places[at * room : at * room + k], np.float32(1) / np.float32(k)
+        group = places[at * room : at * room + k]
         for c in range(len(planes)):
             for is_noisy in (False, True):
                 # The last mean is that of the noisy patches.
                 pages, patches = (planes[c], z) if is_noisy else (points[c], x)
                 gather_centred(pages, group, shape, patches, mean)
-            ridge = RIDGE * np.float32(n) * variance[c]
-            estimates, leverage = linear_smooth(x, z, mean, k, n, ridge)
+            estimates, leverage = linear_smooth(x, z, mean, k, n, variance[c])
             for g in range(k):
-                leverage[g] += share
                 weight[g] = np.float32(1) / leverage[g]
             spread(estimates, weight, leverage, group, window, width, start, sums[c])

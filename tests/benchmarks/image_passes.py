@@ -1,0 +1,130 @@
+"""What each pass over an image brings: mean PSNR with and without it.
+
+On photographs and scans of text of scikit-image, on rendered pages, and on the images of a folder
+where one is given; noise as in `speed_quality.py`. Scans and pages are denoised with
+``content="text"``.
+
+    python tests/benchmarks/image_passes.py [--data FOLDER] [--sigma 15 25 50] [--preset balanced]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+from photographs import photographs, psnr, row
+from skimage import data
+from speed_quality import GREY, grey_images, with_noise
+from text_pages import pages
+from threadpoolctl import threadpool_limits
+
+from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.passes import planes
+from kpca_apps.denoise.passes.plan import Plan, plan_for
+
+Image = NDArray[np.float64]
+SIDE = 160  # pixels of a photograph and of a scan
+
+
+def as_it_is(plan: Plan) -> Plan:
+    return plan
+
+
+def first_alone(plan: Plan) -> Plan:
+    return replace(plan, passes=plan.passes[:1], smooth=0.0, halves=False)
+
+
+def first_and_filter(plan: Plan) -> Plan:
+    passes = plan.passes[0], next(one for one in plan.passes if one.soft)
+    return replace(plan, passes=passes, smooth=1.0, halves=False)
+
+
+def without_filter(plan: Plan) -> Plan:
+    passes = tuple(one for one in plan.passes if not one.soft)
+    return replace(plan, passes=passes, smooth=0.0, halves=False)
+
+
+def one_scale(plan: Plan) -> Plan:
+    return replace(plan, halves=False)
+
+
+def nearest(plan: Plan) -> Plan:
+    """Groups of the nearest patches, without draws among those that noise makes differ."""
+    return replace(plan, passes=tuple(replace(one, tie=0.0) for one in plan.passes))
+
+
+class Part(NamedTuple):
+    """A method, and what of its plan is carried out."""
+
+    method: str
+    change: Callable[[Plan], Plan]
+
+
+PARTS = {
+    "`mika`: truncation once, finite width": Part("mika", as_it_is),
+    "truncation once, infinite width": Part("linear", first_alone),
+    "and a Tikhonov filter": Part("linear", first_and_filter),
+    "truncation in all passes, no filter": Part("linear", without_filter),
+    "all passes, one scale": Part("linear", one_scale),
+    "`linear`: all passes, and half the scale": Part("linear", as_it_is),
+    "the same, nearest patches without draws": Part("linear", nearest),
+    "`rbf`: as `linear`, finite width": Part("rbf", as_it_is),
+}
+
+
+def denoise(part: Part, noisy: Image, sigma: float, **options: str) -> NDArray[np.float32]:
+    chosen = Options(method=part.method, n_jobs=1, **options)
+    with patch.object(planes, "plan_for", lambda *given: part.change(plan_for(*given))):
+        return planes.denoise_planes(noisy[np.newaxis], np.array([sigma]), chosen)[0]
+
+
+def pictures(folder: Path | None) -> dict[str, tuple[str, list[tuple[str, Image]]]]:
+    """Return the content and the images of each kind of picture."""
+    own = [(name, np.round(image @ GREY)) for name, image in photographs(SIDE)]
+    scans = [(one.__name__, one()[:SIDE, :SIDE].astype(float)) for one in (data.page, data.text)]
+    found = {
+        "photographs": ("photo", own),
+        "scans": ("text", scans),
+        "pages": ("text", list(pages().items())),
+    }
+    return found | ({} if folder is None else {folder.name: ("photo", grey_images(folder, None))})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, help="folder of clean images")
+    parser.add_argument("--sigma", type=float, nargs="+", default=[15.0, 25.0, 50.0])
+    parser.add_argument("--preset", default="balanced")
+    options = parser.parse_args()
+    kinds = pictures(options.data)
+    columns = [f"{kind} {sigma:g}" for kind in kinds for sigma in options.sigma]
+    print(row("", *columns, "CPU s / MP"))
+    print("|---" * (len(columns) + 2) + "|")
+    with threadpool_limits(1):
+        for method in ("linear", "rbf"):  # compiled before the clock starts
+            denoise(Part(method, as_it_is), np.zeros((32, 32)), 20.0, quality=options.preset)
+        for name, part in PARTS.items():
+            means, size, start = [], 0, time.process_time()
+            for content, images in kinds.values():
+                run = partial(denoise, part, content=content, quality=options.preset)
+                for sigma in options.sigma:
+                    found = [
+                        psnr(run(with_noise(image, clean, sigma), sigma), clean)
+                        for image, clean in images
+                    ]
+                    means.append(f"{np.mean(found):.2f}")
+                    size += sum(clean.size for _, clean in images)
+            seconds = (time.process_time() - start) / size * 1e6
+            print(row(name, *means, f"{seconds:.1f}"), flush=True)
+
+
+if __name__ == "__main__":
+    main()
