@@ -84,7 +84,6 @@ WRONG: dict[str, list[str]] = {
     "--mask": ["no.png", "images"],
     "--method": ["sigmoid"],
     "--max-examples": ["many", "0"],
-    "--method": ["classic"],
     "--model": ["birds.csv", "images", "no/m.kpca"],
     "--noise": ["pink"],
     "--numeric": ["wingg", "colour"],
