@@ -73,7 +73,6 @@ WRONG: dict[str, list[str]] = {
     "--hide": ["wingg"],
     "--id": ["wingg"],
     "--jobs": ["many", "0", "1.5"],
-    "--kernel": ["sigmoid"],
     "--label": ["wingg"],
     "--landmarks": ["many", "1"],
     "--largest": ["many", "0"],
