@@ -52,8 +52,8 @@ LABEL = "--label colour --positive red"
 OTHERS = (
     "--reference --accept --marks --workers --scheduler --work-dir --out --force --each "
     "--to-send --format --keep-hidden "
-    "--flagged --write-to --delimiter --encoding --sheet --skip-rows --bad-lines --as-of --query "
-    "--table --timeout --json --quiet --dry-run --config"
+    "--flagged --write-to --delimiter --encoding --sheet --skip-rows --bad-lines --layout --as-of "
+    "--query --table --timeout --json --quiet --dry-run --config"
 )
 
 
