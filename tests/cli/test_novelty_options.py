@@ -209,7 +209,7 @@ def test_a_sheet_below_titles_is_read_by_every_command(command: str, kpca: Run) 
     for table, words in (
         ("birds.csv", ()),
         ("book.xlsx", ("--sheet", "birds", "--skip-rows", 2)),
-        ("titled.csv", ("--skip-rows", 2, "--bad-lines", "skip")),
+        ("titled.csv", ("--skip-rows", 2, "--bad-lines", "skip", "--layout", "as-is")),
     ):
         if command == "score":
             done = kpca("score", "m.kpca", table, *RUN, *words)

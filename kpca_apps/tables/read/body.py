@@ -8,8 +8,8 @@ stand only in the first row of their block filled down.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import compress, repeat
 
 import numpy as np
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from kpca_apps.names import listed, one_line
 from kpca_apps.system.arrays import BoolArray, FloatArray
-from kpca_apps.tables.read.layout import Head, is_measure, is_rule
+from kpca_apps.tables.read.head import Head, is_measure, is_rule
 from kpca_apps.tables.table import (
     PartedTable,
     Rows,
@@ -30,8 +30,9 @@ from kpca_apps.tables.table import (
 from kpca_apps.tables.values import MISSING_WORDS, Column
 
 # Rows at the end among which a foot is looked for; and the fewest that show what columns hold.
-_MOST_FOOT, _LEAST_ROWS = 50, 3
+MOST_FOOT, _LEAST_ROWS = 50, 3
 _SHARE = 0.9  # of cells, to say what a column holds
+_FEW = 0.01  # share of the rows with one cell, where such a row may be a total or a foot
 _LISTED = 5  # lines named in a note
 _WORD = (
     "(?:grand|sub|over-?all|general)?[ -]?totals?|sum|summe|(?:gesamt|zwischen|end)-?summe|gesamt"
@@ -41,7 +42,7 @@ _WORD = (
 # Polars' regular expressions and Python's read it alike.
 _TOTAL = rf"(?i)^[*\s]*(?:{_WORD})(?:\W|$)|\b(?:{_WORD})[*:\s]*$"
 _FOOT = re.compile(
-    r"(?i)\W*(?:(?:page|seite|p[\u00e1a]gina)\W*\d+(?:\W|$)|copyright|\u00a9|\(c\)\s|source|quelle"
+    r"(?i)\W*(?:(?:page|seite|p[\u00e1a]gina)\W*\d+(?:\W|$)|copyright|\u00a9|\(c\)\s|sources?\W|quellen?\W"
     r"|data from|last updated|(?:foot)?notes?:|(?:report )?(?:generated|printed|exported|created)"
     r"|end of (?:report|file|table)|total records|\d+ rows? (?:selected|affected|returned))"
 )
@@ -51,7 +52,7 @@ _ROUNDING = 1e-4
 _BOUNDARIES = 100  # earlier totals from which on a total may count
 
 
-def is_total(label: str) -> bool:
+def names_total(label: str) -> bool:
     """Whether a label says that its row is a total."""
     return re.search(_TOTAL, label.strip()) is not None
 
@@ -62,7 +63,7 @@ def ends_table(cells: Sequence[str], set_off: bool) -> bool:
     It says so by its words, or stands behind a blank line or a rule and has no numbers.
     """
     words = [word for cell in cells if (word := cell.strip())]
-    if not words or _FOOT.match(words[0]) or is_total(words[0]):
+    if not words or _FOOT.match(words[0]) or names_total(words[0]):
         return True
     return set_off and not any(map(is_measure, words))
 
@@ -71,30 +72,6 @@ def breaks_page(cells: Sequence[str]) -> bool:
     """Whether a row says nothing but the number of a page."""
     words = [word for cell in cells if (word := cell.strip())]
     return len(words) == 1 and _PAGE.fullmatch(words[0]) is not None
-
-
-@dataclass
-class LeftOut:
-    """Lines of a file that are no data, by what they are."""
-
-    noun: str  # "line" of a text, "row" of a sheet
-    lines: dict[str, list[int]] = field(default_factory=dict)
-    title: str = ""
-
-    def add(self, kind: str, *lines: int) -> None:
-        """Add lines of a kind."""
-        self.lines.setdefault(kind, []).extend(lines)
-
-    def notes(self) -> list[str]:
-        """Say in one sentence what was left out."""
-        kinds = {kind: sorted(lines) for kind, lines in self.lines.items() if lines}
-        parts = []
-        for kind, lines in sorted(kinds.items(), key=lambda item: item[1][0]):
-            quote = f', "{one_line(self.title, 60)}"' if kind == "title" else ""
-            parts.append(f"{kind} ({_ranges(lines, self.noun)}{quote})")
-        if not parts:
-            return []
-        return [f"Not data and left out: {', '.join(parts)}; --layout as-is turns this off."]
 
 
 def _ranges(lines: Sequence[int], noun: str) -> str:
@@ -115,10 +92,13 @@ class Body:
     """The rows of one file, on their way from its reader into a table."""
 
     def __init__(self, noun: str, notes: list[str]) -> None:
-        self.left_out, self._notes = LeftOut(noun), notes
+        self._noun, self._notes = noun, notes  # "line" of a text, "row" of a sheet
+        self._left_out: dict[str, list[int]] = {}  # what is no data -> its lines
+        self._title = ""
         self._headers: list[list[str]] = []  # rows that are no data wherever they occur again
         self._known: set[int] = set()  # lines of the head
         self._labels = False  # whether a label names a total
+        self._is_sparse: bool | None = None  # whether the first column may name blocks
 
     def begin(
         self,
@@ -130,18 +110,30 @@ class Body:
         """Take note of the head: the first rows, their lines, and which cells are of columns."""
         first = lines[0]
         if lines[head.place] > first:
-            self.left_out.add("title", *range(first, lines[head.place]))
+            self.leave_out("title", *range(first, lines[head.place]))
             cells = next(row for row in rows if any(map(str.strip, row)))
-            self.left_out.title = ", ".join(filter(None, (" ".join(c.split()) for c in cells)))
+            self._title = ", ".join(filter(None, (" ".join(c.split()) for c in cells)))
         for place, kind in head.below.items():
             self._known.add(lines[place])
-            if kind:
-                self.left_out.add(kind, lines[place])
+            self.leave_out(kind, lines[place])
         if head.names is not None:
             headers = (rows[place] for place in (head.place, *head.below))
             self._headers = [
                 [cell.strip() for cell in compress(row, columns or repeat(True))] for row in headers
             ]
+
+    def leave_out(self, kind: str, *lines: int) -> None:
+        """Take note of lines that are no data, and of what they are."""
+        self._left_out.setdefault(kind, []).extend(lines)
+
+    def _sentence(self) -> list[str]:
+        """Say what was left out, in one sentence if anything was."""
+        parts = []
+        for lines, kind in sorted((sorted(of), kind) for kind, of in self._left_out.items() if of):
+            quote = f', "{one_line(self._title, 60)}"' if kind == "title" else ""
+            parts.append(f"{kind} ({_ranges(lines, self._noun)}{quote})")
+        sentence = f"Not data and left out: {', '.join(parts)}; --layout as-is turns this off."
+        return [sentence] if parts else []
 
     def is_header(self, cells: Sequence[str]) -> bool:
         """Whether a row repeats one of the head."""
@@ -152,56 +144,55 @@ class Body:
         held: pa.Table | None = None
         for piece in pieces:
             piece = self._without_headers(piece)
-            # The end of the table stays here until it is known to be the end.
-            if held is not None and min(held.num_rows, piece.num_rows) > 2 * _MOST_FOOT:
-                yield held
-                held = piece
-            else:
-                held = piece if held is None else pa.concat_tables([held, piece])
+            held = piece if held is None else pa.concat_tables([held, piece])
+            # The last rows stay here until they are known to end the table.
+            if (n_before := held.num_rows - 2 * MOST_FOOT) > 0:
+                yield held.slice(0, n_before)
+                held = held.slice(n_before)
         if held is not None:
             yield self._without_foot(held)
-        self._notes[:0] = self.left_out.notes()
+        self._notes[:0] = self._sentence()
 
     def _without_headers(self, piece: pa.Table) -> pa.Table:
-        frame, lines = as_frame(piece, True)
-        assert lines is not None
-        if frame.width < 2 or not frame.height:
+        n_columns = piece.num_columns - 1
+        if n_columns < 2 or not piece.num_rows:
             return piece
+        lines = _series(piece, n_columns).to_numpy()
         dropped = np.isin(lines, [*self._known])
-        key = next((k for row in self._headers for k, c in enumerate(row) if c), 0)
-        texts = _texts(frame[:, key])
-        marked = texts.str.contains(r"^[-=_+*~][-=_+*:~. ]*$")
-        for header in self._headers:
-            marked |= texts == header[key]
+        keys = [next(k for k, cell in enumerate(row) if cell) for row in self._headers] or [0]
+        marked = _texts(_series(piece, keys[0])).str.contains(r"^[-=_+*~][-=_+*:~. ]*$")
+        for key, header in zip(keys, self._headers, strict=False):
+            marked |= _texts(_series(piece, key)) == header[key]
         for place in np.flatnonzero(marked.fill_null(False).to_numpy() & ~dropped).tolist():
-            cells = _cells(frame, place)
+            row = (piece.column(k)[place].as_py() for k in range(n_columns))
+            cells = ["" if cell is None else str(cell) for cell in row]
             if self.is_header(cells) or is_rule(cells):
                 kind = "rules" if is_rule(cells) else "repeated headers"
-                self.left_out.add(kind, int(lines[place]))
+                self.leave_out(kind, int(lines[place]))
                 dropped[place] = True
-        self._labels = self._labels or bool(_labels(frame).any())
+        if not self._labels:
+            self._labels = bool(_labels(_series(piece, k) for k in range(n_columns)).any())
+        if self._is_sparse is None and not dropped.all():
+            labels = _texts(_series(piece, 0).filter(~dropped))
+            is_open = n_columns > 2 and labels[0] is not None
+            self._is_sparse = is_open and 2 * labels.null_count() >= len(labels)
         return piece.filter(pa.array(~dropped)) if dropped.any() else piece
 
     def _without_foot(self, piece: pa.Table) -> pa.Table:
         frame, lines = as_frame(piece, True)
         assert lines is not None
-        n = frame.height
-        first = max(n - 2 * _MOST_FOOT, 0)
-        rows = [_cells(frame, place) for place in range(first, n)]
-        begin = first + _start_of_foot(rows, lines[first:].tolist())
-        if begin == n or begin == 0:
-            return piece
-        self.left_out.add("foot", *lines[begin:].tolist())
+        rows = [_cells(frame, place) for place in range(frame.height)]
+        begin = _start_of_foot(rows, lines.tolist())
+        self.leave_out("foot", *lines[begin:].tolist())
         return piece.slice(0, begin)
 
     def settled(self, table: Table | PartedTable, in_memory_rows: float) -> Table | PartedTable:
         """Leave out totals, and fill labels down that stand once a block."""
-        first = next(table.tables()).frame
         totals = _total_rows(table) if self._labels else np.zeros(0, np.bool_)
-        fills = first.width > 2 and _is_sparse(first[:, 0]) and _names_blocks(table, totals)
+        fills = bool(self._is_sparse) and _names_blocks(table, totals)
         if not (totals.any() or fills):
             return table
-        before, notes = self.left_out.notes(), []
+        before, notes = self._sentence(), []
         names = list(table.columns)
 
         def pieces() -> Iterator[pa.Table]:
@@ -212,14 +203,14 @@ class Body:
                 here = totals[start : start + frame.height]
                 start += frame.height
                 if here.any():
-                    self.left_out.add("totals", *lines[here].tolist())
+                    self.leave_out("totals", *lines[here].tolist())
                     frame, lines = frame.filter(~here), lines[~here]
                 if fills:
                     labels = pl.concat([last, _texts(frame[:, 0])]).forward_fill()
                     last = labels[-1:]
                     frame = frame.with_columns(labels[1:].alias(names[0]))
                 yield as_arrow(frame, lines)
-            notes.extend(self.left_out.notes())
+            notes.extend(self._sentence())
             if fills:
                 notes.append(
                     f"Column {listed(names[:1])} names only the first row of each block: it is "
@@ -244,17 +235,24 @@ def _cells(frame: pl.DataFrame, place: int) -> list[str]:
     return ["" if cell is None else str(cell) for cell in frame.row(place)]
 
 
-def _labels(frame: pl.DataFrame) -> BoolArray:
+def _series(piece: pa.Table, column: int) -> pl.Series:
+    return pl.Series(pl.from_arrow(piece.column(column)))
+
+
+def _labels(columns: Iterable[pl.Series]) -> BoolArray:
     """Mark the rows (n,) whose first cell with something in it names a total."""
-    found = np.zeros(frame.height, np.bool_)
-    is_open = np.ones(frame.height, np.bool_)
-    for column in frame.iter_columns():
-        # Labels stand on the left; a column that is full ends the search.
-        if not is_open.any() or column.dtype.is_numeric() or column.dtype.is_temporal():
-            break
+    found: BoolArray | None = None
+    is_open: BoolArray | None = None
+    for column in columns:
         texts = _texts(column)
-        found |= is_open & texts.str.contains(_TOTAL).fill_null(False).to_numpy()
-        is_open &= texts.is_null().to_numpy()
+        here = texts.str.contains(_TOTAL).fill_null(False).to_numpy()
+        is_empty = texts.is_null().to_numpy()
+        found = here if found is None else found | (here & is_open)
+        is_open = is_empty if is_open is None else is_open & is_empty
+        # Labels stand on the left: a column that is full ends the search.
+        if not is_open.any():
+            break
+    assert found is not None
     return found
 
 
@@ -277,15 +275,16 @@ def _start_of_foot(rows: Sequence[Sequence[str]], lines: Sequence[int]) -> int:
         return not filled[place - 1] or lines[place] - lines[place - 1] - inside > 1
 
     begin = n
-    while begin and n - begin < _MOST_FOOT:
+    while begin and n - begin < MOST_FOOT:
         places = filled[begin - 1]
         label = rows[begin - 1][places[0]] if places else ""
         lone = len(places) == 1 and not is_measure(label.strip())
-        if places and not lone and not (is_total(label) and is_gap(begin - 1)):
+        if places and not lone and not (names_total(label) and is_gap(begin - 1)):
             break
         begin -= 1
     body = [place for place in range(begin) if filled[place]]
-    if len(body) < _LEAST_ROWS:
+    n_lone = sum(len(filled[place]) == 1 for place in body)
+    if len(body) < _LEAST_ROWS or n_lone > _FEW * len(body):
         return n
     has_gaps = sum(map(is_gap, body)) > (1 - _SHARE) * len(body)
     for place in range(begin, n):
@@ -296,7 +295,7 @@ def _start_of_foot(rows: Sequence[Sequence[str]], lines: Sequence[int]) -> int:
         known = [cell for one in body if (cell := rows[one][column].strip())]
         misfits = sum(map(is_measure, known)) >= max(_SHARE * len(known), _LEAST_ROWS)
         set_off = width > 2 and is_gap(place) and not has_gaps
-        if _FOOT.match(label) or (is_total(label) and is_gap(place)) or misfits or set_off:
+        if _FOOT.match(label) or (names_total(label) and is_gap(place)) or misfits or set_off:
             while place and not filled[place - 1]:
                 place -= 1
             return place
@@ -320,42 +319,55 @@ def _values(table: Table, formats: dict[str, object]) -> FloatArray:
 def _total_rows(table: Table | PartedTable) -> BoolArray:
     """Mark the rows (n,) of a table that are totals.
 
-    A total is named by its label, and is either empty but for it, or has no other text and, in a
-    column at least, the sum of the rows above: of all, or from an earlier total on.
+    A total is named by its label. It has no other text and is, in a column at least, the sum of
+    rows above: of all, or from an earlier total on, as most rows with such labels are. Or it has
+    nothing but its label, in a table whose other rows have more.
     """
     formats: dict[str, object] = {}
-    found = []
-    sums = np.zeros(len(table.columns))
-    earlier: list[FloatArray] = [sums.copy()]
+    found, bare, n_named, n_lone = [], [], 0, 0
+    # Sum and number of the cells above, by column.
+    so_far = np.zeros((2, len(table.columns)))
+    earlier = [so_far]
     for part in table.tables():
         values = _values(part, formats)
-        here = np.zeros(len(values), np.bool_)
+        labels = _labels(part.frame.iter_columns())
+        lone = sum((~_texts(c).is_null().to_numpy()).astype(int) for c in part.frame) == 1
+        n_named, n_lone = n_named + int(labels.sum()), n_lone + int((lone & ~labels).sum())
+        bare.append(lone & labels)
+        adds_up = np.zeros(len(values), np.bool_)
         start = 0
-        for place in np.flatnonzero(_labels(part.frame)).tolist():
-            sums = sums + np.nansum(values[start:place], axis=0)
+        for place in np.flatnonzero(labels & ~lone).tolist():
+            so_far = so_far + _sums(values[start:place])
             start = place + 1
-            cells = _cells(part.frame, place)
-            filled = [k for k, c in enumerate(cells) if c.strip().casefold() not in MISSING_WORDS]
-            given = values[place]
-            if all(np.isfinite(given[k]) for k in filled[1:]):
-                known = np.isfinite(given)
-                known[filled[0]] = False
-                by_part = sums - np.array(earlier)
-                close = np.abs(given - by_part) <= _ROUNDING * np.abs(by_part)
-                here[place] = not known.any() or bool((close & known & (by_part != 0)).any())
-            if here[place]:
-                earlier = [earlier[0], *earlier[1:][-_BOUNDARIES:], sums]
+            cells = [cell.strip().casefold() for cell in _cells(part.frame, place)]
+            label = next(k for k, cell in enumerate(cells) if cell)
+            given = np.where(np.arange(len(cells)) == label, np.nan, values[place])
+            others = (k for k, c in enumerate(cells) if k != label and c not in MISSING_WORDS)
+            sums, counts = (so_far - np.array(earlier)).transpose(1, 0, 2)
+            is_sum = np.abs(given - sums) <= _ROUNDING * np.abs(sums)
+            adds_up[place] = (is_sum & (counts > 1) & (sums != 0)).any() and all(
+                np.isfinite(given[k]) for k in others
+            )
+            if adds_up[place]:
+                earlier = [earlier[0], *earlier[1:][-_BOUNDARIES:], so_far]
             else:
-                sums = sums + np.nan_to_num(given)
-        sums = sums + np.nansum(values[start:], axis=0)
-        found.append(here)
-    return np.concatenate(found)
+                so_far = so_far + _sums(values[place : place + 1])
+        so_far = so_far + _sums(values[start:])
+        found.append(adds_up)
+    n_rows = table.source.n_rows
+    is_total: BoolArray = np.concatenate(found)
+    is_bare: BoolArray = np.concatenate(bare)
+    if n_lone > _FEW * n_rows or n_rows - n_named < _LEAST_ROWS:
+        is_bare[:] = False
+    if 2 * is_total.sum() < n_named - is_bare.sum():
+        is_total[:] = False
+    is_total |= is_bare
+    return is_total
 
 
-def _is_sparse(cells: pl.Series) -> bool:
-    """Whether labels may stand once a block: the first row has one, and most rows none."""
-    texts = _texts(cells)
-    return texts[0] is not None and 2 * texts.null_count() >= len(texts)
+def _sums(values: FloatArray) -> FloatArray:
+    """Sum and number of the known cells of each column."""
+    return np.stack([np.nansum(values, axis=0), np.isfinite(values).sum(axis=0)])
 
 
 def _names_blocks(table: Table | PartedTable, totals: BoolArray) -> bool:
@@ -371,8 +383,11 @@ def _names_blocks(table: Table | PartedTable, totals: BoolArray) -> bool:
     )
     if totals.any():
         pairs = pairs.filter(~totals)
-    labels = pairs["0"].drop_nulls()
+    labels, is_first = pairs["0"].drop_nulls(), pairs["0"].is_not_null()
     if len(labels) < 2 or labels.n_unique() < len(labels) or pairs["1"].null_count():
+        return False
+    # Blocks of one row would make labels of what merely is sparse.
+    if (is_first & is_first.shift(1)).any() or is_first[-1]:
         return False
     filled = pairs.with_columns(pl.col("0").forward_fill())
     return filled.n_unique() == filled.height and 2 * pairs["1"].n_unique() <= len(pairs)

@@ -21,13 +21,12 @@ from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.limits import long_row, require_columns
-from kpca_apps.tables.read.body import Body, breaks_page, ends_table
+from kpca_apps.tables.read.body import MOST_FOOT, Body, breaks_page, ends_table
+from kpca_apps.tables.read.head import first_row, is_rule
 from kpca_apps.tables.read.layout import (
     DELIMITER_NAMES,
     ONE_COLUMN,
     Layout,
-    first_row,
-    is_rule,
     sniff_delimiter,
 )
 from kpca_apps.tables.read.reader import Reader, table_of
@@ -130,7 +129,7 @@ class DelimitedText:
                 "option out."
             )
         if self.body is not None:
-            self.body.left_out.add("foot", *self._foot)
+            self.body.leave_out("foot", *self._foot)
         # Before a header without rows is refused: bad lines may have been all there was below it.
         if self._bad is not None:
             self.notes += self._bad.notes(self._n_rows)
@@ -285,7 +284,7 @@ class DelimitedText:
             return False
         if len(row) != len(self.names):
             return self._take_other_width(row, line)
-        if self.body is None or not self.body.is_header(row):
+        if self._foot and self.body is not None and not self.body.is_header(row):
             self._refuse_foot()
         self._n_rows += 1
         return True
@@ -297,13 +296,14 @@ class DelimitedText:
         if self.body is not None:
             if is_rule(row):
                 self._gap = line
-                self.body.left_out.add("rules", line)
+                self.body.leave_out("rules", line)
                 return False
             if breaks_page(row):
-                self.body.left_out.add("page numbers", line)
+                self.body.leave_out("page numbers", line)
                 return False
             is_set_off = bool(self._foot) or (self._gap == line - 1 and len(self.names) > 2)
-            if self._n_rows and ends_table(row, is_set_off):
+            is_open = self._n_rows and len(self._foot) < MOST_FOOT
+            if is_open and ends_table(row, is_set_off):
                 self._foot[line] = f"{what}; {self._advice_on_width(len(row), line)}"
                 return False
         if self._bad is not None:

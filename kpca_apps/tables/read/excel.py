@@ -36,7 +36,7 @@ from kpca_apps.system.limits import require_memory, require_table
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.tables.input_file import InputFile, ReadOptions, damage_refused
 from kpca_apps.tables.read.body import Body
-from kpca_apps.tables.read.layout import HEADER_SAMPLE, Head, find_head, first_row
+from kpca_apps.tables.read.head import HEADER_SAMPLE, Head, find_head, find_header, first_row
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars, plain_types
 
@@ -218,7 +218,8 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str) -> 
             )
         top_rows = [list(row) for row in rows]
         is_open = layout == "auto"
-        head = find_head(top_rows, titles=not skip_rows) if is_open else first_row(top_rows)
+        found = None if skip_rows or not is_open else find_header(top_rows)
+        head = find_head(top_rows, found) if is_open else first_row(top_rows)
         above = skip_rows + head.place
         # Not with `header_row`, which leaves out what is empty from there on: columns would move.
         body = workbook.load_sheet(

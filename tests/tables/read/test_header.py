@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
 from kpca_apps.tables.opening import read_table
-from kpca_apps.tables.read.layout import find_header
+from kpca_apps.tables.read.head import find_header
 from tests.tables.whole_and_parts import read_both_ways
 
 BODY = [[str(n), str(2 * n), "xyz"[n % 3]] for n in range(20)]
