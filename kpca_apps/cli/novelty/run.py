@@ -203,7 +203,12 @@ def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
     if run.options.json:
         console.data_json(COLUMN_PLAN, {"columns": plan.shown})
     else:
-        console.data_lines(plan_lines(plan.shown))
+        n_unreadable = {
+            spec.name: int(sample.table.column(spec.name).read(spec.format).unreadable.sum())
+            for spec in plan.specs
+            if spec.format is not None
+        }
+        console.data_lines(plan_lines(plan.shown, n_unreadable))
 
 
 def adjusted(run: Run, model: NoveltyModel, table: AnyTable) -> ScreeningOptions:
