@@ -43,7 +43,6 @@ from kpca_apps.options import (
     BadLinesName,
     CalibrationName,
     FlaggedFormat,
-    LayoutName,
     LearnFrom,
     MethodName,
     NoveltyOptions,
@@ -412,7 +411,6 @@ def screen_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
-    layout: LayoutName = "auto",
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -494,7 +492,7 @@ def screen_table(
         Of every random draw.
     jobs : int, optional
         Threads, processes or Dask workers; changes no number.
-    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of
         How the file is read, where a path is given: see `read_table`.
     query, table_name, timeout
         What is read of a database, where the table is the URI of one, and in how many seconds: see
@@ -587,7 +585,6 @@ def fit_model(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
-    layout: LayoutName = "auto",
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -614,7 +611,7 @@ def fit_model(
         See `screen_table`.
     seed, jobs
         See `screen_table`.
-    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
     workers, scheduler, work_dir, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
@@ -664,7 +661,6 @@ def score_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
-    layout: LayoutName = "auto",
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -692,7 +688,7 @@ def score_table(
         As for `screen_table`; by default those of the model.
     hide : str or sequence of str, optional
         Columns to hide beside those that the model hides; see `screen_table`.
-    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
     workers, scheduler, work_dir, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
@@ -753,7 +749,6 @@ def find_rules(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
-    layout: LayoutName = "auto",
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -777,7 +772,7 @@ def find_rules(
         Order of day and month; see `screen_table`.
     seed : int
         Of every random draw.
-    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
     execution : Execution, optional
         Who works on a table that is read in parts.
@@ -826,7 +821,6 @@ def check_rules(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
-    layout: LayoutName = "auto",
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -846,7 +840,7 @@ def check_rules(
         Column that names the rows; by default that of the rules.
     hide : str or sequence of str
         Columns whose values are not shown.
-    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
     execution : Execution, optional
         Who works on a table that is read in parts.

@@ -72,7 +72,6 @@ class ReadOptions:
     sheet: str | int | None = None  # of a workbook: its name, or its number from 1
     skip_rows: int = 0  # lines above the header of a text or a sheet
     bad_lines: str = "refuse"  # or "skip"
-    layout: str = "auto"  # or "as-is"
     as_of: str | int | datetime | None = None  # a version, or a time; becomes a number or a time
     query: str | None = None  # of a database: the SELECT whose rows are read
     table_name: str | None = None  # of a database: what is read without a query
@@ -111,9 +110,6 @@ class ReadOptions:
         if self.bad_lines not in ("refuse", "skip"):
             given = one_line(str(self.bad_lines), 30)
             raise OptionError("bad_lines", f"must be refuse or skip, got {given!r}")
-        if self.layout not in ("auto", "as-is"):
-            given = one_line(str(self.layout), 30)
-            raise OptionError("layout", f"must be auto or as-is, got {given!r}")
 
     def refuse_others(self, applying: str, kind: str) -> None:
         """Refuse options that were given and are not among those `applying` to a kind of file."""
@@ -294,7 +290,6 @@ class InputFile:
         notes += self.notes
         skipped, bad = self.options.skip_rows, self.options.bad_lines == "skip"
         reading = f"skip {skipped}{', bad lines' * bad}" * bool(skipped or bad)
-        reading += " as is" * (self.options.layout == "as-is")
         return SourceInfo(
             self.name, "", "", self.file.size, 0, 0, notes=tuple(notes), reading=reading
         )

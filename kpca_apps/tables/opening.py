@@ -86,7 +86,6 @@ def open_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: str = "refuse",
-    layout: str = "auto",
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -106,7 +105,7 @@ def open_table(
         a number. Folders named ``column=value`` in it, or
         that files of a list or a pattern lie in, give a column more. An address in an object store,
         such as ``"s3://bucket/table.csv"`` (``gs://``, ``az://``), is read as a file or folder is.
-    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         As for `read_table`.
     in_memory_rows : int
         Up to so many rows, the table is read at once.
@@ -145,7 +144,6 @@ def open_table(
         sheet,
         skip_rows,
         bad_lines,
-        layout,
         as_of,
         query,
         table_name,
@@ -171,7 +169,6 @@ def read_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: str = "refuse",
-    layout: str = "auto",
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -198,10 +195,6 @@ def read_table(
     bad_lines : {"refuse", "skip"}
         What to do with lines of a text that cannot be read or have other numbers of cells than the
         header. Those that are left out are listed among the notes of the source.
-    layout : {"auto", "as-is"}
-        Of a text or a sheet: whether titles, units, repeated headers, totals and the foot are left
-        out, names in two rows joined, and labels that stand once a block filled down; or the first
-        row names the columns and all others are data. The notes list what is left out.
     as_of : str, int or datetime, optional
         Of a Delta table: the number of the version, or a time, of which the last before it is read;
         UTC, unless it has a zone. By default the latest.
@@ -237,7 +230,7 @@ def read_table(
     ([('ada', '1,5'), ('bob', '?')], ';')
     """
     options = ReadOptions(
-        delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
+        delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
     )
     table = _open_file(path, options)
     assert isinstance(table, Table)
@@ -547,7 +540,7 @@ def _read_text(file: InputFile) -> Table | PartedTable:
         )
     if file.suffix in _BINARY_SUFFIXES and file.is_binary:
         raise InputError(f"the contents are not what {file.suffix} promises; export it again.")
-    file.options.refuse_others("delimiter encoding skip_rows bad_lines layout", "text")
+    file.options.refuse_others("delimiter encoding skip_rows bad_lines", "text")
     text = Text(file)
     try:
         reader = next(one for one in TEXT_READERS if one.knows is None or one.knows(text))

@@ -51,8 +51,8 @@ LABEL = "--label colour --positive red"
 OTHERS = (
     "--reference --accept --marks --workers --scheduler --work-dir --out --force --each "
     "--to-send --format --keep-hidden "
-    "--flagged --write-to --delimiter --encoding --sheet --skip-rows --bad-lines --layout --as-of "
-    "--query --table --timeout --json --quiet --dry-run --config"
+    "--flagged --write-to --delimiter --encoding --sheet --skip-rows --bad-lines --as-of --query "
+    "--table --timeout --json --quiet --dry-run --config"
 )
 
 
@@ -220,7 +220,7 @@ def test_a_sheet_below_titles_is_read_by_every_command(command: str, kpca: Run) 
     for table, words in (
         ("birds.csv", ()),
         ("book.xlsx", ("--sheet", "birds", "--skip-rows", 2)),
-        ("titled.csv", ("--skip-rows", 2, "--bad-lines", "skip", "--layout", "as-is")),
+        ("titled.csv", ("--skip-rows", 2, "--bad-lines", "skip")),
     ):
         if command == "score":
             done = kpca("score", "m.kpca", table, *RUN, *words)

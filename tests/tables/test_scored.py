@@ -85,7 +85,7 @@ def test_hostile_names_and_cells_are_made_safe_and_kept(tmp_path: Path) -> None:
     header, *rows = read_back(tmp_path / "scored.csv")
     assert not any(name.startswith(FORMULA_STARTS) for name in header)
     restored = [name.removeprefix("'") for name in header[:-2]]
-    assert restored == [{"novelty_score": "novelty_score_input"}.get(n, n.strip()) for n in NAMES]
+    assert restored == [{"novelty_score": "novelty_score_input"}.get(n, n) for n in NAMES]
     assert len(notes) == 1
     cells = [row[-2] for row in rows]
     assert not any(cell.startswith(FORMULA_STARTS) for cell in cells)

@@ -200,8 +200,8 @@ def score(
 
 @command(
     app,
-    only="accept marks id hide delimiter encoding sheet skip_rows bad_lines layout as_of query "
-    "table_name timeout json quiet config",
+    only="accept marks id hide delimiter encoding sheet skip_rows bad_lines as_of query table_name "
+    "timeout json quiet config",
 )
 def explain(
     model: ModelArgument,
@@ -317,7 +317,7 @@ def compare(
 @command(
     app,
     only="id exclude categorical numeric hide dayfirst seed jobs force delimiter encoding sheet "
-    "skip_rows bad_lines layout as_of query table_name timeout json quiet dry_run config",
+    "skip_rows bad_lines as_of query table_name timeout json quiet dry_run config",
 )
 def rules(
     table: TableArgument,

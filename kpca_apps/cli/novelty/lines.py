@@ -23,7 +23,7 @@ from kpca_apps.report.novelty.text import (
 from kpca_apps.report.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kpca_apps.novelty.columns.plan import ColumnSpec
     from kpca_apps.novelty.result import (
@@ -248,20 +248,14 @@ def _wrapped(texts: Iterable[str], indent: int = 0) -> Iterator[str]:
         yield from (f"{'':{indent}}{line}" for line in lines)
 
 
-def plan_lines(specs: Sequence[ColumnSpec], n_unreadable: Mapping[str, int]) -> list[str]:
-    """Lay out what every column of a table becomes, and below it why if that is long."""
-    rows = [("column", "taken as", "missing", "no fit", "distinct")]
-    for s in specs:
-        n_unread = str(n_unreadable.get(s.name, 0))
-        rows.append((one_line(s.name, 28), s.role, str(s.n_missing), n_unread, str(s.n_distinct)))
-    head, *body = column_lines(rows)
-    lines, start = [f"{head}  why"], len(head) + 2
-    for spec, line in zip(specs, body, strict=True):
-        if start + len(spec.why) <= terminal_width():
-            lines.append(f"{line:{start}}{one_line(spec.why)}")
-        else:
-            lines += [line, *_wrapped([spec.why], indent=6)]
-    return lines
+def plan_lines(specs: Sequence[ColumnSpec]) -> list[str]:
+    """Lay out what every column of a table becomes, a line a column."""
+    head = ("column", "taken as", "missing", "distinct", "why")
+    rows = [
+        (one_line(s.name, 28), s.role, str(s.n_missing), str(s.n_distinct), one_line(s.why, 90))
+        for s in specs
+    ]
+    return column_lines([head, *rows])
 
 
 def _labels_text(evaluation: Evaluation) -> str:

@@ -203,12 +203,7 @@ def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
     if run.options.json:
         console.data_json(COLUMN_PLAN, {"columns": plan.shown})
     else:
-        n_unreadable = {
-            spec.name: int(sample.table.column(spec.name).read(spec.format).unreadable.sum())
-            for spec in plan.specs
-            if spec.format is not None
-        }
-        console.data_lines(plan_lines(plan.shown, n_unreadable))
+        console.data_lines(plan_lines(plan.shown))
 
 
 def adjusted(run: Run, model: NoveltyModel, table: AnyTable) -> ScreeningOptions:

@@ -192,10 +192,7 @@ def _read(folder: Path) -> _Run:
     scored = next((folder / name for name in SCORED if (folder / name).is_file()), None)
     if scored is None:
         raise InputError(f"{label}: has no scored.csv or scored.parquet; {again}")
-    if scored.suffix == ".csv":
-        table = open_table(scored, delimiter=_delimiter(scored), layout="as-is")
-    else:
-        table = open_table(scored)
+    table = open_table(scored, delimiter=_delimiter(scored) if scored.suffix == ".csv" else None)
     run, names = _Run(folder, result, table), {*table.columns}
     try:
         known = {"flagged", "rank", "reason_column", *run.written.values()}

@@ -21,12 +21,12 @@ from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.limits import long_row, require_columns
-from kpca_apps.tables.read.body import MOST_FOOT, Body, breaks_page, ends_table
-from kpca_apps.tables.read.head import first_row, is_rule
 from kpca_apps.tables.read.layout import (
     DELIMITER_NAMES,
     ONE_COLUMN,
     Layout,
+    collapse_spaces,
+    header_is_missing,
     sniff_delimiter,
 )
 from kpca_apps.tables.read.reader import Reader, table_of
@@ -43,6 +43,8 @@ _WAIT = 1 << 23
 _MOST_LINES = 100
 # Cells that are cut one by one and handed on together.
 _PIECE_CELLS = 1 << 18
+# Lines of one cell above a wider one, up to so many, are spoken of as a title.
+_MOST_TITLE = 50
 
 ByteArray = NDArray[np.uint8]
 
@@ -60,31 +62,19 @@ class DelimitedText:
     """
 
     def __init__(self, text: Text) -> None:
-        layout = self._layout = Layout.of(text)
+        layout = Layout.of(text)
         self._text, self._delimiter = text, layout.delimiter
         # None for a table of one column.
         self.delimiter = None if layout.delimiter == ONE_COLUMN else layout.delimiter
         self.names: list[str] = []
         self.notes = [*layout.notes]
-        # None if all lines are taken as they are.
-        self.body = Body("line", self.notes) if text.options.layout == "auto" else None
-        if layout.head is not None and self.body is not None:
-            self.body.begin(layout.head, layout.rows, layout.lines)
         self.renamed: dict[str, str] = {}
         self._bad = BadLines() if text.options.bad_lines == "skip" else None
-        self._start, self._line = layout.start, layout.first_line
-        if layout.head is not None:
-            self._line = layout.lines[layout.head.place]
+        self._start, self._line = layout.start, layout.line
         self._first_line = self._n_rows = 0
-        self._gap = 0  # the last line that was blank or a rule
-        self._foot: dict[int, str] = {}  # lines that are the foot if no row follows -> their fault
 
     def pieces(self) -> Iterator[pa.Table]:
         """Yield the rows as strings, the line of each in the last column."""
-        rows = self._cut_pieces()
-        return rows if self.body is None else self.body.rows(rows)
-
-    def _cut_pieces(self) -> Iterator[pa.Table]:
         held, is_text, is_cut = b"", False, self._text.options.delimiter is None
         skip, cut = self._start, self._delimiter.encode("utf-8")
         for chunk in chain(self._text.chunks(), [b""]):
@@ -105,7 +95,6 @@ class DelimitedText:
             rows = self._regular_rows(held[:stop], n_lines) if stop else None
             if rows is not None:
                 if rows.num_rows:
-                    self._refuse_foot()
                     self._n_rows += rows.num_rows
                     yield rows
             elif stop or len(held) > _WAIT:
@@ -128,8 +117,6 @@ class DelimitedText:
                 f"occur in the file; its rows look cut at the {DELIMITER_NAMES[found]}: leave the "
                 "option out."
             )
-        if self.body is not None:
-            self.body.leave_out("foot", *self._foot)
         # Before a header without rows is refused: bad lines may have been all there was below it.
         if self._bad is not None:
             self.notes += self._bad.notes(self._n_rows)
@@ -145,7 +132,7 @@ class DelimitedText:
             return None
         if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
             return None
-        text = self._layout.tidy(text)
+        text = collapse_spaces(text) if cut == b" " else text
         if len(self.names) > 1 and b'"' not in text and len(text) <= limits.LONGEST_ROW:
             # Nearly always there is a row on every line; a blank one is left out, or an error.
             n_rows = n_lines + (not text.endswith(b"\n"))
@@ -266,7 +253,7 @@ class DelimitedText:
     def _readable(self, line: bytes) -> str:
         """Decode a line; only where bad lines are left out may it be no text."""
         try:
-            text = self._layout.tidy(line).decode("utf-8")
+            text = (collapse_spaces(line) if self._delimiter == " " else line).decode("utf-8")
         except UnicodeDecodeError:
             raise _BadRow("is not UTF-8 text") from None
         if "\0" in text:
@@ -278,45 +265,18 @@ class DelimitedText:
         if self._bad is None and len(text) > limits.LONGEST_ROW:
             raise long_row(line)
         if len(row) < 2 and text.isspace():
-            self._gap = line
             return False
         if not self.names and not self._take_header(row, line):
             return False
         if len(row) != len(self.names):
-            return self._take_other_width(row, line)
-        if self._foot and self.body is not None and not self.body.is_header(row):
-            self._refuse_foot()
+            noun = "cell" if len(row) == 1 else "cells"
+            what = f"has {len(row)} {noun} where line {self._first_line} has {len(self.names)}"
+            if self._bad is not None:
+                raise _BadRow(what)
+            advice = self._advice_on_width(len(row), line)
+            raise InputError(f"line {line} {what}; {advice}")
         self._n_rows += 1
         return True
-
-    def _take_other_width(self, row: list[str], line: int) -> bool:
-        """Leave out a line that is no row of the table, or refuse it."""
-        noun = "cell" if len(row) == 1 else "cells"
-        what = f"has {len(row)} {noun} where line {self._first_line} has {len(self.names)}"
-        if self.body is not None:
-            if is_rule(row):
-                self._gap = line
-                self.body.leave_out("rules", line)
-                return False
-            if breaks_page(row):
-                self.body.leave_out("page numbers", line)
-                return False
-            is_set_off = bool(self._foot) or (self._gap == line - 1 and len(self.names) > 2)
-            is_open = self._n_rows and len(self._foot) < MOST_FOOT
-            if is_open and ends_table(row, is_set_off):
-                self._foot[line] = f"{what}; {self._advice_on_width(len(row), line)}"
-                return False
-        if self._bad is not None:
-            raise _BadRow(what)
-        raise InputError(f"line {line} {what}; {self._advice_on_width(len(row), line)}")
-
-    def _refuse_foot(self) -> None:
-        """Refuse lines that were taken for the foot where a row of the table follows them."""
-        for line, fault in self._foot.items():
-            if self._bad is None:
-                raise InputError(f"line {line} {fault}")
-            self._bad.leave_out(line, fault.partition(";")[0])
-        self._foot.clear()
 
     def _leave_out(self, line: int, error: Exception) -> None:
         """Leave out a line that is no row, or refuse it."""
@@ -335,41 +295,41 @@ class DelimitedText:
 
     def _advice_on_width(self, n_cells: int, line: int) -> str:
         """Say what to do about a row with another number of cells than the header."""
-        if self._layout.has_width(n_cells) and self._n_rows < line - self._first_line:
+        # Lines of one cell, then wider ones: a title that hides what cuts the rest.
+        is_title = self._n_rows < (_MOST_TITLE if len(self.names) == 1 else 1)
+        if n_cells > len(self.names) and is_title:
             noun = "line" if line == 2 else "lines"
             return (
                 f"if a title stands above a header on line {line}, leave its {line - 1} {noun} out "
                 f"with --skip-rows {line - 1}, else repair the row."
             )
         name = DELIMITER_NAMES.get(self._delimiter, one_line(self._delimiter))
-        advice = f"put cells that contain a {name} in quotes, or repair the row"
-        if self._layout.has_width(len(self.names)):
-            advice += ", or leave such lines out with --bad-lines skip"
-        return f"{advice}."
+        return (
+            f"put cells that contain a {name} in quotes, repair the row, or leave such lines out "
+            "with --bad-lines skip."
+        )
 
     def _take_header(self, cells: list[str], line: int) -> bool:
         """Take the first row for names; return whether it is data, and the names are made up."""
         require_columns(len(cells), line)
         self._first_line = line
         self.renamed.clear()
+        if header_is_missing(cells):
+            self.names += [f"column_{number + 1}" for number in range(len(cells))]
+            note = f"Line {line} holds numbers only: the columns are named column_1, ..."
+            self.notes.append(note)
+            return True
         if not any(name.strip() for name in cells):
             raise InputError(
                 f"line {line} should name the columns and is blank; add a header, or leave out "
                 "what stands above it with --skip-rows."
             )
-        head = self._layout.head
-        given = (head or first_row([cells])).names
-        if given is None:
-            self.names += [f"column_{number + 1}" for number in range(len(cells))]
-            note = f"Line {line} holds numbers only: the columns are named column_1, ..."
-            self.notes.append(note)
-            return True
-        names, notes, renamed = unique_names(given)
+        names, notes, renamed = unique_names(cells)
         self.names += names
         self.notes += notes
         self.renamed |= renamed
         values = list(filter(is_number_like, cells))
-        if 2 * len(values) >= len(cells) and (head is None or not head.is_by_order):
+        if 2 * len(values) >= len(cells):
             self.notes.append(
                 f'The names on line {line} look like values ("{one_line(values[0])}"): if '
                 "they are data, add a header line."
@@ -429,7 +389,7 @@ def _cut_cause(error: str) -> tuple[str, str]:
 def _read(text: Text) -> Table | PartedTable:
     table = DelimitedText(text)
     rows = Rows(table.pieces(), table.names, table.notes, True, table.renamed)
-    return table_of(text, rows, table.body, format="csv", delimiter=table.delimiter)
+    return table_of(text, rows, format="csv", delimiter=table.delimiter)
 
 
-DELIMITED = Reader("text", "delimiter encoding skip_rows bad_lines layout", _read)
+DELIMITED = Reader("text", "delimiter encoding skip_rows bad_lines", _read)

@@ -20,7 +20,7 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain, compress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -34,9 +34,8 @@ from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.limits import require_memory, require_table
 from kpca_apps.system.memory import available_bytes
-from kpca_apps.tables.input_file import InputFile, ReadOptions, damage_refused
-from kpca_apps.tables.read.body import Body
-from kpca_apps.tables.read.head import HEADER_SAMPLE, Head, find_head, find_header, first_row
+from kpca_apps.tables.input_file import InputFile, damage_refused
+from kpca_apps.tables.read.layout import HEADER_SAMPLE, find_header, header_is_missing
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars, plain_types
 
@@ -65,7 +64,6 @@ _SHEET, _CHUNK = b"sheetData", 1 << 20
 # workbook, under this name, are no cells.
 _MOST_BYTES, _FOREIGN = 10, "customXml/"
 NO_PROGRAM = "more than a spreadsheet program writes; save the sheet as CSV or Parquet."
-_ABOUT = ("notes", "name", "renamed", "top", "columns")  # of a sheet, beside its cells and head
 # Far more than any sheet has, and than the reader counts to.
 _MOST_LETTERS, _MOST_DIGITS = 8, 18
 
@@ -79,9 +77,6 @@ class ReadSheet:
     notes: list[str]
     name: str
     renamed: dict[str, str]  # see `unique_names`
-    head: Head
-    top: list[list[str]]  # the first rows below those skipped
-    columns: list[bool]  # which of their cells lie in columns of the frame
 
 
 def _read_file(file: InputFile) -> Table | PartedTable:
@@ -98,25 +93,19 @@ def _read_file(file: InputFile) -> Table | PartedTable:
     data = file.contents()
     require_library("fastexcel", "excel", "Excel")
     unpacked = _bound_workbook(data)
-    sheet = _read_in_process(data, options, unpacked)
-    pieces = iter([as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else [])
-    body = None
-    if options.layout == "auto":
-        body = Body("row", sheet.notes)
-        numbers = range(1 + options.skip_rows, 1 + options.skip_rows + len(sheet.top))
-        body.begin(sheet.head, sheet.top, numbers, sheet.columns)
-        pieces = body.rows(pieces)
-    rows = Rows(pieces, sheet.frame.columns, sheet.notes, True, sheet.renamed)
-    how = f"{file.source.reading} sheet {sheet.name}"
-    return table_of(file, rows, body, format="excel", reading=how)
+    sheet = _read_in_process(data, options.sheet, options.skip_rows, unpacked)
+    pieces = [as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else []
+    rows = Rows(iter(pieces), sheet.frame.columns, sheet.notes, True, sheet.renamed)
+    return table_of(file, rows, format="excel", reading=f"{file.source.reading} sheet {sheet.name}")
 
 
-def _read_in_process(data: bytes, options: ReadOptions, unpacked: int) -> ReadSheet:
+def _read_in_process(
+    data: bytes, sheet: str | int | None, skip_rows: int, unpacked: int
+) -> ReadSheet:
     """Read a sheet of a workbook of so many bytes `unpacked`; InputError if its reader fails."""
     most = int(min(max(LEAST_BYTES, TIMES * unpacked), available_bytes()))
     seconds = LEAST_SECONDS + unpacked / BYTES_A_SECOND
-    asked = {name: getattr(options, name) for name in ("sheet", "skip_rows", "layout")}
-    request = {"asked": asked, "bytes": most}
+    request = {"sheet": sheet, "skip_rows": skip_rows, "bytes": most}
     # Nothing is imported from the folder that happens to be current (-P).
     paths = os.pathsep.join(path for path in sys.path if path)
     one_thread = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
@@ -151,12 +140,8 @@ def _read_in_process(data: bytes, options: ReadOptions, unpacked: int) -> ReadSh
         raise kinds[found["error"]](found["message"])
     frame = pl.read_ipc(io.BytesIO(body))
     rows = frame.drop_in_place(ROW).to_numpy()
-    frame.columns = found["names"]
-    rows_above = Head(
-        **found["head"] | {"below": {int(k): v for k, v in found["head"]["below"].items()}}
-    )
-    about = {name: found[name] for name in _ABOUT}
-    return ReadSheet(frame, rows, head=rows_above, **about)
+    frame.columns = found["columns"]
+    return ReadSheet(frame, rows, found["notes"], found["name"], found["renamed"])
 
 
 def _serve(source: IO[bytes], target: IO[bytes]) -> None:
@@ -166,15 +151,15 @@ def _serve(source: IO[bytes], target: IO[bytes]) -> None:
     answer: dict[str, object]
     body = b""
     try:
-        sheet = _read(source.read(), **request["asked"])
+        sheet = _read(source.read(), request["sheet"], request["skip_rows"])
         numbered = pl.DataFrame(
             [*(c.alias(str(k)) for k, c in enumerate(sheet.frame)), pl.Series(ROW, sheet.rows)]
         )
         file = io.BytesIO()
         numbered.write_ipc(file)
         body = file.getvalue()
-        answer = {name: getattr(sheet, name) for name in _ABOUT} | {"head": asdict(sheet.head)}
-        answer["names"] = sheet.frame.columns
+        answer = {name: getattr(sheet, name) for name in ("notes", "name", "renamed")}
+        answer["columns"] = sheet.frame.columns
     except KpcaError as error:
         answer = {"error": type(error).__name__, "message": str(error)}
     target.write(json.dumps(answer).encode() + b"\n" + body)
@@ -191,7 +176,7 @@ def _bound_memory(n_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str) -> ReadSheet:
+def _read(data: bytes, sheet: str | int | None, skip_rows: int) -> ReadSheet:
     """Read one sheet of a workbook that is not too large, in this process."""
     import fastexcel
 
@@ -216,11 +201,11 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str) -> 
             raise InputError(
                 f'the sheet "{one_line(names[place])}" is empty{where}; there is nothing to screen.'
             )
-        top_rows = [list(row) for row in rows]
-        is_open = layout == "auto"
-        found = None if skip_rows or not is_open else find_header(top_rows)
-        head = find_head(top_rows, found) if is_open else first_row(top_rows)
-        above = skip_rows + head.place
+        bare = _without_margins(rows)
+        found = None if skip_rows else find_header(bare)
+        if found is None:
+            found = next(number for number, row in enumerate(bare) if any(row))
+        above = skip_rows + found
         # Not with `header_row`, which leaves out what is empty from there on: columns would move.
         body = workbook.load_sheet(
             place,
@@ -230,7 +215,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str) -> 
             whitespace_as_null=True,
         )
         batch, errors = body.to_arrow_with_errors()
-        frame, header = as_polars(pa.Table.from_batches([batch])), head.names or rows[head.place]
+        frame, header = as_polars(pa.Table.from_batches([batch])), rows[found]
         # A margin, or cells that were emptied or only coloured: they are no columns.
         is_column = [
             bool(cell.strip()) or column.null_count() < len(column)
@@ -238,10 +223,16 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str) -> 
         ]
     frame = frame[[*compress(frame.columns, is_column)]]
     frame.columns, notes, renamed = unique_names(compress(header, is_column))
-    if head.names is None:
+    if header_is_missing(list(compress(header, is_column))):
         notes.append(
             "The first row of the sheet holds numbers only and names the columns: if it is data, "
             "add a header row."
+        )
+    if filled[0] < found:
+        title = next(cell for cell in rows[filled[0]] if cell.strip())
+        notes.append(
+            f"Rows {skip_rows + 1} to {above} of the sheet stand above the header and are left "
+            f'out ("{one_line(title.strip(), 60)}"); --skip-rows sets how many.'
         )
     if len(names) > 1:
         others = ", ".join(f'"{one_line(name, 40)}"' for name in names if name != names[place])
@@ -263,8 +254,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str) -> 
         is_row |= cells.is_not_null().to_numpy()
     numbers = np.flatnonzero(is_row) + above + 2
     _refuse_long_cells(frame)
-    about = (notes, names[place], renamed, head, top_rows, is_column)
-    return ReadSheet(frame.filter(is_row), numbers, *about)
+    return ReadSheet(frame.filter(is_row), numbers, notes, names[place], renamed)
 
 
 def _refuse_long_cells(frame: pl.DataFrame) -> None:
@@ -325,6 +315,14 @@ def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[tuple[
             + ", ".join(listed)
             + (f" and {more:,} more." if more > 0 else ".")
         )
+
+
+def _without_margins(rows: list[tuple[str, ...]]) -> list[list[str]]:
+    """Leave out the columns that are empty in the lower half of what is filled, for the header."""
+    stripped = [[cell.strip() for cell in row] for row in rows]
+    filled = [row for row in stripped if any(row)]
+    is_used = list(map(any, zip(*filled[len(filled) // 2 :], strict=True)))
+    return [list(compress(row, is_used)) for row in stripped]
 
 
 def _whole(column: pl.Series) -> pl.Series:
@@ -442,7 +440,7 @@ def _letters(name: bytes) -> int:
 
 # Zip archives that are no workbooks were opened before, and none that holds no file is left.
 _BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06", _OLE)
-EXCEL = Reader("Excel", "sheet skip_rows layout", _read_file, _BEGINNINGS)
+EXCEL = Reader("Excel", "sheet skip_rows", _read_file, _BEGINNINGS)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""How a text is laid out: what cuts its rows, and where they begin."""
+"""How a text or sheet is laid out: what cuts rows, and which row names the columns."""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kpca_apps.errors import InputError
-from kpca_apps.tables.read.head import HEADER_SAMPLE, Head, find_head, find_header, first_row
+from kpca_apps.names import one_line
 from kpca_apps.tables.read.text import Text
-from kpca_apps.tables.values import is_number_like
+from kpca_apps.tables.values import MISSING_WORDS, is_number_like
 
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 # Stands for "no delimiter": a control character that no table of text holds.
@@ -24,67 +24,64 @@ _SAMPLE_ROWS = 300
 _QUOTED = re.compile(r'(?:^|(?<=[\t;|,]))"(?:[^"]|"")*"', re.MULTILINE)
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 _SEPARATOR_LINE = re.compile(rb'"?sep=([^\s"]|\t)"?\r?(?=\n)')
+# What stands around the words of a title on a line of cells.
+_AROUND = ' \t\r",;|'
+
+# What data may hold beside numbers; an empty name is one that pandas leaves out, of the index.
+_NO_NAMES = (MISSING_WORDS | {"inf", "-inf"}) - {""}
+# Rows that are looked at, and how far down a header may stand: titles are short.
+HEADER_SAMPLE, _MOST_ABOVE = 300, 50
+_COMMENTS = ("#", "%", "//")
+# Of the cells of a header: so many hold something, and so few of these are numbers.
+_LEAST_FILLED, _MOST_NUMBERS = 0.8, 0.2
+# A title fills at most this share of a row's width.
+_MOST_TITLE = 0.5
+# Of the rows below a header, so many have its width.
+_LEAST_ALIKE = 0.9
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What cuts the rows of a text, where they begin, and what the first of them are."""
+    """What cuts the rows of a text, and where they begin."""
 
     delimiter: str  # one character; `ONE_COLUMN` where nothing cuts
-    tidy: Callable[[bytes], bytes]  # takes off what stands around the cells of a line
-    start: int  # the first byte of the header
-    rows: list[list[str]]  # the first ones, from the first line that is not skipped
-    lines: list[int]  # where each of them starts
-    first_line: int  # that is not skipped
-    head: Head | None  # None if no whole row is known yet
+    start: int  # the first byte that is not left out
+    line: int  # the line it stands on
     notes: tuple[str, ...]
 
     @classmethod
     def of(cls, text: Text) -> Layout:
         """Find what the head of a text shows and its options do not say."""
-        head, options = text.head, text.options
+        head, given, n_above = text.head, text.options.delimiter, text.options.skip_rows
+        notes = []
         match = _SEPARATOR_LINE.match(head)
         # The newline that ends Excel's line ``sep=;`` stays, as a blank line.
-        start = match.end() if match else 0
-        stated = options.delimiter or (match[1].decode("utf-8") if match else None)
-        if options.skip_rows:
+        start = n_stated = match.end() if match else 0
+        stated = given or (match[1].decode("utf-8") if match else None)
+        if n_above:
             try:
-                start = _start_of_line(head, options.skip_rows)
+                start = _start_of_line(head, n_above)
             except ValueError:
                 raise InputError(
-                    f"has no {options.skip_rows:,} lines above a header; give a smaller "
-                    "--skip-rows."
+                    f"has no {n_above:,} lines above a header; give a smaller --skip-rows."
                 ) from None
-        first_line, is_open = 1 + options.skip_rows, options.layout == "auto"
-        below = head[start:]
-        sample = below[:_SAMPLE_BYTES].decode("utf-8", "ignore").split("\n")
-        # What follows the last newline may be no whole line.
-        sample = sample[:-1][:HEADER_SAMPLE] or sample
-        delimiter = sniffed = stated or sniff_delimiter(below)
-        rows, starts = _cut_sample(sample, sniffed)
-        place = None
-        if is_open and not options.skip_rows and (place := find_header(rows)) is None:
-            # Titles may hide what cuts the rest, which the lower lines of the head show then.
-            lower = stated or sniff_delimiter("\n".join(sample[len(sample) // 2 :]).encode())
-            if lower != sniffed:
-                others = _cut_sample(sample, lower)
-                if (place := find_header(others[0])) is not None:
-                    delimiter, (rows, starts) = lower, others
-        found = None
-        if any(cell.strip() for row in rows for cell in row):
-            found = find_head(rows, place) if is_open else first_row(rows)
-            start += _start_of_line(below, starts[found.place])
-        notes = []
+        delimiter = stated or sniff_delimiter(head[start:])
+        if not n_above:
+            below = head[n_stated:]
+            n_above, delimiter = _below_title(below, stated, delimiter)
+            if n_above:
+                start = n_stated + _start_of_line(below, n_above)
+                first = head[n_stated:start].decode("utf-8", "replace").split("\n")
+                title = next(line for line in first if line.strip())
+                lines = "Line 1 stands" if n_above == 1 else f"Lines 1 to {n_above} stand"
+                notes.append(
+                    f"{lines} above the header and {'is' if n_above == 1 else 'are'} left out "
+                    f'("{one_line(title.strip(_AROUND), 60)}"); --skip-rows sets how many.'
+                )
         if not stated and delimiter not in (",", ONE_COLUMN):
             name = DELIMITER_NAMES[delimiter]
             notes.append(f"Cells are cut at the {name} (found by itself).")
-        lines = [first_line + place for place in starts]
-        tidy = _tidier(sample, delimiter)
-        return cls(delimiter, tidy, start, rows, lines, first_line, found, tuple(notes))
-
-    def has_width(self, n_cells: int) -> bool:
-        """Whether most of the first rows have so many cells."""
-        return 2 * sum(len(row) == n_cells for row in self.rows) > len(self.rows)
+        return cls(delimiter, start, 1 + n_above, tuple(notes))
 
 
 def sniff_delimiter(text: bytes) -> str:
@@ -133,19 +130,29 @@ def _cut_by_spaces(rows: Sequence[str]) -> bool:
     return sum(is_number_like(word) for row in body for word in row) * 2 > len(body) * width
 
 
-def _cut_sample(lines: Sequence[str], delimiter: str) -> tuple[list[list[str]], list[int]]:
-    """Cut the first lines of a text into rows, and say on which of them each starts."""
-    rows, starts, line = [], [], 0
-    tidy = _tidier(lines, delimiter)
-    reader = csv.reader((tidy(one.encode()).decode() + "\n" for one in lines), delimiter=delimiter)
-    try:
-        for row in reader:
-            rows.append(row)
-            starts.append(line)
-            line = reader.line_num
-    except csv.Error:
-        return [], []
-    return rows, starts
+def _below_title(head: bytes, given: str | None, sniffed: str) -> tuple[int, str]:
+    """Return how many lines stand above the header of a text, and what cuts it below them.
+
+    Titles may hide what cuts the rest, which the lower lines of the head show then.
+    """
+    sample = head[:_SAMPLE_BYTES].decode("utf-8", "ignore").split("\n")
+    # What follows the last newline may be no whole line.
+    sample = sample[:-1][:HEADER_SAMPLE] or sample
+    lower = "\n".join(sample[len(sample) // 2 :]).encode()
+    for cut in (sniffed, given or sniff_delimiter(lower)):
+        rows, starts, line = [], [], 0
+        even = collapse_spaces if cut == " " else bytes
+        reader = csv.reader((even(one.encode()).decode() + "\n" for one in sample), delimiter=cut)
+        try:
+            for row in reader:
+                rows.append(row)
+                starts.append(line)
+                line = reader.line_num
+        except csv.Error:
+            continue
+        if (place := find_header(rows)) is not None:
+            return starts[place], cut
+    return 0, sniffed
 
 
 def _start_of_line(text: bytes, n_lines: int) -> int:
@@ -156,20 +163,56 @@ def _start_of_line(text: bytes, n_lines: int) -> int:
     return place
 
 
-def _tidier(lines: Sequence[str], delimiter: str) -> Callable[[bytes], bytes]:
-    """Return what takes off lines what stands around their cells."""
-    if delimiter == " ":
-        return _collapse_spaces
-    cut = [line.rstrip("\r") for line in lines if delimiter in line]
-    is_framed = delimiter == "|" and all(len(c) > 1 and c[0] == c[-1] == "|" for c in cut)
-    return _without_frame if is_framed else bytes
-
-
-def _collapse_spaces(text: bytes) -> bytes:
+def collapse_spaces(text: bytes) -> bytes:
     """Make one space of each run of spaces, and none of those that begin or end a line."""
     return re.sub(rb"(?m)^ | (?=\r?$)", b"", re.sub(rb" {2,}", b" ", text))
 
 
-def _without_frame(text: bytes) -> bytes:
-    """Take off the bars that begin and end each line."""
-    return re.sub(rb"(?m)^\||\|(?=\r?$)", b"", text)
+def header_is_missing(cells: Sequence[str]) -> bool:
+    """Whether a first row is data: all numbers or words for missing, at least one number.
+
+    A row that counts 0, 1, 2... or 1, 2, 3... is taken for names, as pandas writes them.
+    """
+    words = [cell.strip() for cell in cells]
+    if len(words) > 2 and any(
+        words == [str(number) for number in range(start, start + len(words))] for start in (0, 1)
+    ):
+        return False
+    others = [word for word in words if not is_number_like(word)]
+    return len(others) < len(words) and all(word.casefold() in _NO_NAMES for word in others)
+
+
+def find_header(rows: Sequence[Sequence[str]]) -> int | None:
+    """Find the header below a title: its place among the first rows of a table, as cells.
+
+    ``None`` where the first row with something in it may name the columns itself, and where none
+    below it clearly does: that row is as wide as most, has names and no numbers in it, and all
+    above it are remarks, blank, or half as wide at most.
+    """
+    filled = [[cell for cell in row if cell.strip()] for row in rows]
+    full = [place for place, cells in enumerate(filled) if cells]
+    below = [len(rows[place]) for place in full[len(full) // 2 :]]
+    if not below:
+        return None
+    ((width, _),) = Counter(below).most_common(1)
+    half = _MOST_TITLE * width
+    for place in full[:_MOST_ABOVE]:
+        row, named = rows[place], len(filled[place])
+        # A row of names may begin with the sign of a remark too.
+        if len(row) != width and filled[place][0].lstrip().startswith(_COMMENTS):
+            continue
+        if place > full[0] and _names_columns(row, width):
+            after = [len(rows[one]) == width for one in full if one > place]
+            return place if after and sum(after) >= _LEAST_ALIKE * len(after) else None
+        # The first row may be the header, or what stands above is none: it is as good as any.
+        if width < 2 or named > max(1, half) or (len(row) == width and named >= half):
+            return None
+    return None
+
+
+def _names_columns(cells: Sequence[str], width: int) -> bool:
+    """Whether a row has the width of the table and names in nearly all of it."""
+    named = [cell.strip() for cell in cells if cell.strip()]
+    if len(cells) != width or len(named) < _LEAST_FILLED * width:
+        return False
+    return sum(map(is_number_like, named)) <= _MOST_NUMBERS * len(named) and len(set(named)) > 1

@@ -182,7 +182,8 @@ def test_titles_above_a_header_are_left_out_and_rows_keep_their_numbers(
     assert table.frame.rows() == [tuple(row) for row in DATA[1:]]
     assert table.lines is not None and table.lines.tolist() == list(range(4, 64))
     assert table.source.notes == (
-        'Not data and left out: title (rows 1-2, "Sales"); --layout as-is turns this off.',
+        'Rows 1 to 2 of the sheet stand above the header and are left out ("Sales"); --skip-rows '
+        "sets how many.",
     )
 
 
