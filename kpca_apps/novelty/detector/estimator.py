@@ -428,8 +428,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         ndarray of int of shape (n,)
             `training_labels_`.
         """
-        labels: IntArray = self.fit(X, normal=normal).training_labels_
-        return labels
+        return self.fit(X, normal=normal).training_labels_
 
     def p_values(self, X: ArrayLike) -> FloatArray:
         """Share of normal rows expected to score at least as high as each row, shape (r,).
@@ -490,8 +489,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
     def _check_rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        rows: FloatArray = checked_rows(self, X, reset=False)
-        return rows
+        return checked_rows(self, X, reset=False)
 
 
 def largest_score(detector: Detector) -> float:

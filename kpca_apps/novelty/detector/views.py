@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self, cast
 
 import numpy as np
 from msgspec import Meta
@@ -70,6 +70,14 @@ CELLS_A_VALUE = 2
 ROUNDING = 0.01
 # Where values crowd into few cells a search of the whole column takes fewer steps.
 MOST_STEPS = 32
+
+
+class Uncached:
+    """A dataclass whose pickles hold its fields alone: cached values are computed again."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out cached values."""
+        return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
 
 @dataclass(frozen=True)
@@ -246,8 +254,7 @@ class RawColumns:
 
     def standardised(self, X: FloatArray) -> FloatArray:
         """Return standardised columns."""
-        out: FloatArray = (X - self.mean) / self.sd
-        return out
+        return (X - self.mean) / self.sd
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +381,7 @@ class ViewedRows:
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnScales:
+class ColumnScales(Uncached):
     """What the scalings need of columns."""
 
     mean: Annotated[FloatArray, "d"]
@@ -438,10 +445,6 @@ class ColumnScales:
     def _table(self) -> NormalScores:
         """Normal scores of the columns: tabulated once, where rows are scaled."""
         return NormalScores.fit(self.order_statistics, self._bent(self.order_statistics.T).T)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is made again where it is needed."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def ordinary_rows(X: FloatArray) -> IntArray:
@@ -578,8 +581,7 @@ class NormalScores:
             behind = behind[further < x[behind]]
         places *= 2
         places += reached == x
-        found: FloatArray = self.scores.take(place, mode="clip")
-        return found
+        return self.scores.take(place, mode="clip")
 
     @cached_property
     def _by_line(self) -> tuple[FloatArray, FloatArray, IntArray]:

@@ -201,10 +201,7 @@ class LevelRelations:
         What it says of a row depends on no other row. Columns that the table lacks say nothing.
         """
         known = {place for place, of in enumerate(self.columns) if of.name in table.columns}
-        cells = [
-            column.cells(table) if place in known else column.no_cells(table)
-            for place, column in enumerate(self.columns)
-        ]
+        cells = [column.cells(table) for column in self.columns]
         asked = replace(
             self,
             relations=tuple(one for one in self.relations if known >= {*one.given, one.target}),
