@@ -63,10 +63,7 @@ SAME_TABLE_HARD = (
 
 
 def find_all(
-    model: NoveltyModel,
-    verdict: Verdict,
-    options: ScreeningOptions,
-    fitted_on: Encoded | None,
+    model: NoveltyModel, verdict: Verdict, options: ScreeningOptions, fitted_on: Encoded | None
 ) -> ScreeningResult:
     """Put a scored table into words and pictures.
 

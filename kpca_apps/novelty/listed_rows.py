@@ -319,10 +319,7 @@ def list_rows(
 
 
 def _explained(
-    verdict: Verdict,
-    table: Table,
-    positions: IntArray,
-    suggestions: Suggestions,
+    verdict: Verdict, table: Table, positions: IntArray, suggestions: Suggestions
 ) -> dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]]:
     """Return reasons and hints of rows, the first of `table`, by their places there."""
     explained: dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]] = {}

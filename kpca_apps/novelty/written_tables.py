@@ -45,13 +45,7 @@ from kpca_apps.tables.write import (
     scored_notes,
     scored_part,
 )
-from kpca_apps.tables.write_excel import (
-    MAX_CELL,
-    Sheet,
-    SheetColumn,
-    cells_of,
-    workbook_bytes,
-)
+from kpca_apps.tables.write_excel import MAX_CELL, Sheet, SheetColumn, cells_of, workbook_bytes
 
 # Columns of the list of flagged rows beside those of the input.
 N_ADDED = 8

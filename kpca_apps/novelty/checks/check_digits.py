@@ -12,11 +12,7 @@ import numpy as np
 import polars as pl
 
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
-from kpca_apps.novelty.columns.check_digits import (
-    check_digits_hold,
-    check_digits_of,
-    without_marks,
-)
+from kpca_apps.novelty.columns.check_digits import check_digits_hold, check_digits_of, without_marks
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.tables.table import Table

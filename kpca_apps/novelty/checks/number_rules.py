@@ -70,11 +70,7 @@ LARGEST = 1e300
 
 
 def learn_numbers(
-    table: Table,
-    spec: ColumnSpec,
-    plan: ColumnPlan,
-    n_rows: int,
-    known: KnownNumbers | None = None,
+    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: KnownNumbers | None = None
 ) -> NumberRule | None:
     """Learn what a column of numbers or dates allows; what too few cells say, as is `known`."""
     if spec.format is None or spec.has_levels:

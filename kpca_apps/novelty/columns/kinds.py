@@ -19,14 +19,7 @@ import polars as pl
 from msgspec import Meta
 
 from kpca_apps.system.arrays import FloatArray
-from kpca_apps.tables.values import (
-    Column,
-    DateFormat,
-    Levels,
-    NumberFormat,
-    ValueFormat,
-    date_text,
-)
+from kpca_apps.tables.values import Column, DateFormat, Levels, NumberFormat, ValueFormat, date_text
 
 _ORDERS = ("ymd", "dmy", "mdy")
 _MARKS = ("-", "/", ".")

@@ -31,11 +31,7 @@ from kpca_apps.novelty.checks.drift import RATE, moved_columns
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.encoding import ColumnSummary
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
-from kpca_apps.novelty.result import (
-    ListedRow,
-    RunSummary,
-    ScreeningDiff,
-)
+from kpca_apps.novelty.result import ListedRow, RunSummary, ScreeningDiff
 from kpca_apps.novelty.screening.model import library_versions
 from kpca_apps.system.limits import require_memory
 from kpca_apps.tables.opening import open_table
@@ -231,10 +227,7 @@ def _identifier(
 
 
 def _rows(
-    run: _Run,
-    keys: Sequence[str],
-    shared: Sequence[str],
-    wanted: Collection[str] | None = None,
+    run: _Run, keys: Sequence[str], shared: Sequence[str], wanted: Collection[str] | None = None
 ) -> pl.DataFrame:
     """Return the flagged rows of a run, by rank; or those of some keys, flagged or not."""
     marked, table = pl.lit(False), run.table

@@ -276,10 +276,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return self._fit(source, normal, large_groups)
 
     def _fit(
-        self,
-        source: RowSource,
-        normal: ArrayLike | None,
-        large_groups: LargeGroups | None = None,
+        self, source: RowSource, normal: ArrayLike | None, large_groups: LargeGroups | None = None
     ) -> Self:
         try:
             found = fit_detector(
@@ -461,10 +458,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return conformal_p_values(self.calibration_scores_, scores)
 
     def explain(
-        self,
-        X: ArrayLike,
-        *,
-        training_rows: ArrayLike | None = None,
+        self, X: ArrayLike, *, training_rows: ArrayLike | None = None
     ) -> list[tuple[ColumnDrop, ...]]:
         """Say for each row which columns made it odd, and what was expected instead.
 

@@ -23,11 +23,7 @@ from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.base import squared_lengths
 from kpca_apps.engine.kernels.by_name import resolved_kernel
 from kpca_apps.engine.landmarks import uniform_landmarks
-from kpca_apps.engine.nystroem import (
-    CovarianceSums,
-    LandmarkBasis,
-    subspace_from_sums,
-)
+from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.precision import agreeing_precision, evenly_drawn
 from kpca_apps.engine.rows import MAPPED, ArrayRows, RowSource, SampleRows, map_row_blocks

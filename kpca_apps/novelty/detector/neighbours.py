@@ -11,11 +11,7 @@ import numpy as np
 from msgspec import Meta
 from scipy.spatial.distance import cdist
 
-from kpca_apps.novelty.detector.nearest import (
-    LARGEST_SQUARE,
-    middle_of,
-    nearest_without,
-)
+from kpca_apps.novelty.detector.nearest import LARGEST_SQUARE, middle_of, nearest_without
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10

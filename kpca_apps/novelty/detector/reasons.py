@@ -24,13 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kpca_apps.novelty.detector.nearest import AGREEING, NONE, UNASKED
-from kpca_apps.novelty.detector.neighbours import (
-    Expected,
-    Near,
-    NeighbourRows,
-    Surroundings,
-    runs,
-)
+from kpca_apps.novelty.detector.neighbours import Expected, Near, NeighbourRows, Surroundings, runs
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 CANDIDATES_A_BATCH = 4096
@@ -301,12 +295,7 @@ class Attribution:
         return places, near.radius, of_sets
 
     def _beside(
-        self,
-        batch: _Batch,
-        rows: IntArray,
-        best: IntArray,
-        drops: FloatArray,
-        expected: Expected,
+        self, batch: _Batch, rows: IntArray, best: IntArray, drops: FloatArray, expected: Expected
     ) -> tuple[IntArray, FloatArray, Expected]:
         """Replace the groups farthest off once rows (b,) read what is best, beside that.
 

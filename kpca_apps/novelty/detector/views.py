@@ -33,12 +33,7 @@ from kpca_apps.engine.rows import (
     map_row_blocks,
 )
 from kpca_apps.engine.subspace import Resolved
-from kpca_apps.novelty.magnitudes import (
-    LARGEST_TO_SUBTRACT,
-    mean_and_sd,
-    refuse_larger,
-    varies,
-)
+from kpca_apps.novelty.magnitudes import LARGEST_TO_SUBTRACT, mean_and_sd, refuse_larger, varies
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 # Bandwidths exp(-3 D) and exp(-9 D), with D in units of the view's median squared distance.
@@ -152,11 +147,7 @@ class ViewScales:
 
     @classmethod
     def fit(
-        cls,
-        X: FloatArray,
-        rows: IntArray,
-        columns: ColumnRoles,
-        rng: np.random.Generator,
+        cls, X: FloatArray, rows: IntArray, columns: ColumnRoles, rng: np.random.Generator
     ) -> ViewScales:
         """Learn the scalings from some rows (r,) of a table (n, d) of finite numbers.
 

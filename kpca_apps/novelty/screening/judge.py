@@ -14,13 +14,7 @@ from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.errors import ModelFileError, OptionError
 from kpca_apps.names import listed, one_line, quoted
-from kpca_apps.novelty.columns.encoded import (
-    Encoded,
-    GroupKey,
-    each_part,
-    group_text,
-    some_rows,
-)
+from kpca_apps.novelty.columns.encoded import Encoded, GroupKey, each_part, group_text, some_rows
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.rarity import Rarity
@@ -383,12 +377,7 @@ def _notes_of_groups(
 
 
 def _ranks(
-    model: NoveltyModel,
-    rows: Encoded,
-    raw: FloatArray,
-    scores: FloatArray,
-    *,
-    in_training: bool,
+    model: NoveltyModel, rows: Encoded, raw: FloatArray, scores: FloatArray, *, in_training: bool
 ) -> IntArray:
     """Rank every row, those known to be wrong before, and those accepted after all others."""
     if model.groups:

@@ -151,12 +151,7 @@ class CellModel(Uncached):
         return len(self._by_group[0][0]) if len(self.given_others.knots) or self.states else 0
 
     def _summary(
-        self,
-        rows: FeatureRows,
-        errors: FloatArray,
-        improbability: FloatArray,
-        *,
-        with_parts: bool,
+        self, rows: FeatureRows, errors: FloatArray, improbability: FloatArray, *, with_parts: bool
     ) -> RowSurprise:
         """Sum up n rows by the errors of numbers (v, n) and how improbable their states are."""
         v, n = errors.shape
@@ -209,11 +204,7 @@ class CellModel(Uncached):
 
 
 def usual_rows(
-    scores: FloatArray,
-    place: IntArray | None = None,
-    *,
-    contaminated: bool,
-    share: float = LEARNED,
+    scores: FloatArray, place: IntArray | None = None, *, contaminated: bool, share: float = LEARNED
 ) -> BoolArray:
     """Mark the rows (n,) of lowest score, so large a share of all; of clean rows, all.
 

@@ -17,12 +17,7 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.engine.subspace import SQUARABLE
-from kpca_apps.novelty.detector.views import (
-    IQR_OF_NORMAL,
-    ColumnRoles,
-    Uncached,
-    ordinary_rows,
-)
+from kpca_apps.novelty.detector.views import IQR_OF_NORMAL, ColumnRoles, Uncached, ordinary_rows
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 

@@ -36,11 +36,7 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
-from kpca_apps.novelty.relations.conditional.categories import (
-    Categories,
-    OddCategory,
-    of_smallest,
-)
+from kpca_apps.novelty.relations.conditional.categories import Categories, OddCategory, of_smallest
 from kpca_apps.novelty.relations.conditional.counts import (
     Cells,
     LevelColumn,
@@ -548,11 +544,7 @@ class _Rows:
             active = active[goes_on]
 
     def _cell(
-        self,
-        row: np.integer,
-        place: int,
-        said: Sequence[tuple[Relation, Said]],
-        log_p: float,
+        self, row: np.integer, place: int, said: Sequence[tuple[Relation, Said]], log_p: float
     ) -> JudgedCell:
         """Describe a cell, and what the relation says that speaks most against it."""
         relation, of = min(said, key=lambda one: one[0].gain * one[1].log_p[place])
