@@ -63,10 +63,7 @@ SAME_TABLE_HARD = (
 
 
 def find_all(
-    model: NoveltyModel,
-    verdict: Verdict,
-    options: ScreeningOptions,
-    fitted_on: Encoded | None,
+    model: NoveltyModel, verdict: Verdict, options: ScreeningOptions, fitted_on: Encoded | None
 ) -> ScreeningResult:
     """Put a scored table into words and pictures.
 
@@ -104,8 +101,7 @@ def find_all(
         *of_leaders,
         *(() if rows.accepted is None else rows.accepted.notes),
         *of_ids,
-        *_bound_notes(verdict, lists),
-        *_excluded_note(columns, options),
+        *_last_notes(verdict, lists, columns, options),
     )
     doubts = [note for note in notes if not any(words in note for words in ROUTINE)]
     return ScreeningResult(
@@ -225,20 +221,12 @@ def _notes(
         yield SAME_TABLE_HARD if model.detector.parameters.truncates else soft
 
 
-def _excluded_note(columns: Sequence[ColumnProfile], options: ScreeningOptions) -> Iterator[str]:
-    """Say that excluding a column does not hide it."""
-    excluded = options.columns.exclude
-    if shown := [one.name for one in columns if one.name in excluded and not one.hidden]:
-        yield (
-            f"Excluded columns {EXCLUDED}: values of {listed(shown)} are shown; --hide keeps them "
-            "out."
-        )
-
-
-def _bound_notes(verdict: Verdict, lists: Lists) -> Iterator[str]:
-    """Say that not all flagged rows, or not all of so many odd cells, are listed."""
+def _last_notes(
+    verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile], options: ScreeningOptions
+) -> Iterator[str]:
+    """Say which rows and odd cells are not listed, and that excluding a column does not hide it."""
     n_flagged, n_listed = int(verdict.flagged.sum()), len(lists.flagged)
-    n_cells, n_cells_listed = lists.n_odd_cells, sum(1 + len(c.more_rows) for c in lists.odd_cells)
+    n_cells, n_cells_listed = lists.n_odd_cells, sum(len(c.rows) for c in lists.odd_cells)
     if n_flagged != n_listed:
         yield (
             f"{n_flagged:,} rows are flagged: the {n_listed:,} oddest stand in the list of flagged "
@@ -246,6 +234,12 @@ def _bound_notes(verdict: Verdict, lists: Lists) -> Iterator[str]:
         )
     if n_cells_listed != n_cells:
         yield (f"{n_cells:,} cells are odd: the {n_cells_listed:,} clearest are listed.")
+    excluded = options.columns.exclude
+    if shown := [one.name for one in columns if one.name in excluded and not one.hidden]:
+        yield (
+            f"Excluded columns {EXCLUDED}: values of {listed(shown)} are shown; --hide keeps them "
+            "out."
+        )
 
 
 def _accepted_rows(

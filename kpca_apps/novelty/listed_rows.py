@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -105,7 +106,7 @@ def explain_rows(
 
 
 def first_reasons(
-    encoder: TableEncoder, detector: Detector, rows: JudgedRows
+    rows: JudgedRows, encoder: TableEncoder, detector: Detector
 ) -> list[tuple[Reason, ...]]:
     """Return the first of the reasons of some rows, of one column or of several together."""
     first = []
@@ -318,10 +319,7 @@ def list_rows(
 
 
 def _explained(
-    verdict: Verdict,
-    table: Table,
-    positions: IntArray,
-    suggestions: Suggestions,
+    verdict: Verdict, table: Table, positions: IntArray, suggestions: Suggestions
 ) -> dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]]:
     """Return reasons and hints of rows, the first of `table`, by their places there."""
     explained: dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]] = {}
@@ -362,10 +360,10 @@ def _list_flagged(
     """
     found = [
         FlaggedRow(
-            rank=row.rank,
-            row=row.row,
-            line=row.line,
-            id=row.id,
+            row.rank,
+            row.row,
+            row.line,
+            row.id,
             hint=" ".join(row.hints),
             **_first_reason(row.reasons),
         )
@@ -386,7 +384,7 @@ def _list_odd_cell_rows(
     """List the rows that are not flagged, but have a cell that is odd by itself, by rank."""
     of_row: dict[int, list[OddCell]] = {}
     for cell in cells:
-        for row in (cell.row, *cell.more_rows):
+        for row in cell.rows:
             if not verdict.flagged[row - 1]:
                 of_row.setdefault(row, []).append(cell)
     ranked = sorted(of_row, key=lambda row: int(verdict.ranks[row - 1]))[: _most_listed(verdict)]
@@ -455,17 +453,11 @@ def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[
         ]
         model = piece.model
         found = verdict.rows.over(
-            "Finding reasons", _explain_block, blocks, part.n_rows, model.encoder, model.detector
+            "Finding reasons", first_reasons, blocks, part.n_rows, model.encoder, model.detector
         )
         of_part = (reason for of_block in found for reason in of_block)
         reasons |= zip(places.tolist(), of_part, strict=True)
     return [reasons[place] for place in range(len(positions))]
-
-
-def _explain_block(
-    block: JudgedRows, encoder: TableEncoder, detector: Detector
-) -> list[tuple[Reason, ...]]:
-    return first_reasons(encoder, detector, block)
 
 
 def _first_reason(reasons: Sequence[Reason]) -> dict[str, Any]:
@@ -506,24 +498,21 @@ class Suggestions:
     ) -> None:
         self._cells, self._part = cells, part_of_relations
         self._formats = {spec.name: spec.format for spec in specs}
-        self._of_row: dict[int, dict[str, OddCell]] = {}
+        self._of_row = defaultdict[int, dict[str, OddCell]](dict)
         # Cells of a row that its others contradict, the clearest first.
-        self._contradicted: dict[int, list[OddCell]] = {}
-        self._misspelt: dict[int, list[OddCell]] = {}
-        self._odd = {
-            (row, cell.column)
-            for cell in cells
-            for row in (cell.row, *cell.more_rows)
-            if cell.kind != CONTRADICTED
-        }
+        self._contradicted = defaultdict[int, list[OddCell]](list)
+        self._misspelt = defaultdict[int, list[OddCell]](list)
+        self._odd = set[tuple[int, str]]()  # rows and columns of cells odd by themselves
         for cell in cells:
-            is_contradicted = bool(cell.given) and cell.kind != MISSPELT
-            for row in (cell.row, *cell.more_rows) if is_contradicted else ():
-                self._contradicted.setdefault(row, []).append(cell)
-            for row in (cell.row, *cell.more_rows) if cell.kind == MISSPELT else ():
-                self._misspelt.setdefault(row, []).append(cell)
-            for row in (cell.row, *cell.more_rows) if cell.suggestion else ():
-                self._of_row.setdefault(row, {})[cell.column] = cell
+            for row in cell.rows:
+                if cell.kind != CONTRADICTED:
+                    self._odd.add((row, cell.column))
+                if cell.kind == MISSPELT:
+                    self._misspelt[row].append(cell)
+                elif cell.given:
+                    self._contradicted[row].append(cell)
+                if cell.suggestion:
+                    self._of_row[row][cell.column] = cell
         self._dropped: set[OddCell] = set()
 
     def numbers(self, row: int) -> dict[str, float]:
@@ -556,26 +545,19 @@ class Suggestions:
         """
         found: list[Reason] = []
         contradicted = self._contradicted.get(row, [])
-        if contradicted:
-            part, names = self._part(row), {cell.column for cell in contradicted}
-            total = sum(reason.share for reason in reasons) or 1.0
+        # What the relations say of the row is said of these cells.
+        if cells := contradicted or self._leading(row, reasons):
+            part, names = self._part(row), {cell.column for cell in cells}
+            total = sum(one.share for one in reasons) or 1.0 if contradicted else 1.0
             shares = {one.column: (1.0 - part) * one.share / total for one in reasons}
-            for cell in contradicted:
-                share = part / len(contradicted) + shares.get(cell.column, 0.0)
+            for cell in cells:
+                share = part / len(cells) + shares.get(cell.column, 0.0)
                 found.append(self._reason(cell, share))
             left = [_without(one, names) for one in reasons if one.column not in names]
             reasons = [replace(one, share=shares[one.column]) for one in left]
-            if part < MIN_SHARE and reasons and self._is_odd(row, reasons[0].column):
+            is_slight = bool(contradicted) and part < MIN_SHARE
+            if is_slight and reasons and (row, reasons[0].column) in self._odd:
                 reasons, found = [*reasons, *found], []
-        elif misspelt := self._leading(row, reasons):
-            # What the relations say of the row is said of the cell that no other goes with.
-            part, names = self._part(row), {cell.column for cell in misspelt}
-            reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
-            shares = {one.column: one.share for one in reasons}
-            for cell in misspelt:
-                share = part / len(misspelt) + shares.get(cell.column, 0.0)
-                found.append(self._reason(cell, share))
-            reasons = [_without(one, names) for one in reasons if one.column not in names]
         for reason in reasons:
             expected = self.weigh(row, reason.column, reason.expected)
             if expected != reason.expected:
@@ -592,7 +574,7 @@ class Suggestions:
         if contradicted and not listed.hint:
             listed = replace(listed, hint=" ".join(self.hints(listed.row)))
             part, first = self._part(listed.row), contradicted[0]
-            is_other = listed.columns[:1] and self._is_odd(listed.row, listed.columns[0])
+            is_other = listed.columns[:1] and (listed.row, listed.columns[0]) in self._odd
             if part >= MIN_SHARE or not is_other:
                 own = (listed.share or 0.0) if listed.columns == (first.column,) else 0.0
                 share = part / len(contradicted) + (1.0 - part) * own
@@ -617,14 +599,10 @@ class Suggestions:
         if not cells or not reasons:
             return []
         first = {reasons[0].column, *reasons[0].together}
-        if any(self._is_odd(row, column) for column in first):
+        if any((row, column) in self._odd for column in first):
             return []
         share = (1.0 - self._part(row)) * sum(one.share for one in reasons if one.column in first)
         return cells if share <= MOST_SHARE or any(cell.given for cell in cells) else []
-
-    def _is_odd(self, row: int, column: str) -> bool:
-        """Whether a cell is odd by itself."""
-        return (row, column) in self._odd
 
     def hints(self, row: int) -> tuple[str, ...]:
         """Say what the other cells of a row have against some."""

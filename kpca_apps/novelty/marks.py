@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 import numpy as np
@@ -24,9 +24,17 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, about, opening
 from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.encoded import Accepted, AnyTable, Execution, each_part, rows_of
+from kpca_apps.novelty.columns.encoded import (
+    Accepted,
+    AnyTable,
+    Execution,
+    HashArray,
+    each_part,
+    mixed,
+    rows_of,
+)
 from kpca_apps.novelty.result import MARKS_FORMAT, RowMark
-from kpca_apps.system.arrays import BoolArray, IntArray
+from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.files.texts import require_file
 from kpca_apps.system.stores.addresses import located
 from kpca_apps.system.stores.buckets import place_of
@@ -35,7 +43,6 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 from kpca_apps.tables.write import as_written
 
-HashArray = NDArray[np.uint64]
 Kind = Literal["wrong", "fine", "known"]
 
 KEY = "row_key"  # the column of a list of marks that names its rows
@@ -102,8 +109,8 @@ def _row_hashes(table: Table, names: Iterable[str]) -> HashArray:
     """Hash some cells of each row: the same in any order of columns, and in any version."""
     total = np.zeros(table.frame.height, dtype=np.uint64)
     for name in names:
-        total += _mixed(_cell_hashes(table.column(name)) ^ np.uint64(_text_hash(name)))
-    return _mixed(total)
+        total += mixed(_cell_hashes(table.column(name)) ^ np.uint64(_text_hash(name)))
+    return mixed(total)
 
 
 def _cell_hashes(column: Column) -> HashArray:
@@ -135,18 +142,11 @@ def _number_hashes(values: NDArray[np.float64]) -> HashArray:
     # Of 0.99..9, rounded up to 1, the other form.
     is_one = np.abs(whole) == 1 << _BITS
     whole, exponents = np.where(is_one, whole // 2, whole), exponents + is_one
-    hashes = _mixed(whole.astype(np.uint64) + (exponents.astype(np.uint64) << np.uint64(_BITS + 8)))
+    hashes = mixed(whole.astype(np.uint64) + (exponents.astype(np.uint64) << np.uint64(_BITS + 8)))
     for special, number in ((np.inf, 1), (-np.inf, 2)):
         hashes[values == special] = number
     hashes[np.isnan(values)] = _MISSING
     return hashes
-
-
-def _mixed(values: HashArray) -> HashArray:
-    """Spread bits evenly (the finaliser of splitmix64, Steele, Lea and Flood 2014)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
 
 
 def _text_hash(text: str) -> int:
@@ -247,16 +247,6 @@ def _records(table: Table) -> Iterator[dict[str, str | None]]:
         yield {"mark": "fine", "row": "1"} | {f: text for f, text in found.items() if text}
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Rows of a table, or of a part of it, that have the key of a mark."""
-
-    n_rows: int
-    places: IntArray  # (f,), increasing
-    keys: HashArray  # (f,)
-    own: list[str]  # their keys of what can be seen now
-
-
 def find_marked(
     marks: Marks, table: AnyTable, execution: Execution, hidden: Collection[str] = ()
 ) -> Accepted:
@@ -267,13 +257,12 @@ def find_marked(
     columns = _columns_of(marks, table, hidden)
     wanted = np.array([int(mark.key[-16:], 16) for mark in marks.marks], dtype=np.uint64)
     look = partial(_look, columns=columns, wanted=np.unique(wanted), hidden=hidden)
-    kinds: dict[Kind, list[int]] = {"wrong": [], "fine": [], "known": []}
     parts, own, n_rows = list[tuple[IntArray, HashArray]](), dict[int, str](), 0
-    for part in each_part(table, "Looking for marked rows", look, execution):
-        places = part.places + n_rows
-        parts.append((places, part.keys))
-        own |= zip(places.tolist(), part.own, strict=True)
-        n_rows += part.n_rows
+    found_in = each_part(table, "Looking for marked rows", look, execution)
+    for n_here, places, keys, own_keys in found_in:
+        parts.append((places + n_rows, keys))
+        own |= zip((places + n_rows).tolist(), own_keys, strict=True)
+        n_rows += n_here
     places, keys = (np.concatenate(of) for of in zip(*parts, strict=True))
     order = np.argsort(keys, kind="stable")
     starts, stops = (np.searchsorted(keys[order], wanted, side=s) for s in ("left", "right"))
@@ -290,9 +279,9 @@ def find_marked(
         for place in alike.tolist():
             row = place + 1
             found[row] = RowMark(row, mark.mark, own[place], mark.line, mark.id, mark.note)
-    for row, one in sorted(found.items()):
-        kinds[one.mark].append(row - 1)
-    masks = {kind: _mask(n_rows, places) for kind, places in kinds.items()}
+    masks = {kind: np.zeros(n_rows, dtype=bool) for kind in get_args(Kind)}
+    for row, one in found.items():
+        masks[one.mark][row - 1] = True
     return Accepted(
         is_accepted=masks["fine"] | masks["known"],
         name=marks.name,
@@ -301,12 +290,6 @@ def find_marked(
         is_wrong=masks["wrong"],
         marks=tuple(found[row] for row in sorted(found)),
     )
-
-
-def _mask(n_rows: int, places: list[int]) -> BoolArray:
-    mask = np.zeros(n_rows, dtype=bool)
-    mask[places] = True
-    return mask
 
 
 def _columns_of(marks: Marks, table: AnyTable, hidden: Collection[str]) -> list[str]:
@@ -327,10 +310,13 @@ def _columns_of(marks: Marks, table: AnyTable, hidden: Collection[str]) -> list[
     return seen
 
 
-def _look(table: Table, columns: list[str], wanted: HashArray, hidden: Collection[str]) -> _Found:
+def _look(
+    table: Table, columns: list[str], wanted: HashArray, hidden: Collection[str]
+) -> tuple[int, IntArray, HashArray, list[str]]:
+    """Return how many rows a table has; of those wanted places, keys, and keys of what is seen."""
     keys = _row_hashes(table, columns)
     places = np.flatnonzero(np.isin(keys, wanted))
-    return _Found(len(keys), places, keys[places], row_keys(rows_of(table, places), hidden))
+    return len(keys), places, keys[places], row_keys(rows_of(table, places), hidden)
 
 
 def _notes(marks: Marks, idle: Sequence[_Mark], where: str) -> Iterator[str]:

@@ -228,8 +228,9 @@ class OddCell:
     column: str  #: the column it is in
     #: "far above" or "far below" all other values, "date" (the same of dates), "zero" (where 0 is
     #: far from all others), "sign" (lost or wrong), "placeholder" (a code for missing values),
-    #: "stuck" (a sensor that stands still), "misspelt", "unreadable" (no number or no possible
-    #: date), or "contradicted" (by other cells of its row, or by a rule).
+    #: "stuck" (a sensor that stands still), "code" (a wrong check digit or length), "misspelt",
+    #: "unreadable" (no number or no possible date), or "contradicted" (by other cells of its row,
+    #: or by a rule).
     kind: str
     seen: str  #: as it stands in the table
     sentence: str  #: why it is odd
@@ -243,6 +244,11 @@ class OddCell:
     given: tuple[str, ...] = ()
     expected: str = ""  #: what they allow, in words where that is no single value
     others: tuple[str, ...] = ()  #: of these columns, any that may be the wrong one instead
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Rows of all cells that are listed of these, 1 = first row of data."""
+        return (self.row, *self.more_rows)
 
     @property
     def where(self) -> str:

@@ -45,13 +45,7 @@ from kpca_apps.tables.write import (
     scored_notes,
     scored_part,
 )
-from kpca_apps.tables.write_excel import (
-    MAX_CELL,
-    Sheet,
-    SheetColumn,
-    cells_of,
-    workbook_bytes,
-)
+from kpca_apps.tables.write_excel import MAX_CELL, Sheet, SheetColumn, cells_of, workbook_bytes
 
 # Columns of the list of flagged rows beside those of the input.
 N_ADDED = 8
@@ -88,9 +82,9 @@ def write_tables(
         kind = "parquet" if source.format == "parquet" else "csv"
         style = _style_of(source, plan)
     scored, flagged = folder / f"scored.{kind}", folder / result.flagged_file
-    rows = _write_scored(
-        table, result, scored, execution, _listed_positions(result), keep_hidden, style
-    )
+    listed = (*result.flagged_rows, *result.odd_cell_rows)
+    kept = np.array([one.row - 1 for one in listed], dtype=np.int64)
+    rows = _write_scored(table, result, scored, execution, kept, keep_hidden, style)
     notes = scored_notes(table.columns, found_columns(result, slice(0)))
     notes += _write_listed(rows, table, result, plan, flagged, execution, style)
     if result.odd_cells_file != result.flagged_file:
@@ -253,12 +247,6 @@ def _reason_columns(listed: Sequence[FlaggedRow]) -> dict[str, pl.Series]:
     return joined | {"share": pl.Series("share", [one.share for one in listed], pl.Float64)}
 
 
-def _listed_positions(result: ScreeningResult) -> IntArray:
-    """Positions of the flagged rows and those with an odd cell, as they are listed."""
-    listed = (*result.flagged_rows, *result.odd_cell_rows)
-    return np.array([one.row - 1 for one in listed], dtype=np.int64)
-
-
 def _write_listed(
     rows: Table,
     table: AnyTable,
@@ -343,8 +331,8 @@ def odd_cell_columns(
     File, line, row, id, column, what it reads, what was probably meant and why it is odd: the
     clearest cells first, equal ones in the order of the table.
     """
-    cells = [cell for cell in result.odd_cells for _ in range(1 + len(cell.more_rows))]
-    rows = [row for cell in result.odd_cells for row in (cell.row, *cell.more_rows)]
+    cells = [cell for cell in result.odd_cells for _ in cell.rows]
+    rows = [row for cell in result.odd_cells for row in cell.rows]
     lines: list[int | None] = []
     for cell in result.odd_cells:
         lines += (cell.line, *(cell.more_lines or (None,) * len(cell.more_rows)))

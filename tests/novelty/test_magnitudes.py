@@ -1,8 +1,11 @@
+import math
+
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
 
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.novelty.columns.encoding import TableEncoder
@@ -10,7 +13,7 @@ from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, ViewScales
-from kpca_apps.novelty.magnitudes import mean_and_sd, units, varies
+from kpca_apps.novelty.magnitudes import mean_and_sd, rank_correlation, units, varies
 from kpca_apps.novelty.result import NumericProfile
 from kpca_apps.tables.frames import table_from_frame
 
@@ -143,3 +146,20 @@ def test_integers_that_differ_by_few_floats_have_a_profile():
     profile = NumericProfile.of(1e20 + 16384.0 * np.arange(12))
     assert profile.counts.sum() == 12
     assert profile.minimum < profile.median < profile.maximum
+
+
+NUMBERS = st.lists(st.integers(-3, 3) | st.floats(-1e6, 1e6), min_size=2, max_size=30)
+
+
+@given(NUMBERS)
+def test_rank_correlation_is_scipys(values: list[float]) -> None:
+    x = np.array(values, dtype=float)
+    y = np.roll(x, 1) + np.arange(len(x)) % 3
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert math.isnan(rank_correlation(x, y))
+    else:
+        assert rank_correlation(x, y) == pytest.approx(float(spearmanr(x, y).statistic), abs=1e-12)
+
+
+def test_a_constant_column_has_no_rank_correlation() -> None:
+    assert math.isnan(rank_correlation(np.ones(5), np.arange(5)))

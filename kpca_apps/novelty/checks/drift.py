@@ -35,18 +35,23 @@ def find_drift(
     """Compare columns with those of the model's table, and say what moved, or has run on."""
     before = model.encoder.summaries
     now = [ColumnSummary.of(table.column(spec.name), spec) for spec in model.encoder.plan.used]
-    moved, notes = moved_columns(before, now), []
+    moved, notes, where = moved_columns(before, now), list[str](), one_line(model.source.name)
     laid = [one.spec.name for one in model.encoder.coders if isinstance(one, MovedDates)]
+    if laid:
+        notes.append(
+            f"Most dates of {listed(laid)} lie beyond those of {where}: that counts against no "
+            "row, and each is judged by how it lies to the other dates of its table and its row. "
+            "Columns whose dates say nothing of a row are left out of a model with --exclude."
+        )
     if doubtful := [one.column for one in moved if one.column not in laid]:
         what = "p-values and rates hold" if model.clean else "how rare a score is called holds"
         verb = "lies" if len(doubtful) == 1 else "lie"
         notes.append(
-            f"{listed(doubtful)} {verb} otherwise than in "
-            f"{one_line(model.source.name)}: {what} for rows like those; see which columns "
-            "moved, and fit a new model if that is how the data are now."
+            f"{listed(doubtful)} {verb} otherwise than in {where}: {what} for rows like those; "
+            "see which columns moved, and fit a new model if that is how the data are now."
         )
     run_on = _run_on(before, now) if model.clean else ()
-    return moved, (*_moved_dates(laid, one_line(model.source.name)), *notes, *run_on)
+    return moved, (*notes, *run_on)
 
 
 def moved_columns(
@@ -69,16 +74,6 @@ def moved_columns(
     # Of what moved in one column, the largest change.
     largest = {moved.column: moved for moved in reversed(found)}
     return tuple(moved for moved in found if largest[moved.column] is moved)
-
-
-def _moved_dates(names: Sequence[str], where: str) -> Iterator[str]:
-    """Say which columns of dates lie elsewhere in time, and what is made of that."""
-    if names:
-        yield (
-            f"Most dates of {listed(names)} lie beyond those of {where}: that counts against no "
-            "row, and each is judged by how it lies to the other dates of its table and its row. "
-            "Columns whose dates say nothing of a row are left out of a model with --exclude."
-        )
 
 
 def _run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> Iterator[Note]:
@@ -129,7 +124,10 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
         shares = table / table.sum(axis=1, keepdims=True)
         size = 0.5 * float(np.abs(shares[1] - shares[0]).sum())
         moved = MovedColumn(new.name, "levels", size, _level_words(old, new))
-        changes.append((_chi_squared(_merged(table)), LEAST_DISTANCE, moved))
+        # Levels that are too rare to be tested by themselves are merged.
+        rare = table.sum(axis=0) * (table.sum(axis=1).min() / table.sum()) < EXPECTED
+        merged = np.hstack([table[:, ~rare], table[:, rare].sum(axis=1, keepdims=True)])
+        changes.append((_chi_squared(merged), LEAST_DISTANCE, moved))
     return changes
 
 
@@ -162,13 +160,6 @@ def _level_counts(old: ColumnSummary, new: ColumnSummary) -> FloatArray:
     table = np.array([[count.get(name, 0) for name in names] for count in counts], dtype=float)
     rest = [[one.n_values - row.sum()] for one, row in zip((old, new), table, strict=True)]
     return np.hstack([table, rest])
-
-
-def _merged(table: FloatArray) -> FloatArray:
-    """Merge levels that are too rare to be tested by themselves."""
-    expected = table.sum(axis=0) * (table.sum(axis=1).min() / table.sum())
-    rare = expected < EXPECTED
-    return np.hstack([table[:, ~rare], table[:, rare].sum(axis=1, keepdims=True)])
 
 
 def _chi_squared(table: FloatArray) -> float:

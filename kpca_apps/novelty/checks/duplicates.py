@@ -21,17 +21,14 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.names import quoted
-from kpca_apps.novelty.columns.encoded import Encoded
+from kpca_apps.novelty.columns.encoded import Encoded, HashArray, mixed
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
 from kpca_apps.novelty.row_values import blocks_of, let_go
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat
-
-HashArray = NDArray[np.uint64]
 
 # Listed groups, and the rows and columns named of each; groups of equal rows looked at.
 MAX_GROUPS = 20
@@ -111,8 +108,8 @@ class _Cells:
             _keys(column, spec), return_inverse=True, return_counts=True
         )
         # Salted by the column: sums of cells that stand in each other's column are not equal.
-        mixed = _mixed(keys + _mixed(np.full(len(keys), number + 1, dtype=np.uint64)))
-        return cls(keys, counts, mixed[inverse], np.log(counts / len(inverse))[inverse])
+        salted = _mixed(keys + _mixed(np.full(len(keys), number + 1, dtype=np.uint64)))
+        return cls(keys, counts, salted[inverse], np.log(counts / len(inverse))[inverse])
 
 
 def find_duplicates(rows: Encoded) -> DuplicateRows:
@@ -181,11 +178,8 @@ def _single(values: FloatArray) -> FloatArray:
 
 
 def _mixed(keys: HashArray) -> HashArray:
-    """Scatter 64-bit numbers over all of them (the finaliser of SplitMix64), so that sums can."""
-    mixed = keys + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+    """Scatter 64-bit numbers over all of them, so that sums can be compared."""
+    return mixed(keys + np.uint64(0x9E3779B97F4A7C15))
 
 
 def _near_groups(

@@ -24,7 +24,6 @@ import numpy as np
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.names import in_prose, listed, quoted
-from kpca_apps.novelty.checks.check_digits import check_digits_of
 from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
 from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.encoded import Encoded
@@ -199,8 +198,7 @@ class HintFinder:
         # Several times faster than a median of few numbers.
         values = np.sort(self.neighbours.rows[nearest, places[:, None]], axis=2)
         k = values.shape[2]
-        middle: FloatArray = (values[:, :, (k - 1) // 2] + values[:, :, k // 2]) / 2
-        return middle
+        return (values[:, :, (k - 1) // 2] + values[:, :, k // 2]) / 2
 
     def of_rows(
         self,
@@ -416,10 +414,8 @@ def _slips(
     names, units = {}, {}
     for place, coder in enumerate(encoder.coders):
         format, name = coder.spec.format, coder.spec.name
-        if isinstance(format, NumberFormat) and not (
-            format.clock or check_digits_of(rows.sample_table.column(name).levels.texts)
-        ):
-            names[place], units[coder.spec.name] = coder.spec.name, format.word
+        if isinstance(format, NumberFormat) and not format.clock:
+            names[place], units[name] = name, format.word
     groups = [np.array(group.columns) for group in encoder.groups]
     finder = HintFinder(neighbours, groups, names if len(names) <= MAX_COLUMNS else {}, units)
     return finder.of_rows(matrix, views.standardised(matrix), own, meant)

@@ -70,11 +70,7 @@ LARGEST = 1e300
 
 
 def learn_numbers(
-    table: Table,
-    spec: ColumnSpec,
-    plan: ColumnPlan,
-    n_rows: int,
-    known: KnownNumbers | None = None,
+    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: KnownNumbers | None = None
 ) -> NumberRule | None:
     """Learn what a column of numbers or dates allows; what too few cells say, as is `known`."""
     if spec.format is None or spec.has_levels:
@@ -131,17 +127,8 @@ class Side:
         expected = float(self.tail.expected(self.turned(np.array([value])))[0])
         return float(min(MAX_CLEARNESS, -np.log10(max(expected, 1e-300))))
 
-    @property
-    def reach(self) -> float:
-        """The farthest value of the column's own, as it stands."""
-        return self._as_it_stands(self.ordinary)
-
-    @property
-    def end(self) -> float:
-        """Where values that are none of its own begin, as they stand."""
-        return self._as_it_stands(self.limit)
-
-    def _as_it_stands(self, turned: float) -> float:
+    def as_it_stands(self, turned: float) -> float:
+        """Return a value that was turned as it stands in the column."""
         value = self.turn * turned
         return float(np.exp(value)) if self.logs else value
 
@@ -275,7 +262,7 @@ class NumberRule:
         upper = ("after", "latest") if self.is_date else ("above", "largest")
         lower = ("before", "earliest") if self.is_date else ("below", "smallest")
         where, end = upper if side.turn > 0 else lower
-        reach = notation.write(side.reach, format)
+        reach = notation.write(side.as_it_stands(side.ordinary), format)
         others = "numbers of the reference" if side.of_reference else "rest of the column"
         sentence = f"Far {where} the {others}, whose {end} is {reach}."
         meant = self.meant(value.value)
@@ -346,8 +333,9 @@ class KnownNumbers:
         for turn in turns:
             sides = [side for side in rule.sides if side.turn == turn]
             if sides:
-                nearest = min(sides, key=lambda side: side.turn * side.end)
-                ends.append((turn, nearest.reach, nearest.end))
+                nearest = min(sides, key=lambda side: side.turn * side.as_it_stands(side.limit))
+                reach, end = map(nearest.as_it_stands, (nearest.ordinary, nearest.limit))
+                ends.append((turn, reach, end))
         return cls(tuple(ends), rule.sign, rule.middle, rule.whole)
 
     def completed(self, rule: NumberRule, values: FloatArray) -> NumberRule:
@@ -400,7 +388,10 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
             outside = side is not None and turn * code > side.limit
             if is_sure:
                 lost_sign = n_cells == 1 and 0 <= rest.min() <= -code <= rest.max()
-                is_code = not lost_sign and (outside or _is_below_all(code, rest))
+                # Beside numbers from 0 on, or far below all others.
+                smallest = float(rest.min())
+                below = smallest >= 0 or code < smallest - CODE_WIDTHS * float(np.ptp(rest))
+                is_code = not lost_sign and (outside or below)
             elif code in CODES:
                 is_code = outside or (code < 0 and bool((rest >= 0).all()))
             else:
@@ -423,12 +414,6 @@ def _farthest_repeated(values: FloatArray, turn: int) -> float | None:
         if one == following or turn * one in SURE_CODES:
             return float(turn * one)
     return None
-
-
-def _is_below_all(code: float, rest: FloatArray) -> bool:
-    """Whether a code below 0 lies beside numbers from 0 on, or far below all others."""
-    smallest = float(rest.min())
-    return smallest >= 0 or code < smallest - CODE_WIDTHS * float(np.ptp(rest))
 
 
 def _is_repeated_code(code: float, rest: FloatArray, side: Side) -> bool:

@@ -184,50 +184,42 @@ def odd_cells(
         beside = [speaking.get((spec.name, row)) for row in value.rows]
         listed += _of_value(value, spec, explained, beside, in_lines=in_lines)
     # Of a cell that is odd by itself, its column says what is wrong.
-    known = {(one.column, row) for _, one in listed for row in (one.row, *one.more_rows)}
+    known = {(one.column, row) for _, one in listed for row in one.rows}
     alike: dict[tuple[str, ...], list[Contradicted]] = {}
     said: set[tuple[str, int]] = set()
     # Of what speaks against a cell, what gives the value that was meant is told.
     for one in sorted(contradicted, key=lambda one: not one.cell.suggestion):
         cell = one.cell
-        cells_of = {(name, one.row) for name in (cell.column, *cell.given)}
-        if known.isdisjoint(cells_of) and (cell.column, one.row) not in said:
+        of_row = {(name, one.row) for name in (cell.column, *cell.given)}
+        if known.isdisjoint(of_row) and (cell.column, one.row) not in said:
             said.add((cell.column, one.row))
             key = cell.column, cell.seen, cell.sentence, cell.expected
             alike.setdefault(key, []).append(one)
     for cells in alike.values():
-        first, *more = cells
-        cell = first.cell
+        row, *more_rows = (one.row for one in cells)
+        line, *more_lines = (one.place for one in cells)
+        cell = cells[0].cell
         n_cells += len(cells)
-        listed.append(
-            (
-                against[cell.column, first.row].clearness,
-                OddCell(
-                    column=cell.column,
-                    kind=CONTRADICTED,
-                    seen=cell.seen,
-                    sentence=cell.sentence,
-                    suggestion=cell.suggestion,
-                    row=first.row,
-                    line=first.place if in_lines else None,
-                    n_cells=len(cells),
-                    more_rows=tuple(one.row for one in more),
-                    more_lines=tuple(one.place for one in more) if in_lines else None,
-                    given=cell.given,
-                    expected=cell.expected,
-                    others=cell.others,
-                ),
-            )
+        odd = OddCell(
+            column=cell.column,
+            kind=CONTRADICTED,
+            seen=cell.seen,
+            sentence=cell.sentence,
+            suggestion=cell.suggestion,
+            row=row,
+            line=line if in_lines else None,
+            n_cells=len(cells),
+            more_rows=tuple(more_rows),
+            more_lines=tuple(more_lines) if in_lines else None,
+            given=cell.given,
+            expected=cell.expected,
+            others=cell.others,
         )
+        listed.append((against[cell.column, row].clearness, odd))
     listed.sort(key=lambda entry: (-entry[0], entry[1].row))
-    shown: list[OddCell] = []
-    n_listed = 0
-    for _, odd in listed:
-        n_listed += odd.n_cells
-        if n_listed > MAX_CELLS_OF_TABLE and shown:
-            break
-        shown.append(odd)
-    return tuple(shown), n_cells
+    n_so_far = np.cumsum([odd.n_cells for _, odd in listed])
+    n_listed = max(int(np.searchsorted(n_so_far, MAX_CELLS_OF_TABLE, side="right")), 1)
+    return tuple(odd for _, odd in listed[:n_listed]), n_cells
 
 
 def _of_value(

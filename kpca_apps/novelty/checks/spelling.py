@@ -22,6 +22,7 @@ from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.checks.number_rules import LOOKALIKES
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
+from kpca_apps.novelty.relations.conditional.writing import difference, edits
 from kpca_apps.novelty.result import MISSPELT
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
@@ -164,28 +165,12 @@ class SpellingRule:
         return replace(self, others=frozenset(others))
 
 
-def one_edit_apart(a: str, b: str) -> bool:
-    """Whether one letter left out, added or replaced, or two exchanged, makes one of the other."""
-    _, ours, theirs = _difference(a, b)
-    exchanged = len(ours) == len(theirs) == 2 and ours == theirs[::-1]
-    return exchanged or max(len(ours), len(theirs)) == 1
-
-
-def _difference(a: str, b: str) -> tuple[int, str, str]:
-    """Where two texts begin to differ, and the parts of each that do."""
-    shortest = min(len(a), len(b))
-    start = next((i for i in range(shortest) if a[i] != b[i]), shortest)
-    rest = shortest - start
-    end = next((i for i in range(rest) if a[-1 - i] != b[-1 - i]), rest)
-    return start, a[start : len(a) - end], b[start : len(b) - end]
-
-
 def _is_typing_error(level: str, common: str) -> bool:
     """Whether the letters that differ are ones people mistype.
 
     No digits, no capitals inside, and no question mark: somebody was in doubt.
     """
-    start, ours, theirs = _difference(level, common)
+    start, ours, theirs = difference(level, common)
     for text, edited in ((level, ours), (common, theirs)):
         inside = start > 0 and not text.isupper()
         if any(c.isdigit() or c == "?" or (inside and c.isupper()) for c in edited):
@@ -203,7 +188,7 @@ def _matches(
 ) -> list[str]:
     """Levels one edit from a level, most frequent first."""
     found = {other for key in _shortened(level) for other in nearby.get(key, ())}
-    near = [other for other in found if one_edit_apart(level, other)]
+    near = [other for other in found if edits(level, other, 1) == 1]
     return sorted(near, key=lambda other: (-counts[other], other))
 
 

@@ -98,8 +98,7 @@ class Tail:
         beyond = np.maximum(values - self.ordinary, 0.0)[:, None]
         scales = self.scales + self.shapes * (self.ordinary - self.start)
         survival = (1.0 + self.shapes * beyond / scales) ** (-1.0 / self.shapes)
-        expected: FloatArray = self.times * (survival @ self.weights)
-        return expected
+        return self.times * (survival @ self.weights)
 
     def _gap(self, least: float, values: FloatArray) -> float:
         """Return how far from the ordinary the first of increasing values (n,) beyond lies."""

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import tee
-from operator import add
+from operator import add, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -402,10 +402,20 @@ class Encoded:
         finished = None
         if isinstance(self.stored, Kept) and isinstance(self.table, PartedTable):
             finished = self.execution.finished_pass(
-                self.table, _packed_numbers, _unpacked_numbers, self.encoder, function, in_use
+                self.table,
+                lambda numbers: {"numbers": numbers},
+                itemgetter("numbers"),
+                self.encoder,
+                function,
+                in_use,
             )
         parts = self._over_parts(function.purpose, _map_part, in_use, function, finished=finished)
-        return _joined(parts, row_values(self.n_rows, np.float64))
+        values, start = row_values(self.n_rows, np.float64), 0
+        for part in parts:
+            values[start : start + len(part)] = part
+            start += len(part)
+            let_go(values)
+        return values
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
         """Return the sums over the training subset."""
@@ -548,6 +558,13 @@ def hash_rows(table: Table, encoder: TableEncoder) -> HashArray:
     return table.frame[names].hash_rows(seed=0).to_numpy()
 
 
+def mixed(values: HashArray) -> HashArray:
+    """Spread bits evenly (the finaliser of splitmix64, Steele, Lea and Flood 2014)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
 def _looked_through(
     table: Table,
     encoder: TableEncoder,
@@ -601,16 +618,6 @@ def _encode_parts(
         faults = part.faults if faults is None else faults + part.faults
     assert faults is not None
     return stored, faults, hashes, surprise
-
-
-def _joined(parts: Iterator[NDArray[Any]], into: NDArray[Any]) -> NDArray[Any]:
-    """Write arrays one after the other into one."""
-    start = 0
-    for part in parts:
-        into[start : start + len(part)] = part
-        start += len(part)
-        let_go(into)
-    return into
 
 
 def _tasks(table: PartedTable, marked: BoolArray | None = None) -> Iterator[PartTask]:
@@ -669,15 +676,6 @@ def _packed(part: _EncodedPart) -> dict[str, Any]:
 def _unpacked(arrays: Mapping[str, Any]) -> _EncodedPart:
     faults = msgspec.msgpack.decode(arrays["faults"].tobytes(), type=CellFaults)
     return _EncodedPart(np.empty((0, 0)), faults, arrays["hashes"], arrays["surprise"])
-
-
-def _packed_numbers(numbers: FloatArray) -> dict[str, Any]:
-    return {"numbers": numbers}
-
-
-def _unpacked_numbers(arrays: Mapping[str, Any]) -> FloatArray:
-    numbers: FloatArray = arrays["numbers"]
-    return numbers
 
 
 def _map_part(

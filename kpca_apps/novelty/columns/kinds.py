@@ -19,14 +19,7 @@ import polars as pl
 from msgspec import Meta
 
 from kpca_apps.system.arrays import FloatArray
-from kpca_apps.tables.values import (
-    Column,
-    DateFormat,
-    Levels,
-    NumberFormat,
-    ValueFormat,
-    date_text,
-)
+from kpca_apps.tables.values import Column, DateFormat, Levels, NumberFormat, ValueFormat, date_text
 
 _ORDERS = ("ymd", "dmy", "mdy")
 _MARKS = ("-", "/", ".")
@@ -86,12 +79,9 @@ class Notation:
         levels = column.levels
         if isinstance(format, NumberFormat):
             if format.clock:
-                padded, half = (
-                    not levels.texts.str.contains(_SHORT_HOUR).any(),
-                    _commonest(levels, _HALF),
-                )
+                padded = not levels.texts.str.contains(_SHORT_HOUR).any()
                 seconds = 2 * _n_cells(levels, _SECONDS) > levels.counts.sum()
-                return cls(after=half, padded=padded, seconds=seconds)
+                return cls(after=_commonest(levels, _HALF), padded=padded, seconds=seconds)
             before, after = "", ""
             if format.word:
                 after = _commonest(levels, rf"\d[.,]?(\s*{re.escape(format.word)})$")

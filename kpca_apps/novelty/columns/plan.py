@@ -35,9 +35,9 @@ from msgspec import Meta
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import in_prose, listed, one_line, quoted
+from kpca_apps.novelty.columns.check_digits import SHORTEST, check_digits_of
 from kpca_apps.novelty.columns.kinds import KINDS
-from kpca_apps.novelty.magnitudes import varies
-from kpca_apps.novelty.rank_correlation import rank_correlation
+from kpca_apps.novelty.magnitudes import rank_correlation, varies
 from kpca_apps.novelty.redact import VALUES_HIDDEN, Note, visible_notes
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -463,10 +463,8 @@ def _marked_notes(column: Column, format: ValueFormat) -> tuple[str, ...]:
     shown, hidden = [], []
     for name, n in counts.items():
         cells = f"{n:,} {'cell' if n == 1 else 'cells'} with "
-        cites, count = (
-            name in tokens or FLAG_LETTERS.fullmatch(name),
-            " (missing)" * (name in tokens),
-        )
+        count = " (missing)" * (name in tokens)
+        cites = count or FLAG_LETTERS.fullmatch(name)
         shown.append(f"{cells}{quoted(name) if cites else name}{count}")
         hidden.append(f"{cells}{'a text' if cites else name}{count}")
     note, bare = (f"Column {quoted(column.name)}: {in_prose(part)}." for part in (shown, hidden))
@@ -507,8 +505,8 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
 # values were handed out, and not measured, is one of these:
 #
 # 1. they are whole numbers in steps of 1;
-# 2. they are written as codes: with leading zeros to one width, or with more digits than a
-#    measurement has;
+# 2. they are written as codes: with leading zeros to one width, with more digits than a measurement
+#    has, or with check digits that hold;
 # 3. their name says so (``PID``, ``customer id``; ``order no``, if all have as many digits);
 # 4. chance would have repeated some. Of values drawn from any smooth distribution, half as many
 #    pairs agree as lie one step apart (and as lie two, three or four steps apart): the birthday
@@ -550,6 +548,10 @@ def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> 
     distinct = np.unique(values)
     if reason := _why_long(column, distinct, format):
         return reason
+    # Numbers of fewer digits, of which most columns are, need no look at their texts.
+    is_long = np.median(np.abs(distinct)) >= 10.0 ** (SHORTEST - 1) if distinct.size else False
+    if is_long and (scheme := check_digits_of(column.levels.texts)):
+        return f"codes whose check digits ({scheme}) hold"
     if values.size < _MIN_NUMBERS or (values != np.round(values)).any():
         return ""
     if distinct.size <= DISTINCT * values.size or np.abs(values).max() >= EXACT:

@@ -8,12 +8,7 @@ import polars as pl
 
 from kpca_apps.names import quoted
 from kpca_apps.novelty.columns.encoded import Encoded
-from kpca_apps.novelty.columns.plan import (
-    UNKNOWN,
-    ColumnPlan,
-    ColumnSpec,
-    is_named_as_identifier,
-)
+from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnPlan, ColumnSpec, is_named_as_identifier
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table

@@ -132,10 +132,7 @@ MAX_POINTS = 400  # of a curve
 
 
 def compare_table(
-    table: AnyTable,
-    options: ScreeningOptions | None = None,
-    *,
-    execution: Execution | None = None,
+    table: AnyTable, options: ScreeningOptions | None = None, *, execution: Execution | None = None
 ) -> ComparisonResult:
     """Compare our detector with the baselines on a table with a label column, in two settings.
 

@@ -31,11 +31,7 @@ from kpca_apps.novelty.checks.drift import RATE, moved_columns
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.encoding import ColumnSummary
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
-from kpca_apps.novelty.result import (
-    ListedRow,
-    RunSummary,
-    ScreeningDiff,
-)
+from kpca_apps.novelty.result import ListedRow, RunSummary, ScreeningDiff
 from kpca_apps.novelty.screening.model import library_versions
 from kpca_apps.system.limits import require_memory
 from kpca_apps.tables.opening import open_table
@@ -143,11 +139,7 @@ def diff_runs(
         settings_changed=settings_changed,
         settings={"rows told of a list": MOST_ROWS, "rate of the tests of columns": RATE},
         versions=library_versions(),
-        warnings=(
-            *_doubts(settings_changed),
-            *_repeated(of_column, key),
-            *_not_compared(of_column, not_compared),
-        ),
+        warnings=tuple(_warnings(of_column, key, not_compared, settings_changed)),
         command=command,
     )
 
@@ -235,10 +227,7 @@ def _identifier(
 
 
 def _rows(
-    run: _Run,
-    keys: Sequence[str],
-    shared: Sequence[str],
-    wanted: Collection[str] | None = None,
+    run: _Run, keys: Sequence[str], shared: Sequence[str], wanted: Collection[str] | None = None
 ) -> pl.DataFrame:
     """Return the flagged rows of a run, by rank; or those of some keys, flagged or not."""
     marked, table = pl.lit(False), run.table
@@ -381,34 +370,29 @@ def _columns_chosen(result: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _repeated(
-    of_column: Sequence[Mapping[str, Mapping[str, Any]]], key: str | None
-) -> tuple[str, ...]:
-    """Say so where rows were given an identifier that some of them share."""
+def _warnings(
+    of_column: Sequence[Mapping[str, Mapping[str, Any]]],
+    key: str | None,
+    hidden: Sequence[str],
+    settings_changed: Sequence[tuple[str, str, str]],
+) -> Iterator[str]:
+    """Say what a reader must know before believing the lists."""
+    if settings_changed:
+        names = ", ".join(name for name, *_ in settings_changed[:5])
+        yield (
+            f"The runs differ in how they were made ({names}): that alone may put rows on a list "
+            "or take them off it."
+        )
     ids = {name for of in of_column for name, column in of.items() if column["role"] == "id"}
-    if not ids or key in ids:
-        return ()
-    return (
-        f"{listed(sorted(ids))} does not differ in every row of both tables: rows are matched by "
-        f"{'another column' if key else 'all their cells'}, and one whose cells changed counts as "
-        "gone and as new.",
-    )
-
-
-def _not_compared(of_column: Sequence[Collection[str]], hidden: Sequence[str]) -> Iterator[str]:
-    """Name the columns that are not compared: one that is renamed or hidden moves unseen."""
+    if ids and key not in ids:
+        yield (
+            f"{listed(sorted(ids))} does not differ in every row of both tables: rows are matched "
+            f"by {'another column' if key else 'all their cells'}, and one whose cells changed "
+            "counts as gone and as new."
+        )
+    # A column that is renamed or hidden moves unseen.
     every = dict.fromkeys(name for of in of_column for name in of)
     if some := [name for name in every if not all(name in of for of in of_column)]:
         yield f"Not compared, as one table lacks them: {listed(some)}."
     if hidden:
         yield f"Not compared, as a run hides them: {listed(hidden)}."
-
-
-def _doubts(changed: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
-    if not changed:
-        return ()
-    names = ", ".join(name for name, *_ in changed[:5])
-    return (
-        f"The runs differ in how they were made ({names}): that alone may put rows on a list or "
-        "take them off it.",
-    )

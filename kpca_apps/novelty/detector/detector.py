@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -22,7 +22,7 @@ from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.reasons import Attribution, ColumnDrop
 from kpca_apps.novelty.detector.row_scores import NoveltyScores
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
-from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, ViewScales
+from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, Uncached, ViewScales
 from kpca_apps.options import CalibrationName, MethodName, check_limits
 from kpca_apps.system.arrays import FloatArray, IntArray
 
@@ -104,7 +104,7 @@ class Learned:
 
 
 @dataclass(frozen=True, eq=False)
-class Detector(Learned):
+class Detector(Uncached, Learned):
     """A fitted detector, without the scores of its training rows."""
 
     stored_as: ClassVar[str] = "DetectorState"  # in model files
@@ -122,10 +122,6 @@ class Detector(Learned):
         kept = self.neighbours
         standardised = self.views.standardised(kept.rows)
         return NeighbourRows(kept.rows, standardised, kept.as_is, kept.index)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is made again where it is needed."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def row_scores(self) -> NoveltyScores:
         """Return what scores new rows, higher = more novel, wherever they are."""

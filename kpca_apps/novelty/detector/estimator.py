@@ -276,10 +276,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return self._fit(source, normal, large_groups)
 
     def _fit(
-        self,
-        source: RowSource,
-        normal: ArrayLike | None,
-        large_groups: LargeGroups | None = None,
+        self, source: RowSource, normal: ArrayLike | None, large_groups: LargeGroups | None = None
     ) -> Self:
         try:
             found = fit_detector(
@@ -428,8 +425,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         ndarray of int of shape (n,)
             `training_labels_`.
         """
-        labels: IntArray = self.fit(X, normal=normal).training_labels_
-        return labels
+        return self.fit(X, normal=normal).training_labels_
 
     def p_values(self, X: ArrayLike) -> FloatArray:
         """Share of normal rows expected to score at least as high as each row, shape (r,).
@@ -462,10 +458,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return conformal_p_values(self.calibration_scores_, scores)
 
     def explain(
-        self,
-        X: ArrayLike,
-        *,
-        training_rows: ArrayLike | None = None,
+        self, X: ArrayLike, *, training_rows: ArrayLike | None = None
     ) -> list[tuple[ColumnDrop, ...]]:
         """Say for each row which columns made it odd, and what was expected instead.
 
@@ -490,8 +483,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
     def _check_rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        rows: FloatArray = checked_rows(self, X, reset=False)
-        return rows
+        return checked_rows(self, X, reset=False)
 
 
 def largest_score(detector: Detector) -> float:

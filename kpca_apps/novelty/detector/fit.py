@@ -23,11 +23,7 @@ from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.base import squared_lengths
 from kpca_apps.engine.kernels.by_name import resolved_kernel
 from kpca_apps.engine.landmarks import uniform_landmarks
-from kpca_apps.engine.nystroem import (
-    CovarianceSums,
-    LandmarkBasis,
-    subspace_from_sums,
-)
+from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.precision import agreeing_precision, evenly_drawn
 from kpca_apps.engine.rows import MAPPED, ArrayRows, RowSource, SampleRows, map_row_blocks
@@ -40,7 +36,7 @@ from kpca_apps.novelty.detector.hoffmann import MOST_EIGENVALUES, MOST_VARIANCE,
 from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.neighbours import rows_without_strays
 from kpca_apps.novelty.detector.rarity import Rarity
-from kpca_apps.novelty.detector.row_scores import NoveltyScores, TrainingScores
+from kpca_apps.novelty.detector.row_scores import NoveltyScores
 from kpca_apps.novelty.detector.surprise.cells import usual_rows
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.surprise.marked import Marked, marked_rows
@@ -354,7 +350,7 @@ class _Fitting:
         # Landmarks are scored without themselves, too.
         of_all = None
         if kept is not None and kept.precision in ("float64", errors.precision):
-            z, of_all = kept.z[positions], self._scores_of_kept(kept, errors, in_use)
+            z, of_all = kept.z[positions], self._scores_of_kept(kept, tikhonov, in_use)
         else:
             z = map_row_blocks(basis.features(errors.precision), basis.points, block=SCORED_BLOCK)
         del kept  # which may be large
@@ -451,10 +447,10 @@ class _Fitting:
         return CovarianceSums.of_features(basis, kept.z, kept.lengths, in_use, n_jobs=self.n_jobs)
 
     def _scores_of_kept(
-        self, kept: Features, errors: TrainingScores, in_use: BoolArray
+        self, kept: Features, tikhonov: TikhonovFilter, in_use: BoolArray
     ) -> FloatArray:
         """Return the errors of all rows from what is kept of them."""
-        of_features = errors.tikhonov.errors(kept.precision)
+        of_features = tikhonov.errors(kept.precision)
         block = large_block(len(kept.z))
         return map_row_blocks(
             of_features, kept.z, kept.lengths, in_use, block=block, n_jobs=self.n_jobs
@@ -510,7 +506,7 @@ class _Fitting:
 
     def _training_scores(
         self, views: Views, tikhonov: TikhonovFilter, drawn: DrawnBasis
-    ) -> TrainingScores:
+    ) -> NoveltyScores:
         """Return how a Tikhonov filter scores, in float32 where some rows score the same in it."""
         lengths = tikhonov.basis.kernel.diagonal(drawn.probe)
         # Every second of them in use.
@@ -519,7 +515,7 @@ class _Fitting:
         def scores(precision: Resolved) -> FloatArray:
             return tikhonov.errors(precision)(drawn.of_probe(precision), lengths, used)
 
-        return TrainingScores(views, tikhonov, agreeing_precision(scores, self.source.n_rows))
+        return NoveltyScores(views, tikhonov, agreeing_precision(scores, self.source.n_rows))
 
     def _learned_rows(self, in_use: BoolArray) -> tuple[IntArray, FloatArray]:
         """Rows in memory that what cells add is learned from: their positions, and they."""

@@ -11,11 +11,7 @@ import numpy as np
 from msgspec import Meta
 from scipy.spatial.distance import cdist
 
-from kpca_apps.novelty.detector.nearest import (
-    LARGEST_SQUARE,
-    middle_of,
-    nearest_without,
-)
+from kpca_apps.novelty.detector.nearest import LARGEST_SQUARE, middle_of, nearest_without
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10
@@ -88,8 +84,7 @@ def nearest_rows(distances: FloatArray) -> IntArray:
             line, row = np.divmod(places, n_rows)
             order = np.lexsort((distances[line, row], line))
             starts = np.searchsorted(line, np.arange(n_lines))
-            nearest: IntArray = row[order[starts[:, None] + np.arange(k)]]
-            return nearest
+            return row[order[starts[:, None] + np.arange(k)]]
     tenth = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
     nearer, as_near = distances < tenth, distances == tenth
     as_near &= np.cumsum(as_near, axis=1) <= k - nearer.sum(axis=1, keepdims=True)

@@ -24,13 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kpca_apps.novelty.detector.nearest import AGREEING, NONE, UNASKED
-from kpca_apps.novelty.detector.neighbours import (
-    Expected,
-    Near,
-    NeighbourRows,
-    Surroundings,
-    runs,
-)
+from kpca_apps.novelty.detector.neighbours import Expected, Near, NeighbourRows, Surroundings, runs
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 CANDIDATES_A_BATCH = 4096
@@ -50,27 +44,16 @@ MAX_BESIDE = 8
 
 @dataclass(frozen=True)
 class ColumnDrop:
-    """One column's (or group of columns') part in the score of a row.
+    """One column's (or group of columns') part in the score of a row."""
 
-    Attributes
-    ----------
-    group : int
-        Position of the group; of the column where no groups were given.
-    share : float
-        Its drop of the score over the sum of the drops of all that are reported of the row, 0..1;
-        the drop of a set is divided evenly among its columns. 0 where no replacement lowers the
-        score: the one column reported is then the farthest from what is expected.
-    seen, expected : (k,) array
-        Values in the row, and those its neighbours suggest, for the columns of the group.
-    together : tuple of int
-        All groups of the set that it was replaced with, itself among them; empty where it was
-        replaced alone.
-    """
-
-    group: int
+    group: int  # position of the group; of the column where no groups were given
+    # Its drop of the score over the sum of the drops of all that are reported of the row, 0..1; the
+    # drop of a set is divided evenly among its columns. 0 where no replacement lowers the score:
+    # the one column reported is then the farthest from what is expected.
     share: float
-    seen: FloatArray
-    expected: FloatArray
+    seen: FloatArray  # (k,), values in the row for the columns of the group
+    expected: FloatArray  # (k,), those its neighbours suggest
+    # All groups of the set that it was replaced with, itself among them; empty where alone.
     together: tuple[int, ...] = ()
 
 
@@ -312,12 +295,7 @@ class Attribution:
         return places, near.radius, of_sets
 
     def _beside(
-        self,
-        batch: _Batch,
-        rows: IntArray,
-        best: IntArray,
-        drops: FloatArray,
-        expected: Expected,
+        self, batch: _Batch, rows: IntArray, best: IntArray, drops: FloatArray, expected: Expected
     ) -> tuple[IntArray, FloatArray, Expected]:
         """Replace the groups farthest off once rows (b,) read what is best, beside that.
 

@@ -1,4 +1,4 @@
-"""Novelty of rows by kernel PCA: of those it was fitted on as if each had been left out."""
+"""How novel rows are: what scores them, wherever they are."""
 
 from __future__ import annotations
 
@@ -18,34 +18,13 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 
 @dataclass(frozen=True, eq=False)
 class NoveltyScores:
-    """Novelty of each row that is none of the training subset, joined with that of its cells."""
+    """Novelty of each row by kernel PCA, joined with that of its cells.
+
+    A Tikhonov filter scores rows of the training subset as if each had been left out.
+    """
 
     views: ViewScales | RawColumns
-    subspace: KernelSubspace
-    precision: Resolved = "float64"
-    combined: CombinedScore | None = None  # without it the reconstruction error alone
-
-    purpose: ClassVar[str] = "Scoring rows"
-
-    def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
-        """Return the novelty of rows; those in use are scored like the others."""
-        views, combined = self.views, self.combined
-        errors = self.subspace.errors(self.precision)
-
-        def scores(rows: FloatArray, in_use: BoolArray) -> FloatArray:
-            seen = views.transform(rows)
-            found = np.maximum(map_row_blocks(errors, seen, block=SCORED_BLOCK), 0.0)
-            return found if combined is None else combined(rows, found)
-
-        return scores
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingScores:
-    """Novelty of each row by a Tikhonov filter; those of the training subset as if left out."""
-
-    views: ViewScales | RawColumns
-    tikhonov: TikhonovFilter
+    model: KernelSubspace | TikhonovFilter
     precision: Resolved = "float64"
     combined: CombinedScore | None = None  # without it the reconstruction error alone
 
@@ -53,15 +32,21 @@ class TrainingScores:
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
         """Return the novelty of rows, of which some are in use."""
-        views, combined, basis = self.views, self.combined, self.tikhonov.basis
-        features, of_features = basis.features(self.precision), self.tikhonov.errors(self.precision)
+        views, combined, model = self.views, self.combined, self.model
+        if isinstance(model, TikhonovFilter):
+            kernel, of_features = model.basis.kernel, model.errors(self.precision)
+            features = model.basis.features(self.precision)
 
-        def errors(seen: FloatArray, in_use: BoolArray) -> FloatArray:
-            return of_features(features(seen), basis.kernel.diagonal(seen), in_use)
+            def errors(seen: FloatArray, in_use: BoolArray) -> FloatArray:
+                return of_features(features(seen), kernel.diagonal(seen), in_use)
+        else:
+            of_rows = model.errors(self.precision)
+
+            def errors(seen: FloatArray, in_use: BoolArray) -> FloatArray:
+                return np.maximum(of_rows(seen), 0.0)
 
         def scores(rows: FloatArray, in_use: BoolArray) -> FloatArray:
-            seen = views.transform(rows)
-            found = map_row_blocks(errors, seen, in_use, block=SCORED_BLOCK)
+            found = map_row_blocks(errors, views.transform(rows), in_use, block=SCORED_BLOCK)
             return found if combined is None else combined(rows, found)
 
         return scores

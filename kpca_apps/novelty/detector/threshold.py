@@ -99,8 +99,7 @@ def benjamini_hochberg(p_values: FloatArray, rate: float) -> NDArray[np.bool_]:
     found, counts = np.unique(p_values, return_counts=True)
     passing = np.flatnonzero(found <= rate * np.cumsum(counts) / len(p_values))
     cut = found[passing[-1]] if passing.size else -1.0
-    listed: NDArray[np.bool_] = p_values <= cut
-    return listed
+    return p_values <= cut
 
 
 def choice_threshold(scores: FloatArray, count: int) -> float:

@@ -103,8 +103,6 @@ def densest(density: FloatArray) -> BoolArray:
     would lose an arc that is as good as the rest. At least two rows are marked, and with the last
     of them all that are as dense: equal rows are kept or left out together.
 
-    Examples
-    --------
     >>> densest(np.array([5.0, 1.0, 4.0, 3.0, 3.0])).tolist()
     [True, False, True, True, True]
     >>> densest(np.r_[np.full(19, 2.0), 0.1]).sum()

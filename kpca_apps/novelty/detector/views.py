@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self, cast
 
 import numpy as np
 from msgspec import Meta
@@ -33,12 +33,7 @@ from kpca_apps.engine.rows import (
     map_row_blocks,
 )
 from kpca_apps.engine.subspace import Resolved
-from kpca_apps.novelty.magnitudes import (
-    LARGEST_TO_SUBTRACT,
-    mean_and_sd,
-    refuse_larger,
-    varies,
-)
+from kpca_apps.novelty.magnitudes import LARGEST_TO_SUBTRACT, mean_and_sd, refuse_larger, varies
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 # Bandwidths exp(-3 D) and exp(-9 D), with D in units of the view's median squared distance.
@@ -70,6 +65,14 @@ CELLS_A_VALUE = 2
 ROUNDING = 0.01
 # Where values crowd into few cells a search of the whole column takes fewer steps.
 MOST_STEPS = 32
+
+
+class Uncached:
+    """A dataclass whose pickles hold its fields alone: cached values are computed again."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out cached values."""
+        return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
 
 @dataclass(frozen=True)
@@ -144,11 +147,7 @@ class ViewScales:
 
     @classmethod
     def fit(
-        cls,
-        X: FloatArray,
-        rows: IntArray,
-        columns: ColumnRoles,
-        rng: np.random.Generator,
+        cls, X: FloatArray, rows: IntArray, columns: ColumnRoles, rng: np.random.Generator
     ) -> ViewScales:
         """Learn the scalings from some rows (r,) of a table (n, d) of finite numbers.
 
@@ -246,8 +245,7 @@ class RawColumns:
 
     def standardised(self, X: FloatArray) -> FloatArray:
         """Return standardised columns."""
-        out: FloatArray = (X - self.mean) / self.sd
-        return out
+        return (X - self.mean) / self.sd
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +372,7 @@ class ViewedRows:
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnScales:
+class ColumnScales(Uncached):
     """What the scalings need of columns."""
 
     mean: Annotated[FloatArray, "d"]
@@ -438,10 +436,6 @@ class ColumnScales:
     def _table(self) -> NormalScores:
         """Normal scores of the columns: tabulated once, where rows are scaled."""
         return NormalScores.fit(self.order_statistics, self._bent(self.order_statistics.T).T)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is made again where it is needed."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def ordinary_rows(X: FloatArray) -> IntArray:
@@ -578,8 +572,7 @@ class NormalScores:
             behind = behind[further < x[behind]]
         places *= 2
         places += reached == x
-        found: FloatArray = self.scores.take(place, mode="clip")
-        return found
+        return self.scores.take(place, mode="clip")
 
     @cached_property
     def _by_line(self) -> tuple[FloatArray, FloatArray, IntArray]:

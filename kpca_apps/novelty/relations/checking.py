@@ -8,28 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
 
 import numpy as np
 import polars as pl
 
 from kpca_apps.novelty.columns.plan import ColumnPlan
-from kpca_apps.novelty.relations.rule import (
-    AnyRule,
-    Code,
-    Determines,
-    EmptyUnless,
-    Equal,
-    HeldRule,
-    Linear,
-    Order,
-    PositiveOnlyIf,
-    Product,
-    Rule,
-    Sorted,
-    Unique,
-    Within,
-)
+from kpca_apps.novelty.relations import rule as kinds
+from kpca_apps.novelty.relations.rule import AnyRule, HeldRule, Rule
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import EXACT, Column, NumberFormat, ValueFormat
@@ -151,10 +136,10 @@ def join_codes(codes: Sequence[IntArray]) -> IntArray:
     return joined
 
 
-def expected(rule: Linear | Product, cells: Cells) -> FloatArray:
+def expected(rule: kinds.Linear | kinds.Product, cells: Cells) -> FloatArray:
     """Compute what the first column of a rule should be, (n,); NaN where it says nothing."""
     others = [cells.values(name) for name in rule.columns[1:]]
-    if isinstance(rule, Linear):
+    if isinstance(rule, kinds.Linear):
         terms = zip(rule.coefficients, others, strict=True)
         return rule.offset + sum((k * values for k, values in terms), np.zeros(len(cells)))
     if rule.per:
@@ -165,14 +150,52 @@ def expected(rule: Linear | Product, cells: Cells) -> FloatArray:
     return np.where(np.isfinite(due), due, np.nan)
 
 
-@singledispatch
-def _check(rule: object, cells: Cells) -> tuple[BoolArray, BoolArray]:
+def _check(rule: Rule, cells: Cells) -> tuple[BoolArray, BoolArray]:
     """Return the rows a rule says something of, and those it holds in where it does."""
+    first, last = rule.columns[0], rule.columns[-1]
+    match rule:
+        case kinds.Equal():
+            return _equal(rule, cells)
+        case kinds.Order():
+            low, high = cells.values(first), cells.values(last)
+            known = ~np.isnan(low) & ~np.isnan(high)
+            return known, low < high if rule.strict else low <= high
+        case kinds.Linear():
+            return _close(cells.values(first), expected(rule, cells), rule.tolerance)
+        case kinds.Product():
+            due = expected(rule, cells)
+            tolerance = rule.tolerance + rule.relative * np.abs(due)
+            return _close(cells.values(first), due, tolerance)
+        case kinds.Sorted():
+            return _in_order(cells.values(first), falling=rule.falling)
+        case kinds.Unique():
+            codes = join_codes([cells.codes(name) for name in rule.columns])
+            return codes >= 0, _counts(codes) == 1
+        case kinds.Determines():
+            *keys, value = (cells.codes(name) for name in rule.columns)
+            checked = settles(join_codes(keys), value)
+            return checked.applies, checked.holds
+        case kinds.EmptyUnless():
+            is_other = ~cells.present(last)
+            if rule.values:
+                is_other = ~is_other & ~_one_of(cells.texts(last), rule.values)
+            return is_other, ~cells.present(first)
+        case kinds.PositiveOnlyIf():
+            values = cells.values(first)
+            is_other = cells.present(last) & ~_one_of(cells.texts(last), rule.values)
+            return is_other & ~np.isnan(values), values <= 0
+        case kinds.Code():
+            same = code_forms(cells.texts(first)) == rule.form
+            return ~same.is_null().to_numpy(), same.fill_null(False).to_numpy()
+        case kinds.Within():
+            values = cells.values(first)
+            lowest = -np.inf if rule.low is None else rule.low
+            highest = np.inf if rule.high is None else rule.high
+            return ~np.isnan(values), (values >= lowest) & (values <= highest)
     raise TypeError(f"no kind of rule: {rule!r}")
 
 
-@_check.register
-def _(rule: Equal, cells: Cells) -> tuple[BoolArray, BoolArray]:
+def _equal(rule: kinds.Equal, cells: Cells) -> tuple[BoolArray, BoolArray]:
     first, second = rule.columns
     if not (cells.is_number(first) and cells.is_number(second)):
         equal = cells.texts(first) == cells.texts(second)
@@ -186,30 +209,9 @@ def _(rule: Equal, cells: Cells) -> tuple[BoolArray, BoolArray]:
     return applies, holds
 
 
-@_check.register
-def _(rule: Order, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    first, second = (cells.values(name) for name in rule.columns)
-    applies = ~np.isnan(first) & ~np.isnan(second)
-    return applies, first < second if rule.strict else first <= second
-
-
-@_check.register
-def _(rule: Linear, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    return _close(cells.values(rule.columns[0]), expected(rule, cells), rule.tolerance)
-
-
-@_check.register
-def _(rule: Product, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    due = expected(rule, cells)
-    tolerance = rule.tolerance + rule.relative * np.abs(due)
-    return _close(cells.values(rule.columns[0]), due, tolerance)
-
-
-@_check.register
-def _(rule: Sorted, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    values = cells.values(rule.columns[0])
+def _in_order(values: FloatArray, *, falling: bool) -> tuple[BoolArray, BoolArray]:
     applies = ~np.isnan(values)
-    known = -values[applies] if rule.falling else values[applies]
+    known = -values[applies] if falling else values[applies]
     before = np.concatenate([[-np.inf], known[:-1]])
     after = np.concatenate([known[1:], [np.inf]])
     # Without it, the rows before and after it are in order.
@@ -220,56 +222,12 @@ def _(rule: Sorted, cells: Cells) -> tuple[BoolArray, BoolArray]:
     return applies, holds
 
 
-@_check.register
-def _(rule: Unique, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    codes = join_codes([cells.codes(name) for name in rule.columns])
-    return codes >= 0, _counts(codes) == 1
-
-
-@_check.register
-def _(rule: Determines, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    *keys, value = (cells.codes(name) for name in rule.columns)
-    checked = settles(join_codes(keys), value)
-    return checked.applies, checked.holds
-
-
 def settles(key: IntArray, value: IntArray) -> Checked:
     """Check that rows of a key (n,) that repeats have the value of more than half of these."""
     known = (key >= 0) & (value >= 0)
     of_key = _counts(np.where(known, key, -1))
     applies = known & (of_key > 1)
     return Checked(applies, applies & (2 * _counts(join_codes([key, value])) > of_key))
-
-
-@_check.register
-def _(rule: EmptyUnless, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    first, second = rule.columns
-    applies = ~cells.present(second)
-    if rule.values:
-        applies = ~applies & ~_one_of(cells.texts(second), rule.values)
-    return applies, ~cells.present(first)
-
-
-@_check.register
-def _(rule: PositiveOnlyIf, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    first, second = rule.columns
-    values = cells.values(first)
-    other = cells.present(second) & ~_one_of(cells.texts(second), rule.values)
-    return other & ~np.isnan(values), values <= 0
-
-
-@_check.register
-def _(rule: Code, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    same = code_forms(cells.texts(rule.columns[0])) == rule.form
-    return ~same.is_null().to_numpy(), same.fill_null(False).to_numpy()
-
-
-@_check.register
-def _(rule: Within, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    values = cells.values(rule.columns[0])
-    low = -np.inf if rule.low is None else rule.low
-    high = np.inf if rule.high is None else rule.high
-    return ~np.isnan(values), (values >= low) & (values <= high)
 
 
 def _close(

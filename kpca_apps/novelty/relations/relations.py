@@ -18,6 +18,7 @@ from kpca_apps.names import quoted, quoted_cell
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.redact import Note
+from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.blame import Supposed, UsualValues, fitting, kept, suppose
 from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check
 from kpca_apps.novelty.relations.conditional.levels import (
@@ -27,18 +28,7 @@ from kpca_apps.novelty.relations.conditional.levels import (
     LevelRelations,
 )
 from kpca_apps.novelty.relations.finding.discovery import find_rules
-from kpca_apps.novelty.relations.rule import (
-    WHOLE_TABLE,
-    AnyRule,
-    Code,
-    EmptyUnless,
-    Equal,
-    HeldRule,
-    Linear,
-    Order,
-    PositiveOnlyIf,
-    Product,
-)
+from kpca_apps.novelty.relations.rule import WHOLE_TABLE, AnyRule, HeldRule
 from kpca_apps.novelty.relations.rule_file import require_sound
 from kpca_apps.novelty.relations.rules import RuleColumn, cites_values, columns_of
 from kpca_apps.novelty.relations.sentences import either, phrase, sentence
@@ -124,7 +114,7 @@ class Relations:
             checked = check(held.rule, cells)
             rows = np.flatnonzero(checked.broken)
             is_visible = {*held.rule.columns}.isdisjoint(hidden)
-            if is_visible and isinstance(held.rule, Equal | Linear | Product):
+            if is_visible and isinstance(held.rule, kinds.Equal | kinds.Linear | kinds.Product):
                 formulas.append((held.rule, checked.holds))
             if not rows.size:
                 continue
@@ -142,7 +132,7 @@ class Relations:
             one
             for one in found
             if not any(
-                holds[one.row] and one.column in rule.columns and not isinstance(rule, Equal)
+                holds[one.row] and one.column in rule.columns and not isinstance(rule, kinds.Equal)
                 for rule, holds in formulas
             )
         ]
@@ -283,7 +273,7 @@ class _Broken:
             format = columns[name].format
             assert format is not None
             return self.usual[name].write(float(mended[place]), format)
-        if not isinstance(rule, Equal):
+        if not isinstance(rule, kinds.Equal):
             return ""
         other = rule.columns[rule.columns[0] == name]
         return self.cells.table.column(other).text(place).strip()
@@ -294,17 +284,17 @@ class _Broken:
             return meant
         rule, is_first = self.held.rule, name == self.held.rule.columns[0]
         match rule:
-            case Order():
+            case kinds.Order():
                 other = self.cells.table.column(rule.columns[is_first]).text(place).strip()
                 words = ("below", "above") if rule.strict else ("at most", "at least")
                 return f"{words[not is_first]} {other}"
-            case EmptyUnless() | PositiveOnlyIf() if not is_first:
+            case kinds.EmptyUnless() | kinds.PositiveOnlyIf() if not is_first:
                 return either(rule.values) if rule.values else "given"
-            case EmptyUnless():
+            case kinds.EmptyUnless():
                 return "no value"
-            case PositiveOnlyIf():
+            case kinds.PositiveOnlyIf():
                 return "at most 0"
-            case Code():
+            case kinds.Code():
                 return f"a code like {rule.form}"
             case _:
                 return phrase(rule, columns)

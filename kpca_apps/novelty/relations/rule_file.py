@@ -17,22 +17,9 @@ import polars as pl
 
 from kpca_apps.errors import InputError, RefusedError, about, opening
 from kpca_apps.names import one_line, quoted, reason_of, visible_json
+from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.checking import code_forms
-from kpca_apps.novelty.relations.rule import (
-    AnyRule,
-    Code,
-    Determines,
-    EmptyUnless,
-    Equal,
-    HeldRule,
-    Linear,
-    Order,
-    PositiveOnlyIf,
-    Product,
-    Sorted,
-    Unique,
-    Within,
-)
+from kpca_apps.novelty.relations.rule import AnyRule, HeldRule
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import sentence
 from kpca_apps.system.files.output import atomic_write, require_parent
@@ -50,17 +37,17 @@ _MOST_RULES = 10_000
 _WRITE_ONE = "write one with: kpca novelty rules TABLE --format json --out FILE"
 # How many columns a kind of rule has, at least and at most; and whether each must hold numbers.
 _SHAPES: dict[type, tuple[int, float, tuple[bool, ...]]] = {
-    Equal: (2, 2, ()),
-    Order: (2, 2, (True, True)),
-    Linear: (2, math.inf, (True,)),
-    Product: (2, math.inf, (True,)),
-    Sorted: (1, 1, (True,)),
-    Unique: (1, math.inf, ()),
-    Determines: (2, math.inf, ()),
-    EmptyUnless: (2, 2, ()),
-    PositiveOnlyIf: (2, 2, (True, False)),
-    Code: (1, 1, ()),
-    Within: (1, 1, (True,)),
+    kinds.Equal: (2, 2, ()),
+    kinds.Order: (2, 2, (True, True)),
+    kinds.Linear: (2, math.inf, (True,)),
+    kinds.Product: (2, math.inf, (True,)),
+    kinds.Sorted: (1, 1, (True,)),
+    kinds.Unique: (1, math.inf, ()),
+    kinds.Determines: (2, math.inf, ()),
+    kinds.EmptyUnless: (2, 2, ()),
+    kinds.PositiveOnlyIf: (2, 2, (True, False)),
+    kinds.Code: (1, 1, ()),
+    kinds.Within: (1, 1, (True,)),
 }
 
 
@@ -142,7 +129,12 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
         path = Path(path)
         if not path.is_symlink() and not path.exists():
             return
-        is_ours = path.is_file() and not path.is_symlink() and _is_of_rules(path)
+        is_ours = path.is_file() and not path.is_symlink()
+        if is_ours:
+            with path.open("rb") as file:
+                data = file.read(_FIRST_BYTES)
+            head = data.decode(marked_encoding(data)[0], "ignore")
+            is_ours = head.startswith(_TITLES) or (head.startswith("{") and _MARK in head)
     except InputError:
         raise
     except (OSError, ValueError) as error:
@@ -155,13 +147,6 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
         raise RefusedError(
             "exists already; replace it with --force, or choose another file with --out.", path
         )
-
-
-def _is_of_rules(path: Path) -> bool:
-    with path.open("rb") as file:
-        data = file.read(_FIRST_BYTES)
-    head = data.decode(marked_encoding(data)[0], "ignore")
-    return head.startswith(_TITLES) or (head.startswith("{") and _MARK in head)
 
 
 def read_rules(path: str | Path) -> HeldRules:
@@ -206,7 +191,13 @@ def require_sound(columns: Sequence[RuleColumn], held: Sequence[HeldRule]) -> No
     if len(by_name) != len(columns):
         raise ValueError("two columns of one name")
     for column in columns:
-        _check_column(column)
+        if column.numbers is not None and column.dates is not None:
+            raise ValueError(f"column {quoted(column.name)} holds numbers and dates")
+        if column.numbers is not None:
+            try:
+                column.numbers.validate()
+            except ValueError as error:
+                raise ValueError(f"column {quoted(column.name)}: {error}") from None
     for number, one in enumerate(held, 1):
         try:
             _check_rule(one.rule, by_name)
@@ -214,18 +205,6 @@ def require_sound(columns: Sequence[RuleColumn], held: Sequence[HeldRule]) -> No
                 raise ValueError("more rows break it than it says something of")
         except ValueError as error:
             raise ValueError(f"rule {number:,}: {error}") from None
-
-
-def _check_column(column: RuleColumn) -> None:
-    """Refuse a way of reading that no table leads to."""
-    name, format = quoted(column.name), column.numbers
-    if format is not None and column.dates is not None:
-        raise ValueError(f"column {name} holds numbers and dates")
-    if format is not None:
-        try:
-            format.validate()
-        except ValueError as error:
-            raise ValueError(f"column {name}: {error}") from None
 
 
 def _check_rule(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> None:
@@ -246,19 +225,19 @@ def _check_rule(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> None:
     if min(getattr(rule, "tolerance", 0.0), getattr(rule, "relative", 0.0)) < 0:
         raise ValueError("its tolerance is below 0")
     match rule:
-        case Linear() if len(rule.coefficients) != len(rule.columns) - 1:
+        case kinds.Linear() if len(rule.coefficients) != len(rule.columns) - 1:
             raise ValueError("one coefficient is needed for each column but the first")
-        case Product() if rule.per and rule.exponents[-1:] != (1.0,):
+        case kinds.Product() if rule.per and rule.exponents[-1:] != (1.0,):
             raise ValueError("its rate has another exponent than 1")
-        case Product() if rule.per and not math.isfinite(1 / rule.per):
+        case kinds.Product() if rule.per and not math.isfinite(1 / rule.per):
             raise ValueError("its rate is too near 0")
-        case Product() if len(rule.exponents) != len(rule.columns) - 1:
+        case kinds.Product() if len(rule.exponents) != len(rule.columns) - 1:
             raise ValueError("one exponent is needed for each column but the first")
-        case PositiveOnlyIf() if not rule.values:
+        case kinds.PositiveOnlyIf() if not rule.values:
             raise ValueError("it names no value")
-        case Code() if not rule.form or code_forms(pl.Series([rule.form]))[0] != rule.form:
+        case kinds.Code() if not rule.form or code_forms(pl.Series([rule.form]))[0] != rule.form:
             raise ValueError("its form has letters other than A, or digits other than 9")
-        case Within():
+        case kinds.Within():
             low = -math.inf if rule.low is None else rule.low
             high = math.inf if rule.high is None else rule.high
             if not low <= high or (low, high) == (-math.inf, math.inf):

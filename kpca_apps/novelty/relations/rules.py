@@ -8,18 +8,9 @@ from functools import cached_property
 import msgspec
 import polars as pl
 
+from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.checking import Cells
-from kpca_apps.novelty.relations.rule import (
-    AnyRule,
-    Code,
-    EmptyUnless,
-    Equal,
-    HeldRule,
-    Linear,
-    PositiveOnlyIf,
-    Product,
-    Within,
-)
+from kpca_apps.novelty.relations.rule import AnyRule, HeldRule
 from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
 
@@ -90,10 +81,11 @@ def columns_of(rules: tuple[HeldRule, ...], cells: Cells) -> tuple[RuleColumn, .
 
 def cites_values(rule: AnyRule) -> tuple[str, ...]:
     """Return the columns of which a rule quotes values, or what follows from them."""
-    if isinstance(rule, EmptyUnless | PositiveOnlyIf):
+    if isinstance(rule, kinds.EmptyUnless | kinds.PositiveOnlyIf):
         return rule.columns[1:]
     # Of formulas each column follows from the others.
-    return rule.columns if isinstance(rule, Within | Code | Equal | Linear | Product) else ()
+    formulas = kinds.Equal | kinds.Linear | kinds.Product
+    return rule.columns if isinstance(rule, formulas | kinds.Within | kinds.Code) else ()
 
 
 def without_values(rules: HeldRules) -> HeldRules:

@@ -8,21 +8,8 @@ from typing import assert_never
 
 from kpca_apps.names import one_line
 from kpca_apps.novelty.redact import HIDDEN
-from kpca_apps.novelty.relations.rule import (
-    AnyRule,
-    Code,
-    Determines,
-    EmptyUnless,
-    Equal,
-    HeldRule,
-    Linear,
-    Order,
-    PositiveOnlyIf,
-    Product,
-    Sorted,
-    Unique,
-    Within,
-)
+from kpca_apps.novelty.relations import rule as kinds
+from kpca_apps.novelty.relations.rule import AnyRule, HeldRule
 from kpca_apps.novelty.relations.rules import RuleColumn, cites_values
 from kpca_apps.tables.values import date_text
 
@@ -67,33 +54,33 @@ def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[
     is_hidden = not {*cites_values(rule)}.isdisjoint(hidden)
     first, *others = map(_name, rule.columns)
     match rule:
-        case Equal():
+        case kinds.Equal():
             return f"{first} = {HIDDEN if is_hidden else others[0]}"
-        case Order():
+        case kinds.Order():
             return f"{first} {'<' if rule.strict else '<='} {others[0]}"
-        case Linear():
+        case kinds.Linear():
             return f"{first} = {HIDDEN if is_hidden else _terms(rule, columns)}"
-        case Product():
+        case kinds.Product():
             return f"{first} = {HIDDEN if is_hidden else _factors(rule)}"
-        case Sorted():
+        case kinds.Sorted():
             return f"{first} never {'rises' if rule.falling else 'falls'} from row to row"
-        case Unique():
+        case kinds.Unique():
             return f"no two rows have the same {_joined([first, *others], 'and')}"
-        case Determines():
+        case kinds.Determines():
             *keys, value = [first, *others]
             return f"rows of the same {_joined(keys, 'and')} have the same {value}"
-        case EmptyUnless():
+        case kinds.EmptyUnless():
             where = "has a value"
             if rule.values:
                 where = f"is {HIDDEN if is_hidden else either(rule.values)}"
             return f"{first} is empty unless {others[0]} {where}"
-        case PositiveOnlyIf():
+        case kinds.PositiveOnlyIf():
             values = HIDDEN if is_hidden else either(rule.values)
             return f"{first} is above 0 only where {others[0]} is {values}"
-        case Code():
+        case kinds.Code():
             form = HIDDEN if is_hidden else one_line(rule.form, _NAME)
             return f"{first} has the form {form}"
-        case Within():
+        case kinds.Within():
             return f"{first} within {HIDDEN}" if is_hidden else _bounds(rule, first, columns)
         case _:
             assert_never(rule)
@@ -126,7 +113,7 @@ def _number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def _terms(rule: Linear, columns: Mapping[str, RuleColumn]) -> str:
+def _terms(rule: kinds.Linear, columns: Mapping[str, RuleColumn]) -> str:
     """Write the sum of a linear rule; dates and spans of time in the unit that fits."""
     total, *parts = (columns[name] for name in rule.columns)
     names = [_name(name) for name in rule.columns[1:]]
@@ -164,7 +151,7 @@ def _signed(terms: Sequence[tuple[str, float]], *, bare: bool = False) -> str:
     return f"-{text[3:]}" if text.startswith(" - ") else text[3:]
 
 
-def _between(rule: Linear, names: Sequence[str]) -> str:
+def _between(rule: kinds.Linear, names: Sequence[str]) -> str:
     """Write the time between two dates in a usual unit, "" where the rule has no such unit."""
     first, second = rule.coefficients
     late, early = names if first > 0 else names[::-1]
@@ -193,7 +180,7 @@ def _unit(seconds: float) -> tuple[str, float]:
     return next(whole, ("second", 1.0))
 
 
-def _factors(rule: Product) -> str:
+def _factors(rule: kinds.Product) -> str:
     """Write a product with its ratios and powers."""
     names = [_name(name) for name in rule.columns[1:]]
     if rule.per:
@@ -211,7 +198,7 @@ def _factors(rule: Product) -> str:
     return " / ".join([" * ".join(above), *below])
 
 
-def _bounds(rule: Within, name: str, columns: Mapping[str, RuleColumn]) -> str:
+def _bounds(rule: kinds.Within, name: str, columns: Mapping[str, RuleColumn]) -> str:
     dates = columns[rule.columns[0]].dates
     low, high = (
         "" if value is None else date_text(value) if dates else _number(value)

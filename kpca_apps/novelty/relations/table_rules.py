@@ -155,12 +155,7 @@ def _take_columns(table: Table, names: list[str]) -> pl.DataFrame:
 
 
 def listed_rows(
-    rules: HeldRules,
-    table: AnyTable,
-    most: int,
-    execution: Execution,
-    *,
-    id: str | None = None,
+    rules: HeldRules, table: AnyTable, most: int, execution: Execution, *, id: str | None = None
 ) -> tuple[tuple[BrokenRow, ...], ...]:
     """Fetch the first rows that break each rule of a table; cells of hidden columns are not shown.
 

@@ -10,7 +10,6 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -131,11 +130,10 @@ def fit_planned(
     )
     rows = replace(rows, groups=(keys, codes))
     parameters = _parameters(rule, options, rows.n_judged, clean)
-    fitted, large_groups = _fit_detector(rows, parameters, options, by)
-    detector = fitted.detector
+    detector, fitted_scores, large_groups = _fit_detector(rows, parameters, options, by)
     if accepted is not None and accepted.is_known is not None and detector.calibration is None:
         # Rows that are known are no more chosen among than those that are fine.
-        value = rule.threshold(fitted.scores[judged])
+        value = rule.threshold(fitted_scores[judged])
         detector = replace(detector, threshold=float(value) if math.isfinite(value) else None)
     # Whether a rule can flag anything is said of each table that it is applied to (`judge.flag`):
     # the detector's last warning, on a threshold that is infinite, would repeat it.
@@ -151,7 +149,7 @@ def fit_planned(
     n_landmarks = options.n_landmarks or landmarks_of_each(len(own), clean)
     parameters = replace(parameters, alpha=DEFAULT_ALPHA, n_landmarks=n_landmarks)
     groups, scores = [], row_values(rows.n_rows if own else 0, np.float64)
-    scores[:] = fitted.scores[: len(scores)]
+    scores[:] = fitted_scores[: len(scores)]
     for place in own:
         positions = np.flatnonzero(codes == place)
         of_group = None if is_fine is None else is_fine[positions]
@@ -164,7 +162,7 @@ def fit_planned(
     model = NoveltyModel(
         encoder=encoder,
         detector=detector,
-        training_scores=fitted.scores,
+        training_scores=fitted_scores,
         rule=rule,
         options=options,
         source=table.source,
@@ -197,52 +195,49 @@ def _fit_group(
         encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False, is_own=True
     )
     fine = None if is_fine is None else Accepted(is_fine, "", ())
-    fitted, _ = _fit_detector(replace(rows, accepted=fine), parameters, options, ())
-    return GroupModel(key, rows.n_rows, encoder, fitted.detector, fitted.scores)
-
-
-class _Fitted(NamedTuple):
-    """A detector, and the scores (n,) of the rows it was fitted to."""
-
-    detector: Detector
-    scores: FloatArray
+    detector, scores, _ = _fit_detector(replace(rows, accepted=fine), parameters, options, ())
+    return GroupModel(key, rows.n_rows, encoder, detector, scores)
 
 
 def _fit_detector(
-    rows: Encoded,
-    parameters: Parameters,
-    options: ScreeningOptions,
-    by: Collection[str],
-) -> tuple[_Fitted, list[Note]]:
+    rows: Encoded, parameters: Parameters, options: ScreeningOptions, by: Collection[str]
+) -> tuple[Detector, FloatArray, list[Note]]:
     """Fit a detector, once more where a group too large to be odd fills the list; say so of each.
 
-    The columns that rows are grouped `by` make no such group.
+    With it come the scores (n,) of the rows. The columns that they are grouped `by` make no such
+    group.
     """
     is_drawn = rows_learned(options, rows.n_rows) < rows.n_rows
-    learned = _learned_rows(rows, is_drawn=is_drawn)
+    source: RowSource = rows
+    surprise, index, accepted = rows.surprise, rows.sample_index, rows.accepted
+    is_fine, is_wrong = (accepted.is_fine, accepted.is_wrong) if accepted else (None, None)
+    if is_drawn:  # the rows drawn are in memory
+        source = ArrayRows(rows.sample, n_jobs=rows.n_threads)
+        is_fine, is_wrong = (None if of is None else of[index] for of in (is_fine, is_wrong))
+        surprise = np.asarray(surprise[index])
+        let_go(rows.surprise)
     encoder, found, notes = rows.encoder, LargeGroups(), list[Note]()
     of_columns = [group.columns for group in encoder.groups]
     roles = ColumnRoles.of(rows.sample.shape[1], encoder.as_is, of_columns)
     columns = [*encoder.state_columns(by)] if parameters.contaminated else []
     fit = partial(
         fit_detector,
-        learned.source,
+        source,
         parameters,
         roles,
-        normal=learned.is_fine,
-        wrong=learned.is_wrong,
+        normal=is_fine,
+        wrong=is_wrong,
         unsampled=_marked_unsampled(rows),
-        surprise=learned.surprise,
+        surprise=surprise,
         n_jobs=options.jobs,
         random_state=options.seed,
     )
     try:
         fitted = fit()
         while fitted.learned.combined is not None and len(found) < MAX_LARGE_GROUPS:
-            index = learned.source.sample_index
-            scores = fitted.scores[index]
-            if learned.is_fine is not None:
-                scores = np.where(learned.is_fine[index], -np.inf, scores)
+            scores = fitted.scores[source.sample_index]
+            if is_fine is not None:
+                scores = np.where(is_fine[source.sample_index], -np.inf, scores)
             one = find_large_group(rows.sample, scores, columns, encoder.as_is)
             if one is None or one in found.groups:
                 break
@@ -254,31 +249,8 @@ def _fit_detector(
             raise
         raise InputError(f"{rows.source.name}: {' '.join(str(error).split())}") from error
     if is_drawn:
-        return _scoring_all(fitted, rows), notes
-    return _Fitted(fitted.detector, fitted.scores), notes
-
-
-class _Learned(NamedTuple):
-    """Rows that a detector is learned from."""
-
-    source: RowSource
-    is_fine: BoolArray | None
-    is_wrong: BoolArray | None
-    surprise: FloatArray
-
-
-def _learned_rows(rows: Encoded, *, is_drawn: bool) -> _Learned:
-    """Return the rows to learn from: all, or those drawn, which are in memory."""
-    accepted = rows.accepted
-    is_fine, is_wrong = (accepted.is_fine, accepted.is_wrong) if accepted else (None, None)
-    if not is_drawn:
-        return _Learned(rows, is_fine, is_wrong, rows.surprise)
-    index = rows.sample_index
-    source = ArrayRows(rows.sample, n_jobs=rows.n_threads)
-    fine, wrong = (None if of is None else of[index] for of in (is_fine, is_wrong))
-    surprise = np.asarray(rows.surprise[index])
-    let_go(rows.surprise)
-    return _Learned(source, fine, wrong, surprise)
+        return *_scoring_all(fitted, rows), notes
+    return fitted.detector, fitted.scores, notes
 
 
 def _marked_unsampled(rows: Encoded) -> Marked | None:
@@ -292,7 +264,7 @@ def _marked_unsampled(rows: Encoded) -> Marked | None:
     return Marked(rows.encoded(positions), accepted.is_wrong[positions])
 
 
-def _scoring_all(fitted: Fit, rows: Encoded) -> _Fitted:
+def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
     """Score all rows by a detector that was fitted to those drawn, which keep their own scores.
 
     Positions become those among all rows, and what a choice flags is chosen among all.
@@ -313,7 +285,7 @@ def _scoring_all(fitted: Fit, rows: Encoded) -> _Fitted:
         landmarks=index[detector.landmarks],
         neighbours=replace(neighbours, index=index[neighbours.index]),
     )
-    return _Fitted(whole, scores)
+    return whole, scores
 
 
 def _size_note(rows: Encoded, options: ScreeningOptions) -> str:

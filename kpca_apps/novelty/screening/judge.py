@@ -14,13 +14,7 @@ from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.errors import ModelFileError, OptionError
 from kpca_apps.names import listed, one_line, quoted
-from kpca_apps.novelty.columns.encoded import (
-    Encoded,
-    GroupKey,
-    each_part,
-    group_text,
-    some_rows,
-)
+from kpca_apps.novelty.columns.encoded import Encoded, GroupKey, each_part, group_text, some_rows
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.rarity import Rarity
@@ -117,14 +111,10 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     wrong are flagged whatever it says, and rank first.
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
-    in_training, is_accepted, detector = (
-        is_own_table(model, rows.source),
-        rows.is_accepted,
-        model.detector,
-    )
+    in_training, detector = is_own_table(model, rows.source), model.detector
     keys, codes, pieces = _pieces(model, rows)
     raw = _raw_scores(pieces, rows, in_training=in_training)
-    judged = np.s_[:] if is_accepted is None else ~is_accepted
+    judged = np.s_[:] if rows.is_accepted is None else ~rows.is_accepted
     calibration = detector.calibration_scores if model.clean else None
     p_values = None if calibration is None else _p_values(calibration, pieces, raw)
     scores = raw
@@ -162,6 +152,13 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         words = f"{threshold.statement} {judged_sentence(model, n_rest)}"
         threshold = replace(threshold, statement=words)
         notes = (*rest_note(model, keys, codes), *_notes_of_groups(model, threshold, pieces))
+    warnings = model.warnings
+    if not in_training:
+        where = f"In {model.source.name}, the reference: "
+        of_model = (
+            note.after(where) if isinstance(note, Note) else f"{where}{note}" for note in warnings
+        )
+        warnings = (*of_model, *rows.warnings)
     ranks = _ranks(model, rows, raw, scores, in_training=in_training)
     let_go(raw, scores, ranks, p_values)
     return Verdict(
@@ -174,11 +171,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         flagged=flagged,
         threshold=threshold,
         scale=scale,
-        warnings=(
-            *(model.warnings if in_training else warnings_of_new(model, rows)),
-            *notes,
-            *too_few,
-        ),
+        warnings=(*warnings, *notes, *too_few),
         pieces=tuple(pieces),
         groups=tuple(_group_info(one, flagged) for one in (pieces if model.groups else ())),
     )
@@ -194,15 +187,6 @@ def is_own_table(model: NoveltyModel, source: SourceInfo) -> bool:
     """Whether a table is the very one that a model was fitted on, and its scores are known."""
     has_scores = source.n_rows == len(model.training_scores)
     return has_scores and source.fingerprint == model.source.fingerprint
-
-
-def warnings_of_new(model: NoveltyModel, rows: Encoded) -> tuple[str, ...]:
-    """Return what is to be known of rows that a model was not fitted on."""
-    where = f"In {model.source.name}, the reference: "
-    of_model = (
-        note.after(where) if isinstance(note, Note) else f"{where}{note}" for note in model.warnings
-    )
-    return (*of_model, *rows.warnings)
 
 
 def _pieces(
@@ -393,12 +377,7 @@ def _notes_of_groups(
 
 
 def _ranks(
-    model: NoveltyModel,
-    rows: Encoded,
-    raw: FloatArray,
-    scores: FloatArray,
-    *,
-    in_training: bool,
+    model: NoveltyModel, rows: Encoded, raw: FloatArray, scores: FloatArray, *, in_training: bool
 ) -> IntArray:
     """Rank every row, those known to be wrong before, and those accepted after all others."""
     if model.groups:

@@ -63,8 +63,7 @@ class ScreeningOptions:
         if len(given) > 1:
             others = " ".join(f"and {flag_of(name)}" for name in given[1:])
             raise OptionError(
-                given[0],
-                f"{others} exclude each other: each says which rows are flagged; give one",
+                given[0], f"{others} exclude each other: each says which rows are flagged; give one"
             )
         check_limits(self)
         if self.positive is not None and self.columns.label is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -424,34 +424,21 @@ class _Cells:
         return found.cast(pl.Int64).to_numpy().copy()
 
 
-class Match(NamedTuple):
-    """Rows of a table, or of a part of it, that are accepted."""
+def _matched(
+    table: Table, columns: Sequence[_Cells], wanted: pl.DataFrame
+) -> tuple[BoolArray, IntArray]:
+    """Mark the accepted rows (n,) of a table, or of a part; count those of each wanted row (k,).
 
-    is_accepted: BoolArray  # (n,)
-    counts: IntArray  # (k,), rows that each accepted row stands for
-
-
-@dataclass(frozen=True)
-class _AcceptedCodes:
-    """All accepted rows, as codes of their cells in the columns that both tables have."""
-
-    cells: tuple[_Cells, ...]
-    codes: IntArray  # (k, columns)
-
-    def match(self, table: Table) -> Match:
-        """Find them in a table, or in a part of it."""
-        said = {
-            str(place): cells.codes(table.column(cells.name))
-            for place, cells in enumerate(self.cells)
-        }
-        names, rows = [*said], pl.DataFrame(said).with_row_index("row")
-        wanted = pl.DataFrame(dict(zip(names, self.codes.T, strict=True)))
-        found = rows.join(wanted.unique(), on=names, how="semi")
-        is_accepted = np.zeros(table.frame.height, dtype=bool)
-        is_accepted[found["row"].to_numpy()] = True
-        n_alike = found.group_by(names).len()
-        counts = wanted.join(n_alike, on=names, how="left", maintain_order="left")["len"]
-        return Match(is_accepted, counts.fill_null(0).to_numpy())
+    `wanted` are the codes of accepted rows in the columns that both tables have.
+    """
+    codes = [of.codes(table.column(of.name)) for of in columns]
+    rows = pl.DataFrame(dict(zip(wanted.columns, codes, strict=True))).with_row_index("row")
+    found = rows.join(wanted.unique(), on=wanted.columns, how="semi")
+    is_accepted = np.zeros(table.frame.height, dtype=bool)
+    is_accepted[found["row"].to_numpy()] = True
+    n_alike = found.group_by(wanted.columns).len()
+    counts = wanted.join(n_alike, on=wanted.columns, how="left", maintain_order="left")["len"]
+    return is_accepted, counts.fill_null(0).to_numpy()
 
 
 def find_accepted(
@@ -487,13 +474,14 @@ def find_accepted(
         *(_coded(own, head.column(other), by_name.get(other)) for other, own in columns.items()),
         strict=True,
     )
-    wanted = _AcceptedCodes(cells, np.column_stack(codes))
+    wanted = pl.DataFrame({str(place): column for place, column in enumerate(codes)})
+    match = partial(_matched, columns=cells, wanted=wanted)
     counts = np.zeros(accept.frame.height, dtype=np.int64)
     marked = []
     work = execution or Execution()
-    for part in each_part(table, "Looking for accepted rows", wanted.match, work):
-        marked.append(part.is_accepted)
-        counts += part.counts
+    for is_accepted, of_part in each_part(table, "Looking for accepted rows", match, work):
+        marked.append(is_accepted)
+        counts += of_part
     is_accepted = np.concatenate(marked)
     n_accepted, n_rows = int(is_accepted.sum()), len(is_accepted)
     if n_accepted > most * n_rows or n_accepted == n_rows:

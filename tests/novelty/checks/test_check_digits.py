@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from kpca_apps import screen_table
-from kpca_apps.novelty.checks.check_digits import check_digits_of
+from kpca_apps.novelty.columns.check_digits import check_digits_of
 
 # Published examples of each kind.
 KNOWN = {
@@ -58,4 +58,6 @@ def test_a_wrong_code_is_an_odd_cell_without_a_suggestion(repeated: bool) -> Non
         (11, 21, 31), ("ean", "code", "")
     )
     assert odd.keys() == {51}
+    # A code is no number, whether it repeats or not.
+    assert {c.name: c.role for c in screening.columns}["ean"] == "identifier"
     assert not any('"ean" fits' in hint for row in screening.ranked for hint in row.hints)

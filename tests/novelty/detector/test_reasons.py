@@ -438,7 +438,7 @@ def test_the_first_reason_is_that_of_the_full_explanation():
     model = screen(table)[1]
     rows = JudgedRows(table, model.encoder.matrix(table), np.arange(600))
     full = explain_rows(model.encoder, model.detector, rows)
-    first = first_reasons(model.encoder, model.detector, rows)
+    first = first_reasons(rows, model.encoder, model.detector)
     together = 0
     for all_of, one in zip(full, first, strict=True):
         names = all_of[0].together or (all_of[0].column,) if all_of else ()

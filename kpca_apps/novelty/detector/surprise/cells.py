@@ -8,9 +8,9 @@ about what was predicted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -20,7 +20,7 @@ from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.novelty.detector.large_groups import of_each_group
 from kpca_apps.novelty.detector.surprise.features import MANY_COLUMNS, AdditiveFeatures, FeatureRows
 from kpca_apps.novelty.detector.surprise.tails import TwoTails, UpperTail
-from kpca_apps.novelty.detector.views import ColumnRoles
+from kpca_apps.novelty.detector.views import ColumnRoles, Uncached
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
@@ -47,7 +47,7 @@ class RowSurprise:
 
 
 @dataclass(frozen=True, eq=False)
-class CellModel:
+class CellModel(Uncached):
     """Surprises of cells, by themselves and given the other cells of the row."""
 
     map: AdditiveFeatures
@@ -150,17 +150,8 @@ class CellModel:
         """Number c of columns with cells that can be odd."""
         return len(self._by_group[0][0]) if len(self.given_others.knots) or self.states else 0
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is made again where it is needed."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
     def _summary(
-        self,
-        rows: FeatureRows,
-        errors: FloatArray,
-        improbability: FloatArray,
-        *,
-        with_parts: bool,
+        self, rows: FeatureRows, errors: FloatArray, improbability: FloatArray, *, with_parts: bool
     ) -> RowSurprise:
         """Sum up n rows by the errors of numbers (v, n) and how improbable their states are."""
         v, n = errors.shape
@@ -185,6 +176,10 @@ class CellModel:
         largest = cells[first[1]]
         for groups, members in others:
             largest[groups] = np.maximum(largest[groups], cells[members])
+        parts = None
+        if with_parts:
+            parts = np.exp(largest - largest.max(axis=0))
+            parts /= sums_of_lines(parts)
         top = cells.max(axis=0)
         cells -= top
         odds = np.exp(cells, out=cells)
@@ -192,7 +187,7 @@ class CellModel:
             mean=sums_of_lines(largest) / len(largest),
             oddest=top + np.log(sums_of_lines(odds) / len(cells)),
             scatter=sums_of_lines(scatter) / max(len(scatter), 1),
-            parts=_parts(largest) if with_parts else None,
+            parts=parts,
         )
 
     @cached_property
@@ -209,11 +204,7 @@ class CellModel:
 
 
 def usual_rows(
-    scores: FloatArray,
-    place: IntArray | None = None,
-    *,
-    contaminated: bool,
-    share: float = LEARNED,
+    scores: FloatArray, place: IntArray | None = None, *, contaminated: bool, share: float = LEARNED
 ) -> BoolArray:
     """Mark the rows (n,) of lowest score, so large a share of all; of clean rows, all.
 
@@ -222,13 +213,6 @@ def usual_rows(
     if not contaminated:
         return np.ones(len(scores), dtype=bool)
     return of_each_group(place, scores, lambda of: of <= np.quantile(of, share))
-
-
-def _parts(surprises: FloatArray) -> FloatArray:
-    """Return the parts (c, n) of columns in the sum of the odds that they are surprised by."""
-    odds: FloatArray = np.exp(surprises - surprises.max(axis=0))
-    odds /= sums_of_lines(odds)
-    return odds
 
 
 def sums_of_lines(lines: FloatArray) -> FloatArray:

@@ -21,7 +21,7 @@ D. J. Wilson, The harmonic mean p-value for combining dependent tests, PNAS 116,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -58,13 +58,6 @@ MORE = 2.0
 SCORE_BITS = 32  # of a score: nearly ten digits
 # -log of one row in 150, and the quantiles of the rows' oddest cells that the tail goes through.
 RARE, OF_CELLS = 5.0, (0.75, 0.95)
-
-
-class _Terms(NamedTuple):
-    """Logarithms of the terms of the sum that the score is the logarithm of, each (r,)."""
-
-    whole: tuple[FloatArray, ...]  # of h
-    oddest: FloatArray  # w (1/(150 p_c))^c
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +152,7 @@ class CombinedScore:
         One more term of the harmonic mean, f (1/p_r - 1): of a row of which nothing is said (r = 0)
         the score stays.
         """
-        joined: FloatArray = np.logaddexp(scores, self._beside(surprise))
-        return joined
+        return np.logaddexp(scores, self._beside(surprise))
 
     def part_of_surprise(self, score: float, surprise: float) -> float:
         """Part of a row's score, 0..1, that it has by its surprise."""
@@ -182,15 +174,6 @@ class CombinedScore:
         is_marked = bool(self.by_marks.any())
         if rows is None:
             rows = self.cells(X, with_parts=is_marked)
-        terms = self._terms(X, errors, rows)
-        whole = np.logaddexp.reduce(terms.whole, axis=0)
-        scores: FloatArray = np.logaddexp(whole, terms.oddest) + APART * whole
-        if is_marked and rows.parts is not None:
-            scores += sums_of_lines(rows.parts * self.by_marks[:, None])
-        # Of a row that was not learned from, the fit and a later call differ by rounding.
-        return rounded(scores, SCORE_BITS)
-
-    def _terms(self, X: FloatArray, errors: FloatArray, rows: RowSurprise) -> _Terms:
         place = self.large_groups.places(X)
 
         def surprise(tails: tuple[UpperTail, ...], scores: FloatArray) -> FloatArray:
@@ -200,6 +183,7 @@ class CombinedScore:
             return found
 
         e, a, b, o, c, w, _ = self.weights
+        # Logarithms of the terms of h.
         surprises = [
             surprise(self.error, eight_digits(errors)) + np.log(e),
             surprise(self.mean, rows.mean) + np.log(a),
@@ -209,4 +193,10 @@ class CombinedScore:
         if o:
             surprises.append(np.maximum(oddest, 0.0) + np.log(o))
         of_oddest = np.minimum(oddest, rows.oddest + MORE)
-        return _Terms(tuple(surprises), c * (of_oddest - RARE) + np.log(w))
+        whole = np.logaddexp.reduce(surprises, axis=0)
+        by_oddest = c * (of_oddest - RARE) + np.log(w)
+        scores: FloatArray = np.logaddexp(whole, by_oddest) + APART * whole
+        if is_marked and rows.parts is not None:
+            scores += sums_of_lines(rows.parts * self.by_marks[:, None])
+        # Of a row that was not learned from, the fit and a later call differ by rounding.
+        return rounded(scores, SCORE_BITS)

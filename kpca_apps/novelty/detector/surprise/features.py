@@ -9,15 +9,15 @@ contributes its indicators. Kernel PCA of such a kernel is linear in these featu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
 
 from kpca_apps.engine.subspace import SQUARABLE
-from kpca_apps.novelty.detector.views import IQR_OF_NORMAL, ColumnRoles, ordinary_rows
+from kpca_apps.novelty.detector.views import IQR_OF_NORMAL, ColumnRoles, Uncached, ordinary_rows
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
@@ -52,7 +52,7 @@ class FeatureRows:
 
 
 @dataclass(frozen=True, eq=False)
-class AdditiveFeatures:
+class AdditiveFeatures(Uncached):
     """The feature map of an additive kernel: scales learned from the columns of a table.
 
     Features lie group by group; the polynomials of a number are neighbours, and so are indicators
@@ -196,10 +196,6 @@ class AdditiveFeatures:
         """Indicators of frequent values, and which number (v,) each is of."""
         of_numbers = np.flatnonzero(np.isin(self.source, self.number)).tolist()
         return [(k, self.number == self.source[k]) for k in of_numbers]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is made again where it is needed."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:

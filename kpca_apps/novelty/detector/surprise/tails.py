@@ -163,8 +163,7 @@ class UpperTail:
         if self.slope == 0.0:
             return counted
         counted += self.slope * np.maximum(scores - self.knots[-1], 0.0)
-        surprise: FloatArray = np.maximum(counted, self.slope * (scores - self.zero) - ALLOWED)
-        return surprise
+        return np.maximum(counted, self.slope * (scores - self.zero) - ALLOWED)
 
 
 def exponential_tail(scores: FloatArray, shares: tuple[float, float]) -> tuple[float, float]:

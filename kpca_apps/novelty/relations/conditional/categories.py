@@ -26,7 +26,6 @@ Y. Benjamini, Y. Hochberg, Controlling the false discovery rate, JRSS B 57, 1995
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -38,7 +37,14 @@ from msgspec import Meta
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
 from kpca_apps.novelty.magnitudes import eight_digits
-from kpca_apps.novelty.relations.conditional.counts import LevelColumn, Prior, gain_of, joint_counts
+from kpca_apps.novelty.relations.conditional.counts import (
+    LevelColumn,
+    Telling,
+    distinct_keys,
+    gain_of,
+    joint_counts,
+    joint_keys,
+)
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.tables.table import Table
@@ -122,8 +128,7 @@ class Given:
         self, codes: Sequence[IntArray], row: int, value: int, expected: int, *, own: bool
     ) -> tuple[int, int, int]:
         """Other rows with what a row has here: with the value expected, with its own, and all."""
-        here = [of[row : row + 1] for of in codes]
-        key = joined(here, self.places, self.sizes)
+        key = joint_keys([codes[place][row : row + 1] for place in self.places], self.sizes)
         counts = self.counts[np.searchsorted(self.keys, key)[0]]
         n_same = int(counts[value]) - own
         return int(counts[expected]), n_same, int(counts.sum()) - own
@@ -135,7 +140,7 @@ class Given:
 
         Rows that were counted (`own`, (n,)) are left out, each for itself.
         """
-        key = joined(codes, self.places, self.sizes)
+        key = joint_keys([codes[place] for place in self.places], self.sizes)
         place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
         known = self.keys[place] == key
         rows = np.flatnonzero(known & own & (value < self.counts.shape[1]))
@@ -147,8 +152,7 @@ class Given:
         # P / q: of a value without other rows it is that of a new one.
         ratios = (left / np.exp(log_q) + new[:, None]) / (n_rows + self.shrinkage)[:, None]
         says = known & (n_rows > 0)
-        of_rows: FloatArray = np.where(says[:, None], np.log(ratios), 0.0)
-        return of_rows
+        return np.where(says[:, None], np.log(ratios), 0.0)
 
 
 class Pooled(NamedTuple):
@@ -369,28 +373,6 @@ def of_smallest(log_p: FloatArray, n_tried: int) -> FloatArray:
     return surprise
 
 
-def joined(codes: Sequence[IntArray], places: tuple[int, ...], sizes: tuple[int, ...]) -> IntArray:
-    """Return a number for each row's codes in some columns; -1 where one is -1."""
-    key = np.zeros(len(codes[0]), dtype=np.int64)
-    known = np.ones(len(key), dtype=bool)
-    for place, size in zip(places, sizes, strict=True):
-        key = key * size + codes[place]
-        known &= codes[place] >= 0
-    return np.where(known, key, -1)
-
-
-def _numbered(key: IntArray, sizes: tuple[int, ...]) -> tuple[IntArray, IntArray]:
-    """Return the distinct keys, increasing, and the place among them of each row's; -1 is one."""
-    n_keys = math.prod(sizes)
-    if n_keys > len(key):
-        keys, group = np.unique(key, return_inverse=True)
-        return keys, group
-    # Without sorting the rows.
-    is_there = np.zeros(n_keys + 1, dtype=bool)
-    is_there[key + 1] = True
-    return np.flatnonzero(is_there) - 1, (np.cumsum(is_there) - 1)[key + 1]
-
-
 def _known(columns: Sequence[LevelColumn], cells: Sequence[IntArray]) -> Iterator[IntArray]:
     """Codes of levels, -1 where a cell is missing or new."""
     for column, codes in zip(columns, cells, strict=True):
@@ -409,30 +391,21 @@ def _intervals(table: Table, numbers: Sequence[ColumnSpec]) -> Iterator[Interval
             yield Intervals(spec, np.unique(edges))
 
 
-@dataclass(frozen=True, eq=False)
-class _Tried:
-    """A column, or a pair of them, that may speak of a category."""
-
-    gain: float  # in nats a row
-    prior: Prior
-    places: tuple[int, ...]
-
-    @classmethod
-    def of(
-        cls,
-        places: tuple[int, ...],
-        codes: Sequence[IntArray],
-        sizes: Sequence[int],
-        column: LevelColumn,
-        value: IntArray,
-    ) -> _Tried:
-        of_columns = tuple(sizes[place] for place in places)
-        keys, group = _numbered(joined(codes, places, of_columns), of_columns)
-        none = 0 if keys[0] < 0 else -1
-        counted = joint_counts(group, value, len(keys), column.n_codes)
-        gain, prior = gain_of(*counted, column, missing=none)
-        is_large = len(keys) * column.n_codes > MOST_COUNTS
-        return cls(0.0 if is_large else gain, prior, places)
+def _telling(
+    given: tuple[int, ...],
+    codes: Sequence[IntArray],
+    sizes: Sequence[int],
+    column: LevelColumn,
+    value: IntArray,
+) -> Telling:
+    """Say how much a column, or a pair of them, says of a category."""
+    of_given = [codes[place] for place in given], [sizes[place] for place in given]
+    keys, group = distinct_keys(joint_keys(*of_given))
+    none = 0 if keys[0] < 0 else -1
+    counted = joint_counts(group, value, len(keys), column.n_codes)
+    gain, prior = gain_of(*counted, column, missing=none)
+    is_large = len(keys) * column.n_codes > MOST_COUNTS
+    return Telling(0.0 if is_large else gain, prior, given)
 
 
 def _weighted(
@@ -444,15 +417,15 @@ def _weighted(
 ) -> tuple[Given, ...]:
     """Find the columns that say most of a category, and the weights of what they say."""
     n = len(value)
-    tried = (_Tried.of((place,), codes, sizes, column, value) for place in others)
+    tried = (_telling((place,), codes, sizes, column, value) for place in others)
     singles = [one for one in tried if one.gain * n > LEAST_NATS]
-    singles = sorted(singles, key=lambda one: (-one.gain, one.places))[:MOST_GIVEN]
+    singles = sorted(singles, key=lambda one: (-one.gain, one.given))[:MOST_GIVEN]
     pairs = []
     for one, other in combinations(singles[:PAIRED], 2):
-        both = _Tried.of(one.places + other.places, codes, sizes, column, value)
+        both = _telling(one.given + other.given, codes, sizes, column, value)
         if (both.gain - one.gain) * n > LEAST_NATS:
             pairs.append(both)
-    pairs = sorted(pairs, key=lambda one: (-one.gain, one.places))[:MOST_PAIRS]
+    pairs = sorted(pairs, key=lambda one: (-one.gain, one.given))[:MOST_PAIRS]
     given = [_counted(one, codes, sizes, column, value) for one in singles + pairs]
     if not given:
         return ()
@@ -470,21 +443,21 @@ def _weighted(
 
 
 def _counted(
-    tried: _Tried,
+    tried: Telling,
     codes: Sequence[IntArray],
     sizes: Sequence[int],
     column: LevelColumn,
     value: IntArray,
 ) -> Given:
     """Count the rows of each value given and each of the category."""
-    of_columns = tuple(sizes[place] for place in tried.places)
-    key = joined(codes, tried.places, of_columns)
+    of_columns = tuple(sizes[place] for place in tried.given)
+    key = joint_keys([codes[place] for place in tried.given], of_columns)
     seen = (key >= 0) & (value < column.n_codes)
-    keys, group = _numbered(key[seen], of_columns)
+    keys, group = distinct_keys(key[seen])
     size = len(keys) * column.n_codes
     counts = np.bincount(group * column.n_codes + value[seen], minlength=size)
     counts = counts.reshape(len(keys), column.n_codes)
-    return Given(tried.places, of_columns, *tried.prior, 0.0, keys, counts)
+    return Given(tried.given, of_columns, *tried.prior, 0.0, keys, counts)
 
 
 def _weights(ratios: FloatArray, value: IntArray, log_q: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ ICML 2009. Y. W. Teh, A hierarchical Bayesian language model based on Pitman-Yor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -137,7 +137,11 @@ class LevelColumn:
         return len(self.counts)
 
     def cells(self, table: Table) -> Cells:
-        """Find the cells of a table among the levels."""
+        """Find the cells of a table among the levels; all are missing where it lacks the column."""
+        if self.name not in table.columns:
+            n_rows, none = table.frame.height, pl.Series([], dtype=pl.String)
+            codes = np.full(n_rows, self.missing, dtype=np.int64)
+            return Cells(codes, Levels(none, np.full(n_rows, -1, dtype=np.int32)))
         levels = table.column(self.name).levels
         texts = levels.texts.str.to_lowercase() if self.spec.is_truth else levels.texts
         words, numbers, places = self._known
@@ -151,12 +155,6 @@ class LevelColumn:
             for place in np.flatnonzero(np.isnan(values)).tolist():
                 codes[place] = words.get(texts[place], self.n_codes)
         return Cells(levels.each(codes, self.missing), levels)
-
-    def no_cells(self, table: Table) -> Cells:
-        """Return the cells of a table that lacks the column: all are missing."""
-        n, none = table.frame.height, pl.Series([], dtype=pl.String)
-        codes = np.full(n, self.missing, dtype=np.int64)
-        return Cells(codes, Levels(none, np.full(n, -1, dtype=np.int32)))
 
     def text(self, code: int) -> str:
         """Return the level of a code, empty for missing cells."""
@@ -191,8 +189,7 @@ class LevelColumn:
         """Log probability of each seen value without one cell of it, (codes,)."""
         n_cells = int(self.counts.sum()) - 1
         shares = (np.maximum(self.counts - 1, 0) + NEW) / (n_cells + NEW * (self.n_codes + 1))
-        log_q: FloatArray = np.log(shares)
-        return log_q
+        return np.log(shares)
 
     @cached_property
     def nats(self) -> float:
@@ -360,9 +357,7 @@ class Relation:
             is_second, sums.n_second[group], sums.n_first[group] - (own & is_first)
         )
         # A value that no other row has is given, too: a new row with one is judged alike.
-        has_given = np.ones(len(value), dtype=bool)
-        for a in self.given:
-            has_given &= codes[a] != columns[a].missing
+        has_given = np.all([codes[a] != columns[a].missing for a in self.given], axis=0)
         speaks = n_rows > 0
         other = (n_rows - n_expected + self.shrinkage) / (n_rows + self.shrinkage)
         is_other = speaks & (n_same == 0)
@@ -380,17 +375,17 @@ class Relation:
         )
 
 
-class _Found(NamedTuple):
+class Telling(NamedTuple):
     """Columns that say something of another."""
 
-    gain: float
+    gain: float  # in nats a row
     prior: Prior
-    given: tuple[int, ...]
+    given: tuple[int, ...]  # their places
 
 
 def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Iterator[Relation]:
     """Find the columns, and pairs of columns, that say most of each."""
-    found: list[list[_Found]] = [[] for _ in columns]
+    found: list[list[Telling]] = [[] for _ in columns]
     tells = _telling(columns, codes)
     for a, b in np.argwhere(np.triu(tells | tells.T)).tolist():
         first, second, counts = joint_counts(
@@ -402,21 +397,21 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
             gain, prior = gain_of(given, value, counts, columns[t], missing=columns[g].missing)
             n_cells = columns[t].counts.sum()
             if gain > LEAST_SHARE * columns[t].nats and gain * n_cells > LEAST_NATS:
-                found[t].append(_Found(gain, prior, (g,)))
+                found[t].append(Telling(gain, prior, (g,)))
     for t, column in enumerate(columns):
         singles = sorted(found[t], reverse=True)
         pairs = []
         if singles and column.nats - singles[0].gain > LEAST_SHARE * column.nats:
             for one, other in combinations(singles[:PAIRED], 2):
                 both = one.given + other.given
-                keys, place = _ranked(_keys(columns, codes, both))
+                keys, place = distinct_keys(_keys(columns, codes, both))
                 # The first is that of rows that lack one of both.
                 lacking = 0 if keys[0] < 0 else -1
                 joint = joint_counts(place, codes[t], len(keys), column.n_codes)
                 gain, prior = gain_of(*joint, column, missing=lacking)
                 left = column.nats - max(one.gain, other.gain)
                 if column.nats - gain < PAIR_LEAVES * left:
-                    pairs.append(_Found(gain, prior, both))
+                    pairs.append(Telling(gain, prior, both))
         for of in sorted(singles + pairs, reverse=True)[:MOST_GIVEN]:
             yield _counted(columns, codes, t, of)
 
@@ -468,12 +463,12 @@ def gain_of(
 
 
 def _counted(
-    columns: Sequence[LevelColumn], codes: Sequence[IntArray], target: int, found: _Found
+    columns: Sequence[LevelColumn], codes: Sequence[IntArray], target: int, found: Telling
 ) -> Relation:
     """Count the rows of each level given and each of the target."""
     key, n_codes = _keys(columns, codes, found.given), columns[target].n_codes
     seen = (key >= 0) & (codes[target] < n_codes)
-    groups, place = _ranked(key[seen])
+    groups, place = distinct_keys(key[seen])
     at, value, counts = joint_counts(place, codes[target][seen], len(groups), n_codes)
     pairs = at * n_codes + value
     return Relation(found.given, target, n_codes, *found.prior, found.gain, groups, pairs, counts)
@@ -497,15 +492,20 @@ def _keys(
     columns: Sequence[LevelColumn], codes: Sequence[IntArray], given: tuple[int, ...]
 ) -> IntArray:
     """Return a number for each row's levels in some columns; -1 where one is missing or new."""
-    key = np.zeros(len(codes[given[0]]), dtype=np.int64)
-    known = np.ones(len(key), dtype=bool)
-    for a in given:
-        key = key * columns[a].n_codes + codes[a]
-        known &= codes[a] < columns[a].missing
-    return np.where(known, key, -1)
+    known = (np.where(codes[a] < columns[a].missing, codes[a], -1) for a in given)
+    return joint_keys(known, [columns[a].n_codes for a in given])
 
 
-def _ranked(keys: IntArray) -> tuple[IntArray, IntArray]:
+def joint_keys(codes: Iterable[IntArray], sizes: Iterable[int]) -> IntArray:
+    """Return a number for each row's codes in columns of these sizes; -1 where a code is -1."""
+    keys: IntArray = np.zeros(1, dtype=np.int64)
+    known: BoolArray = np.ones(1, dtype=bool)
+    for column, size in zip(codes, sizes, strict=True):
+        keys, known = keys * size + column, known & (column >= 0)
+    return np.where(known, keys, -1)
+
+
+def distinct_keys(keys: IntArray) -> tuple[IntArray, IntArray]:
     """Return the distinct numbers from -1 on, in order, and the place of each among them."""
     n_possible = int(keys.max(initial=-1)) + 2
     if n_possible > DENSE * len(keys):

@@ -36,11 +36,7 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
-from kpca_apps.novelty.relations.conditional.categories import (
-    Categories,
-    OddCategory,
-    of_smallest,
-)
+from kpca_apps.novelty.relations.conditional.categories import Categories, OddCategory, of_smallest
 from kpca_apps.novelty.relations.conditional.counts import (
     Cells,
     LevelColumn,
@@ -201,10 +197,7 @@ class LevelRelations:
         What it says of a row depends on no other row. Columns that the table lacks say nothing.
         """
         known = {place for place, of in enumerate(self.columns) if of.name in table.columns}
-        cells = [
-            column.cells(table) if place in known else column.no_cells(table)
-            for place, column in enumerate(self.columns)
-        ]
+        cells = [column.cells(table) for column in self.columns]
         asked = replace(
             self,
             relations=tuple(one for one in self.relations if known >= {*one.given, one.target}),
@@ -551,11 +544,7 @@ class _Rows:
             active = active[goes_on]
 
     def _cell(
-        self,
-        row: np.integer,
-        place: int,
-        said: Sequence[tuple[Relation, Said]],
-        log_p: float,
+        self, row: np.integer, place: int, said: Sequence[tuple[Relation, Said]], log_p: float
     ) -> JudgedCell:
         """Describe a cell, and what the relation says that speaks most against it."""
         relation, of = min(said, key=lambda one: one[0].gain * one[1].log_p[place])

@@ -68,6 +68,38 @@ class OddNumber(NamedTuple):
     n_rows: int  # these
 
 
+class _Means(NamedTuple):
+    """The means of a number, scaled, in the rows of each level, shrunk towards that of all rows."""
+
+    sums: FloatArray  # (k,)
+    counts: IntArray  # (k,), rows of each level
+    mean: float  # of all rows
+    shrunk_by: float  # rows at that mean that are added to each level
+
+    @classmethod
+    def of(
+        cls, z: FloatArray, codes: IntArray, kept: BoolArray, n_levels: int, mean: float
+    ) -> _Means:
+        """Sum up numbers (n,) by level; those missing, and those not `kept`, are left out."""
+        known = (codes < n_levels) & ~np.isnan(z) & kept
+        counts = np.bincount(codes[known], minlength=n_levels)
+        sums = np.bincount(codes[known], z[known], n_levels).astype(np.float64)
+        return cls(sums, counts, mean, SHRUNK_BY[0])
+
+    def distances(self, z: FloatArray, codes: IntArray, own: BoolArray) -> FloatArray:
+        """Distance of each number from the one expected, (n,); NaN if no other row has its level.
+
+        Rows that were summed up (`own`, (n,)) are left out, each for itself.
+        """
+        known = (codes < len(self.counts)) & ~np.isnan(z)
+        at = np.where(known, codes, 0)
+        left_out = np.where(own & known, z, 0.0)
+        n_rows = np.where(known, self.counts[at] - own, 0)
+        expected = self.sums[at] - left_out + self.shrunk_by * self.mean
+        expected /= n_rows + self.shrunk_by
+        return np.where(n_rows > 0, np.abs(z - expected), np.nan)
+
+
 @dataclass(frozen=True, eq=False)
 class UsualNumber:
     """The mean of a number in the rows of each level of another column."""
@@ -154,9 +186,8 @@ class UsualNumber:
         """
         z = _scaled(table, self.spec, self.middle, self.width)
         own = self._in_sums(z, cells.codes, own)
-        distance = _distances(
-            z, cells.codes, own, self.sums, self.counts, self.mean, self.shrunk_by
-        )
+        means = _Means(self.sums, self.counts, self.mean, self.shrunk_by)
+        distance = means.distances(z, cells.codes, own)
         seen = ~np.isnan(distance)
         surprise = np.zeros(len(distance))
         surprise[seen] = self.tail(distance[seen])
@@ -189,41 +220,34 @@ def find_usual(
             near, least_rows = HOPELESS * best, IN_MOST * len(z)
             if not may_lie_near(z, of.codes, column.missing, mean, SHRUNK_BY[0], near, least_rows):
                 continue
-            known = (of.codes < column.missing) & ~np.isnan(z)
-            counts = np.bincount(of.codes[known], minlength=column.missing)
-            sums = np.bincount(of.codes[known], z[known], column.missing).astype(np.float64)
+            means = _Means.of(z, of.codes, own, column.missing, mean)
             for shrunk_by in SHRUNK_BY:
-                distance = _distances(z, of.codes, own, sums, counts, mean, shrunk_by)
+                means = means._replace(shrunk_by=shrunk_by)
+                distance = means.distances(z, of.codes, own)
                 half = float(np.nanmedian(distance))
-                if half < best and not _is_measure(column, of.codes, z, mean, shrunk_by, half):
-                    best, found = half, (place, shrunk_by, sums, counts, distance)
+                if half < best and not _is_measure(column, of.codes, z, means, half):
+                    best, found = half, (place, means, distance)
                 elif half > HOPELESS * best:
                     break
         if found is not None:
-            place, shrunk_by, sums, counts, distance = found
-            codes = cells[place].codes
-            far = _outliers(z, codes, distance, sums, counts, mean, shrunk_by)
-            outliers, kept = np.full(len(counts), NO_OUTLIER), own.copy()
+            place, means, distance = found
+            codes, n_levels = cells[place].codes, len(means.counts)
+            far = _outliers(z, codes, distance, means)
+            outliers, kept = np.full(n_levels, NO_OUTLIER), own.copy()
             outliers[codes[far]], kept[far] = z[far], False
-            known = (codes < len(counts)) & ~np.isnan(z) & kept
-            counts = np.bincount(codes[known], minlength=len(counts))
-            sums = np.bincount(codes[known], z[known], len(counts)).astype(np.float64)
-            distance = _distances(z, codes, kept, sums, counts, mean, shrunk_by)
+            shrunk_by = means.shrunk_by
+            means = _Means.of(z, codes, kept, n_levels, mean)._replace(shrunk_by=shrunk_by)
+            distance = means.distances(z, codes, kept)
             tail = UpperTail.fit(distance[~np.isnan(distance)])
-            squares = np.bincount(codes[known], z[known] ** 2, len(counts)).astype(np.float64)
+            squares = _Means.of(z**2, codes, kept, n_levels, mean).sums
             yield UsualNumber(
-                spec, place, middle, width, mean, shrunk_by, sums, counts, tail, squares, outliers,
-                spread=0.0, zero=0.0, slope=0.0, limit=0.0,
+                spec, place, middle, width, mean, shrunk_by, means.sums, means.counts, tail,
+                squares, outliers, spread=0.0, zero=0.0, slope=0.0, limit=0.0,
             ).with_limit(z, codes)  # fmt: skip
 
 
 def _is_measure(
-    column: LevelColumn,
-    codes: IntArray,
-    z: FloatArray,
-    mean: float,
-    shrunk_by: float,
-    half: float,
+    column: LevelColumn, codes: IntArray, z: FloatArray, means: _Means, half: float
 ) -> bool:
     """Whether neighbouring values of a column say of numbers (n,) what one value says: no group.
 
@@ -234,23 +258,14 @@ def _is_measure(
     values = Column(pl.Series(column.texts)).read(column.spec.format).values
     place = np.append(np.argsort(np.argsort(values)) // MERGED, [column.missing] * 2)
     merged = place[np.minimum(codes, column.missing)]
-    known = (merged < column.missing) & ~np.isnan(z)
-    counts = np.bincount(merged[known], minlength=column.missing)
-    sums = np.bincount(merged[known], z[known], column.missing).astype(np.float64)
     own = np.ones(len(z), dtype=bool)
-    near = np.nanmedian(_distances(z, merged, own, sums, counts, mean, shrunk_by))
+    of_merged = _Means.of(z, merged, own, column.missing, means.mean)
+    of_merged = of_merged._replace(shrunk_by=means.shrunk_by)
+    near = np.nanmedian(of_merged.distances(z, merged, own))
     return bool(near <= AS_NEAR * half)
 
 
-def _outliers(
-    z: FloatArray,
-    codes: IntArray,
-    distance: FloatArray,
-    sums: FloatArray,
-    counts: IntArray,
-    mean: float,
-    shrunk_by: float,
-) -> IntArray:
+def _outliers(z: FloatArray, codes: IntArray, distance: FloatArray, means: _Means) -> IntArray:
     """Find the row of each level that hardly any would lie as far off as by chance.
 
     Not where another row of the level is farther off without it: then there are two such.
@@ -261,11 +276,11 @@ def _outliers(
     ordered = seen[np.lexsort((-distance[seen], codes[seen]))]
     worst = ordered[np.unique(codes[ordered], return_index=True)[1]]
     worst = worst[distance[worst] > far]
-    kept, counts, sums = ~np.isnan(z), counts.copy(), sums.copy()
+    kept, counts, sums = ~np.isnan(z), means.counts.copy(), means.sums.copy()
     kept[worst] = False
     counts[codes[worst]] -= 1
     sums[codes[worst]] -= z[worst]
-    left = _distances(z, codes, kept, sums, counts, mean, shrunk_by)
+    left = means._replace(counts=counts, sums=sums).distances(z, codes, kept)
     before, after = np.zeros((2, len(counts) + 1))
     kept &= codes < len(counts)
     np.maximum.at(before, codes[kept], np.nan_to_num(distance[kept]))
@@ -277,23 +292,4 @@ def _outliers(
 def _scaled(table: Table, spec: ColumnSpec, middle: float, width: float) -> FloatArray:
     """Numbers of a column about their median, (n,); NaN where missing."""
     values = table.column(spec.name).read(spec.format).values
-    scaled: FloatArray = np.arcsinh((values - middle) / width)
-    return scaled
-
-
-def _distances(
-    z: FloatArray,
-    codes: IntArray,
-    own: BoolArray,
-    sums: FloatArray,
-    counts: IntArray,
-    mean: float,
-    shrunk_by: float,
-) -> FloatArray:
-    """Distance of each number from what is expected, (n,); NaN where no other row has its level."""
-    known = (codes < len(counts)) & ~np.isnan(z)
-    at = np.where(known, codes, 0)
-    left_out = np.where(own & known, z, 0.0)
-    n_rows = np.where(known, counts[at] - own, 0)
-    expected = (sums[at] - left_out + shrunk_by * mean) / (n_rows + shrunk_by)
-    return np.where(n_rows > 0, np.abs(z - expected), np.nan)
+    return np.arcsinh((values - middle) / width)

@@ -71,7 +71,10 @@ class Writing:
     def _distances(self, expected: int) -> tuple[IntArray, IntArray]:
         """At least how far common levels are from one, in order; and those with own letters."""
         if expected not in self._others:
-            apart = self._apart(self._bags, self._bag(self._texts[expected]))
+            more = self._bags - self._bag(self._texts[expected])
+            surplus = np.maximum(more, 0).sum(axis=1)
+            # Letters that one text has more than the other: at most the edits between them.
+            apart = np.maximum(surplus, surplus - more.sum(axis=1))
             is_other = self._common != expected
             of_kind = np.sort(apart[is_other & self._has_own])
             self._others[expected] = np.sort(apart[is_other]), of_kind
@@ -80,16 +83,7 @@ class Writing:
     def _bag(self, text: str) -> IntArray:
         """How often each letter occurs in a text; last, those that no common value has."""
         places = [self._place.get(letter, len(self._place)) for letter in text]
-        bag: IntArray = np.bincount(np.array(places, np.int64), minlength=len(self._place) + 1)
-        return bag
-
-    @staticmethod
-    def _apart(bags: IntArray, bag: IntArray) -> IntArray:
-        """Letters that one text has more than another: at most the edits between them, (k,)."""
-        more = bags - bag
-        surplus = np.maximum(more, 0).sum(axis=1)
-        apart: IntArray = np.maximum(surplus, surplus - more.sum(axis=1))
-        return apart
+        return np.bincount(np.array(places, np.int64), minlength=len(self._place) + 1)
 
 
 def edits(a: str, b: str, most: int) -> int:
@@ -97,11 +91,7 @@ def edits(a: str, b: str, most: int) -> int:
 
     Above `most`, one more than that (Ukkonen's cut-off: no way there leaves a band of that width).
     """
-    shortest = min(len(a), len(b))
-    start = next((i for i in range(shortest) if a[i] != b[i]), shortest)
-    rest = shortest - start
-    end = next((i for i in range(rest) if a[-1 - i] != b[-1 - i]), rest)
-    a, b = a[start : len(a) - end], b[start : len(b) - end]
+    _, a, b = difference(a, b)
     far = most + 1
     earlier: list[int] = []
     before = [min(j, far) for j in range(len(b) + 1)]
@@ -117,3 +107,12 @@ def edits(a: str, b: str, most: int) -> int:
             return far
         earlier, before = before, now
     return before[-1]
+
+
+def difference(a: str, b: str) -> tuple[int, str, str]:
+    """Where two texts begin to differ, and the parts of each that do."""
+    shortest = min(len(a), len(b))
+    start = next((i for i in range(shortest) if a[i] != b[i]), shortest)
+    rest = shortest - start
+    end = next((i for i in range(rest) if a[-1 - i] != b[-1 - i]), rest)
+    return start, a[start : len(a) - end], b[start : len(b) - end]

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kpca_apps.names import one_line
-from kpca_apps.novelty.relations.rule import AnyRule, Code, EmptyUnless, Equal, PositiveOnlyIf
+from kpca_apps.novelty.relations import rule as kinds
+from kpca_apps.novelty.relations.rule import AnyRule
 from kpca_apps.novelty.relations.rules import RuleColumn
 from kpca_apps.tables.values import DASHES, MISSING_WORDS, UNIT
 
@@ -180,10 +181,10 @@ def why_left_out(
 
 def _compared_as_text(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> Sequence[str]:
     match rule:
-        case Code():
+        case kinds.Code():
             return rule.columns
-        case Equal() if not all(columns[name].format for name in rule.columns):
+        case kinds.Equal() if not all(columns[name].format for name in rule.columns):
             return rule.columns
-        case EmptyUnless() | PositiveOnlyIf() if rule.values:
+        case kinds.EmptyUnless() | kinds.PositiveOnlyIf() if rule.values:
             return rule.columns[1:]
     return ()

@@ -34,17 +34,8 @@ _CHECK = """\
 """
 
 
-def _spark_name(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _spark_literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _has_form(text: str, form: str) -> str:
-    whole = rf"\A{code_pattern(form)}\z"
-    return f"{text} RLIKE {_spark_literal(whole)}"
 
 
 def _replaced(text: str, pattern: str, by: str) -> str:
@@ -53,12 +44,12 @@ def _replaced(text: str, pattern: str, by: str) -> str:
 
 
 SPARK = Dialect(
-    name=_spark_name,
+    name=lambda name: "`" + name.replace("`", "``") + "`",
     literal=_spark_literal,
     text="STRING",
     replaced=_replaced,
     seconds=lambda date: f"CAST(CAST({date} AS TIMESTAMP) AS DOUBLE)",  # a date has no seconds
-    has_form=_has_form,
+    has_form=lambda text, form: f"{text} RLIKE " + _spark_literal(rf"\A{code_pattern(form)}\z"),
 )
 
 

@@ -12,22 +12,10 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from kpca_apps.names import one_line
+from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.exports.cells import why_left_out
 from kpca_apps.novelty.relations.exports.formulas import Language, broken
-from kpca_apps.novelty.relations.rule import (
-    AnyRule,
-    Code,
-    Determines,
-    EmptyUnless,
-    Equal,
-    Linear,
-    Order,
-    PositiveOnlyIf,
-    Product,
-    Sorted,
-    Unique,
-    Within,
-)
+from kpca_apps.novelty.relations.rule import AnyRule
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 from kpca_apps.tables.values import (
@@ -290,27 +278,27 @@ class _Writer:
     def holds(self, rule: AnyRule) -> str:
         """Write which rows do not break a rule."""
         match rule:
-            case Unique():
+            case kinds.Unique():
                 return f"unique({', '.join(map(self.key, rule.columns))})"
-            case Determines():
+            case kinds.Determines():
                 return f"determines({', '.join(map(self.key, rule.columns))})"
-            case Sorted():
+            case kinds.Sorted():
                 return f"in_order({'-' * rule.falling}{self.number(rule.columns[0])})"
-            case Equal() if not all(self.columns[name].format for name in rule.columns):
+            case kinds.Equal() if not all(self.columns[name].format for name in rule.columns):
                 first, second = map(self.text, rule.columns)
                 return f"~differ({first}, {second})"
-            case Equal() | Order() | Linear() | Product() | Within():
+            case kinds.Equal() | kinds.Order() | kinds.Linear() | kinds.Product() | kinds.Within():
                 return f"~({broken(rule, self._language)})"
-            case EmptyUnless():
+            case kinds.EmptyUnless():
                 first, second = map(self.text, rule.columns)
                 other = f"{second}.isna()"
                 if rule.values:
                     other = self._is_none_of(rule.columns[1], rule.values)
                 return f"~({first}.notna() & {other})"
-            case PositiveOnlyIf():
+            case kinds.PositiveOnlyIf():
                 above = f"({self.number(rule.columns[0])} > 0)"
                 return f"~({above} & {self._is_none_of(rule.columns[1], rule.values)})"
-            case Code():
+            case kinds.Code():
                 return f"~differ(form({_cells(rule.columns[0])}), {rule.form!a})"
             case _:
                 assert_never(rule)
@@ -336,8 +324,8 @@ class _Writer:
 
     def _is_none_of(self, name: str, values: tuple[str, ...]) -> str:
         """Write that a cell holds something, but none of some values."""
-        text = self.text(name)
-        return f"{text}.notna() & ~{text}.isin({_list(values)})"
+        text, listed = self.text(name), ", ".join(map(ascii, values))
+        return f"{text}.notna() & ~{text}.isin([{listed}])"
 
     @property
     def _language(self) -> Language:
@@ -353,10 +341,6 @@ class _Writer:
 
 def _cells(name: str) -> str:
     return f"df[{name!a}]"
-
-
-def _list(values: tuple[str, ...]) -> str:
-    return f"[{', '.join(map(ascii, values))}]"
 
 
 def _marks(format: NumberFormat | None) -> list[str]:

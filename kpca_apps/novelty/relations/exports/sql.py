@@ -11,23 +11,10 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from kpca_apps.names import one_line
+from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.exports.cells import Dialect, SqlCells, why_left_out
 from kpca_apps.novelty.relations.exports.formulas import Language, broken
-from kpca_apps.novelty.relations.rule import (
-    WHOLE_TABLE,
-    AnyRule,
-    Code,
-    Determines,
-    EmptyUnless,
-    Equal,
-    Linear,
-    Order,
-    PositiveOnlyIf,
-    Product,
-    Sorted,
-    Unique,
-    Within,
-)
+from kpca_apps.novelty.relations.rule import WHOLE_TABLE, AnyRule
 from kpca_apps.novelty.relations.rules import HeldRules
 from kpca_apps.novelty.relations.sentences import sentence
 
@@ -63,15 +50,10 @@ def code_pattern(form: str) -> str:
     parts = []
     for run in re.finditer(r"(.)\1*", form, re.DOTALL):
         sign, length = run[1], len(run[0])
-        signs = {"A": r"\p{L}", "9": "[0-9]"}.get(sign) or _one_sign(sign)
+        itself = rf"\{sign}" if sign in r"\^[]" else f"[{sign}]" if sign.isascii() else sign
+        signs = {"A": r"\p{L}", "9": "[0-9]"}.get(sign, itself)
         parts.append(signs + (f"{{{length}}}" if length > 1 else ""))
     return "".join(parts)
-
-
-def _one_sign(sign: str) -> str:
-    if sign in r"\^[]":
-        return f"\\{sign}"
-    return f"[{sign}]" if sign.isascii() else sign
 
 
 DUCKDB = Dialect(
@@ -96,7 +78,7 @@ def rules_as_sql(rules: HeldRules, table: str) -> str:
     for held in rules.rules:
         queries += f"\n-- {one_line(sentence(held, rules.by_name), _LINE)}\n"
         why = why_left_out(held.rule, rules.by_name)
-        if isinstance(held.rule, Sorted) and "rowid" in map(str.lower, rules.by_name):
+        if isinstance(held.rule, kinds.Sorted) and "rowid" in map(str.lower, rules.by_name):
             why = "as a column is called rowid, which is the order of rows"
         if why:
             queries += f"-- left out, {why}\n"
@@ -121,35 +103,35 @@ class SqlWriter:
         first, *others = rule.columns
         text, columns = self.cells.text, self.cells.columns
         match rule:
-            case Equal() if not all(columns[name].format for name in rule.columns):
+            case kinds.Equal() if not all(columns[name].format for name in rule.columns):
                 return [f"{text(first)} <> {text(others[0])}"]
-            case Equal() | Order() | Linear() | Product() | Within():
+            case kinds.Equal() | kinds.Order() | kinds.Linear() | kinds.Product() | kinds.Within():
                 return [broken(rule, self._language)]
-            case EmptyUnless():
+            case kinds.EmptyUnless():
                 other = f"{text(others[0])} IS NULL"
                 if rule.values:
                     other = self._is_none_of(others[0], rule.values)
                 return [f"{text(first)} IS NOT NULL", other]
-            case PositiveOnlyIf():
-                above = broken(Within(columns=(first,), high=0.0), self._language)
+            case kinds.PositiveOnlyIf():
+                above = broken(kinds.Within(columns=(first,), high=0.0), self._language)
                 return [above, self._is_none_of(others[0], rule.values)]
-            case Code():
+            case kinds.Code():
                 return [f"NOT ({self.cells.dialect.has_form(text(first), rule.form)})"]
-            case Unique() | Determines():
+            case kinds.Unique() | kinds.Determines():
                 return self._repeated(rule)
-            case Sorted():
+            case kinds.Sorted():
                 return [self._out_of_order(rule)]
             case _:
                 assert_never(rule)
 
-    def _repeated(self, rule: Unique | Determines) -> list[str]:
+    def _repeated(self, rule: kinds.Unique | kinds.Determines) -> list[str]:
         cells = [*map(self.cells.key, rule.columns)]
         known, alike = [f"{cell} IS NOT NULL" for cell in cells], _count("*", cells)
-        if isinstance(rule, Unique):
+        if isinstance(rule, kinds.Unique):
             return [*known, f"{alike} > 1"]
         return [*known, f"2 * {alike} <= {_count(cells[-1], cells[:-1])}"]
 
-    def _out_of_order(self, rule: Sorted) -> str:
+    def _out_of_order(self, rule: kinds.Sorted) -> str:
         """Write that a row is not in order; without it, those above and below it are."""
         beyond, short = ("<", ">") if rule.falling else (">", "<")
         value = self.cells.number(rule.columns[0])

@@ -431,12 +431,7 @@ def _line(numbers: Numbers, i: int, j: int, slope: float, cells: Cells) -> Linea
 
 
 def _duration(
-    numbers: Numbers,
-    i: int,
-    ends: tuple[str, str],
-    between: FloatArray,
-    slope: float,
-    cells: Cells,
+    numbers: Numbers, i: int, ends: tuple[str, str], between: FloatArray, slope: float, cells: Cells
 ) -> Linear | None:
     """Fit column i as a time between two columns (seconds) in a usual unit, as 1 + days."""
     unit = min(_TIME_UNITS, key=lambda seconds: abs(abs(slope) * seconds - 1))

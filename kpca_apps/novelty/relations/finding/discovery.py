@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.checking import Cells, check
 from kpca_apps.novelty.relations.finding import (
     arithmetic,
@@ -26,14 +27,7 @@ from kpca_apps.novelty.relations.finding import (
 )
 from kpca_apps.novelty.relations.finding.arithmetic import Numbers
 from kpca_apps.novelty.relations.finding.evidence import NEARLY, beyond_chance
-from kpca_apps.novelty.relations.rule import (
-    AnyRule,
-    HeldRule,
-    Linear,
-    Order,
-    Product,
-    Rule,
-)
+from kpca_apps.novelty.relations.rule import AnyRule, HeldRule, Rule
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import DateFormat
 
@@ -72,15 +66,6 @@ class _Sample:
     cells: Cells
     rng: np.random.Generator
 
-    @classmethod
-    def of(cls, cells: Cells, rng: np.random.Generator) -> _Sample:
-        """Take some rows, in their order."""
-        table, n = cells.table, len(cells)
-        if n > SAMPLE_ROWS:
-            rows = np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
-            table = replace(table, frame=table.frame[rows], lines=None)
-        return cls(replace(cells, table=table), rng)
-
     def proven(self, rules: Iterable[_Kind], n_tried: float) -> list[_Kind]:
         """Keep the rules that hold by more than chance."""
         return [rule for rule in rules if beyond_chance(rule, self.cells, n_tried, self.rng)]
@@ -96,7 +81,11 @@ class _Sample:
 
 def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> list[AnyRule]:
     """Find the rules that a sample of the rows shows."""
-    sample = _Sample.of(cells, rng)
+    table, n = cells.table, len(cells)
+    if n > SAMPLE_ROWS:
+        rows = np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
+        table = replace(table, frame=table.frame[rows], lines=None)
+    sample = _Sample(replace(cells, table=table), rng)
     n_pairs = len(cells.formats) ** 2
     numbers = Numbers.of(sample.cells, [n for n in cells.formats if cells.is_number(n)])
     equal = sample.proven(equality.equal_columns(numbers, sample.cells), n_pairs)
@@ -111,10 +100,13 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     in_equation = {frozenset(rule.columns) for rule in equations}
     tied = in_equation | {frozenset(rule.columns) for rule in settled}
     positive = sample.best(conditions.positive_only_if(sample.cells), n_pairs)
+    # Orders that follow neither from others nor from what is said of the same columns.
+    by_name, by_values = orders.orders(numbers, sample.cells)
+    ordered = [*by_name, *sample.proven(by_values, len(numbers.names) ** 2)]
     return [
         *equal,
         *equations,
-        *_orders(numbers, sample, equations),
+        *orders.neighbours([rule for rule in ordered if not _follows(rule, equations, cells)]),
         *(rule for rule in settled if frozenset(rule.columns) not in in_equation),
         *sample.best(conditions.empty_unless(sample.cells), n_pairs),
         *(rule for rule in positive if frozenset(rule.columns) not in tied),
@@ -125,7 +117,7 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     ]
 
 
-def _equations(numbers: Numbers, sample: _Sample) -> list[Linear | Product]:
+def _equations(numbers: Numbers, sample: _Sample) -> list[kinds.Linear | kinds.Product]:
     """Find what numbers, and the times between dates, can be computed from."""
     cells, rng = sample.cells, sample.rng
     dates = {n for n in numbers.names if isinstance(cells.formats[n], DateFormat)}
@@ -147,36 +139,30 @@ def _equations(numbers: Numbers, sample: _Sample) -> list[Linear | Product]:
     return _independent(*proven, spans)
 
 
-def _orders(
-    numbers: Numbers, sample: _Sample, equations: Sequence[Linear | Product]
-) -> list[Order]:
-    """Find orders that do not follow from others, nor from what is told of the same columns."""
-    by_name, by_values = orders.orders(numbers, sample.cells)
-    found = [*by_name, *sample.proven(by_values, len(numbers.names) ** 2)]
-    return orders.neighbours(
-        [rule for rule in found if not _follows(rule, equations, sample.cells)]
-    )
-
-
 def _independent(
-    linear: Sequence[Linear], products: Sequence[Product], spans: Mapping[str, float]
-) -> list[Linear | Product]:
+    linear: Sequence[kinds.Linear], products: Sequence[kinds.Product], spans: Mapping[str, float]
+) -> list[kinds.Linear | kinds.Product]:
     """Leave out equations that follow from others: plain sums stay, then what has fewer columns.
 
     `spans` are those of the columns, which make coefficients of different units comparable.
     """
     sums, logs = _Equations(), _Equations()
-    kept: list[Linear | Product] = []
-    for rule in sorted(linear, key=_plainness):
+    kept: list[kinds.Linear | kinds.Product] = []
+
+    def plainness(rule: kinds.Linear) -> tuple[bool, bool, int, float]:
+        n_columns = len(rule.columns)
+        return n_columns == 2, rule.offset != 0, n_columns, rule.tolerance
+
+    def equation(rule: kinds.Linear) -> dict[str, float]:
         terms = zip(rule.columns, (1.0, *(-k for k in rule.coefficients)), strict=True)
-        if sums.add({name: k * (spans[name] or 1.0) for name, k in terms}):
-            kept.append(rule)
+        return {name: k * (spans[name] or 1.0) for name, k in terms}
+
+    kept += [rule for rule in sorted(linear, key=plainness) if sums.add(equation(rule))]
     # Columns that these make multiples of one another: gross, net and tax.
     whole = _Equations()
     for one in kept:
-        if isinstance(one, Linear) and not one.offset:
-            terms = zip(one.columns, (1.0, *(-k for k in one.coefficients)), strict=True)
-            whole.add({name: k * (spans[name] or 1.0) for name, k in terms})
+        if isinstance(one, kinds.Linear) and not one.offset:
+            whole.add(equation(one))
     names = {name for rule in kept for name in rule.columns}
     for first, second in combinations(sorted(names), 2):
         if whole.ties(first, second):
@@ -192,7 +178,7 @@ def _independent(
         # Gross is net and tax, which is net times the rate: it says no more.
         total, *parts = product.columns
         follows = bool(product.per) and any(
-            isinstance(one, Linear)
+            isinstance(one, kinds.Linear)
             and total in one.columns
             and not {*parts}.isdisjoint(one.columns)
             for one in kept
@@ -200,11 +186,6 @@ def _independent(
         if logs.add(dict(zip(names_of, powers, strict=True))) and not follows:
             kept.append(product)
     return kept
-
-
-def _plainness(rule: Linear) -> tuple[bool, bool, int, float]:
-    n_columns = len(rule.columns)
-    return n_columns == 2, rule.offset != 0, n_columns, rule.tolerance
 
 
 class _Equations:
@@ -240,7 +221,9 @@ class _Equations:
         return {name: value for name, value in rest.items() if abs(value) > least}
 
 
-def _follows(rule: Order, equations: Sequence[Linear | Product], cells: Cells) -> bool:
+def _follows(
+    rule: kinds.Order, equations: Sequence[kinds.Linear | kinds.Product], cells: Cells
+) -> bool:
     """Whether an order says no more than the size of another column in an equation of both.
 
     Of a sum, that the other parts are not below 0. Times are told all the same, unless they are a

@@ -95,7 +95,7 @@ def _settled(
         rows = _rows_of_some(levels.codes[name], rng)
         key = levels.codes[name][rows]
         order = rng.permutation(len(rows))
-        shares = _Settled.of(key, np.ascontiguousarray(columns[:, rows])).shares
+        _, shares = _settled_shares(key, np.ascontiguousarray(columns[:, rows]))
         for other, share in zip(levels.codes, shares.tolist(), strict=True):
             # Of too many values one key or another must have several.
             most = levels.n_values(name) + _SPARE_VALUES * len(cells)
@@ -225,23 +225,13 @@ def _is_code(name: str, key: IntArray, value: IntArray, seen: Checked) -> bool:
     return bool(n_changes >= _CHANGES and not seen.broken.any())
 
 
-@dataclass(frozen=True)
-class _Settled:
-    """In how many rows a key settles each of some columns, counted as `settles` lists them."""
+def _settled_shares(key: IntArray, values: Codes) -> tuple[IntArray, FloatArray]:
+    """Count the rows in which a key says something of each column; return in what share it holds.
 
-    n_applies: IntArray  # (c,), rows that say something of it
-    n_holds: IntArray  # (c,)
-
-    @classmethod
-    def of(cls, key: IntArray, values: Codes) -> _Settled:
-        """Count the rows of a key (n,)."""
-        return cls(*settled_counts(key.astype(np.int32), values).T)
-
-    @property
-    def shares(self) -> FloatArray:
-        """Share of the rows in which it holds; 0 if none says anything."""
-        shares: FloatArray = self.n_holds / np.maximum(self.n_applies, 1)
-        return shares
+    Counted as `settles` lists them, (c,) each; the share is 0 where it says nothing.
+    """
+    n_applies, n_holds = settled_counts(key.astype(np.int32), values).T
+    return n_applies, n_holds / np.maximum(n_applies, 1)
 
 
 def _first_of_same(pairs: Container[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
@@ -298,7 +288,7 @@ def _by_two(
     n_tried = len(names) ** 2 * len(codes) // 2 + 1
     columns = np.array(list(codes.values()), dtype=np.int32).reshape(-1, len(rows))
     of_some, places = np.ascontiguousarray(columns[:, some]), list(codes)
-    alone = {name: _Settled.of(codes[name], columns).shares for name in names}
+    alone = {name: _settled_shares(codes[name], columns)[1] for name in names}
     found: dict[frozenset[str], Determines] = {}
     for a, b in combinations(names, 2):
         if (a, b) in settled or (b, a) in settled:
@@ -307,17 +297,17 @@ def _by_two(
         if np.count_nonzero(np.bincount(key + 1)) > len(rows) / _PER_PAIR:
             continue
         # Most settle nothing, which few rows show.
-        first = _Settled.of(key[some], of_some)
-        asked = (first.n_applies < _MIN_ROWS) | (first.shares >= _NOT_AT_ALL)
+        n_applies, shares = _settled_shares(key[some], of_some)
+        asked = (n_applies < _MIN_ROWS) | (shares >= _NOT_AT_ALL)
         asked &= np.maximum(alone[a], alone[b]) <= _NO_KEY
         # Of three columns, each two may settle the third, as parts of a whole do.
         asked &= [name not in (a, b) and frozenset((a, b, name)) not in found for name in places]
         kept = np.flatnonzero(asked)
-        kept = kept[_Settled.of(key, columns[kept]).shares >= _NEARLY_BY_TWO]
+        kept = kept[_settled_shares(key, columns[kept])[1] >= _NEARLY_BY_TWO]
         if not kept.size:
             continue
         shuffled = (codes[a][order], codes[b]), (codes[a], codes[b][order])
-        by_chance = [_Settled.of(join_codes(pair), columns[kept]).shares for pair in shuffled]
+        by_chance = [_settled_shares(join_codes(pair), columns[kept])[1] for pair in shuffled]
         for place, shares in zip(kept.tolist(), np.transpose(by_chance).tolist(), strict=True):
             name = places[place]
             seen = settles(key, codes[name])

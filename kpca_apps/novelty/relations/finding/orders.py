@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kpca_apps.novelty.columns.plan import name_words
-from kpca_apps.novelty.rank_correlation import rank_correlation
+from kpca_apps.novelty.magnitudes import rank_correlation
 from kpca_apps.novelty.relations.checking import Cells
 from kpca_apps.novelty.relations.finding.arithmetic import Numbers, rounding
 from kpca_apps.novelty.relations.finding.evidence import NEARLY

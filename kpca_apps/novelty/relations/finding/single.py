@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kpca_apps.novelty.columns.plan import ColumnPlan, is_named_as_identifier, name_words
-from kpca_apps.novelty.rank_correlation import rank_correlation
+from kpca_apps.novelty.magnitudes import rank_correlation
 from kpca_apps.novelty.relations.checking import Cells, check, code_forms
 from kpca_apps.novelty.relations.finding.evidence import NEARLY
 from kpca_apps.novelty.relations.finding.keys import NAMING, may_be_key
