@@ -52,11 +52,7 @@ from kpca_apps.engine.linalg.eigen import (
 )
 from kpca_apps.engine.linalg.gram import about_mean, gram_matrix
 from kpca_apps.engine.linalg.panels import GramPanels, centred
-from kpca_apps.engine.plan import (
-    ExactPlan,
-    lapack_after_krylov,
-    plan_exact,
-)
+from kpca_apps.engine.plan import ExactPlan, lapack_after_krylov, plan_exact
 from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.system.arrays import Matrix

@@ -23,11 +23,7 @@ from kpca_apps.novelty.result import (
 from kpca_apps.papers.result import GalleryResult, Outcome, Reproduction
 from kpca_apps.report.denoising.text import headline as denoising_headline
 from kpca_apps.report.document import LEFT_OUT, Document, Fields, ListOf, Part
-from kpca_apps.report.novelty.text import (
-    diff_headline,
-    headline,
-    index_headline,
-)
+from kpca_apps.report.novelty.text import diff_headline, headline, index_headline
 from kpca_apps.report.papers.text import headline as gallery_headline
 from kpca_apps.report.text import writable
 

@@ -15,14 +15,7 @@ from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress, say_failure, say_line
 from kpca_apps.cli.denoise.options import METHOD, RunOptions, in_flags
 from kpca_apps.cli.denoise.processors import count_samples, processors
-from kpca_apps.cli.results import (
-    REPORT_FILE,
-    Clock,
-    made_for_use,
-    near,
-    print_result,
-    write_result,
-)
+from kpca_apps.cli.results import REPORT_FILE, Clock, made_for_use, near, print_result, write_result
 from kpca_apps.cli.workers import quiet_workers
 from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
 from kpca_apps.denoise.batch.examine.measuring import with_same_noise

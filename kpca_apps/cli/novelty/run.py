@@ -20,13 +20,7 @@ from kpca_apps.cli.commands import next_steps, reproduce
 from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.novelty.documents import COLUMN_PLAN
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings, sent
-from kpca_apps.cli.results import (
-    REPORT_FILE,
-    Clock,
-    near,
-    print_result,
-    write_result,
-)
+from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_result
 from kpca_apps.cli.workers import quiet_workers
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, StoppedError
 from kpca_apps.names import one_line, safe_stem

@@ -33,11 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.kernels.base import (
-    LOWEST_EXPONENT,
-    rbf_exponents,
-    squared_lengths,
-)
+from kpca_apps.engine.kernels.base import LOWEST_EXPONENT, rbf_exponents, squared_lengths
 from kpca_apps.engine.rows import in_order, map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.system.arrays import Index, Mask, Matrix

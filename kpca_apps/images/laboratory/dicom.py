@@ -20,13 +20,7 @@ from kpca_apps.images.laboratory.in_place import MOST_PAGES, Scaling
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
 from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.tiff import write_tiff
-from kpca_apps.images.types import (
-    Format,
-    ImageFile,
-    Page,
-    check_size,
-    damage_refused,
-)
+from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 from kpca_apps.names import one_line
 
 _INTEGERS = {8: "1", 16: "2", 32: "4"}

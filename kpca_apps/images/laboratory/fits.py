@@ -22,13 +22,7 @@ from kpca_apps.images.laboratory.in_place import (
 )
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories
 from kpca_apps.images.large import Content, to_open
-from kpca_apps.images.types import (
-    Format,
-    ImageFile,
-    Metadata,
-    damage_refused,
-    rewrite,
-)
+from kpca_apps.images.types import Format, ImageFile, Metadata, damage_refused, rewrite
 from kpca_apps.names import one_line
 
 _CARD, _BLOCK = 80, 2880

@@ -22,14 +22,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from kpca_apps.errors import InputError
 from kpca_apps.images.inks import ink_of, joined_inks, split_inks
 from kpca_apps.images.photographs.lossless import stated_size
-from kpca_apps.images.types import (
-    Format,
-    ImageFile,
-    Metadata,
-    Page,
-    check_size,
-    damage_refused,
-)
+from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size, damage_refused
 
 QUALITY = 95
 _COLOURS = {

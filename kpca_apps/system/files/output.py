@@ -21,12 +21,7 @@ import msgspec
 
 from kpca_apps.errors import InputError, RefusedError, storage_named
 from kpca_apps.names import one_line, reason_of
-from kpca_apps.system.files.temporary import (
-    TemporaryPath,
-    lock,
-    remove_leftovers,
-    retired_path,
-)
+from kpca_apps.system.files.temporary import TemporaryPath, lock, remove_leftovers, retired_path
 from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
 
 MARKER = "run.json"

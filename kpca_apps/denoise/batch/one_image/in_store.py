@@ -14,14 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kpca_apps.denoise.batch.manifest import hash_file
-from kpca_apps.denoise.batch.one_image.work import (
-    Done,
-    Run,
-    Task,
-    UnwritableError,
-    failed,
-    work,
-)
+from kpca_apps.denoise.batch.one_image.work import Done, Run, Task, UnwritableError, failed, work
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.images.files import check_object, files_in
 from kpca_apps.images.kinds import head_of
