@@ -274,8 +274,6 @@ def _named_lines(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[
 def distinct(names: Sequence[str], room: int) -> list[str]:
     """Show names in `room` characters, cut in the middle; whole where that tells too little.
 
-    Examples
-    --------
     >>> distinct(["holiday-by-the-sea-1.png", "holiday-by-the-sea-2.png"], 14)
     ['holida...1.png', 'holida...2.png']
     >>> distinct(["monday-1-by-the-sea.png", "monday-2-by-the-sea.png"], 14)

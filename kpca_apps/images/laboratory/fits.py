@@ -33,19 +33,7 @@ _BESIDE = frozenset(
 )
 # What would be false of denoised pixels.
 _DROPPED = ("CHECKSUM", "DATASUM", "DATAMIN", "DATAMAX")
-_SPECTRAL = (
-    "FREQ",
-    "WAVE",
-    "WAVN",
-    "AWAV",
-    "ENER",
-    "VRAD",
-    "VOPT",
-    "ZOPT",
-    "BETA",
-    "VELO",
-    "STOKES",
-)
+_SPECTRAL = tuple("FREQ WAVE WAVN AWAV ENER VRAD VOPT ZOPT BETA VELO STOKES".split())
 _UPSIDE_DOWN = 4  # EXIF's number: the first row is the lowest
 
 

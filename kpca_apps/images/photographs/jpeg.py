@@ -25,11 +25,8 @@ from kpca_apps.images.photographs.lossless import stated_size
 from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size, damage_refused
 
 QUALITY = 95
-_COLOURS = {
-    "L": (1, "GRAY"),
-    "RGB": (3, "RGB"),
-    "CMYK": (4, "CMYK"),
-}  # channels, and the decoder's word
+# Channels, and the decoder's word.
+_COLOURS = {"L": (1, "GRAY"), "RGB": (3, "RGB"), "CMYK": (4, "CMYK")}
 _JFIF, _APP1, _APP2, _PHOTOSHOP, _COMMENT = b"\xe0\xe1\xe2\xed\xfe"
 # Each block of 8 x 8 pixels takes at least one bit of the file.
 PIXELS_PER_BYTE = 8 * 64

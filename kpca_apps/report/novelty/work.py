@@ -10,7 +10,6 @@ from kpca_apps.novelty.result import (
     MARKS_FORMAT,
     OddCell,
     RankedRow,
-    Reason,
     ScreeningResult,
     UsualRow,
 )
@@ -93,7 +92,10 @@ def work_of(
             "why": [place[reason.column] for reason in reasons],
             "major": sum(reason.share >= MAJOR for reason in reasons),
             "cells": [text for _, text in shown],
-            "expected": {place[r.column]: _expected(r) for r in reasons},
+            "expected": {
+                place[r.column]: "no value" if is_missing(r.expected) else "".join(expected_text(r))
+                for r in reasons
+            },
             "odd": {place[name]: text for name, text in meant.items()},
             "near": [other.row for other in near],
             # What they read, where that is not among the cells.
@@ -150,12 +152,6 @@ def _kind(row: RankedRow) -> str:
     """Name the kind of reason of a row."""
     sides = [f"{cut(column, 60)}{SIDES[side]}" for column, side in row.kind_of_reason]
     return in_prose(sides) if sides else "no reason was sought or found"
-
-
-def _expected(reason: Reason) -> str:
-    if is_missing(reason.expected):
-        return "no value"
-    return "".join(expected_text(reason))
 
 
 def _cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
