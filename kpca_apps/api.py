@@ -88,7 +88,7 @@ Columns = str | Sequence[Hashable]
 
 # Options of a call: all but tables, and who works on them.
 ASKED = {one.name for one in fields(NoveltyOptions)} - {
-    *("accept", "marks", "workers", "scheduler", "work_dir"),
+    *("accept", "marks", "workers", "scheduler", "work_dir")
 }
 REASONS = {
     **dict.fromkeys(("rank", "row", "line"), pl.Int64),

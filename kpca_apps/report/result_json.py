@@ -98,12 +98,7 @@ DOCUMENTS: dict[type, Document] = {
         "denoising",
         "What became of a batch of images: result.json of kpca denoise run.",
         ((DenoisingResult, LEFT_OUT),),
-        {
-            "sentence": str,
-            "n_images": int,
-            "n_failed": int,
-            "mean_comparison": Comparison | None,
-        },
+        {"sentence": str, "n_images": int, "n_failed": int, "mean_comparison": Comparison | None},
     ),
     TrialResult: Document(
         "trial of denoising",

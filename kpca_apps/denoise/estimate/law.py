@@ -247,11 +247,7 @@ _NOISE = np.array([
 
 
 def measure_laws(
-    planes: NDArray[np.floating],
-    step: float = 0.0,
-    *,
-    is_white: bool = False,
-    black: float = 0.0,
+    planes: NDArray[np.floating], step: float = 0.0, *, is_white: bool = False, black: float = 0.0
 ) -> list[NoiseLaw | None]:
     """Find the law of the noise of each plane (c, h, w); None where there is too little to see.
 

@@ -85,9 +85,7 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         format="jpeg",
         pages=(page,),
         metadata=Metadata.of(
-            info.get("exif"),
-            info.get("icc_profile"),
-            (across, down) if across and down else None,
+            info.get("exif"), info.get("icc_profile"), (across, down) if across and down else None
         ),
         page=decoded,
         notes=(

@@ -6,13 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any
 
-from kpca_apps.novelty.result import (
-    MARKS_FORMAT,
-    OddCell,
-    RankedRow,
-    ScreeningResult,
-    UsualRow,
-)
+from kpca_apps.novelty.result import MARKS_FORMAT, OddCell, RankedRow, ScreeningResult, UsualRow
 from kpca_apps.report.novelty.text import expected_text, is_missing
 from kpca_apps.report.text import cut, in_prose
 

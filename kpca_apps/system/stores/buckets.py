@@ -36,11 +36,7 @@ _AS_IT_IS: dict[str, Any] = {"compression": None}
 # Seconds until a store that does not answer is given up, and tries.
 CONNECT, REQUEST, TRIES = 10.0, 30.0, 3
 LISTED = 600.0  # seconds until a listing is taken for one that never ends
-_PLACES = {
-    "s3": "AWS_ENDPOINT_URL",
-    "gs": "STORAGE_EMULATOR_HOST",
-    "az": "the name of the account",
-}
+_PLACES = {"s3": "AWS_ENDPOINT_URL", "gs": "STORAGE_EMULATOR_HOST", "az": "the name of the account"}
 _DENIED = re.compile(
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE|EXPIRED|ExpiredToken|InvalidToken|"
     r"HTTP status 40[13]|PERMISSION_DENIED|UNAUTHENTICATED|OAuth2|Authenti|Authoriz|CREDENTIAL|"
