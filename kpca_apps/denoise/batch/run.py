@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -198,9 +198,7 @@ def _board(folder: AnyPath, stack: ExitStack) -> Path:
     """Name the file in which workers tell how far each image is, beside the results if on disk."""
     if isinstance(folder, Path):
         return partial_path(folder / MANIFEST, secrets.token_hex(4), 0)
-    held = spool_folder(folder=False)
-    stack.callback(held.close)
-    return held.path
+    return stack.enter_context(closing(spool_folder(folder=False))).path
 
 
 def _check_options(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any
@@ -55,7 +56,11 @@ def work_of(
 
     Columns and kinds of reason go by their numbers; keys are without what all begin with.
     """
-    place = _Places(column.name for column in result.columns)
+    # Numbers of names, from 0; a new one gets the next.
+    place: dict[str, int] = defaultdict(
+        lambda: len(place), {column.name: number for number, column in enumerate(result.columns)}
+    )
+    kinds: dict[str, int] = defaultdict(lambda: len(kinds))
     odd: dict[int, list[OddCell]] = {}
     for cell in result.odd_cells:
         for row in (cell.row, *cell.more_rows):
@@ -67,7 +72,7 @@ def work_of(
     whole += [one.cells for one in result.usual_rows]
     names = [[name for name, _ in cells] for cells in whole]
     compared = names[0][: _n_shared(names)] if names else []
-    kinds, rows, beside, left = _Places(()), dict[int, Any](), dict[int, Any](), CELLS_BUDGET
+    rows, beside, left = dict[int, Any](), dict[int, Any](), CELLS_BUDGET
     for number, one in enumerate(listed):
         shown, spent, near = list[tuple[str, str]](), 0, list[UsualRow]()
         if number < MAX_WHOLE and left > 0:
@@ -115,17 +120,6 @@ def work_of(
         "usual": beside,
         "cells": [_cell(cell, result) for cell in cells],
     }
-
-
-class _Places(dict[str, int]):
-    """Numbers of names, from 0; a new one gets the next."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        super().__init__((name, number) for number, name in enumerate(names))
-
-    def __missing__(self, name: str) -> int:
-        self[name] = len(self)
-        return self[name]
 
 
 def _n_shared(all_of: Iterable[Sequence[str]]) -> int:

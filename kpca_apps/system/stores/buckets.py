@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -246,16 +246,13 @@ def here(path: AnyPath) -> Iterator[Path]:
         yield path
         return
     place = place_of(path)
-    held = spool_folder()
-    try:
+    with closing(spool_folder()) as held:
         copy = held.path / place.name
         if place.kind() == "folder":
             download(place, place.copyable((), recursive=True), copy)
         else:
             _download(place, copy)
         yield copy
-    finally:
-        held.close()
 
 
 def download(place: Place, items: Iterable[Item], folder: Path) -> None:
