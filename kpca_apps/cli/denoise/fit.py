@@ -223,19 +223,18 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
     """Lay out a table as wide as the terminal; long names give way."""
     marks = any(one.impulses for one in files)
     head = ("sigma", "noise", "shared", *(["impulses"] if marks else []), "type", "size")
-    rows = [head]
-    for one in files:
-        rows.append(
-            (
-                level_range(one) + ("" if one.established else " ?"),
-                one.noise,
-                "yes" if one.correlated else "no",
-                *(["yes" if one.impulses else "no"] if marks else []),
-                one.dtype,
-                _size(one.shape[:2]),
-            )
+    rows = [
+        (
+            level_range(one) + ("" if one.established else " ?"),
+            one.noise,
+            "yes" if one.correlated else "no",
+            *(["yes" if one.impulses else "no"] if marks else []),
+            one.dtype,
+            _size(one.shape[:2]),
         )
-    return _named_lines(["file", *(one.name for one in files)], rows)
+        for one in files
+    ]
+    return _named_lines(["file", *(one.name for one in files)], [head, *rows])
 
 
 def _channel_lines(files: Sequence[MeasuredFile]) -> list[str]:

@@ -48,10 +48,8 @@ def read_dicom(data: Content, label: str) -> ImageFile:
         size = int(said.get("Rows", 0)), int(said.get("Columns", 0))
         frames = int(said.get("NumberOfFrames", 1) or 1)
         samples, bits = int(said.get("SamplesPerPixel", 1)), int(said.get("BitsAllocated", 0))
-        signed, meaning = (
-            int(said.get("PixelRepresentation", 0)),
-            str(said.get("PhotometricInterpretation", "")),
-        )
+        signed = int(said.get("PixelRepresentation", 0))
+        meaning = str(said.get("PhotometricInterpretation", ""))
     wrong = ""
     if not size[0] and not size[1]:
         wrong = "holds no image"
