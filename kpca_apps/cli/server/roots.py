@@ -105,9 +105,9 @@ class Roots:
                 if place.exists():
                     return place.resolve()
         near = ""
-        with suppress(OSError, ValueError):
-            for place in places[:1]:
-                near = suggest(place.name, [item.name for item in place.parent.iterdir()])
+        if places:
+            with suppress(OSError, ValueError):
+                near = suggest(places[0].name, [one.name for one in places[0].parent.iterdir()])
         raise InputError(f"{_said(name)}: there is no such file in the folders served.{near}")
 
     def _places(self, name: str) -> list[Path]:
