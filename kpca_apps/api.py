@@ -88,7 +88,7 @@ Columns = str | Sequence[Hashable]
 
 # Options of a call: all but tables, and who works on them.
 ASKED = {one.name for one in fields(NoveltyOptions)} - {
-    *("accept", "marks", "workers", "scheduler", "work_dir"),
+    *("accept", "marks", "workers", "scheduler", "work_dir")
 }
 REASONS = {
     **dict.fromkeys(("rank", "row", "line"), pl.Int64),
@@ -537,7 +537,9 @@ def screen_table(
         opened = _opened(table, id, reading)
         clean = None
         if reference is not None:
-            of_reference = _of_reference(reading, reference)
+            # Which rows of a database, is said of the table alone.
+            kept = (*OF_FILES, *["timeout"] * is_database(reference))
+            of_reference = {name: value for name, value in reading.items() if name in kept}
             clean = _opened(reference, opened.id, of_reference, name="reference", by_index=False)
         judged = _judged(accept, marks, opened.id is not None)
         categories = {*opened.categories, *(clean.categories if clean else ())}
@@ -920,12 +922,6 @@ def _reading(asked: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
     if reading and not any(map(_is_path, tables)):
         raise OptionError(next(iter(reading)), "says how a file is read: give its path")
     return reading
-
-
-def _of_reference(reading: Mapping[str, Any], reference: TableLike) -> dict[str, Any]:
-    """Return how a reference is read: which rows of a database, is said of the table alone."""
-    kept = (*OF_FILES, *["timeout"] * is_database(reference))
-    return {name: value for name, value in reading.items() if name in kept}
 
 
 def _is_path(given: TableLike) -> TypeGuard[str | Path | list[str | Path]]:

@@ -112,8 +112,6 @@ def _write(text: str) -> None:
 def column_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Lay out rows of cells under each other.
 
-    Examples
-    --------
     >>> column_lines([("file", "sigma"), ("a.png", "3")])
     ['file   sigma', 'a.png  3']
     """

@@ -36,8 +36,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 def schema(
     kind: Annotated[
-        str | None,
-        typer.Argument(metavar="[KIND]", help="Which schema; without it, their names."),
+        str | None, typer.Argument(metavar="[KIND]", help="Which schema; without it, their names.")
     ] = None,
 ) -> None:
     """Print the JSON schema of what other commands write as JSON.

@@ -22,11 +22,9 @@ def to_opponent(rgb: NDArray[np.float32], *, in_place: bool = False) -> NDArray[
 
 def from_opponent(planes: NDArray[np.float32], *, in_place: bool = False) -> NDArray[np.float32]:
     """Return the red, green and blue of which `to_opponent` made the planes."""
-    return (
-        planes
-        if len(planes) == 1
-        else _mixed(OPPONENT.T, planes, planes if in_place else np.empty_like(planes))
-    )
+    if len(planes) == 1:
+        return planes
+    return _mixed(OPPONENT.T, planes, planes if in_place else np.empty_like(planes))
 
 
 def noise_in_opponent(sigma: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.info import DenoiseInfo as DenoiseInfo
 from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import Axes, Picture, checked_image, read_picture, value_range
 from kpca_apps.denoise.masks import Mask, both, checked_mask
@@ -30,16 +30,6 @@ from kpca_apps.errors import ConfigError, warn_caller
 from kpca_apps.names import shown
 from kpca_apps.options import is_number
 from kpca_apps.system.blas import one_blas_thread
-
-__all__ = [
-    "Cleaned",
-    "DenoiseInfo",
-    "clean_image",
-    "denoise_kpca",
-    "denoise_with_info",
-    "doubt_level",
-    "measure_noise",
-]
 
 Parameters = ParamSpec("Parameters")
 Denoised = TypeVar("Denoised")

@@ -56,8 +56,6 @@ from kpca_apps.names import shown
 from kpca_apps.options import is_number
 from kpca_apps.system.blas import one_blas_thread
 
-__all__ = ["clean_mosaic", "denoise_mosaic", "measure_mosaic"]
-
 # In how many phases the cells of Bayer's pattern begin, and those of X-Trans.
 PHASES = {"draft": (1, 1), "fast": (2, 2), "balanced": (2, 3), "high": (4, 5)}
 

@@ -40,15 +40,13 @@ def phases_of(pattern: str) -> list[Place]:
     return [
         (down, across)
         for down, across in np.ndindex(3, 3)
-        if all(
-            _is_balanced(pattern, (top - down, left - across)) for top in (0, 3) for left in (0, 3)
-        )
+        if all(_is_balanced(pattern, y - down, x - across) for y in (0, 3) for x in (0, 3))
     ]
 
 
-def _is_balanced(pattern: str, corner: Place) -> bool:
+def _is_balanced(pattern: str, top: int, left: int) -> bool:
     """Whether a cell of X-Trans has five green pixels, two red ones and two blue ones."""
-    cell = [colour_at(pattern, corner[0] + y, corner[1] + x) for y, x in np.ndindex(3, 3)]
+    cell = [colour_at(pattern, top + y, left + x) for y, x in np.ndindex(3, 3)]
     return [cell.count(letter) for letter in "RGB"] == [2, 5, 2]
 
 

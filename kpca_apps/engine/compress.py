@@ -97,11 +97,7 @@ class ReducedSet:
 
 
 def reduced_set(
-    subspace: KernelSubspace,
-    n_points: int,
-    *,
-    max_iter: int = 100,
-    n_jobs: int | None = None,
+    subspace: KernelSubspace, n_points: int, *, max_iter: int = 100, n_jobs: int | None = None
 ) -> ReducedSet:
     """Approximate a subspace by one of at most ``n_points`` points, fewer where those explain all.
 

@@ -52,11 +52,7 @@ from kpca_apps.engine.linalg.eigen import (
 )
 from kpca_apps.engine.linalg.gram import about_mean, gram_matrix
 from kpca_apps.engine.linalg.panels import GramPanels, centred
-from kpca_apps.engine.plan import (
-    ExactPlan,
-    lapack_after_krylov,
-    plan_exact,
-)
+from kpca_apps.engine.plan import ExactPlan, lapack_after_krylov, plan_exact
 from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.system.arrays import Matrix
@@ -89,13 +85,7 @@ def fit_exact(
     # are normalised by 1 / sqrt(|eigenvalue|)). 0 keeps the mean alone: Hoffmann's potential.
     # Float32 leaves out eigenvalues below 1e-3 of the largest: it does not have three digits of
     # them.
-    plan = plan or plan_exact(
-        kernel,
-        X,
-        n_components=n_components,
-        center=center,
-        solver=solver,
-    )
+    plan = plan or plan_exact(kernel, X, n_components=n_components, center=center, solver=solver)
     n, by_modulus = len(X), not kernel.is_psd
     kernel = about_mean(kernel, X) if center else kernel
     # Of the matrix before it is centred, of moduli if it is indefinite. Where it overflows, the

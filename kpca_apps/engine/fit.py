@@ -344,7 +344,5 @@ def _scoring_precision(source: RowSource, options: FitOptions, fit: SubspaceFit)
         return bounds
 
     return agreeing_precision(
-        lambda p: np.column_stack(subspace.project_and_error(rows, precision=p)),
-        plan.n,
-        allowed,
+        lambda p: np.column_stack(subspace.project_and_error(rows, precision=p)), plan.n, allowed
     )

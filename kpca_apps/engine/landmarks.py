@@ -78,12 +78,7 @@ def uniform_landmarks(n: int, m: int, rng: np.random.Generator) -> Index:
 
 
 def cluster_centres(
-    X: Matrix,
-    m: int,
-    rng: np.random.Generator,
-    *,
-    rounds: int = 10,
-    n_jobs: int | None = None,
+    X: Matrix, m: int, rng: np.random.Generator, *, rounds: int = 10, n_jobs: int | None = None
 ) -> Matrix:
     """Return the centres ``(m, d)`` of ``m`` clusters after a few rounds of Lloyd's algorithm."""
     # Zhang, Tsang and Kwok (2008), Improved Nystrom low-rank approximation and error analysis,
@@ -122,12 +117,7 @@ def _nearest(
 
 
 def residual_landmarks(
-    kernel: Kernel,
-    X: SampleRows,
-    m: int,
-    rng: np.random.Generator,
-    *,
-    n_jobs: int | None = None,
+    kernel: Kernel, X: SampleRows, m: int, rng: np.random.Generator, *, n_jobs: int | None = None
 ) -> Index:
     """Draw half of the landmarks uniformly and half where the first half explains least.
 

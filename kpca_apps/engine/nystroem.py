@@ -29,11 +29,7 @@ from kpca_apps.engine.linalg.gram import gram_matrix, overflow, require_finite
 from kpca_apps.engine.linalg.triangular import times_upper
 from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.rows import BLOCK, ArrayRows, RowSource, SampleRows, sum_row_blocks
-from kpca_apps.engine.subspace import (
-    KernelSubspace,
-    Resolved,
-    component_signs,
-)
+from kpca_apps.engine.subspace import KernelSubspace, Resolved, component_signs
 from kpca_apps.system.arrays import Mask, Matrix
 from kpca_apps.system.blas import one_blas_thread
 

@@ -113,17 +113,9 @@ class RowSource(Protocol):
 
 
 class ArrayRows:
-    """The rows of a matrix in memory.
+    """The rows of a matrix (n, d) in memory; the result does not depend on the number of threads.
 
-    Parameters
-    ----------
-    X : (n, d) array
-        The rows.
-    sample_index : (s,) int array, optional
-        Positions of the rows that stand for all, increasing (see `sample_positions`); by default
-        all rows.
-    n_jobs : int or None, default=None
-        Threads. The result does not depend on their number.
+    `sample_index` are increasing positions of the rows that stand for all (see `sample_positions`).
     """
 
     def __init__(

@@ -94,10 +94,7 @@ class KernelSubspace:
         kernel_rows = self.kernel.against(self.points, precision)
         weights, offset = self.weights.astype(precision, copy=False), self.offset
         return map_row_blocks(
-            lambda rows: kernel_rows(rows) @ weights - offset,
-            X,
-            block=self._block,
-            n_jobs=n_jobs,
+            lambda rows: kernel_rows(rows) @ weights - offset, X, block=self._block, n_jobs=n_jobs
         )
 
     def reconstruction_error(

@@ -126,11 +126,7 @@ def leave_landmark_out(
 
 
 def without_direction(
-    rows: Matrix,
-    along: Matrix,
-    residual: Matrix,
-    whitened_rows: Matrix,
-    whitened: Matrix,
+    rows: Matrix, along: Matrix, residual: Matrix, whitened_rows: Matrix, whitened: Matrix
 ) -> tuple[Matrix, Matrix]:
     """Residual and Mahalanobis square of rows (r, .), each with one landmark removed.
 

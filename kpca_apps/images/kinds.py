@@ -15,7 +15,7 @@ from kpca_apps.images.laboratory import czi, dicom, fits, mrc, nifti, nikon, ome
 from kpca_apps.images.photographs import avif, heic, jpeg, lossless, png
 from kpca_apps.images.types import Format
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
-from kpca_apps.system.stores.buckets import Place, place_of
+from kpca_apps.system.stores.buckets import place_of
 
 HEAD = 512  # bytes at the beginning of a file that tell its kind
 # DICOM comes first, for what stands before its mark may look like a TIFF; raw files come before
@@ -64,7 +64,13 @@ def head_of(source: AnyPath) -> bytes:
     Nothing of a pipe, of another folder, or of what cannot be read. It may lie in a store.
     """
     if isinstance(source, StorePath):
-        return _head_in_store(place_of(source))
+        place = place_of(source)
+        with suppress(InputError):
+            return place.head(HEAD)
+        with suppress(InputError):
+            if any(place.inside(name).kind() == "file" for name in ome_zarr.MARKS):
+                return ome_zarr.HEAD
+        return b""
     try:
         if source.is_dir():
             return ome_zarr.HEAD if ome_zarr.is_zarr(source) else b""
@@ -74,15 +80,6 @@ def head_of(source: AnyPath) -> bytes:
             return file.read(HEAD)
     except OSError:
         return b""
-
-
-def _head_in_store(place: Place) -> bytes:
-    with suppress(InputError):
-        return place.head(HEAD)
-    with suppress(InputError):
-        if any(place.inside(name).kind() == "file" for name in ome_zarr.MARKS):
-            return ome_zarr.HEAD
-    return b""
 
 
 def image_kind(head: bytes, name: str = "") -> str | None:

@@ -11,14 +11,7 @@ from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.names import one_line, suggest
 from kpca_apps.papers import experiments
 from kpca_apps.papers.data import PaperData
-from kpca_apps.papers.result import (
-    Claim,
-    Experiment,
-    GalleryResult,
-    Outcome,
-    Place,
-    Reproduction,
-)
+from kpca_apps.papers.result import Claim, Experiment, GalleryResult, Outcome, Place, Reproduction
 from kpca_apps.papers.texts import REFERENCES
 
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn")

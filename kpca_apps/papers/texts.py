@@ -50,12 +50,7 @@ REFERENCES: tuple[Reference, ...] = (
         "Section 2: Kernel PCA",
         "They state no author, title or year",
     ),
-    Reference(
-        "Course notes, in Spanish",
-        "",
-        "Kernel PCA",
-        "Slides; they state no author or year",
-    ),
+    Reference("Course notes, in Spanish", "", "Kernel PCA", "Slides; they state no author or year"),
 )
 _REPORT = "Scholkopf, Smola and Muller (1996)"
 _STUDY = "Aguilera and Antonanzas (2019)"

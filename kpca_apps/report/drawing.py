@@ -116,17 +116,13 @@ def settle(figure: Figure) -> None:
     """Lay a figure out, once: half of what drawing it costs."""
     if (engine := figure.get_layout_engine()) is None:
         return
-    if not figure.legends and all(_is_of_one_column(axes) for axes in figure.axes):
+    grids = [(axes.get_gridspec(), axes.get_aspect()) for axes in figure.axes]
+    if not figure.legends and all(g and g.ncols == 1 and a == "auto" for g, a in grids):
         _stack(figure)
     else:
         engine.execute(figure)
     # With "none" a stand-in is left, for which saving draws all twice.
     figure.set_layout_engine(None)
-
-
-def _is_of_one_column(axes: Axes) -> bool:
-    grid = axes.get_gridspec()
-    return grid is not None and grid.ncols == 1 and axes.get_aspect() == "auto"
 
 
 def _stack(figure: Figure) -> None:

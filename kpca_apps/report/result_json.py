@@ -23,11 +23,7 @@ from kpca_apps.novelty.result import (
 from kpca_apps.papers.result import GalleryResult, Outcome, Reproduction
 from kpca_apps.report.denoising.text import headline as denoising_headline
 from kpca_apps.report.document import LEFT_OUT, Document, Fields, ListOf, Part
-from kpca_apps.report.novelty.text import (
-    diff_headline,
-    headline,
-    index_headline,
-)
+from kpca_apps.report.novelty.text import diff_headline, headline, index_headline
 from kpca_apps.report.papers.text import headline as gallery_headline
 from kpca_apps.report.text import writable
 
@@ -102,12 +98,7 @@ DOCUMENTS: dict[type, Document] = {
         "denoising",
         "What became of a batch of images: result.json of kpca denoise run.",
         ((DenoisingResult, LEFT_OUT),),
-        {
-            "sentence": str,
-            "n_images": int,
-            "n_failed": int,
-            "mean_comparison": Comparison | None,
-        },
+        {"sentence": str, "n_images": int, "n_failed": int, "mean_comparison": Comparison | None},
     ),
     TrialResult: Document(
         "trial of denoising",

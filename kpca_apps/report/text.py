@@ -24,8 +24,6 @@ def number(value: float, digits: int = 3, *, keep_zeros: bool = False) -> str:
 
     Whole numbers above them keep all of theirs; `keep_zeros` writes ``0.4`` as ``0.400``.
 
-    Examples
-    --------
     >>> number(0.123456), number(1950.4), number(1e-9), number(float("inf"))
     ('0.123', '1,950', '1e-09', 'infinite')
     """

@@ -6,7 +6,6 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,19 +41,14 @@ def available_bytes() -> int:
             bounds = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2]
         except (AttributeError, ValueError, OSError):
             bounds = [_SMALL_MACHINE]
-    for folder in _cgroups():
+    found = re.search("^0::/(.*)", _text_of(_OWN_CGROUP), re.MULTILINE)
+    own = Path(_CGROUPS, found[1] if found else "")
+    # Control groups, from its own to the outermost, the only one that a container may see.
+    for folder in (one for one in (own, *own.parents) if one.is_relative_to(_CGROUPS)):
         limit, usage = (_text_of(folder / f"memory.{name}").strip() for name in ("max", "current"))
         if limit.isdigit() and usage.isdigit():
             bounds.append(max(int(limit) - int(usage), 0))
     return int(min(*bounds, _left_of_addresses()))
-
-
-def _cgroups() -> Iterator[Path]:
-    """Return the folders of this process's control groups, from its own to the outermost."""
-    found = re.search("^0::/(.*)", _text_of(_OWN_CGROUP), re.MULTILINE)
-    own = Path(_CGROUPS, found[1] if found else "")
-    # A container may not see its own group, only the outermost.
-    return (folder for folder in (own, *own.parents) if folder.is_relative_to(_CGROUPS))
 
 
 def _left_of_addresses() -> float:

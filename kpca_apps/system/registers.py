@@ -22,13 +22,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import (
-    intrinsic,
-    lower_builtin,
-    models,
-    register_model,
-    type_callable,
-)
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
 WIDTH = 8
 

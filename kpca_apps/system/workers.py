@@ -29,13 +29,7 @@ from joblib import effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.reduction import dumps
 
-from kpca_apps.errors import (
-    ConfigError,
-    KpcaError,
-    RefusedError,
-    StoppedError,
-    UnreachableError,
-)
+from kpca_apps.errors import ConfigError, KpcaError, RefusedError, StoppedError, UnreachableError
 from kpca_apps.options import check_jobs
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.dask_client import dask_client, killed_worker, wait_for_one

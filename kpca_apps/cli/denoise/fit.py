@@ -20,11 +20,7 @@ from kpca_apps.cli.denoise.documents import (
 )
 from kpca_apps.cli.denoise.options import FitOptions, RunOptions, in_flags
 from kpca_apps.cli.results import near
-from kpca_apps.denoise.batch.dictionary import (
-    are_all_alike,
-    choice_sentence,
-    read_examples,
-)
+from kpca_apps.denoise.batch.dictionary import are_all_alike, choice_sentence, read_examples
 from kpca_apps.denoise.batch.examine.measuring import KnownNoise, MeasuredFile, measure_file, pooled
 from kpca_apps.denoise.batch.inputs import find_images, named_reason
 from kpca_apps.denoise.batch.profile import check_target, kept
@@ -227,19 +223,18 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
     """Lay out a table as wide as the terminal; long names give way."""
     marks = any(one.impulses for one in files)
     head = ("sigma", "noise", "shared", *(["impulses"] if marks else []), "type", "size")
-    rows = [head]
-    for one in files:
-        rows.append(
-            (
-                level_range(one) + ("" if one.established else " ?"),
-                one.noise,
-                "yes" if one.correlated else "no",
-                *(["yes" if one.impulses else "no"] if marks else []),
-                one.dtype,
-                _size(one.shape[:2]),
-            )
+    rows = [
+        (
+            level_range(one) + ("" if one.established else " ?"),
+            one.noise,
+            "yes" if one.correlated else "no",
+            *(["yes" if one.impulses else "no"] if marks else []),
+            one.dtype,
+            _size(one.shape[:2]),
         )
-    return _named_lines(["file", *(one.name for one in files)], rows)
+        for one in files
+    ]
+    return _named_lines(["file", *(one.name for one in files)], [head, *rows])
 
 
 def _channel_lines(files: Sequence[MeasuredFile]) -> list[str]:
@@ -278,8 +273,6 @@ def _named_lines(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[
 def distinct(names: Sequence[str], room: int) -> list[str]:
     """Show names in `room` characters, cut in the middle; whole where that tells too little.
 
-    Examples
-    --------
     >>> distinct(["holiday-by-the-sea-1.png", "holiday-by-the-sea-2.png"], 14)
     ['holida...1.png', 'holida...2.png']
     >>> distinct(["monday-1-by-the-sea.png", "monday-2-by-the-sea.png"], 14)

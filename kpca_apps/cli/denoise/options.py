@@ -20,15 +20,7 @@ from kpca_apps.denoise.options import Options as Method
 from kpca_apps.denoise.regions import Region, checked_region
 from kpca_apps.errors import OptionError, ParameterError
 from kpca_apps.names import one_line, shown
-from kpca_apps.options import (
-    LARGEST_SEED,
-    MOST_JOBS,
-    Options,
-    files,
-    general,
-    is_number,
-    panel,
-)
+from kpca_apps.options import LARGEST_SEED, MOST_JOBS, Options, files, general, is_number, panel
 
 if TYPE_CHECKING:
     NoiseName = str  # a checker of types cannot read choices from a table

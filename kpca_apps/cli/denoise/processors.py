@@ -29,8 +29,6 @@ def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int
 
     `jobs` are processors to use, `samples` the values in each image, `available` bytes of memory.
 
-    Examples
-    --------
     >>> share_processors(8, [250_000] * 100, 64 * 10**9)
     (8, 1)
     >>> share_processors(8, [250_000] * 3, 64 * 10**9)

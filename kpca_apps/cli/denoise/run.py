@@ -15,14 +15,7 @@ from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress, say_failure, say_line
 from kpca_apps.cli.denoise.options import METHOD, RunOptions, in_flags
 from kpca_apps.cli.denoise.processors import count_samples, processors
-from kpca_apps.cli.results import (
-    REPORT_FILE,
-    Clock,
-    made_for_use,
-    near,
-    print_result,
-    write_result,
-)
+from kpca_apps.cli.results import REPORT_FILE, Clock, made_for_use, near, print_result, write_result
 from kpca_apps.cli.workers import quiet_workers
 from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
 from kpca_apps.denoise.batch.examine.measuring import with_same_noise
@@ -230,7 +223,12 @@ def run_whole(batch: Batch) -> int:
             ) from error
     _say_outcome(batch, result)
     print_result(batch.console, folder.path, result, options.json)
-    _raise_bug(result)
+    # The first bug that was met, now that the other images and the report are written.
+    for image in result.failed:
+        if image.bug:
+            bug = RuntimeError(image.reason.replace(f"{BUG}, ", "", 1))
+            bug.add_note(image.bug)
+            raise bug
     return result.n_failed
 
 
@@ -251,15 +249,6 @@ def _write_report(result: DenoisingResult, folder: ResultFolder, clock: Clock) -
 
             figures = denoising_figures(result)
         write_result(building, result, denoising_pages(result), figures, clock)
-
-
-def _raise_bug(result: DenoisingResult) -> None:
-    """Raise the first bug that was met, now that the other images and the report are written."""
-    for image in result.failed:
-        if image.bug:
-            error = RuntimeError(image.reason.replace(f"{BUG}, ", "", 1))
-            error.add_note(image.bug)
-            raise error
 
 
 def run_trial(batch: Batch) -> None:

@@ -100,11 +100,7 @@ def screen(
 
         with run.working(f"Screening{expected_time(rows)}", rows, clean):
             result, model = screen_rows(
-                rows,
-                reference=clean,
-                accept=judged,
-                options=chosen,
-                execution=run.execution,
+                rows, reference=clean, accept=judged, options=chosen, execution=run.execution
             )
         run.clock.lap("screening")
         finish(run, context, folder, rows, result, model, save=True)
@@ -116,8 +112,7 @@ def screen(
 )
 def fit(
     reference: Annotated[
-        list[str],
-        typer.Argument(metavar="TABLE...", help="Table of rows known to be normal."),
+        list[str], typer.Argument(metavar="TABLE...", help="Table of rows known to be normal.")
     ],
     model: Annotated[
         str,
@@ -331,8 +326,7 @@ def rules(
         ),
     ] = None,
     out: Annotated[
-        str | None,
-        typer.Option("--out", help="File to write instead of stdout.", metavar="FILE"),
+        str | None, typer.Option("--out", help="File to write instead of stdout.", metavar="FILE")
     ] = None,
     format: Annotated[
         RuleFormat | None,

@@ -27,7 +27,7 @@ from kpca_apps.novelty.columns.encoded import AnyTable
 from kpca_apps.novelty.compare.diff import diff_runs
 from kpca_apps.novelty.marks import Marks
 from kpca_apps.novelty.redact import masked
-from kpca_apps.novelty.result import ScreenedTable, ScreenedTables, ScreeningResult, Setting
+from kpca_apps.novelty.result import ScreenedTable, ScreenedTables, ScreeningResult
 from kpca_apps.novelty.screening.model import ScreeningOptions, library_versions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.options import NoveltyOptions
@@ -84,9 +84,12 @@ def screen_each(
                 for path, name in zip(paths, _folders(paths), strict=True)
             ]
             run.clock.lap("tables")
+            # The rule of flagging that was asked for; the rest stands in each report.
+            rules = {name: getattr(options, name) for name in ("share", "count", "alpha", "fdr")}
+            asked = {name: value for name, value in rules.items() if value is not None}
             index = ScreenedTables(
                 tuple(made),
-                _asked(options, reference) | {"tables": len(paths)},
+                {**asked, "against a reference": reference is not None, "tables": len(paths)},
                 library_versions(),
                 reproduce(context, masked(context.params, None), replacing=True),
             )
@@ -94,13 +97,6 @@ def screen_each(
             write_result(building, index, pages, {}, run.clock, data=INDEX_DATA)
     _say(run, index, near(folder.path))
     return bool(index.failed)
-
-
-def _asked(options: NoveltyOptions, reference: str | None) -> dict[str, Setting]:
-    """Name the rule of flagging that was asked for; the rest stands in each report."""
-    rules = {name: getattr(options, name) for name in ("share", "count", "alpha", "fdr")}
-    given = {name: value for name, value in rules.items() if value is not None}
-    return {**given, "against a reference": reference is not None}
 
 
 def _folders(paths: Sequence[str]) -> list[str]:

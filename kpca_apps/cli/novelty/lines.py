@@ -282,8 +282,11 @@ def _threshold_text(result: ScreeningResult) -> str:
 def learned(model: NoveltyModel) -> str:
     """Say what a model was fitted on and how it will flag rows."""
     rule, detector = model.rule, model.detector
+    n_rows = f"{model.n_rows:,}"
+    if model.n_learned != model.n_rows:
+        n_rows = f"{model.n_learned:,} of {n_rows}"
     what = (
-        f"Fitted on {_rows_of(model)} and {len(model.encoder.plan.used)} columns of "
+        f"Fitted on {n_rows} rows and {len(model.encoder.plan.used)} columns of "
         f"{one_line(model.source.name)}."
     )
     if model.groups:
@@ -307,11 +310,6 @@ def learned(model: NoveltyModel) -> str:
     if not math.isfinite(detector.flags_above):
         return f"{what} {statement}"
     return f"{what} Threshold {scores_text([], detector.flags_above)[1]}. {statement}"
-
-
-def _rows_of(model: NoveltyModel) -> str:
-    n_rows = f"{model.n_rows:,} rows"
-    return n_rows if model.n_learned == model.n_rows else f"{model.n_learned:,} of {n_rows}"
 
 
 def held(model: NoveltyModel) -> str:

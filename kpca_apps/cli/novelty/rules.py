@@ -83,7 +83,10 @@ class Target:
 
     def write(self, console: Console, rules: HeldRules, text: list[str], as_json: str) -> None:
         """Write rules, or the `text` about them, to the file or to stdout, or print the JSON."""
-        content = _export(self.format, rules, text)
+        if self.format == "text":
+            content = "".join(f"{line}\n" for line in [f"{TITLE} {rules.table}", "", *text])
+        else:
+            content = _EXPORTS[self.format](rules)
         if self.out is not None:
             with atomic_write(self.out) as file:
                 file.write(content.encode("utf-8"))
@@ -95,12 +98,6 @@ class Target:
             console.data_lines(text)
         else:
             console.data(content)
-
-
-def _export(format: RuleFormat, rules: HeldRules, text: list[str]) -> str:
-    if format != "text":
-        return _EXPORTS[format](rules)
-    return "".join(f"{line}\n" for line in [f"{TITLE} {rules.table}", "", *text])
 
 
 def find(table: list[str], options: NoveltyOptions, target: Target) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
@@ -20,13 +20,7 @@ from kpca_apps.cli.commands import next_steps, reproduce
 from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.novelty.documents import COLUMN_PLAN
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings, sent
-from kpca_apps.cli.results import (
-    REPORT_FILE,
-    Clock,
-    near,
-    print_result,
-    write_result,
-)
+from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_result
 from kpca_apps.cli.workers import quiet_workers
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, StoppedError
 from kpca_apps.names import one_line, safe_stem
@@ -305,16 +299,11 @@ def write_screening(
                 sent_on = masked(context.params, result, to_send=True)
                 command = reproduce(context, sent_on, replacing=True)
                 page = render_to_send(replace(result, command=command), drawn)
-                _write_to_send(building / TO_SEND, page, figures)
+                (building / TO_SEND / "figures").mkdir(parents=True)
+                (building / TO_SEND / REPORT_FILE).write_bytes(page.encode("utf-8"))
+                for name, png in figures.items():
+                    (building / TO_SEND / "figures" / f"{name}.png").write_bytes(png)
         if table.source.version:
             run.clock.details["version of the table"] = table.source.version
         write_result(building, result, pages, figures, run.clock)
     return result
-
-
-def _write_to_send(folder: Path, page: str, figures: Mapping[str, bytes]) -> None:
-    """Write what can be sent on: a page without whole rows, and the figures."""
-    (folder / "figures").mkdir(parents=True)
-    (folder / REPORT_FILE).write_bytes(page.encode("utf-8"))
-    for name, png in figures.items():
-        (folder / "figures" / f"{name}.png").write_bytes(png)

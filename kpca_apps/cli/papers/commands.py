@@ -55,8 +55,7 @@ def run(
 @command(app, only="quiet")
 def fetch(
     folder: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="Folder of the data files.", show_default=False),
+        Path, typer.Argument(metavar="DIR", help="Folder of the data files.", show_default=False)
     ],
     options: PapersOptions,
 ) -> None:

@@ -117,11 +117,7 @@ def rules(found: HeldRules) -> Answer:
     }
 
 
-def rule_check(
-    checked: HeldRules,
-    rows: tuple[tuple[BrokenRow, ...], ...],
-    top: int,
-) -> Answer:
+def rule_check(checked: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...], top: int) -> Answer:
     """Tell which rules a table breaks, each with its first rows."""
     broken = [
         {

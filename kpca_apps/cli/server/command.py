@@ -33,10 +33,7 @@ def mcp(
     largest: Annotated[
         int,
         typer.Option(
-            "--largest",
-            help="Largest file that is read, in MB.",
-            metavar="MB",
-            parser=whole_number,
+            "--largest", help="Largest file that is read, in MB.", metavar="MB", parser=whole_number
         ),
     ] = 200,
 ) -> None:

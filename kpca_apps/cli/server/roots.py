@@ -104,14 +104,11 @@ class Roots:
             with suppress(OSError, ValueError):  # a name that no file can have
                 if place.exists():
                     return place.resolve()
-        near = "" if not places else self._near(places[0])
+        near = ""
+        if places:
+            with suppress(OSError, ValueError):
+                near = suggest(places[0].name, [one.name for one in places[0].parent.iterdir()])
         raise InputError(f"{_said(name)}: there is no such file in the folders served.{near}")
-
-    def _near(self, place: Path) -> str:
-        try:
-            return suggest(place.name, [item.name for item in place.parent.iterdir()])
-        except (OSError, ValueError):
-            return ""
 
     def _places(self, name: str) -> list[Path]:
         """Return where a name may be meant to be; nothing is asked of the disk."""

@@ -15,7 +15,6 @@ from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, ToolAnnotations
 
 from kpca_apps import __version__
-from kpca_apps.cli.server.answers import Answer
 from kpca_apps.cli.server.calls import Refusal, call_tool, in_process
 from kpca_apps.cli.server.tools import Tools
 from kpca_apps.names import one_line, suggest
@@ -104,7 +103,10 @@ def make_server(tools: Tools, run: Callable[..., Awaitable[Any]] = in_process) -
                 answer = await run(call_tool, tools, name, arguments)
             if isinstance(answer, Refusal):
                 raise ToolError(answer)
-            return _with_pictures(*answer) if name == "denoise_preview" else answer
+            if name != "denoise_preview":
+                return answer
+            told, pictures = answer
+            return [told, *(Image(data=d, format=kind.partition("/")[2]) for kind, d in pictures)]
 
         return call
 
@@ -122,8 +124,3 @@ def make_server(tools: Tools, run: Callable[..., Awaitable[Any]] = in_process) -
 def serve(tools: Tools) -> None:
     """Serve until standard input ends; nothing but the protocol is written to standard output."""
     make_server(tools).run("stdio")
-
-
-def _with_pictures(answer: Answer, pictures: list[tuple[str, bytes]]) -> list[Any]:
-    """Return an answer whose pictures are of the protocol."""
-    return [answer, *(Image(data=d, format=kind.partition("/")[2]) for kind, d in pictures)]

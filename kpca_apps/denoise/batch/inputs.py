@@ -7,10 +7,9 @@ import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -132,7 +131,11 @@ def find_images(
         below = left_out if left_out and is_folder and base in left_out.parents else None
         if below is not None:
             files = [file for file in files if not real(file.source).is_relative_to(below)]
-        for file, head in zip(files, _heads([file.source for file in files]), strict=True):
+        # Of files in a store many are asked for at once.
+        is_far = any(isinstance(file.source, StorePath) for file in files)
+        with Workers("threads" if is_far else "serial", n_workers=ASKED) as workers:
+            heads = list(workers.map_partitions(head_of, [file.source for file in files]))
+        for file, head in zip(files, heads, strict=True):
             if file.source != located(one) and not is_image(head, file.source.name):
                 n_passed += 1
                 continue
@@ -151,13 +154,6 @@ def find_images(
         what = "file is no image and was" if n_passed == 1 else "files are no images and were"
         notes = (f"{n_passed} {what} passed over.",)
     return sorted(found.values()), notes
-
-
-def _heads(sources: Sequence[AnyPath]) -> list[bytes]:
-    """Return the first bytes of files; of those in a store many are asked for at once."""
-    is_far = any(isinstance(source, StorePath) for source in sources)
-    with Workers("threads" if is_far else "serial", n_workers=ASKED) as workers:
-        return list(workers.map_partitions(head_of, sources))
 
 
 def real(path: AnyPath) -> AnyPath:
@@ -210,7 +206,13 @@ def _expand_address(one: StorePath, *, several: bool) -> tuple[StorePath, list[F
     else:
         start, found = matching(place, (), folders=True)
     given = {one.name: one.n_bytes for one in found if not one.is_folder}
-    nameless = set(filter(partial(_has_no_path, given=given), given))
+    # No file here can have such a name, or one whose folder is another object.
+    nameless = {
+        name
+        for name in given
+        if not is_path(name)
+        or any(name[:end] in given for end, letter in enumerate(name) if letter == "/")
+    }
     names = images_among(sorted(given.keys() - nameless))
     if not (kind or names):
         raise InputError(nothing_there(start, place), place.address)
@@ -219,13 +221,6 @@ def _expand_address(one: StorePath, *, several: bool) -> tuple[StorePath, list[F
         base,
         [Found(prefix + name, base / name, n_bytes=given.get(name, 0)) for name in names],
         [f"{prefix}{name}" for name in sorted(nameless)],
-    )
-
-
-def _has_no_path(name: str, given: Container[str]) -> bool:
-    """Tell whether no file here can have the name of an object beside others."""
-    return not is_path(name) or any(
-        name[:end] in given for end, letter in enumerate(name) if letter == "/"
     )
 
 

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
@@ -24,6 +23,7 @@ from kpca_apps.images.files import hash_folder
 from kpca_apps.images.kinds import head_of
 from kpca_apps.names import one_line
 from kpca_apps.system.files.output import atomic_write
+from kpca_apps.system.files.temporary import remove
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import here
 
@@ -181,17 +181,8 @@ def remove_partial(folder: Path) -> None:
     """Remove the unfinished results that a stopped run left in an output folder."""
     for parent, folders, names in os.walk(folder):
         for name in filter(_PARTIAL.fullmatch, [*names, *folders]):
-            remove_result(Path(parent, name))
+            remove(Path(parent, name))
         folders[:] = [name for name in folders if not _PARTIAL.fullmatch(name)]
-
-
-def remove_result(path: Path) -> None:
-    """Remove a file, or a folder that is one image, if that can be."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
 
 
 def sync_tree(folder: Path) -> None:

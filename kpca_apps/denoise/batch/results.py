@@ -27,7 +27,6 @@ from kpca_apps.denoise.batch.manifest import (
     partial_path,
     records_in,
     remove_partial,
-    remove_result,
     settled,
     sync_folder,
 )
@@ -39,6 +38,7 @@ from kpca_apps.images.kinds import head_of
 from kpca_apps.images.laboratory.ome_zarr import MARKS
 from kpca_apps.names import one_line
 from kpca_apps.system.files.output import exchanged
+from kpca_apps.system.files.temporary import remove
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import ASKED, Place, place_of
 from kpca_apps.system.stores.running import only_run
@@ -147,7 +147,7 @@ class FolderResults(AbstractContextManager["FolderResults"]):
             return outcome
         target = self.folder / outcome.output
         if os.path.lexists(target) and not run.force:
-            remove_result(done.partial)
+            remove(done.partial)
             reason = f"{one_line(outcome.output)}: {APPEARED}"
             return ImageOutcome(outcome.name, "failed", reason=reason)
         self._manifest.add(done.record())
@@ -269,11 +269,11 @@ def _put(partial: Path, target: Path) -> None:
     """Give a result its name; a folder that has it is removed thereafter."""
     if partial.is_dir() and target.is_dir():
         if exchanged(partial, target):
-            remove_result(partial)
+            remove(partial)
             return
         aside = partial_path(target, secrets.token_hex(4), 0)
         target.replace(aside)
         partial.replace(target)
-        remove_result(aside)
+        remove(aside)
     else:
         partial.replace(target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -130,12 +130,13 @@ def run_batch(
     folder = make_folder(located(out))
     outcomes: dict[str, ImageOutcome] = {}
     keys: dict[str, str] = {}
+    raw = {"raw_out": raw_out} if raw_out != "tiff" else {}  # in settings only what is not as ever
     with ExitStack() as stack, results_in(folder) as results:
         run = Run(
             denoise=denoise,
             folder=folder,
             format=format,
-            settings={**settings, **_format_of(format, raw_out), "version": __version__},
+            settings={**settings, "format": format, **raw, "version": __version__},
             board=_board(folder, stack),
             baselines=tuple(baselines),
             raw_out=raw_out,
@@ -197,14 +198,7 @@ def _board(folder: AnyPath, stack: ExitStack) -> Path:
     """Name the file in which workers tell how far each image is, beside the results if on disk."""
     if isinstance(folder, Path):
         return partial_path(folder / MANIFEST, secrets.token_hex(4), 0)
-    held = spool_folder(folder=False)
-    stack.callback(held.close)
-    return held.path
-
-
-def _format_of(format: str, raw_out: str) -> dict[str, str]:
-    """Return what files are written as, in settings: only what is not as ever."""
-    return {"format": format} | ({"raw_out": raw_out} if raw_out != "tiff" else {})
+    return stack.enter_context(closing(spool_folder(folder=False))).path
 
 
 def _check_options(

@@ -119,11 +119,7 @@ def _errors(
     """Return the mean squared errors at one bandwidth, shape ``(levels, counts)``."""
     # The iteration that finds the components starts anywhere; the same place for all bandwidths.
     subspace = fit_exact(
-        RBF(1.0 / c),
-        fitted,
-        rng=np.random.default_rng(0),
-        n_components=max(counts),
-        n_jobs=n_jobs,
+        RBF(1.0 / c), fitted, rng=np.random.default_rng(0), n_components=max(counts), n_jobs=n_jobs
     )
     errors = np.empty((len(trials), len(counts)))
     for row, (_, noisy, target, _) in zip(errors, trials, strict=True):

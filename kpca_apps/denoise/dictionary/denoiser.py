@@ -39,8 +39,6 @@ from kpca_apps.options import check_jobs, is_number
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.files.model_files import load_model_file, save_model_file
 
-__all__ = ["DictionaryDenoiser"]
-
 Course = NDArray[np.int64]
 
 MAX_ITER = 100

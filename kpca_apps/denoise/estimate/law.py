@@ -117,44 +117,24 @@ _CLIPPED_LOG_VARIANCE = np.log(
 class NoiseLaw:
     """The noise of one channel: its variance at brightness x is gain x + constant.
 
-    Attributes
-    ----------
-    gain, constant : float
-        Of the variance, in the units of what was measured.
-    blur : float
-        Deviation, in pixels, of the blur by which neighbours share the noise; 0 for white noise.
-    interval : tuple of float
-        The variance at mean brightness is between these factors of what the law says, in nine of
-        ten simulated pictures with white noise, in seven of ten where neighbours share it.
-    established : bool
-        Whether it is noise for sure, and not texture.
-    clipped : bool
-        Whether noise is cut off at black.
-    log_odds_flat : float
-        Log odds of noise as strong everywhere (a gain of 0) against all laws, with this blur.
-    log_odds_white : float
-        Log odds of white noise against noise with this blur.
-    brightness, variances : ndarray
-        What was seen: variance of the quietest patches of each level of brightness, ascending.
-    share : float
-        Least share of the noise in the energy of those, the median over levels.
-    log_odds_speckle : float
-        Log odds of noise whose deviation is a share of the brightness against all laws, with this
-        blur.
+    The variance at mean brightness is between the factors of `interval` of what the law says, in
+    nine of ten simulated pictures with white noise, in seven of ten where neighbours share it. Log
+    odds are against all laws with this blur, of white noise against noise with it.
     """
 
-    gain: float
+    gain: float  # in the units of what was measured
     constant: float
-    blur: float
+    blur: float  # deviation, in pixels, by which neighbours share the noise; 0 for white noise
     interval: tuple[float, float]
-    established: bool
-    clipped: bool
-    log_odds_flat: float
+    established: bool  # whether it is noise for sure, and not texture
+    clipped: bool  # whether noise is cut off at black
+    log_odds_flat: float  # of noise as strong everywhere (a gain of 0)
     log_odds_white: float
+    # What was seen: variance of the quietest patches of each level of brightness, ascending.
     brightness: Array = field(repr=False, compare=False)
     variances: Array = field(repr=False, compare=False)
-    share: float
-    log_odds_speckle: float = -math.inf
+    share: float  # least share of the noise in the energy of those, the median over levels
+    log_odds_speckle: float = -math.inf  # of noise whose deviation is a share of the brightness
 
     @property
     def is_of_nothing(self) -> bool:
@@ -267,11 +247,7 @@ _NOISE = np.array([
 
 
 def measure_laws(
-    planes: NDArray[np.floating],
-    step: float = 0.0,
-    *,
-    is_white: bool = False,
-    black: float = 0.0,
+    planes: NDArray[np.floating], step: float = 0.0, *, is_white: bool = False, black: float = 0.0
 ) -> list[NoiseLaw | None]:
     """Find the law of the noise of each plane (c, h, w); None where there is too little to see.
 

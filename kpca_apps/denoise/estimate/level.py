@@ -71,9 +71,7 @@ AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.002, 6.0, 30)]) ** 2
 
 
 def estimate_noise(
-    plane: NDArray[np.floating],
-    data_range: float = 255.0,
-    extreme: NDArray[np.bool_] | None = None,
+    plane: NDArray[np.floating], data_range: float = 255.0, extreme: NDArray[np.bool_] | None = None
 ) -> DenoiseInfo:
     """Estimate the white noise of a grey image from the upper frequencies of its patches.
 

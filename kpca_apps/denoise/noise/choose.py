@@ -117,11 +117,6 @@ def sampled_pages(n_pages: int) -> list[int]:
     return sorted(spread) if n_pages > MEASURED_PAGES else [*range(n_pages)]
 
 
-def _typical(levels: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return the median (c,) over pages (n, c) of levels, of those that show noise if any do."""
-    return np.array([np.median(one[one > 0]) if (one > 0).any() else 0.0 for one in levels.T])
-
-
 def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
     """Return what was measured in an image, or what is typical of pages of a stack."""
     if len(pages) == 1:
@@ -130,10 +125,11 @@ def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
     noisy = [page for page in pages if max(page.channel_sigma) > 0] or pages
     found = [page for page in noisy if page.established]
     middle = sorted(found or noisy, key=lambda page: page.sigma)[(len(found or noisy) - 1) // 2]
-    channels = _typical(np.array([page.channel_sigma for page in found or noisy]))
+    levels = np.array([page.channel_sigma for page in found or noisy])
+    channels = [float(np.median(one[one > 0])) if (one > 0).any() else 0.0 for one in levels.T]
     return replace(
         middle,
-        channel_sigma=tuple(channels.tolist()),
+        channel_sigma=tuple(channels),
         established=2 * len(found) >= len(noisy),
         correlated=2 * sum(page.correlated for page in noisy) > len(noisy),
     )

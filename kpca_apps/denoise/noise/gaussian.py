@@ -10,12 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kpca_apps.denoise.colour import (
-    extreme_pixels,
-    from_opponent,
-    noise_in_opponent,
-    to_opponent,
-)
+from kpca_apps.denoise.colour import extreme_pixels, from_opponent, noise_in_opponent, to_opponent
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import typical_page
 from kpca_apps.denoise.estimate.level import estimate_noise

@@ -19,13 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.estimate.law import (
-    Light,
-    Lights,
-    NoiseLaw,
-    blurred_spectrum,
-    measure_laws,
-)
+from kpca_apps.denoise.estimate.law import Light, Lights, NoiseLaw, blurred_spectrum, measure_laws
 from kpca_apps.denoise.estimate.level import estimate_noise
 from kpca_apps.denoise.image import SCALE
 from kpca_apps.denoise.noise.camera import whitened_denoising

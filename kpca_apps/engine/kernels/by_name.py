@@ -81,10 +81,7 @@ def median_squared_distance(
 
 
 def _median_distance(
-    X: SampleRows,
-    rng: np.random.Generator,
-    metric: Literal["sqeuclidean", "cityblock"],
-    rows: int,
+    X: SampleRows, rng: np.random.Generator, metric: Literal["sqeuclidean", "cityblock"], rows: int
 ) -> float:
     """Return the median of the distances other than 0, or refuse values that have none."""
     drawn = X[uniform_landmarks(len(X), rows, rng)]

@@ -33,11 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.kernels.base import (
-    LOWEST_EXPONENT,
-    rbf_exponents,
-    squared_lengths,
-)
+from kpca_apps.engine.kernels.base import LOWEST_EXPONENT, rbf_exponents, squared_lengths
 from kpca_apps.engine.rows import in_order, map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.system.arrays import Index, Mask, Matrix
@@ -84,10 +80,10 @@ class PreImages:
         names = [field.name for field in fields(cls)]
         return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
 
-    def put(self, index: Index, other: PreImages) -> None:
-        """Replace the rows ``index`` by those of ``other``."""
+    def put(self, index: Index, other: PreImages, chosen: Mask | slice = slice(None)) -> None:
+        """Replace the rows ``index`` by those of ``other`` that are chosen."""
         for field in fields(self):
-            getattr(self, field.name)[index] = getattr(other, field.name)
+            getattr(self, field.name)[index] = getattr(other, field.name)[chosen]
 
 
 def fixed_point(
@@ -130,7 +126,7 @@ def fixed_point(
             again, failed = attempt(T[left], subspace.points[nearest[:, rank]])
             again.restarted[:] = True
             better = ~failed | (again.residual < found.residual[left])
-            found.put(left[better], _rows_of(again, better))
+            found.put(left[better], again, better)
             left, nearest = left[failed], nearest[failed]
             if not left.size:
                 break
@@ -311,7 +307,3 @@ class _Iteration:
             return np.empty(0)
         batch, g, size = self._weights(index)
         return self.step(self.z[index], g, size, batch)[1][: len(index)]
-
-
-def _rows_of(found: PreImages, chosen: Mask) -> PreImages:
-    return PreImages(**{f.name: getattr(found, f.name)[chosen] for f in fields(found)})

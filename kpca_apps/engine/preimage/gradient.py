@@ -121,12 +121,7 @@ def _descend(
 
 
 def _line_search(
-    objective: Objective,
-    z: Matrix,
-    value: Matrix,
-    downhill: Matrix,
-    step: Matrix,
-    active: Index,
+    objective: Objective, z: Matrix, value: Matrix, downhill: Matrix, step: Matrix, active: Index
 ) -> tuple[Matrix, Matrix]:
     """Shorten the steps of the active rows until each lowers the objective enough, or is 0."""
     new, new_value = z[active], value[active]

@@ -70,7 +70,7 @@ class _Side:
 
 @dataclass(frozen=True)
 class _Entry:
-    """What the directory says of a tile."""
+    """What the directory says of a tile, a piece of a page."""
 
     kind: int  # of pixels
     place: int
@@ -78,18 +78,9 @@ class _Entry:
     is_smaller: bool  # whether it belongs to a smaller copy
     sides: Mapping[str, _Side]
 
-
-@dataclass(frozen=True)
-class _Tile:
-    """A piece of a page, where it lies in the file and on the page."""
-
-    place: int
-    n_sides: int
-    packing: int
-    left: int
-    top: int
-    height: int
-    width: int
+    @property
+    def n_pixels(self) -> int:
+        return self.sides["X"].size * self.sides["Y"].size
 
 
 @dataclass(frozen=True)
@@ -101,7 +92,7 @@ class _Scene:
     top: int
     starts: Mapping[str, int]
     sizes: tuple[int, ...]  # of the axes of pages
-    tiles: Mapping[tuple[int, ...], list[_Tile]]  # by the place of a page along these axes
+    tiles: Mapping[tuple[int, ...], list[_Entry]]  # by the place of a page along these axes
 
 
 def read_czi(data: Content, label: str) -> ImageFile:
@@ -118,7 +109,7 @@ def read_czi(data: Content, label: str) -> ImageFile:
     n_bytes = max(
         sum(math.prod(scene.sizes) * scene.page.n_bytes for scene in scenes),
         # The directory may lead to one piece of the file many times.
-        sum(tile.height * tile.width * scene.page.pixel_bytes for tile, scene in tiles),
+        sum(tile.n_pixels * scene.page.pixel_bytes for tile, scene in tiles),
     )
     # Where tiles are few, most of a page is empty, though seldom of all pages.
     if n_pages > _MOST_TILES or n_bytes > (DEFLATE_RATIO if packed else 64) * len(data):
@@ -148,10 +139,9 @@ def read_czi(data: Content, label: str) -> ImageFile:
         )
         with damage_refused(label):
             for tile in scene.tiles.get(key, ()):
-                top, left = tile.top - scene.top, tile.left - scene.left
-                whole[top : top + tile.height, left : left + tile.width] = _pixels(
-                    data, tile, scene.page
-                )
+                x, y = tile.sides["X"], tile.sides["Y"]
+                top, left = y.start - scene.top, x.start - scene.left
+                whole[top : top + y.size, left : left + x.size] = _pixels(data, tile, scene.page)
         return whole[..., 0] if scene.page.channels == 1 else whole
 
     notes = ["Its smaller copies, its experiment and its events are not kept."]
@@ -263,24 +253,22 @@ def _scene(pieces: list[_Entry], label: str) -> _Scene:
         places = [entry.sides[axis].start for entry in pieces if axis in entry.sides] or [0]
         starts[axis] = min(places)
         sizes.append(max(places) - min(places) + 1)
-    tiles: dict[tuple[int, ...], list[_Tile]] = defaultdict(list)
+    tiles: dict[tuple[int, ...], list[_Entry]] = defaultdict(list)
     nothing = _Side(0, 1, 1)
     for entry in sorted(pieces, key=lambda one: one.sides.get("M", nothing).start):
         sides = entry.sides
         key = tuple(sides[a].start - starts[a] if a in sides else 0 for a in _ALONG)
-        x, y, n_sides = sides["X"], sides["Y"], len(sides)
-        tile = _Tile(entry.place, n_sides, entry.packing, x.start, y.start, y.size, x.size)
-        tiles[key].append(tile)
+        tiles[key].append(entry)
     page = Page(bottom - top, right - left, channels, np.dtype(dtype))
     return _Scene(page, left, top, starts, tuple(sizes), tiles)
 
 
-def _pixels(data: Content, tile: _Tile, page: Page) -> NDArray[Any]:
+def _pixels(data: Content, tile: _Entry, page: Page) -> NDArray[Any]:
     """Unpack a tile."""
-    size = tile.height * tile.width * page.pixel_bytes
+    size = tile.n_pixels * page.pixel_bytes
     parts = _segment(data, tile.place, b"ZISRAWSUBBLOCK", _PARTS.size)
     n_metadata, _, n_bytes = _PARTS.unpack(parts)
-    entry = max(_LEAST_ENTRY, _ENTRY.size + tile.n_sides * _SIDE.size)
+    entry = max(_LEAST_ENTRY, _ENTRY.size + len(tile.sides) * _SIDE.size)
     begin = tile.place + _SEGMENT.size + _PARTS.size + entry + n_metadata
     raw: bytes | bytearray = data[begin : begin + n_bytes]
     if n_metadata < 0 or len(raw) != n_bytes:
@@ -296,7 +284,7 @@ def _pixels(data: Content, tile: _Tile, page: Page) -> NDArray[Any]:
         elif tile.packing == _ZSTD_SPLIT:
             raw = _unsplit(bytes(raw), size)
         values = np.frombuffer(raw, page.dtype.newbyteorder("<"))
-    shape = (tile.height, tile.width, page.channels)
+    shape = (tile.sides["Y"].size, tile.sides["X"].size, page.channels)
     if values.size != math.prod(shape) or values.dtype.itemsize != page.dtype.itemsize:
         raise ValueError("a tile of another size than its header says")
     values = values.reshape(shape)
@@ -305,7 +293,7 @@ def _pixels(data: Content, tile: _Tile, page: Page) -> NDArray[Any]:
     return values[..., [2, 1, 0, 3][: page.channels]]  # blue comes first
 
 
-def _check_jpeg_xr(raw: bytes | bytearray, tile: _Tile) -> None:
+def _check_jpeg_xr(raw: bytes | bytearray, tile: _Entry) -> None:
     """Refuse a tile that is larger than it should be, by its header: ITU-T T.832 (2019), 8.3."""
     (at,) = struct.unpack_from("<4xI", raw)
     (count,) = struct.unpack_from("<H", raw, at)
@@ -314,7 +302,7 @@ def _check_jpeg_xr(raw: bytes | bytearray, tile: _Tile) -> None:
     for place in places:
         mark, flags = struct.unpack_from(">8s2xB", raw, place)
         sides = struct.unpack_from(">HH" if flags & 0x80 else ">II", raw, place + 12)
-        if mark != b"WMPHOTO\0" or math.prod(side + 1 for side in sides) > tile.height * tile.width:
+        if mark != b"WMPHOTO\0" or math.prod(side + 1 for side in sides) > tile.n_pixels:
             raise ValueError("a tile of another size than its header says")
     if not places:
         raise ValueError("a tile without pixels")

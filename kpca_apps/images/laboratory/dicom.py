@@ -20,13 +20,7 @@ from kpca_apps.images.laboratory.in_place import MOST_PAGES, Scaling
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
 from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.tiff import write_tiff
-from kpca_apps.images.types import (
-    Format,
-    ImageFile,
-    Page,
-    check_size,
-    damage_refused,
-)
+from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 from kpca_apps.names import one_line
 
 _INTEGERS = {8: "1", 16: "2", 32: "4"}
@@ -54,10 +48,8 @@ def read_dicom(data: Content, label: str) -> ImageFile:
         size = int(said.get("Rows", 0)), int(said.get("Columns", 0))
         frames = int(said.get("NumberOfFrames", 1) or 1)
         samples, bits = int(said.get("SamplesPerPixel", 1)), int(said.get("BitsAllocated", 0))
-        signed, meaning = (
-            int(said.get("PixelRepresentation", 0)),
-            str(said.get("PhotometricInterpretation", "")),
-        )
+        signed = int(said.get("PixelRepresentation", 0))
+        meaning = str(said.get("PhotometricInterpretation", ""))
     wrong = ""
     if not size[0] and not size[1]:
         wrong = "holds no image"

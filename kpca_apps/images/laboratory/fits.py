@@ -22,13 +22,7 @@ from kpca_apps.images.laboratory.in_place import (
 )
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories
 from kpca_apps.images.large import Content, to_open
-from kpca_apps.images.types import (
-    Format,
-    ImageFile,
-    Metadata,
-    damage_refused,
-    rewrite,
-)
+from kpca_apps.images.types import Format, ImageFile, Metadata, damage_refused, rewrite
 from kpca_apps.names import one_line
 
 _CARD, _BLOCK = 80, 2880
@@ -39,19 +33,7 @@ _BESIDE = frozenset(
 )
 # What would be false of denoised pixels.
 _DROPPED = ("CHECKSUM", "DATASUM", "DATAMIN", "DATAMAX")
-_SPECTRAL = (
-    "FREQ",
-    "WAVE",
-    "WAVN",
-    "AWAV",
-    "ENER",
-    "VRAD",
-    "VOPT",
-    "ZOPT",
-    "BETA",
-    "VELO",
-    "STOKES",
-)
+_SPECTRAL = tuple("FREQ WAVE WAVN AWAV ENER VRAD VOPT ZOPT BETA VELO STOKES".split())
 _UPSIDE_DOWN = 4  # EXIF's number: the first row is the lowest
 
 

@@ -19,12 +19,7 @@ from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.laboratory.in_place import Plane, planes_of, write_in_place
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
 from kpca_apps.images.large import Content
-from kpca_apps.images.types import (
-    Format,
-    ImageFile,
-    damage_refused,
-    rewrite,
-)
+from kpca_apps.images.types import Format, ImageFile, damage_refused, rewrite
 
 _HEADER = 1024
 _EXTENDED = slice(92, 96)  # where the size of the extended header stands

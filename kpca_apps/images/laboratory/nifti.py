@@ -18,14 +18,7 @@ from kpca_apps.errors import InputError, about, require_library
 from kpca_apps.images.laboratory.in_place import Scaling, planes_of, write_in_place
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
 from kpca_apps.images.large import Content, to_open
-from kpca_apps.images.types import (
-    DEFLATE_RATIO,
-    FRONT,
-    Format,
-    ImageFile,
-    damage_refused,
-    rewrite,
-)
+from kpca_apps.images.types import DEFLATE_RATIO, FRONT, Format, ImageFile, damage_refused, rewrite
 from kpca_apps.system.limits import require_memory
 
 GZIP = b"\x1f\x8b"

@@ -16,14 +16,7 @@ from PIL import Image
 
 from kpca_apps.errors import InputError, about
 from kpca_apps.images.photographs.heif import properties, stated_size, with_metadata
-from kpca_apps.images.types import (
-    Format,
-    ImageFile,
-    Metadata,
-    Page,
-    check_size,
-    damage_refused,
-)
+from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size, damage_refused
 from kpca_apps.system.limits import require_memory
 
 # A byte may become whole blocks of 128 x 128 pixels of one colour.

@@ -11,14 +11,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError, about, require_library
 from kpca_apps.images.photographs.heif import stated_size
 from kpca_apps.images.tiff import write_tiff
-from kpca_apps.images.types import (
-    Format,
-    ImageFile,
-    Metadata,
-    Page,
-    check_size,
-    damage_refused,
-)
+from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size, damage_refused
 from kpca_apps.system.limits import require_memory
 
 _MODES = {"L": (1, "u1"), "RGB": (3, "u1"), "RGBA": (4, "u1")}

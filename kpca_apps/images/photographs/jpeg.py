@@ -22,21 +22,11 @@ from PIL.JpegImagePlugin import JpegImageFile
 from kpca_apps.errors import InputError
 from kpca_apps.images.inks import ink_of, joined_inks, split_inks
 from kpca_apps.images.photographs.lossless import stated_size
-from kpca_apps.images.types import (
-    Format,
-    ImageFile,
-    Metadata,
-    Page,
-    check_size,
-    damage_refused,
-)
+from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size, damage_refused
 
 QUALITY = 95
-_COLOURS = {
-    "L": (1, "GRAY"),
-    "RGB": (3, "RGB"),
-    "CMYK": (4, "CMYK"),
-}  # channels, and the decoder's word
+# Channels, and the decoder's word.
+_COLOURS = {"L": (1, "GRAY"), "RGB": (3, "RGB"), "CMYK": (4, "CMYK")}
 _JFIF, _APP1, _APP2, _PHOTOSHOP, _COMMENT = b"\xe0\xe1\xe2\xed\xfe"
 # Each block of 8 x 8 pixels takes at least one bit of the file.
 PIXELS_PER_BYTE = 8 * 64
@@ -95,9 +85,7 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         format="jpeg",
         pages=(page,),
         metadata=Metadata.of(
-            info.get("exif"),
-            info.get("icc_profile"),
-            (across, down) if across and down else None,
+            info.get("exif"), info.get("icc_profile"), (across, down) if across and down else None
         ),
         page=decoded,
         notes=(

@@ -93,9 +93,7 @@ def _read_by_pillow(kind: str, data: bytes, label: str) -> _Read:
     if kind == "webp" and b"VP8 " in (data[12:16], data[30:34]):
         notes.append("It is written without loss, and takes more space.")
     metadata = Metadata.of(
-        info.get("exif"),
-        info.get("icc_profile"),
-        info.get("dpi") if kind == "bmp" else None,
+        info.get("exif"), info.get("icc_profile"), info.get("dpi") if kind == "bmp" else None
     )
     pixels = pixels.astype(np.uint16) if pixels.dtype == np.int32 else pixels
     return pixels, metadata, tuple(notes), ((b"xmp", info["xmp"]),) if "xmp" in info else ()

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kpca_apps.denoise.result import Comparison, DenoisingResult, FoundLaw, ImageOutcome
+from kpca_apps.denoise.result import DenoisingResult, FoundLaw, ImageOutcome
 from kpca_apps.report.denoising.text import (
     CHANNELS,
     compared_images,
@@ -66,8 +66,9 @@ def psnr(result: DenoisingResult) -> Drawing | None:
     baselines = [
         name for name in ordered[0][1].baselines if all(name in c.baselines for _, c in ordered)
     ]
+    found = [{"noisy": c.noisy, **c.baselines, "denoised": c.denoised} for _, c in ordered]
     values = {
-        name: [_quality(comparison, name) for _, comparison in ordered]
+        name: [one[name].psnr if math.isfinite(one[name].psnr) else math.nan for one in found]
         for name in ("noisy", *baselines, "denoised")
     }
     figure, axes = _lines([image for image, _ in ordered])
@@ -80,12 +81,6 @@ def psnr(result: DenoisingResult) -> Drawing | None:
         f"(hollow) to the denoised (filled){beside}. Further right is nearer to the clean image."
     )
     return Drawing("psnr", "PSNR of each image", caption, figure)
-
-
-def _quality(comparison: Comparison, name: str) -> float:
-    ours = {"noisy": comparison.noisy, "denoised": comparison.denoised}
-    value = (ours.get(name) or comparison.baselines[name]).psnr
-    return value if math.isfinite(value) else math.nan
 
 
 def noise(result: DenoisingResult) -> Drawing | None:

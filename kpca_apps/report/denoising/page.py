@@ -221,8 +221,6 @@ class Picture(NamedTuple):
 def enlarged(picture: Preview, least: int = 560) -> Picture:
     """Show a picture as it is, or by a whole factor larger while it stays below `least` pixels.
 
-    Examples
-    --------
     >>> [enlarged(Preview("image/png", b"", side, side)).width for side in (8, 200, 500)]
     [128, 400, 500]
     """
@@ -262,6 +260,9 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
     # A level that may be no noise is marked as by ``kpca denoise noise``.
     doubt = "" if image.established else " ?"
     looks = "left as it was" if is_left(image) else looks_like(image)
+    # How much smaller its pictures are than itself, if they are.
+    seen = max(image.previews.before.width, image.previews.before.height) if image.previews else 0
+    most = max(image.shape[:2]) if len(image.shape) > 1 else 0
     return {
         "image": image,
         "name": cut(image.name, MAX_NAME),
@@ -275,19 +276,9 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
         "sentences": _sentences(image, has_strength),
         "notes": [cut(note, 400) for note in image.notes[:MAX_IMAGE_NOTES]],
         "cells": _cells(image.comparison),
-        "share": _share(image),
+        "share": percent(seen / most) if 0 < seen < most else "",
         **_pictures(image.previews),
     }
-
-
-def _share(image: ImageOutcome) -> str:
-    """Write how much smaller the pictures of an image are than itself, if they are."""
-    if image.previews is None or len(image.shape) < 2:
-        return ""
-    seen, most = image.previews.before, max(image.shape[:2])
-    return (
-        percent(max(seen.width, seen.height) / most) if max(seen.width, seen.height) < most else ""
-    )
 
 
 def _pictures(previews: ImagePreviews | None) -> View:

@@ -399,8 +399,6 @@ def interval_text(laws: Sequence[FoundLaw]) -> str:
 def odds_text(log_odds: float) -> str:
     """Write how likely the model that came second is beside the one chosen.
 
-    Examples
-    --------
     >>> odds_text(-90.0), odds_text(-3.0), odds_text(0.1)
     ('over a million times less likely', '20 times less likely', 'about as likely')
     >>> odds_text(1.5)

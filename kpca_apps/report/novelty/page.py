@@ -372,12 +372,7 @@ def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, 
 
 
 def _row(
-    row: RankedRow,
-    score: str,
-    threshold: str,
-    profiles: dict[str, ColumnProfile],
-    *,
-    is_full: bool,
+    row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnProfile], *, is_full: bool
 ) -> dict[str, Any]:
     note = "" if row.reasons else "Reasons were computed for the first rows only (--explain)."
     if row.explained and not row.reasons:

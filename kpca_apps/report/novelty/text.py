@@ -53,8 +53,6 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
 
     Of many scores, the first are told apart.
 
-    Examples
-    --------
     >>> scores_text([1.1052, 1.1043], 1.104)
     (['1.1052', '1.1043'], '1.1040')
     >>> scores_text([51234.5, 2.15043, 2.15041], 1.2)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any
 
-from kpca_apps.novelty.result import (
-    MARKS_FORMAT,
-    OddCell,
-    RankedRow,
-    Reason,
-    ScreeningResult,
-    UsualRow,
-)
+from kpca_apps.novelty.result import MARKS_FORMAT, OddCell, RankedRow, ScreeningResult, UsualRow
 from kpca_apps.report.novelty.text import expected_text, is_missing
 from kpca_apps.report.text import cut, in_prose
 
@@ -62,7 +56,11 @@ def work_of(
 
     Columns and kinds of reason go by their numbers; keys are without what all begin with.
     """
-    place = _Places(column.name for column in result.columns)
+    # Numbers of names, from 0; a new one gets the next.
+    place: dict[str, int] = defaultdict(
+        lambda: len(place), {column.name: number for number, column in enumerate(result.columns)}
+    )
+    kinds: dict[str, int] = defaultdict(lambda: len(kinds))
     odd: dict[int, list[OddCell]] = {}
     for cell in result.odd_cells:
         for row in (cell.row, *cell.more_rows):
@@ -74,7 +72,7 @@ def work_of(
     whole += [one.cells for one in result.usual_rows]
     names = [[name for name, _ in cells] for cells in whole]
     compared = names[0][: _n_shared(names)] if names else []
-    kinds, rows, beside, left = _Places(()), dict[int, Any](), dict[int, Any](), CELLS_BUDGET
+    rows, beside, left = dict[int, Any](), dict[int, Any](), CELLS_BUDGET
     for number, one in enumerate(listed):
         shown, spent, near = list[tuple[str, str]](), 0, list[UsualRow]()
         if number < MAX_WHOLE and left > 0:
@@ -93,7 +91,10 @@ def work_of(
             "why": [place[reason.column] for reason in reasons],
             "major": sum(reason.share >= MAJOR for reason in reasons),
             "cells": [text for _, text in shown],
-            "expected": {place[r.column]: _expected(r) for r in reasons},
+            "expected": {
+                place[r.column]: "no value" if is_missing(r.expected) else "".join(expected_text(r))
+                for r in reasons
+            },
             "odd": {place[name]: text for name, text in meant.items()},
             "near": [other.row for other in near],
             # What they read, where that is not among the cells.
@@ -121,17 +122,6 @@ def work_of(
     }
 
 
-class _Places(dict[str, int]):
-    """Numbers of names, from 0; a new one gets the next."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        super().__init__((name, number) for number, name in enumerate(names))
-
-    def __missing__(self, name: str) -> int:
-        self[name] = len(self)
-        return self[name]
-
-
 def _n_shared(all_of: Iterable[Sequence[str]]) -> int:
     """Count what texts, or lists of them, have in common at their beginnings."""
     return sum(1 for _ in takewhile(lambda of: len({*of}) == 1, zip(*all_of, strict=False)))
@@ -150,12 +140,6 @@ def _kind(row: RankedRow) -> str:
     """Name the kind of reason of a row."""
     sides = [f"{cut(column, 60)}{SIDES[side]}" for column, side in row.kind_of_reason]
     return in_prose(sides) if sides else "no reason was sought or found"
-
-
-def _expected(reason: Reason) -> str:
-    if is_missing(reason.expected):
-        return "no value"
-    return "".join(expected_text(reason))
 
 
 def _cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:

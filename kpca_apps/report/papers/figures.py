@@ -280,8 +280,6 @@ class Spot(NamedTuple):
 def panels_of(n: int) -> tuple[int, int]:
     """Return how many of `n` panels stand side by side, and how many rows they make.
 
-    Examples
-    --------
     >>> panels_of(3), panels_of(8)
     ((3, 1), (4, 2))
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from string import ascii_lowercase
 from typing import Any, NamedTuple
@@ -38,6 +38,9 @@ NONE = frozenset(("", "-", "\u2013", "n.a.", "none"))
 def render_gallery(result: GalleryResult) -> str:
     """Render experiments as a page that needs nothing beside itself."""
     sections = [_section(one) for one in result.reproductions]
+    papers: dict[str, list[View]] = defaultdict(list)
+    for section in sections:
+        papers[work_of(section["reproduction"].paper)[0]].append(section)
     sentence = headline(result)
     return make_page(
         "gallery.html.j2",
@@ -47,7 +50,7 @@ def render_gallery(result: GalleryResult) -> str:
         rest=most_of_the_rest(result),
         left_out=left_out(result),
         sections=sections,
-        papers=_by_paper(sections),
+        papers=papers,
         thumbnail_size=THUMBNAIL,
         result=result,
         versions=sorted(result.versions.items()),
@@ -141,14 +144,6 @@ def _thumbnail(one: Reproduction, drawings: dict[str, Drawing]) -> View | None:
     }
 
 
-def _by_paper(sections: list[View]) -> dict[str, list[View]]:
-    """Gather the sections by the work they are of."""
-    found: dict[str, list[View]] = {}
-    for section in sections:
-        found.setdefault(work_of(section["reproduction"].paper)[0], []).append(section)
-    return found
-
-
 class ClaimLine(NamedTuple):
     """One claim as a line of a table."""
 
@@ -192,8 +187,5 @@ def claim_lines(
 def numeric_columns(table: Table) -> list[bool]:
     """Tell the columns of numbers, which stand on the right, from those of words."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.heads)
-    return [all(map(_is_number, column)) for column in columns]
-
-
-def _is_number(text: str) -> bool:
-    return all(part in NONE or NUMBER.fullmatch(part) for part in JOINED.split(text))
+    parted = [[part for text in column for part in JOINED.split(text)] for column in columns]
+    return [all(part in NONE or NUMBER.fullmatch(part) for part in parts) for parts in parted]

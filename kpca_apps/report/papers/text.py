@@ -75,8 +75,6 @@ def standing(reproduction: Reproduction) -> str:
 def work_of(paper: str) -> tuple[str, str]:
     """Part the work from what of it is shown; figures and tables stand after its year.
 
-    Examples
-    --------
     >>> work_of("Author (2001), Fig. 1"), work_of("Notes, Example"), work_of("All papers")
     (('Author (2001)', 'Fig. 1'), ('Notes', 'Example'), ('All papers', ''))
     """
@@ -90,8 +88,6 @@ def cell(value: float | str, tolerance: float | None, *, known: bool = False) ->
     A value that is `known`, being quoted, has the decimals that it is given with, and those that
     the tolerance knows of, for a zero at the end.
 
-    Examples
-    --------
     >>> cell(0.03809, 0.005), cell(3.0, 0.0), cell(4.44e-15, 1e-10), cell("nicely", None)
     ('0.0381', '3', '4.4e-15', 'nicely')
     >>> cell(1.6, 0.08, known=True), cell(1.58, 0.08)

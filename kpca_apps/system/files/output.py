@@ -13,7 +13,7 @@ import shutil
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -21,12 +21,7 @@ import msgspec
 
 from kpca_apps.errors import InputError, RefusedError, storage_named
 from kpca_apps.names import one_line, reason_of
-from kpca_apps.system.files.temporary import (
-    TemporaryPath,
-    lock,
-    remove_leftovers,
-    retired_path,
-)
+from kpca_apps.system.files.temporary import TemporaryPath, lock, remove_leftovers, retired_path
 from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
 
 MARKER = "run.json"
@@ -46,18 +41,15 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         held = TemporaryPath(target)
     except (OSError, ValueError) as error:
         raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
-    try:
-        with storage_named(label):
-            with held.path.open("r+b") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                held.path.replace(target)
-            except OSError as error:
-                raise InputError(f"{label}: cannot be replaced ({reason_of(error)}).") from None
-    finally:
-        held.close()
+    with closing(held), storage_named(label):
+        with held.path.open("r+b") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            held.path.replace(target)
+        except OSError as error:
+            raise InputError(f"{label}: cannot be replaced ({reason_of(error)}).") from None
 
 
 def require_parent(path: str | Path) -> None:
@@ -102,14 +94,10 @@ class ResultFolder(ABC):
 
     @contextmanager
     def _building(self) -> Iterator[Path]:
-        held = self._begun()
-        try:
-            with storage_named(self._label):
-                yield held.path
-                _sign(held.path)
-                self._swap(held.path)
-        finally:
-            held.close()
+        with closing(self._begun()) as held, storage_named(self._label):
+            yield held.path
+            _sign(held.path)
+            self._swap(held.path)
 
 
 class OutputFolder(ResultFolder):

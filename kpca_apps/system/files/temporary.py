@@ -82,6 +82,15 @@ def remove_leftovers(target: Path) -> None:
                     _end(item, number, os.getpid())
 
 
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it, if that can be."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
 if sys.platform == "win32":
 
     def lock(path: Path, *, wait: bool = False) -> int | None:
@@ -116,10 +125,6 @@ def _end(path: Path, number: int | None, owner: int) -> None:
     """Remove what lies there and release its lock, but in no process that was forked from it."""
     if os.getpid() != owner:
         return
-    with suppress(OSError):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    remove(path)
     if number is not None:
         os.close(number)

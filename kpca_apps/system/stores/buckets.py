@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -36,11 +36,7 @@ _AS_IT_IS: dict[str, Any] = {"compression": None}
 # Seconds until a store that does not answer is given up, and tries.
 CONNECT, REQUEST, TRIES = 10.0, 30.0, 3
 LISTED = 600.0  # seconds until a listing is taken for one that never ends
-_PLACES = {
-    "s3": "AWS_ENDPOINT_URL",
-    "gs": "STORAGE_EMULATOR_HOST",
-    "az": "the name of the account",
-}
+_PLACES = {"s3": "AWS_ENDPOINT_URL", "gs": "STORAGE_EMULATOR_HOST", "az": "the name of the account"}
 _DENIED = re.compile(
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE|EXPIRED|ExpiredToken|InvalidToken|"
     r"HTTP status 40[13]|PERMISSION_DENIED|UNAUTHENTICATED|OAuth2|Authenti|Authoriz|CREDENTIAL|"
@@ -250,16 +246,13 @@ def here(path: AnyPath) -> Iterator[Path]:
         yield path
         return
     place = place_of(path)
-    held = spool_folder()
-    try:
+    with closing(spool_folder()) as held:
         copy = held.path / place.name
         if place.kind() == "folder":
             download(place, place.copyable((), recursive=True), copy)
         else:
             _download(place, copy)
         yield copy
-    finally:
-        held.close()
 
 
 def download(place: Place, items: Iterable[Item], folder: Path) -> None:

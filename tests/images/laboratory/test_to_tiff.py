@@ -14,7 +14,7 @@ import tifffile
 
 from kpca_apps.errors import InputError
 from kpca_apps.images.files import read_image
-from kpca_apps.images.laboratory.czi import _pixels, _Tile
+from kpca_apps.images.laboratory.czi import _Entry, _pixels, _Side
 from kpca_apps.images.types import Page
 from tests.hostile.images import texture, write_image
 from tests.images.laboratory.nd2_files import nd2_file
@@ -294,8 +294,9 @@ def test_a_czi_tile_of_another_size_is_not_unpacked(monkeypatch: pytest.MonkeyPa
     made = bytes(imagecodecs.jpegxr_encode(pixels))
     head = struct.pack("<16sqq", b"ZISRAWSUBBLOCK", 0, 0) + struct.pack("<iiq", 0, 0, len(made))
     data, page = head + bytes(240) + made, Page(40, 60, 1, np.dtype("u1"))
-    whole = _Tile(0, 2, 4, 0, 0, 40, 60)
+    sides = {"X": _Side(0, 60, 60), "Y": _Side(0, 40, 40)}
+    whole = _Entry(0, 0, 4, is_smaller=False, sides=sides)
     np.testing.assert_array_equal(_pixels(data, whole, page)[..., 0], pixels)
     monkeypatch.delattr(imagecodecs, "jpegxr_decode")
     with pytest.raises(ValueError, match="another size"):
-        _pixels(data, replace(whole, height=39), page)
+        _pixels(data, replace(whole, sides={**sides, "Y": _Side(0, 39, 39)}), page)

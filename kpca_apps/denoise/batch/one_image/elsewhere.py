@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -86,11 +86,8 @@ def done_here(task: Task, run: Run) -> Returned | None:
 def work_on_sent(sent: SentTask, run: Run) -> Returned:
     """Work on an image by what is sent of it, in a folder for temporary files."""
     try:
-        held = private_path("kpca-image", folder=True)
-        try:
+        with closing(private_path("kpca-image", folder=True)) as held:
             return _worked_on(sent, run, held.path)
-        finally:
-            held.close()
     except (OSError, UnwritableError) as error:
         raise InputError(
             "a worker cannot write to its folder for temporary files: make room there, or set "

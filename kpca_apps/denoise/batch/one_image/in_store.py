@@ -9,19 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
 from kpca_apps.denoise.batch.manifest import hash_file
-from kpca_apps.denoise.batch.one_image.work import (
-    Done,
-    Run,
-    Task,
-    UnwritableError,
-    failed,
-    work,
-)
+from kpca_apps.denoise.batch.one_image.work import Done, Run, Task, UnwritableError, failed, work
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.images.files import check_object, files_in
 from kpca_apps.images.kinds import head_of
@@ -75,9 +68,8 @@ def _by_copies(task: Task, run: Run, stack: ExitStack) -> Done:
         near = _again(near, run)
     if isinstance(run.folder, Path):
         return work(near, run)
-    held = spool_folder()
-    stack.callback(held.close)
-    output, results = task.planned.output, held.path
+    results = stack.enter_context(closing(spool_folder())).path
+    output = task.planned.output
     target = run.folder / output
     if near.earlier is not None:
         stored = stack.enter_context(here(target))

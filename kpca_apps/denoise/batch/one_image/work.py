@@ -25,7 +25,7 @@ from kpca_apps.denoise.batch.examine.comparing import compare, measure_residual,
 from kpca_apps.denoise.batch.examine.evidence import evidence_of
 from kpca_apps.denoise.batch.examine.previews import make_previews, used_range
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
-from kpca_apps.denoise.batch.manifest import batch_key, partial_path, remove_result, sync_tree
+from kpca_apps.denoise.batch.manifest import batch_key, partial_path, sync_tree
 from kpca_apps.denoise.batch.one_image.pages import (
     denoised_pages,
     kind_of,
@@ -45,6 +45,7 @@ from kpca_apps.images.files import encode_image, read_image, target_format
 from kpca_apps.images.kinds import FORMATS
 from kpca_apps.images.types import ImageFile
 from kpca_apps.names import one_line
+from kpca_apps.system.files.temporary import remove
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 
 BUG = "a bug in kpca"
@@ -238,7 +239,7 @@ def _fresh(task: Task, run: Run) -> Done:
         )
         outcome = _examined(outcome, image, stored, reference, run.baselines)
     except BaseException:
-        remove_result(partial)
+        remove(partial)
         raise
     key = batch_key(image.sha256, output, run.settings)
     compared = _compared_with(reference, run)

@@ -261,11 +261,13 @@ def _curves(published: _Split, fresh: _Split) -> tuple[Curves, tuple[Claim, ...]
     title = "Fig. 5: test error by number of components"
     figure = Curves(title, "components", "test error", series)
     worse = [int(n) for n, a, b in zip(few, linear, laplace, strict=False) if a > b]
+    which = f"{', '.join(map(str, worse))} component{'s' if worse != [1] else ''}"
+    but = f" but {'one' if len(worse) == 1 else len(worse)} ({which})" if worse else ""
     return figure, (
         stated(
             "Fig. 5: PCA beats kernel PCA for the first 14 dimensions",
             "in all of them",
-            "in all" if not worse else f"in all but {_counted(worse)}",
+            f"in all{but}",
             len(worse) <= 1,
             condition="but for one number of components" if worse else "",
         ),
@@ -277,12 +279,6 @@ def _curves(published: _Split, fresh: _Split) -> tuple[Curves, tuple[Claim, ...]
             condition=f"on rows trained on; {true[-1]:.4f} on new test rows",
         ),
     )
-
-
-def _counted(numbers: list[int]) -> str:
-    """Say how many numbers of components, and which."""
-    which = f"{', '.join(map(str, numbers))} component{'s' if numbers != [1] else ''}"
-    return f"{'one' if len(numbers) == 1 else len(numbers)} ({which})"
 
 
 EXPERIMENT = Experiment(

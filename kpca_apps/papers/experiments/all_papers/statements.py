@@ -90,10 +90,7 @@ def _properties(
             abs(left - (total - first)) < 1e-10 and total - max(carried) >= left,
         ),
         properties(
-            "components are uncorrelated",
-            "uncorrelated",
-            f"covariance {cross:.1e}",
-            cross < 1e-10,
+            "components are uncorrelated", "uncorrelated", f"covariance {cross:.1e}", cross < 1e-10
         ),
         properties(
             "the representation entropy is minimal",

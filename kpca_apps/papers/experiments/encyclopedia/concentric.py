@@ -42,6 +42,7 @@ def run(data: PaperData) -> Outcome:
     G = gaussian.project(X)
     firsts = (components(RBF.from_sigma(sigma), X, 1).project(X)[:, 0] for sigma in AROUND)
     enough = [best_threshold_accuracy(first, labels) for first in firsts]
+    share = "all" if min(enough) == 1.0 else f"at least {min(enough):.3f} of the"
     claims = (
         stated(
             "linear PCA cannot tell the groups apart",
@@ -53,8 +54,7 @@ def run(data: PaperData) -> Outcome:
         stated(
             "Gaussian kernel: the first component is enough",
             "enough",
-            f"{_share(min(enough))} rows right at sigma {_listed(AROUND)}, radii "
-            f"{_listed(RINGS[0][0])}",
+            f"{share} rows right at sigma {_listed(AROUND)}, radii {_listed(RINGS[0][0])}",
             min(enough) >= ENOUGH,
             condition="for radii and widths that fit each other: at the best width tried "
             + _listed([f"{one.gaussian.max():.3f}" for one in tried])
@@ -120,10 +120,6 @@ def _table(tried: list[_Accuracies]) -> Table:
         f"sigmas with at least {ENOUGH} right",
     )
     return Table("Share of the rows put right", heads, tuple(rows))
-
-
-def _share(least: float) -> str:
-    return "all" if least == 1.0 else f"at least {least:.3f} of the"
 
 
 def _listed(values: Iterable[object]) -> str:
