@@ -69,9 +69,11 @@ SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
 # Marks beside a number, and the replacements that take them off. Credit is below 0; a comparison
 # sign stands before the limit of a censored value; a guard stops spreadsheets from running a cell.
 _NUMBER_END = r"^([^+-]*\d[.,]?)\s*"
-_FLAG = "(?:[*#\u2020\u2021\u00a7]+|\\([A-Za-z]{1,2}\\)|\\[[A-Za-z0-9]{1,2}\\])"
+# No letter of thousands, millions or trillions.
+_LETTER = "[A-JLN-SU-Za-jln-su-z]"
+_FLAG = rf"(?:[*\u2020\u2021\u00a7]+|\({_LETTER}\)|\[(?:{_LETTER}|[0-9])\])"
 MARKS: dict[str, tuple[tuple[str, str], ...]] = {
-    "a guard against formulas": (('^(?:\'|\\+(-)|="([^"]*)"$)', "$1$2"),),
+    "a guard against formulas": (('^(?:\'|="([^"]*)"$)', "$1"),),
     "a flag": ((rf"(\d[.,]?)\s*{_FLAG}$", "$1"), (rf"^{_FLAG}\s*([\d.,+-])", "$1")),
     "CR or DR": ((rf"{_NUMBER_END}(?:CR|Cr)$", "-$1"), (r"(\d[.,]?)\s*(?:DR|Dr)$", "$1")),
     "H or S": ((rf"{_NUMBER_END}H$", "-$1"), (r"(\d[.,]?)\s*S$", "$1")),
@@ -79,7 +81,6 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
     "a comparison sign": (("^[<>\u2264\u2265]=?\\s*([\\d.,+-])", "$1"), (r"(\d)\s*\+$", "$1")),
     '"ca."': (("^(?:[Cc]a\\.?|[Cc]irca|[Aa]pprox\\.?|[Aa]bout|[~\u2248])\\s*(\\d)", "$1"),),
 }
-FLAG_LETTERS = re.compile("[A-Za-z]{1,2}")
 # A cell with one number, to be looked through for marks; that spares free text.
 _ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\])?$"
 # Fewer distinct numbers are a scale beside whose steps a word is one more ("don't know").
@@ -135,7 +136,7 @@ class NumberFormat:
     units: tuple[str, ...] = ("",)  # signs taken off, most frequent first; "" for none
     word: str = ""  # a unit behind the numbers that is a word, as most of them have it
     clock: bool = False  # times of day or durations, 14:05 or 14:05:30, read as seconds
-    marks: tuple[str, ...] = ()  # beside numbers: of `MARKS`, or the letters of a flag behind
+    marks: tuple[str, ...] = ()  # beside numbers, of `MARKS`
     tokens: tuple[str, ...] = ()  # texts for a missing value
 
     def validate(self) -> None:
@@ -145,7 +146,7 @@ class NumberFormat:
             raise ValueError("no numbers are written with its marks")
         if max(map(len, (self.word, *self.units))) > _LONGEST_UNIT:
             raise ValueError("no unit is so long")
-        if not all(mark in MARKS or FLAG_LETTERS.fullmatch(mark) for mark in self.marks):
+        if not MARKS.keys() >= {*self.marks}:
             raise ValueError("no numbers are marked so")
 
     def describe(self) -> str:
@@ -206,11 +207,6 @@ def infer_number_format(
     if ambiguous and prefer_comma:
         decimal, thousands = next(pair for pair in readers if pair[0] == ",")
     is_read = reads[_CANDIDATES.index((decimal, thousands))]
-    format = NumberFormat(decimal, thousands, word=word, marks=marks)
-    if letters := _infer_letters(cells["text"], is_read, format, words):
-        marks = (*marks, *letters)
-        cells = cells.with_columns(_bare(cells["text"], word, marks).alias("bare"))
-        is_read = cells["bare"].str.contains(number_pattern(decimal, thousands))
     tokens = _infer_tokens(cells, is_read)
     read = cells["bare"].filter(is_read)
     separated = read.str.contains(thousands, literal=True).any()
@@ -243,9 +239,17 @@ def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
     bare = _bare(short, "", tuple(mark for mark, hit in hits.items() if hit.any()))
     is_number = np.any([bare.str.contains(number_pattern(*pair)) for pair in _CANDIDATES], axis=0)
     found = [mark for mark, hit in hits.items() if (hit & pl.Series(is_number)).any()]
-    # "2+" and "2-" are grades; without the other side, H and S are units, and Cr ten millions.
-    if short.str.contains(r"\d\+$").any() and "a minus behind" in found:
-        found = [mark for mark in found if mark not in ("a minus behind", "a comparison sign")]
+    # Few distinct numbers are a scale: grades ("2-"), stars ("3*"), bounds ("<5", ">5").
+    numbers = _bare(texts, "", tuple(found))
+    reads = [numbers.str.contains(number_pattern(*pair)) for pair in _CANDIDATES]
+    if numbers.filter(pl.Series(np.any(reads, axis=0))).n_unique() < _MIN_NUMBERS:
+        return ()
+    # A sign behind is one of amounts: "1500-" is a part number, "19H" a seat.
+    for mark in ("a minus behind", "H or S"):
+        amounts = short.filter(hits[mark]).str.contains(r"\d[.,]\d")
+        if mark in found and 2 * amounts.sum() < len(amounts):
+            found.remove(mark)
+    # Without the other side, H and S are units, and Cr ten millions.
     for mark, sides in (("H or S", ("H", "S")), ("CR or DR", ("Cr", "Dr"))):
         n_sides = sum(short.str.contains(rf"\d\s*{side}$").any() for side in sides)
         if n_sides == 1 and mark in found:
@@ -253,31 +257,10 @@ def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _infer_letters(
-    texts: pl.Series, is_read: pl.Series, format: NumberFormat, words: dict[str, int]
-) -> tuple[str, ...]:
-    """Find flags of one or two letters behind numbers ("79.6 p"): the numbers are as the others.
-
-    Of a unit that only some cells have, "2 h" among minutes, they would not be.
-    """
-    letters = [word for word in words if FLAG_LETTERS.fullmatch(word) and word != format.word]
-    values = read_numbers(texts.filter(is_read), format)
-    if len(values) < _MIN_NUMBERS:
-        return ()
-    low, high = np.quantile(values, [0.01, 0.99])
-    found = []
-    for word in letters:
-        marked = texts.filter(texts.str.contains(rf"\d\s+{word}$"))
-        flagged = read_numbers(marked, replace(format, marks=(*format.marks, word)))
-        if len(marked) > 1 and np.mean((flagged >= low) & (flagged <= high)) >= READS_AS:
-            found.append(word)
-    return tuple(found)
-
-
 def _infer_tokens(cells: pl.DataFrame, is_read: pl.Series) -> tuple[str, ...]:
     """Find the few texts that stand again and again where the other cells hold numbers."""
     n_cells, n_read = int(cells["n"].sum()), int(cells["n"].filter(is_read).sum())
-    if is_read.sum() < _MIN_NUMBERS or n_read < (1 - READS_AS) * n_cells:
+    if is_read.sum() < _MIN_NUMBERS or 3 * n_read < n_cells:
         return ()
     others = cells.filter(~is_read & ~cells["text"].str.contains(r"^[^#]*\d"))
     few = max(MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD * n_cells)
@@ -300,9 +283,7 @@ def _alike(texts: pl.Series) -> pl.Series:
 
 def replacements(marks: tuple[str, ...]) -> list[tuple[str, str]]:
     """Return the patterns that take marks off a number, and what replaces them."""
-    of_letters = [[(rf"(\d[.,]?)\s+{mark}$", "$1")] for mark in marks if mark not in MARKS]
-    named = [MARKS[mark] for mark in MARKS if mark in marks]
-    return [pair for of_mark in (*of_letters, *named) for pair in of_mark]
+    return [pair for mark in MARKS if mark in marks for pair in MARKS[mark]]
 
 
 def _without_marks(texts: pl.Series, marks: tuple[str, ...]) -> pl.Series:

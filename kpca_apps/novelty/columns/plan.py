@@ -43,7 +43,6 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
     EXACT,
-    FLAG_LETTERS,
     MOST_TOKENS,
     PART_OF_DATE,
     READS_AS,
@@ -64,6 +63,8 @@ _MOSTLY = 0.5  # above this share, a note says that it is not numeric
 _MANY_WORDS = 3.0  # words on average from which such a column is prose, not names
 _ONE_WORD = 1.5  # words on average below which it holds codes
 _DATES = {"date", "dates", "datum", "dato", "fecha", "dob", "birthdate"}
+_MOST_OTHERS = 0.4  # share of the cells of a column of dates that may be words or parts of dates
+_MOST_DAYS = 130 * 366  # between dates that are written as numbers: the oldest person's
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 _MOST_UNITS = 5  # that one note names
 # Seconds. Dates that lie no farther apart hardly mix centuries: bookings, not births.
@@ -290,10 +291,12 @@ def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> 
     is_date = cells.dtype in (pl.Date, pl.Datetime)
     if not is_date and cells.dtype != pl.Boolean:
         format, readings, read = _as_numbers(column, prefer_comma and cells.dtype == pl.String)
-        if _DATES & {*name_words(name)}:
+        if _names_dates(name):
             written = column.date_format(dayfirst) or DateFormat()
             of_dates = column.read(written)
-            if of_dates.share_read >= READS_AS and of_dates.ordered.size:
+            days = of_dates.ordered / 86_400
+            is_near = days.size and days[-1] - days[0] <= _MOST_DAYS and (days % 1 == 0).all()
+            if of_dates.share_read >= READS_AS and is_near:
                 return _valued(column, of_dates, "datetime", written, "dates")
         if cells.dtype != pl.String or (format is not None and read >= READS_AS):
             return _valued(column, readings, "numeric", format or NumberFormat(), "numbers")
@@ -309,6 +312,12 @@ def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> 
                 return _valued(column, readings, "datetime", dates, "dates")
             notes = (_note_of_text(column, readings.share_read, "date"),)
     return replace(_of_text(column), notes=notes)
+
+
+def _names_dates(name: str) -> bool:
+    """Whether a name says that its column holds dates: not "sales to date", "date price"."""
+    *before, last = name_words(name) or [""]
+    return (last in _DATES and "to" not in before) or before[:2] == ["date", "of"]
 
 
 def _note_of_text(column: Column, read: float, noun: str) -> str:
@@ -344,6 +353,8 @@ def _are_dates(column: Column, dates: DateFormat) -> bool:
     texts, counts = column.levels.texts, column.levels.counts
     # Impossible dates are errors in a column of dates, not another kind.
     is_other = ~read_dates(texts, dates)[1]
+    if counts[is_other].sum() > _MOST_OTHERS * counts.sum():
+        return False
     if counts[is_other].sum() <= (1 - READS_AS) * counts.sum():
         return True
     others = texts.filter(pl.Series(is_other))
@@ -464,7 +475,7 @@ def _marked_notes(column: Column, format: ValueFormat) -> tuple[str, ...]:
     for name, n in counts.items():
         cells = f"{n:,} {'cell' if n == 1 else 'cells'} with "
         count = " (missing)" * (name in tokens)
-        cites = count or FLAG_LETTERS.fullmatch(name)
+        cites = count
         shown.append(f"{cells}{quoted(name) if cites else name}{count}")
         hidden.append(f"{cells}{'a text' if cites else name}{count}")
     note, bare = (f"Column {quoted(column.name)}: {in_prose(part)}." for part in (shown, hidden))
@@ -486,10 +497,11 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
         return tuple(notes)
     notes = []
     if format.ambiguous:
-        other = "decimal comma" if format.thousands == "," else "decimal mark"
+        read = (format.thousands, "separator of thousands"), (format.decimal, "decimal mark")
+        (mark, job), (_, other) = read if format.thousands else read[::-1]
         notes.append(
-            f'Column {quoted(name)}: "{format.thousands}" is read as a separator of thousands; '
-            f"nothing in the column rules out a {other}."
+            f'Column {quoted(name)}: "{mark}" is read as a {job}; nothing in the column rules out '
+            f"a {other}."
         )
     if len(format.units) > 1:
         units = ", ".join(unit or "none" for unit in format.units)

@@ -212,3 +212,24 @@ def test_a_file_that_mixes_decimal_marks_is_said_with_its_rows(share: float) -> 
     fewer = has_comma if 2 * has_comma.sum() <= 40 else ~has_comma
     rows = ", ".join(map(str, np.flatnonzero(fewer)[:3] + 1))
     assert f"{fewer.sum()} of 40 numbers are" in note and f"(first in row {rows})" in note
+
+
+@pytest.mark.parametrize(
+    "name", ["Sales to date", "cost_to_date", "date_price", "date (epoch days)", "Datum"]
+)
+def test_amounts_are_no_dates_whatever_their_name(name: str) -> None:
+    amounts = np.random.default_rng(0).uniform(20_000, 79_999, 120)
+    for cells in (pl.Series(name, amounts.round(2)), pl.Series(name, amounts.astype(int))):
+        assert inferred_spec(Column(cells), None, False).role == "numeric"
+
+
+def test_years_or_words_in_nearly_half_of_the_cells_are_no_gaps_among_dates() -> None:
+    for other in ("1995", "pending"):
+        cells = [other if k % 7 < 3 else f"{day:%d/%m/%Y}" for k, day in enumerate(DAYS)]
+        assert spec_and_values(cells)[0] != "datetime"
+
+
+def test_a_dot_that_may_separate_thousands_is_named_as_the_decimal_mark() -> None:
+    cells = [f"{k / 1000:.3f}" + "-" * (k % 3 == 0) for k in range(1_200, 9_900, 77)]
+    notes = spec_and_values(cells)[2]
+    assert any('"." is read as a decimal mark' in note for note in notes)

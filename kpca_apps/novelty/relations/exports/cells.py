@@ -168,6 +168,9 @@ def why_left_out(
     Numbers and dates may be written as text in another way there. Where it `has_texts`, cells of
     text files are texts there as well.
     """
+    for name in () if has_texts else rule.columns:
+        if (numbers := columns[name].numbers) is not None and numbers.marks:
+            return f"as the marks beside the numbers of {one_line(name, 40)} are not read there"
     for name in _compared_as_text(rule, columns):
         column = columns[name]
         if column.format is None or (not column.typed and (has_texts or column.is_plain)):
