@@ -173,7 +173,7 @@ class NoveltyOptions(Options):
         "S",
         within=(1e-100, 1e100),
     )
-    components: float | None = _model(
+    components: int | float | None = _model(
         "Of --method hoffmann: number of kernel components kept, or the share of the variance that "
         "they hold, below 1. Default: 0.8.",
         "Q",

@@ -49,7 +49,20 @@ def whole_number(text: object) -> int:
     raise typer.BadParameter(f"{shown(text)} is no whole number; give one.")
 
 
-_PARSERS: dict[type, Callable[[object], float]] = {float: number, int: whole_number}
+def count_or_share(text: object) -> float:
+    """Take a whole number, or a share below 1: 1.0 would be either."""
+    with suppress(ValueError):
+        return int(str(text))
+    if (value := number(text)) < 1:
+        return value
+    raise typer.BadParameter(f"{shown(text)} is no whole number and no share below 1; give one.")
+
+
+_PARSERS: dict[frozenset[type], Callable[[object], float]] = {
+    frozenset([float]): number,
+    frozenset([int]): whole_number,
+    frozenset([int, float]): count_or_share,
+}
 
 
 class HelpfulCommand(TyperCommand):
@@ -246,14 +259,16 @@ def command(
             if one.name in chosen:
                 flags = one.metadata["flags"] or (flag_of(one.name),)
                 more = dict(one.metadata["option"])
-                kind_of = {types[one.name], *get_args(types[one.name])} & {*_PARSERS}
-                if kind_of:
-                    more["parser"] = _PARSERS[kind_of.pop()]
+                hint = types[one.name]
+                numbers = frozenset([hint, *get_args(hint)]) & {int, float}
+                if numbers:
+                    more["parser"] = _PARSERS[numbers]
                 if one.name == "config":
                     more |= {"is_eager": True, "callback": read_config}
                 default = typer.Option(one.default, *flags, **more)
+                annotation = hint if len(numbers) < 2 else float | None  # Typer takes no other
                 parameters[one.name] = Parameter(
-                    one.name, Parameter.KEYWORD_ONLY, default=default, annotation=types[one.name]
+                    one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation
                 )
 
         def run(**values: Any) -> None:

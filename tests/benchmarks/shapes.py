@@ -22,10 +22,11 @@ from modern_peers import OURS, FloatArray
 from outlier_kinds import knn
 from real_tables import PARTS
 from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
 
 from kpca_apps import screen_table
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.novelty.compare.baselines import BASELINES, standardise
+from kpca_apps.novelty.compare.baselines import BASELINES
 from kpca_apps.novelty.detector.surprise import combined
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.experiments.hoffmann_2007.sets import SETS
@@ -56,7 +57,7 @@ def scores_of_all(X: FloatArray, sigma: float, q: int) -> dict[str, FloatArray]:
             found[name] = screen_table(pd.DataFrame(X, columns=["x", "y"])).scores
     hoffmann = components(RBF.from_sigma(sigma), X, q)
     found["Hoffmann (2007), as published"] = hoffmann.reconstruction_error(X)
-    Z, _ = standardise(X, X, ())
+    Z = StandardScaler().fit_transform(X)
     found |= {one.name: one.run(Z, Z, 0)[0] for one in BASELINES}
     return found | {"5th nearest neighbour": knn(Z, None, 0)}
 

@@ -86,7 +86,7 @@ OPTIONS = {
     ),
     "novelty diff": "out force json quiet config",
     "denoise run": (
-        "sigma noise data-range same-noise profile quality luma chroma strength content kernel "
+        "sigma noise data-range same-noise profile quality luma chroma strength content method "
         "bandwidth per-image stack mask region model out format raw-out reference compare force "
         "preview jobs workers scheduler json quiet dry-run config"
     ),

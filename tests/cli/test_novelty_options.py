@@ -12,6 +12,7 @@ import xlsxwriter
 from typer.main import get_command
 
 from kpca_apps.cli.main import app
+from kpca_apps.cli.options import UsageError
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import NoveltyOptions
@@ -75,6 +76,12 @@ def test_every_option_reaches_the_application() -> None:
     assert {flag for flag in flags if flag.startswith("--")} == {
         word for word in tried.split() if word.startswith("--")
     }
+
+
+@pytest.mark.parametrize("components", ["1.0", "2.0", "1.5", "nan"])
+def test_components_are_a_whole_number_or_a_share_below_1(components: str) -> None:
+    with pytest.raises(UsageError, match="no whole number and no share below 1"):
+        told_by(f"--method hoffmann --components {components}")
 
 
 def test_the_method_is_in_all_that_is_written(kpca: Run) -> None:

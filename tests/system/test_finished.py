@@ -162,7 +162,7 @@ def test_a_damaged_file_is_not_looked_at(
 def test_what_is_said_of_cells_comes_back_the_same() -> None:
     odd = OddValue(0, "far above", "9é", 3.5, np.nan, 2, (1, 7), (2, 8))
     cell = Contradiction(0, "city", "Rom", "Roma", "Roma", 2.0, "ZIP says Roma", ("zip",))
-    used = ColumnFaults(9, 1, 1, 4, "?", "no digits")
+    used = ColumnFaults(9, 1, 1, 4, "?")
     faults = CellFaults((used,), (1, 0), (OddValues((odd,), 2),), (Contradicted(1, 2, cell),), 1)
     part = _EncodedPart(np.zeros((2, 3)), faults, np.arange(2, dtype=np.uint64), np.ones(2))
     again = _unpacked(_packed(part))

@@ -22,7 +22,7 @@ from kpca_apps.tables.values import Column
 # of the accounts of a rare country.
 RARE_LENGTH = 0.005
 ODD_CODE, CLEARNESS = "code", 6.0  # clearness in decimal digits: as of a cell that is no number
-AS_FLOAT = r"^\d(?:[.,]\d+)?[eE]\+?\d+$"
+AS_FLOAT = r"^[0-9](?:[.,][0-9]+)?[eE]\+?[0-9]+$"
 
 
 def learn_codes(

@@ -38,7 +38,8 @@ def learn_stuck(
     if not isinstance(format, NumberFormat) or spec.has_levels or not MIN_ROWS <= n == n_rows:
         return None
     times = (of for of in plan.specs if isinstance(of.format, DateFormat))
-    if not any((np.diff(table.column(of.name).read(of.format).values) >= 0).all() for of in times):
+    steps = (np.diff(table.column(of.name).read(of.format).values) for of in times)
+    if not any((step >= 0).all() or (step <= 0).all() for step in steps):  # oldest or newest first
         return None
     values = table.column(spec.name).read(format).values
     rule = StuckRule(float(np.nanmin(values)), float(np.nanmax(values)))

@@ -40,12 +40,12 @@ def _mod_97(digits: IntArray) -> BoolArray:
 
 
 # Names, forms without spaces and hyphens, and whether the check digits hold of digits (n, k), with
-# letters from 10.
+# letters from 10. Polars' `\d` is any digit of Unicode.
 SCHEMES: dict[str, tuple[str, Callable[[IntArray], BoolArray]]] = {
-    "EAN": (r"^(?:\d{8}|\d{12,14})$", _mod_10),
-    "Luhn": (r"^\d{8,19}$", _luhn),
-    "ISBN": (r"^\d{9}[\dX]$", _mod_11),
-    "IBAN": (r"^[A-Z]{2}\d{2}[A-Z\d]{11,30}$", _mod_97),
+    "EAN": (r"^(?:[0-9]{8}|[0-9]{12,14})$", _mod_10),
+    "Luhn": (r"^[0-9]{8,19}$", _luhn),
+    "ISBN": (r"^[0-9]{9}[0-9X]$", _mod_11),
+    "IBAN": (r"^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$", _mod_97),
 }
 
 

@@ -467,8 +467,8 @@ class _Fitting:
         is_share = 0.0 < asked < 1.0
         spanned = OptionError(
             "components",
-            f"{asked:g} would span the {rows.n_rows:,} rows learned from and leave no error to "
-            "score by: choose fewer",
+            f"{asked:g} leaves an error of 0 for half of the {rows.n_rows:,} rows learned from, "
+            "or for more: choose fewer",
         )
         if asked >= rows.n_rows:
             raise spanned

@@ -61,3 +61,14 @@ def test_a_wrong_code_is_an_odd_cell_without_a_suggestion(repeated: bool) -> Non
     # A code is no number, whether it repeats or not.
     assert {c.name: c.role for c in screening.columns}["ean"] == "identifier"
     assert not any('"ean" fits' in hint for row in screening.ranked for hint in row.hints)
+
+
+def test_digits_of_other_scripts_are_no_codes() -> None:
+    for zero in "\u0660\uff10":  # Arabic-Indic and full-width
+        other = [code.translate({ord("0") + i: ord(zero) + i for i in range(10)}) for code in CODES]
+        assert check_digits_of(pl.Series(other)) == ""
+        stock = np.random.default_rng(3).integers(10, 90, len(CODES))
+        frame = pl.DataFrame({"code": [*CODES[:-9], *other[-9:]], "stock": stock})
+        screening = screen_table(frame)
+        odd = {cell.row for cell in screening.odd_cells if cell.column == "code"}
+        assert odd == set(range(len(CODES) - 8, len(CODES) + 1))

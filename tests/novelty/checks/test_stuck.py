@@ -56,6 +56,7 @@ def test_a_run_that_the_others_do_not_explain_is_found(runs: list[int]) -> None:
 
 def test_rows_must_follow_each_other_in_time() -> None:
     assert learned(FREE, RNG.permutation(HOURS)) is None
+    assert learned(FREE[::-1], HOURS[::-1]) == learned(FREE) is not None  # newest first
 
 
 def test_it_is_one_odd_cell_with_all_its_rows() -> None:

@@ -59,7 +59,7 @@ def test_the_same_fit_saves_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("n", "options", "clean", "message"),
     [
-        (40, HARD | {"components": 20}, True, "^--components 20 would span the 20 rows learned"),
+        (40, HARD | {"components": 20}, True, "^--components 20 leaves an error of 0 for half"),
         (40, {"count": 40}, False, "every one of the 40 rows"),
         (
             40,
