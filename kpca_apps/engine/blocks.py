@@ -1,4 +1,4 @@
-"""Kernel PCA of a sum of kernels: one fit, one filter, one error, asked of every block.
+"""Kernel PCA of a sum of kernels: one fit and one filter, split by blocks.
 
 The sum k = sum_b k_b has the direct sum of the blocks' feature spaces: the features of a row are
 those of block 1, then those of block 2, and so on. With z the features standardised on the rows
@@ -18,7 +18,7 @@ a = z'P z / n, t = E_b / (n rho) and c = n / (n - 1), Sherman & Morrison's formu
     r_b -> r_b / (1 - h_b)                                 h_b = 1/n + a - t, the leverage
     E_b -> n rho c t / ((1 - c a) (1 - h_b))
 
-exactly, but that 1 - h_b and 1 - c a are kept from 0.
+exact unless a leverage, h_b or c a, exceeds MOST_LEVERAGE, where it is clipped.
 
 References
 ----------
@@ -48,10 +48,11 @@ RIDGE = 0.02  # rho: share of a standardised feature's variance
 # nearer to all of them, each row is explained by itself, whatever it holds. For new rows of a wide
 # table, components of less gain than the second are left out: they are many, and of little use.
 MOST_FREEDOM, LEAST_GAIN = 0.25, 0.3
-# Leave-one-out divides by one minus the leverage, which rounding must not bring to 0.
+# Leave-one-out divides by one minus the leverage, which rounding must not bring to 0. The clip also
+# damps rows that are alone with a level: their leverage is near 1.
 MOST_LEVERAGE = 0.95
 HALVINGS = 60
-# A feature that hardly varies must not be blown up: one row in a million with an indicator.
+# Features are of order 1: one that varies less is constant but for rounding.
 SMALLEST_DEVIATION = 1e-6
 LARGEST_DEVIATION = 1e150  # whose square is a float
 # Matrices of the features of one block that are in memory at once.

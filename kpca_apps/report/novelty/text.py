@@ -43,7 +43,8 @@ BLOCKS = (
     "relations between columns, as the logarithm of the sum of weight / p (Wilson 2019); a cell "
     "rarer than one row in 150 has counts once more. The row's p is that of its kernel PCA error "
     "with a soft cut, E(x) = r + rho (z - mean)' (C + rho I)^-1 (z - mean) (Hoffmann 2007; Rudi et "
-    "al. 2017), the cells' is that of the same error for a kernel that is a sum over columns."
+    "al. 2017). The cells' are those of their residuals under a kernel that is a sum over columns: "
+    "what each column is beyond what all others predict."
 )
 WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
 

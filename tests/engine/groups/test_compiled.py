@@ -156,6 +156,18 @@ def test_noise_alone_leaves_no_component_of_a_narrow_kernel() -> None:
             assert denoise_group(noise, 115.0, bandwidth=bandwidth).n_components == 0
 
 
+@pytest.mark.parametrize("spread", [0.0, 1e-3])
+def test_patches_far_nearer_than_their_noise_become_their_mean(spread: float) -> None:
+    patches = 1.0 + spread * np.random.default_rng(0).normal(size=(40, 1)) * np.ones(9)
+    found = denoise_group(patches, 100.0, bandwidth=16)
+    mean = np.broadcast_to(patches.mean(axis=0), patches.shape)
+    near = 1e-6 + spread / 5  # the pre-image of the mean in feature space
+    np.testing.assert_allclose(found.patches, mean, atol=near)
+    compiled, q = compiled_group(patches, None, 16.0, 1.0)
+    assert q == found.n_components == found.residual == 0
+    np.testing.assert_allclose(compiled, mean, atol=near)
+
+
 def test_the_edge_follows_the_noise_that_a_group_shows() -> None:
     """Noise 15 % stronger than given stays below an edge that may follow it, and only then."""
     k, n = shape = 48, 49
