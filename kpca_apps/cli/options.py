@@ -55,7 +55,9 @@ def count_or_share(text: object) -> float:
         return int(str(text))
     if (value := number(text)) < 1:
         return value
-    raise typer.BadParameter(f"{shown(str(text))} is no whole number and no share below 1; give one.")
+    raise typer.BadParameter(
+        f"{shown(str(text))} is no whole number and no share below 1; give one."
+    )
 
 
 _PARSERS: dict[frozenset[type], Callable[[object], float]] = {
