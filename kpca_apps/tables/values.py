@@ -239,10 +239,11 @@ def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
     bare = _bare(short, "", tuple(mark for mark, hit in hits.items() if hit.any()))
     is_number = np.any([bare.str.contains(number_pattern(*pair)) for pair in _CANDIDATES], axis=0)
     found = [mark for mark, hit in hits.items() if (hit & pl.Series(is_number)).any()]
-    # Few distinct numbers are a scale: grades ("2-"), stars ("3*"), bounds ("<5", ">5").
+    # Few distinct whole numbers are a scale: grades ("2-"), stars ("3*"), bounds ("<5", ">5").
     numbers = _bare(texts, "", tuple(found))
     reads = [numbers.str.contains(number_pattern(*pair)) for pair in _CANDIDATES]
-    if numbers.filter(pl.Series(np.any(reads, axis=0))).n_unique() < _MIN_NUMBERS:
+    numbers = numbers.filter(pl.Series(np.any(reads, axis=0)))
+    if numbers.n_unique() < _MIN_NUMBERS and numbers.str.contains(r"^[+-]?\d+$").all():
         return ()
     # A sign behind is one of amounts: "1500-" is a part number, "19H" a seat.
     for mark in ("a minus behind", "H or S"):
