@@ -223,7 +223,7 @@ class BlockPCA:
 
 
 def _by_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block: int) -> FloatArray:
-    """Apply a function to so many columns of arrays (..., n) at a time, the last one repeated."""
+    """Apply a function to blocks of columns of arrays (..., n); the last block is padded."""
     n = arrays[0].shape[-1]
     found = []
     with one_blas_thread():
@@ -241,7 +241,7 @@ def _by_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block: 
 
 
 def least_ridge(s: FloatArray, most: float) -> float:
-    """Return the least ridge by which eigenvalues (k,) leave no more degrees of freedom than that.
+    """Return the smallest ridge by which eigenvalues (k,) leave at most so many degrees of freedom.
 
     Halved in logarithms; beyond the last, sum s / ridge bounds the freedom.
     """

@@ -1,9 +1,9 @@
 """A sensor that stands still: a run of equal readings that the column's other runs do not explain.
 
-Two readings that are equal go on being so at a rate that the other runs give, as if one run more
-had been seen. A run is named where the whole table would have one as long with a probability below
-1 in 1000, and where it is three times as long as any other: dry spells differ more than one rate
-would make them. A column may stand at its smallest or largest value, at 0 by night, by right.
+Run lengths are geometric; their rate is estimated from the column's other runs. A run is named
+where the whole table would have one as long with a probability below 1 in 1000, and where it is
+three times as long as any other: dry spells differ more than one rate would make them. A column may
+stand at its smallest or largest value, at 0 by night, by right.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ as values beyond a point, whatever their size: what may be wrong does not say wh
 Scales and shapes are weighted by their likelihood and, for shapes, by how frequent they are among
 columns; the lightest shape is exponential, so that a column with a bound is given room beyond it.
 A value lies beyond the tail if the gap between it and the ordinary values is one that the weighted
-tails leave in fewer than 1 of 100 tables.
+tails leave at fewer than 1 of 100 ends of columns; of columns with light tails, far fewer.
 """
 
 from __future__ import annotations

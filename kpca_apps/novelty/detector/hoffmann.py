@@ -1,8 +1,8 @@
-"""Hoffmann's detector: one RBF kernel, leading components kept whole, the error alone.
+"""Hoffmann's detector: one RBF kernel, truncation to the leading components, the error alone.
 
     p(x) = |phi(x) - mean|^2 - sum of t_a(x)^2 over the components a = 1 ... q
 
-The paper sets sigma and q by hand for each data set; the rules here serve where nobody does.
+The paper sets sigma and q by hand for each data set; here both have defaults.
 
 References
 ----------
