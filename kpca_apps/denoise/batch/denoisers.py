@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -183,20 +182,17 @@ class GroupDenoiser:
             # A page of hardly any values has a range below the noise of others of its kind.
             most = value_range(pixels, self.data_range)[0]
             sigma = tuple(min(level, most) for level in sigma)
-        with warnings.catch_warnings():
-            # The batch says once what there is to doubt about a level, not for each image.
-            warnings.simplefilter("ignore", UserWarning)
-            return clean_image(
-                pixels,
-                self.options,
-                sigma=sigma,
-                data_range=self.data_range,
-                channel_axis=-1 if has_colours else None,
-                stack_axis=stack_axis,
-                known_laws=self.laws,
-                mask=mask,
-                region=self.region,
-            )
+        return clean_image(
+            pixels,
+            self.options,
+            sigma=sigma,
+            data_range=self.data_range,
+            channel_axis=-1 if has_colours else None,
+            stack_axis=stack_axis,
+            known_laws=self.laws,
+            mask=mask,
+            region=self.region,
+        )
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
         """Denoise what a camera's sensor saw, to be had at any strength."""

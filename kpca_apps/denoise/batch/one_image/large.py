@@ -120,7 +120,7 @@ class _LargePage:
     def window(self, window: Window) -> NDArray[Any]:
         """Return rows and columns of the page, not to be written into."""
         (top, bottom), columns = window[0], slice(*window[1])
-        with self._lock:  # threads ask, and reading turns warnings off, for all of them
+        with self._lock:  # threads ask, and what is kept is one for all of them
             if not self._keeps:
                 return self._read(slice(top, bottom), columns)
             first, kept = self._kept

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -29,6 +28,7 @@ from kpca_apps.images.tags import camera_and_iso
 from kpca_apps.images.types import Groups, ImageFile, Mosaic, Page
 from kpca_apps.names import in_prose
 from kpca_apps.system.files.spools import spilled
+from kpca_apps.system.quiet import warnings_ignored
 from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
 
@@ -85,7 +85,7 @@ def _masks_in(path: Path, image: ImageFile) -> tuple[Mask | None, ...]:
 def _bits_of(path: Path, page: Page) -> Mask | None:
     """Return an image of one bit a pixel, which no picture to denoise is, of the size of a page."""
     # What is wrong with a file is said where it is read as an image.
-    with suppress(Exception), warnings.catch_warnings(action="ignore"), Image.open(path) as opened:
+    with suppress(Exception), warnings_ignored(), Image.open(path) as opened:
         if opened.mode == "1" and opened.size == (page.width, page.height):
             return np.asarray(opened)
     return None
