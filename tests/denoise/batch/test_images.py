@@ -16,7 +16,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser, PageDenoiser
 from kpca_apps.denoise.batch.one_image.pages import _singly, left_note
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.options import Options
@@ -40,7 +40,7 @@ def test_a_page_is_let_go_after_its_last_copy(tmp_path: Path) -> None:
         seen.append(weakref.ref(result))
         return result, Info()
 
-    found = _singly(image, watched, tmp_path)
+    found = _singly(image, PageDenoiser(watched), tmp_path)
     shapes = [next(found)[0].shape for _ in range(3)]
     assert shapes == [(16, 16), (8, 8), (8, 8)]
     assert next(found)[0].shape == (16, 16) and seen[0]() is None
