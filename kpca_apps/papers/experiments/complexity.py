@@ -7,6 +7,7 @@ and the last point of a curve; else between the last two, where what grows faste
 from __future__ import annotations
 
 import time
+import timeit
 import tracemalloc
 from collections.abc import Callable
 
@@ -112,12 +113,7 @@ def series_of(
 
 def _seconds(job: Callable[[], object]) -> float:
     """Return the shortest of five times, of the processor: other work takes turns with this."""
-    spent = []
-    for _ in range(5):
-        start = time.process_time()
-        job()
-        spent.append(time.process_time() - start)
-    return min(spent)
+    return min(timeit.repeat(job, number=1, repeat=5, timer=time.process_time))
 
 
 def peak_bytes(job: Callable[[], object]) -> float:
