@@ -155,15 +155,10 @@ def _judge_projections(spent: dict[str, tuple[Matrix, Matrix]]) -> tuple[Claim, 
     m, n, p = (exponent(x[[0, -1]], y[[0, -1]]) for x, y in (rows, trained, wide))
     on_all, on_some = (exponent(*pair) for pair in (every, kept))
     ratio = float(rows[1][-1] / linear[1][-1])
+    is_cheaper = 0.0 < on_some < 1.5 and kept[1][0] < kept[1][-1]
     return (
         judged("kernel values", 0.5 < min(p, m, n) and max(p, m, n) < 1.5, p, m, n),
-        judged("all components", 1.5 < on_all < 2.5, on_all, ALL_OF[-2], ALL_OF[-1]),
-        judged(
-            "fewer components",
-            bool(0.0 < on_some < 1.5 and kept[1][0] < kept[1][-1]),
-            on_some,
-            KEPT[-2],
-            KEPT[-1],
-        ),
+        judged("all components", 1.5 < on_all < 2.5, on_all, *ALL_OF[-2:]),
+        judged("fewer components", is_cheaper, on_some, *KEPT[-2:]),
         judged("beside PCA", ratio > 1.0, ratio, PROJECTED[-1]),
     )

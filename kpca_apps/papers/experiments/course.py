@@ -75,15 +75,12 @@ def _rings(X: Matrix, labels: Labels) -> tuple[list[Claim], list[Figure]]:
         for axis in np.column_stack([np.cos(angles), np.sin(angles)])
     )
     square, cube = (components(Polynomial(degree), X).project(X) for degree in (2, 3))
+    parts, of_cube = separable(square, labels), line_accuracy(cube, labels)
+    plane = "a" if parts else "no"
     claims = [
         judged("coincide", plain > 0.3 and parted < 0.05, plain, parted),
         judged("single line", line < 0.75, line),
-        judged(
-            "separable",
-            separable(square, labels) and (not separable(cube, labels)),
-            "a" if separable(square, labels) else "no",
-            line_accuracy(cube, labels),
-        ),
+        judged("separable", parts and not separable(cube, labels), plane, of_cube),
     ]
     title = "Fig. 3.3: values of the rule (3.2), and where its sign changes"
     return claims, [

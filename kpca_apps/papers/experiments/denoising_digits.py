@@ -96,31 +96,20 @@ def _distance(X: Matrix, clean: Matrix) -> float:
 
 
 def _judge(kind: str, by_linear: list[float], by_kernel: list[float]) -> tuple[Claim, ...]:
-    linear, kernel = min(by_linear), min(by_kernel)
+    linear, kernel, factor = min(by_linear), min(by_kernel), FACTORS[kind]
     return (
         judged("better", kernel < linear, kind, kernel, linear, WITHOUT[kind]),
         _best(kind, "linear", LINEAR_COUNTS, by_linear, BEST[kind][0]),
         _best(kind, "kernel", KERNEL_COUNTS, by_kernel, BEST[kind][1]),
-        judged.near(
-            "factor", linear / kernel, kind, FACTORS[kind], WITHIN * FACTORS[kind], WITHOUT[kind]
-        ),
+        judged.near("factor", linear / kernel, kind, factor, WITHIN * factor, WITHOUT[kind]),
     )
 
 
 def _best(
     kind: str, method: str, counts: tuple[int, ...], distances: list[float], known: int
 ) -> Claim:
-    best = counts[int(np.argmin(distances))]
-    return judged.near(
-        "best count",
-        best,
-        kind,
-        method,
-        known,
-        distances[counts.index(known)],
-        min(distances),
-        best,
-    )
+    best, there = counts[int(np.argmin(distances))], distances[counts.index(known)]
+    return judged.near("best count", best, kind, method, known, there, min(distances), best)
 
 
 def _width(raw: Matrix, train: Matrix) -> Claim:

@@ -212,16 +212,11 @@ def _iterations() -> Outcome:
             for p, error in zip(PASSES, sines, strict=True)
         ),
     )
+    first, *_, last = sines
+    falls = bool(np.all(np.diff(sines) < 0.0))
     claims = (
         judged("power method", gap < 1e-09 and by_power < 0.0001, gap, taken, by_power),
-        judged(
-            "Hebbian",
-            bool(np.all(np.diff(sines) < 0.0) and sines[-1] < 0.01),
-            sines[0],
-            PASSES[0],
-            sines[-1],
-            PASSES[-1],
-        ),
+        judged("Hebbian", falls and last < 0.01, first, PASSES[0], last, PASSES[-1]),
     )
     series = {"three components of 300 rows": (np.array(PASSES, dtype=float), np.array(sines))}
     title, y_label = "Kernel Hebbian algorithm", "sine of the largest angle"
@@ -275,13 +270,8 @@ def _spiral() -> Outcome:
         near = places.neighbourhood_components(Linear(), X, x, NEIGHBOURS, n_components=1)
         moved[i] = (near.expansion(near.project(x[None])) @ near.points)[0]
     squared = [((Z[:, None] - curve) ** 2).sum(axis=2).min(axis=1).mean() for Z in (moved, X)]
-    claim = judged(
-        "neighbourhood",
-        bool(squared[0] < 0.2 * squared[1]),
-        squared[0] / squared[1],
-        NEIGHBOURS,
-        len(X),
-    )
+    left = squared[0] / squared[1]
+    claim = judged("neighbourhood", left < 0.2, left, NEIGHBOURS, len(X))
     title, sides = "A spiral, and its rows moved", np.repeat([0, 1], len(X))
     return Outcome((claim,), (Scatter(title, "x", "y", np.vstack([X, moved]), sides),))
 
@@ -399,15 +389,10 @@ def _preimages() -> Outcome:
         components(RBF(0.1), signals, 1), bump, np.array([[0.15], [0.85]])
     )
     first, second = found.parameters[:, 0]
+    off = max(abs(first - 0.25), abs(second - 0.7))
     claims = (
         judged("pre-images", float(np.mean(right)) > 0.9, np.mean(right)),
-        judged(
-            "few points",
-            max(abs(first - 0.25), abs(second - 0.7)) < 0.02,
-            first,
-            second,
-            found.rho[0],
-        ),
+        judged("few points", off < 0.02, first, second, found.rho[0]),
     )
     return Outcome(claims, (figure,))
 
@@ -449,11 +434,10 @@ def _kernels() -> Outcome:
     gap = float(np.abs(kernels.iterated_gaussian(0.8, 2)(plane) / integral - 1.0).max())
     written, gram = explicit_maps.monomials(X[:99, 20:28], 4), Polynomial(4)(X[:99, 20:28])
     same = float(np.abs(written @ written.T - gram).max() / gram.max())
+    holds = after.is_psd and not before.is_psd
     claims = (
         judged("monomials", same < 1e-12, same, written.shape[1]),
-        judged(
-            "iterated", after.is_psd and (not before.is_psd), before.describe(), after.describe()
-        ),
+        judged("iterated", holds, before.describe(), after.describe()),
         judged("iterated Gaussian", gap < 1e-08, gap),
     )
     return Outcome(claims, (), (table,))

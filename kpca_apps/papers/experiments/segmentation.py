@@ -173,13 +173,12 @@ def _caption(published: _Split, fresh: _Split, machines: tuple[float, float]) ->
     numbers = ", ".join(f"{name} {count}" for name, count in counts.items())
     many = all(count > 100 for name, count in counts.items() if name != "linear")
     few, few_new = ([part[name][1] for name in ("polynomial", "Laplace")] for part in (ours, true))
+    enough = max(few) < min(plain, alone)
     least = alone > max(error for error, _ in ours.values())
     wrong, ahead = (round(210 * error) for error in (alone, linear - best[0]))
     return (
         judged("more than 100", many, numbers),
-        judged(
-            "50 are enough", max(few) < min(plain, alone), few, plain, alone, few_new, linear, fair
-        ),
+        judged("50 are enough", enough, few, plain, alone, few_new, linear, fair),
         judged("SVM alone", least, alone, plain, wrong, round(210 * plain), fair, everywhere),
         judged("more components", best[0] < linear, *best, linear, ahead, others),
     )
@@ -236,9 +235,8 @@ def _curves(published: _Split, fresh: _Split) -> tuple[Curves, tuple[Claim, ...]
     worse = [int(n) for n, a, b in zip(few, linear, laplace, strict=False) if a > b]
     which = f"{', '.join(map(str, worse))} component{'s' if worse != [1] else ''}"
     but = f" but {'one' if len(worse) == 1 else len(worse)} ({which})" if worse else ""
+    condition = "but for one number of components" if worse else ""
     return figure, (
-        judged(
-            "first 14", len(worse) <= 1, but, "but for one number of components" if worse else ""
-        ),
-        judged("low errors", bool(laplace[-1] < linear.min()), laplace[-1], true[-1]),
+        judged("first 14", len(worse) <= 1, but, condition),
+        judged("low errors", laplace[-1] < linear.min(), laplace[-1], true[-1]),
     )

@@ -72,21 +72,13 @@ def _properties(
     left = float(subspace.leading(Q).reconstruction_error(X).mean())
     cross = float(np.abs(C - np.diag(np.diag(C))).max())
     volume = float(np.log(subspace.variances[:Q]).sum())
+    is_least = abs(left - (total - first)) < 1e-10 and total - max(carried) >= left
+    entropy = _entropy(subspace.variances)
     return (
         judged("variance", first >= max(carried), Q, first, max(carried)),
-        judged(
-            "least error",
-            abs(left - (total - first)) < 1e-10 and total - max(carried) >= left,
-            left,
-            total - first,
-        ),
+        judged("least error", is_least, left, total - first),
         judged("uncorrelated", cross < 1e-10, cross),
-        judged(
-            "entropy",
-            _entropy(subspace.variances) <= min(entropies),
-            _entropy(subspace.variances),
-            min(entropies),
-        ),
+        judged("entropy", entropy <= min(entropies), entropy, min(entropies)),
         judged("information", volume >= max(volumes), volume, max(volumes)),
     )
 
@@ -137,20 +129,14 @@ def _dimensions(subspace: KernelSubspace, X: Matrix, rng: np.random.Generator) -
     """Judge how many components there are, and what all of them hold."""
     narrow, scattered = RBF(20.0), rng.normal(scale=50.0, size=(N, 2))
     centred, plain = components(narrow, scattered), np.linalg.matrix_rank(narrow(scattered))
-    left = float(subspace.reconstruction_error(X).max())
+    count, left = centred.n_components, float(subspace.reconstruction_error(X).max())
     rows = rng.normal(size=(N, 2))
     # Images and eigenvectors have length 1: an eigenvector's pre-image would have it as its image.
     _, _, places = plane_grid(X)
     nearest = float(np.abs(subspace.kernel(places, X) @ subspace.weights[:, 0]).max())
     ranks = [int(np.linalg.matrix_rank(Polynomial(3, 1.0, c)(rows))) for c in (0.0, 1.0)]
     return (
-        judged(
-            "count",
-            bool(plain == N) and centred.n_components == N - 1,
-            N,
-            plain,
-            centred.n_components,
-        ),
+        judged("count", (plain, count) == (N, N - 1), N, plain, count),
         judged("pre-image", nearest < 0.99, nearest, left),
         judged("products", ranks[1] == comb(4, 3), comb(4, 3), ranks[1], ranks[0], comb(5, 3)),
     )

@@ -139,17 +139,8 @@ def _judge(paper: Matrix, ours: Matrix) -> tuple[Claim, ...]:
     claims = []
     for name, columns in (("degrees 1 to 5", slice(0, 5)), ("degrees 6 and 7", slice(5, 7))):
         part = gap[:, columns][~np.isnan(gap[:, columns])]
-        claims.append(
-            judged(
-                "cells",
-                bool(part.max() <= TOLERANCE[name]),
-                name,
-                part.size,
-                TOLERANCE[name],
-                part.mean(),
-                part.max(),
-            )
-        )
+        most, within = part.max(), TOLERANCE[name]
+        claims.append(judged("cells", most <= within, name, part.size, within, part.mean(), most))
     return (*claims, *_advantages(ours))
 
 
@@ -158,14 +149,11 @@ def _advantages(ours: Matrix) -> tuple[Claim, ...]:
     best, linear = float(np.nanmin(ours)), float(np.nanmin(ours[:, 0]))
     same = ours[1:4, 1:] < ours[1:4, :1]
     falls = bool((ours[4, 1:] < ours[1, 1:]).all())
+    where = "it does for every degree from 2 on" if falls else "not for every degree"
     return (
         judged("nonlinear", best <= 5.0 and linear >= 8.0, best, linear),
         judged("as many", bool(same.all()), int(same.sum()), same.size),
-        judged(
-            "beyond pixels",
-            falls,
-            "it does for every degree from 2 on" if falls else "not for every degree",
-        ),
+        judged("beyond pixels", falls, where),
         judged("fewer", ours[1, 2] < ours[3, 0], ours[1, 2], ours[3, 0]),
     )
 
