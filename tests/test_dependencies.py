@@ -102,6 +102,7 @@ def test_each_dependency_has_one_lower_bound_that_can_be_tried(project: dict[str
     extras = project["optional-dependencies"]
     every = {one for extra in (project["dependencies"], *extras.values()) for one in extra}
     bounds = sorted(every)
-    assert [one for one in bounds if not BOUND.fullmatch(one)] == []
+    # Of numba private names are used, which its next release may not have.
+    assert [one for one in bounds if not BOUND.fullmatch(one)] == ["numba>=0.60,<0.69"]
     bounded = [normalised(re.split(r"\[|>=", one)[0]) for one in bounds]
     assert len(bounded) == len(set(bounded))

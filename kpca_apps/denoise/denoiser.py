@@ -94,7 +94,11 @@ def denoise_with_info(
     )
     # The caller's settings for floats out of range are for the caller's own sums.
     with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
-        return _denoised(image, options, sigma, data_range, channel_axis, stack_axis, mask, region)
+        found = _denoised(image, options, sigma, data_range, channel_axis, stack_axis, mask, region)
+    info = found[1]
+    if doubt := doubt_level(sigma, info.noise, np.asarray(image).dtype, info.data_range):
+        warn_caller(doubt)
+    return found
 
 
 def _called_as(
@@ -399,8 +403,6 @@ def _clean_picture(
     planes = seen.planes if measured is picture else picture.planes()
     model = MODELS[name]
     is_relative = NOISE_MODELS[name].relative
-    if doubt := doubt_level(sigma, name, picture.colours.dtype, picture.data_range):
-        warn_caller(doubt)
     if sigma is None:
         noise, idle = model.measure(seen), False
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from tifffile import TiffFile
 
 from kpca_apps.images.types import Groups
+from kpca_apps.system.quiet import warnings_ignored
 
 # Axes along which pages resemble each other, the nearest first.
 ALONG = ("Z", "T")
@@ -24,8 +24,7 @@ def page_groups(path: Path, n_pages: int) -> Groups | None:
     an empty tuple, where what is said does not fit the pages that there are.
     """
     try:
-        with warnings.catch_warnings(), TiffFile(path, _multifile=False) as file:
-            warnings.simplefilter("ignore")
+        with warnings_ignored(), TiffFile(path, _multifile=False) as file:
             if not (file.is_ome or file.is_imagej or file.is_shaped):
                 return None
             found = [

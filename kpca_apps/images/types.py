@@ -6,7 +6,6 @@ A promise of the header is checked before any pixel is read.
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError
 from kpca_apps.images.tags import Directory, exif_orientation
 from kpca_apps.names import one_line
+from kpca_apps.system.quiet import warnings_ignored
 
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each
 Groups = tuple[tuple[int, ...], ...]  # the numbers of the pages of each stack
@@ -229,8 +229,7 @@ def check_piece(label: str, page: Page) -> None:
 def damage_refused(label: str) -> Iterator[None]:
     """Turn what a library raises on a damaged file, whatever that is, into one line."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings_ignored():
             yield
     except (InputError, MemoryError):
         raise

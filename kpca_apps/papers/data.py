@@ -11,12 +11,14 @@ import io
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
+from kpca_apps.papers.tables import read_table
 from kpca_apps.system.arrays import Matrix
 
 MOST_BYTES = 20_000_000  # no file of the papers is longer
@@ -37,42 +39,9 @@ class PaperFile:
     address: str
 
 
-_RAW = "https://raw.githubusercontent.com"
-_ESL = (
-    f"{_RAW}/dgkim5360/the-elements-of-statistical-learning-notebooks/"
-    "2c13a4818379451bcce802bcd7917f4878e12977/data/zipcode"
-)
-_UCI = f"{_RAW}/newtonlb/ProjetoAM/0ec4ab9d39f10362448a519804dfe3fc2e7d908f"
-_HOFFMANN = f"{_RAW}/tsyasenpoor/KernelPCA/a31633024b7f5ffa4cd77f5096c8a2f93dae851b/test%20sets"
-
-
-_DIGITS = {
-    "zip.train.gz": "66ebf231ab51f2cf6ac1a892d0f98ccffee1079d7a5db638c1f11f366046ca16",
-    "zip.test.gz": "8dacc3c6e136af6c3488de9e5113a7daf140c8c2f1f0b61c54ee02f03f1a962f",
-}
-_SEGMENTATION = {
-    "segmentation.data": "b4226a708f25d44fbbe4eae36f0d66326bc46393534c2a0d2b9267ae1302002f",
-    "segmentation.test": "3b5aa7c3559fdc3a165e97d321809b81292084adfc112645e250d90321203685",
-}
-_SETS = {
-    "ring-line-square.csv": "d53ccf38e781e33bd511d6c1f50cfa9235bb9da0ab1b1a088f757acf4717eb76",
-    "sine-noise.csv": "182e6226d2c15d8cbec7cde53c4575a48696c8cb3ae86fd3df64f3d15febbb6c",
-    "spiral.csv": "2e65637adae3cefc72acac1515b4dfa0fa65f98384d28e7f2581011ea1bcd981",
-    "square-noise.csv": "5d878b93434592cbbb8454be0c955d362b95d1455c3b1c190a274aad48ac0a69",
-    "square.csv": "3c055ac4e714c0eb7d15326b0c4dbcca0bec76f16e687bdf9e5a8bbcdfe0df16",
-}
-_CANCER = {"cancer.csv": "2d0f622039ef322e6faec6302cb7a2c565c5a7933a1702525b7abfd577b80a03"}
-
-
-def _files(folder: str, home: str, digests: dict[str, str]) -> tuple[PaperFile, ...]:
-    return tuple(PaperFile(f"{folder}/{name}", d, f"{home}/{name}") for name, d in digests.items())
-
-
 FILES: dict[str, tuple[PaperFile, ...]] = {
-    "usps": _files("usps", _ESL, _DIGITS),  # The Elements of Statistical Learning
-    "segmentation": _files("segmentation", _UCI, _SEGMENTATION),
-    "hoffmann": _files("hoffmann", _HOFFMANN, _SETS),  # his five sets of the plane
-    "cancer": _files("hoffmann", _HOFFMANN, _CANCER),  # UCI, Breast Cancer Wisconsin (Original)
+    data: tuple(PaperFile(row["path"], row["sha256"], row["address"]) for row in rows)
+    for data, rows in groupby(read_table("files"), lambda row: row["data"])
 }
 
 

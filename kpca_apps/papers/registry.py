@@ -5,24 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import version
-from pkgutil import walk_packages
 
 from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.names import one_line, suggest
 from kpca_apps.papers import experiments
 from kpca_apps.papers.data import PaperData
-from kpca_apps.papers.result import Claim, Experiment, GalleryResult, Outcome, Place, Reproduction
-from kpca_apps.papers.texts import REFERENCES
+from kpca_apps.papers.result import (
+    Claim,
+    Experiment,
+    GalleryResult,
+    Outcome,
+    Place,
+    Reference,
+    Reproduction,
+)
+from kpca_apps.papers.tables import read_table
 
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn")
 
 
+REFERENCES = tuple(Reference(**row) for row in read_table("references"))
+ELSEWHERE = tuple(Place(**row) for row in read_table("elsewhere"))
+
+
 def all_experiments() -> dict[str, Experiment]:
-    """Return every `Experiment` in the rooms of `kpca_apps.papers.experiments`, in order."""
-    modules = walk_packages(experiments.__path__, experiments.__name__ + ".")
-    values = [value for module in modules for value in vars(import_module(module.name)).values()]
-    found = [value for value in values if isinstance(value, Experiment)]
-    return {one.name: one for one in sorted(found, key=lambda one: (one.paper, one.name))}
+    """Return the experiments of ``tables/experiments.csv`` by name; each is ``run`` of a module."""
+    found = {}
+    for row in read_table("experiments"):
+        name = row["name"]
+        module = import_module(f"{experiments.__name__}.{name.replace('-', '_')}")
+        method = row["method"].format_map(vars(module))  # names its constants
+        data = tuple(row["data"].split())
+        found[name] = Experiment(name, row["paper"], row["title"], data, module.run, method)
+    return found
 
 
 def chosen_experiments(name: str) -> list[Experiment]:

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from multiprocessing import resource_tracker
@@ -183,18 +183,15 @@ class Workers(AbstractContextManager["Workers"]):
             their kind.
         """
         task = _Task(function)
-        # Threads share the libraries' setting: it is made once around all of them.
-        in_here = self.executor in ("serial", "threads")
-        with one_blas_thread() if in_here else nullcontext():
-            if self.executor == "serial":
-                for number, part in enumerate(parts):
-                    result = None if known is None else known(part)
-                    yield task(number, part, *shared) if result is None else result
-            else:
-                flight = _Flight(
-                    self, task, shared, kept, ordered, lost, known, carried, always_carried
-                )
-                yield from flight.results(parts)
+        if self.executor == "serial":
+            for number, part in enumerate(parts):
+                result = None if known is None else known(part)
+                yield task(number, part, *shared) if result is None else result
+        else:
+            flight = _Flight(
+                self, task, shared, kept, ordered, lost, known, carried, always_carried
+            )
+            yield from flight.results(parts)
 
     def submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
         """Send a task on its way, and return its future."""

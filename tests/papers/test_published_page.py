@@ -43,8 +43,10 @@ def test_the_published_page_is_what_comes_out(name: str, repository: Path) -> No
 
 def test_the_package_holds_code_and_templates_only(repository: Path) -> None:
     package = repository / "kpca_apps"
-    files = (path for path in package.rglob("*") if path.is_file())
+    files = [path for path in package.rglob("*") if path.is_file()]
     # What Python, numba and jinja compiled is kept beside it, and in no wheel.
     kinds = {path.suffix for path in files if path.parent.name != "__pycache__"}
-    # napari reads what a plugin offers from YAML.
-    assert kinds == {".py", ".j2", ".css", ".js", ".typed", ".yaml"}
+    # napari reads what a plugin offers from YAML; tables are what papers claim, and no data.
+    assert kinds == {".py", ".j2", ".css", ".js", ".typed", ".yaml", ".csv"}
+    tables = {path.parent for path in files if path.suffix == ".csv"}
+    assert tables == {package / "papers" / "tables"}

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import re
+from importlib.resources import files
+
 import pytest
 
 from kpca_apps.errors import ConfigError
+from kpca_apps.papers.claims import Claims
 from kpca_apps.papers.data import FILES
 from kpca_apps.papers.registry import all_experiments, chosen_experiments
 from kpca_apps.papers.result import Claim, close_to, stated
+from kpca_apps.papers.tables import read_table
 
 
 @pytest.mark.parametrize(
@@ -55,3 +60,29 @@ def test_every_experiment_can_be_found_and_names_known_data():
 def test_a_name_nobody_knows_is_answered_with_where_to_look():
     with pytest.raises(ConfigError, match=r'no experiment "fig-9"\. kpca papers list'):
         chosen_experiments("fig-9")
+
+
+def test_every_row_of_the_table_is_judged_by_the_experiment_it_names():
+    rows = [(row["experiment"], row["claim"]) for row in read_table("claims")]
+    room, judged = files("kpca_apps.papers.experiments"), []
+    for name in all_experiments():
+        text = room.joinpath(f"{name.replace('-', '_')}.py").read_text("utf-8")
+        called = re.findall(r'judged(?:\.near)?\(\s*f?"([^"]+)"', text)
+        judged += [(name, claim) for claim in called]
+    both = ("novelty-rates", "best {task}")
+    judged.remove(both)
+    assert sorted(rows) == sorted(
+        [*judged, ("novelty-rates", "best cancer"), ("novelty-rates", "best digit 0")]
+    )
+
+
+def test_measured_values_fill_the_texts_of_a_claim():
+    claim = Claims("half-moons")("elbow", True, 0.98, 7.25, 20)
+    assert claim.ours.startswith("the first two carry at least 0.980 of the variance")
+    number = Claims("segmentation").near("all components", 0.04, "linear", 0.038)
+    assert (number.what, number.paper, number.tolerance) == ("linear, all components", 0.038, 0.005)
+    assert number.verdict == "reproduced with a condition"
+    assert (
+        Claims("segmentation").near("all components", 0.05, "linear", 0.038).verdict
+        == "not reproduced"
+    )

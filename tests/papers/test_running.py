@@ -7,9 +7,8 @@ from pathlib import Path
 from kpca_apps import papers
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.papers.data import FILES, PaperData
-from kpca_apps.papers.registry import all_experiments, gathered, not_run, reproduce
+from kpca_apps.papers.registry import REFERENCES, all_experiments, gathered, not_run, reproduce
 from kpca_apps.papers.result import Experiment, Outcome, close_to
-from kpca_apps.papers.texts import REFERENCES
 
 # What the methods themselves are made of, or with.
 SERVE_OTHERS = {"assembled", "feature_distances"}

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from joblib.externals.loky.backend.reduction import dumps
 from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.nystroem import (
@@ -357,6 +358,20 @@ def test_parts_are_taken_as_they_are_needed(workers):
         assert next(results) == 10 * number + 5
         assert len(taken) <= number + 1 + 3 * workers.width
     results.close()
+
+
+@pytest.mark.parametrize("executor", ["serial", "threads"])
+def test_who_takes_results_one_by_one_keeps_the_threads_of_linear_algebra(executor):
+    def threads():
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+    with threadpool_limits(2, user_api="blas"), Workers(executor, n_workers=1) as workers:
+        results = workers.map_partitions(add_start, row_parts(20, 10), 5)
+        assert next(results) == 5
+        if executor == "threads":  # until the part that is under way is done
+            workers.close_pool()
+        assert set(threads()) == {2}
+        results.close()
 
 
 def test_a_part_that_fails_is_named(workers):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import joblib
@@ -10,6 +9,7 @@ from PIL import Image
 
 from kpca_apps.denoise.passes.planes import STRIP_SAMPLES
 from kpca_apps.system.memory import available_bytes
+from kpca_apps.system.quiet import warnings_ignored
 
 # Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.
 _BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
@@ -51,11 +51,9 @@ def count_samples(path: Path) -> int:
         # A pipe would never end; what it is, is said when its turn comes.
         return 0
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with Image.open(path) as image:
-                pixels = image.width * image.height * getattr(image, "n_frames", 1)
-                return pixels * min(len(image.getbands()), 3)
+        with warnings_ignored(), Image.open(path) as image:
+            pixels = image.width * image.height * getattr(image, "n_frames", 1)
+            return pixels * min(len(image.getbands()), 3)
     except Exception:
         # Whatever is wrong with the file is said when its turn comes.
         return path.stat().st_size

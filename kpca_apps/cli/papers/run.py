@@ -17,6 +17,7 @@ from kpca_apps.errors import InputError, RefusedError, StoppedError
 from kpca_apps.names import one_line
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.registry import (
+    ELSEWHERE,
     all_experiments,
     chosen_experiments,
     gathered,
@@ -24,7 +25,6 @@ from kpca_apps.papers.registry import (
     reproduce,
 )
 from kpca_apps.papers.result import Experiment, Reproduction
-from kpca_apps.papers.texts import ELSEWHERE
 from kpca_apps.report.document import Document, ListOf, Part
 from kpca_apps.report.papers.text import headline, left_out, standing, work_of
 from kpca_apps.system.files.output import OutputFolder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from kpca_apps.denoise.image import dtype_range, value_range
 from kpca_apps.denoise.masks import Mask, numbers_in
 from kpca_apps.denoise.mosaic import clean_mosaic
 from kpca_apps.denoise.noise.choose import sampled_pages
-from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.options import STACK_NOISES, Options
 from kpca_apps.denoise.passes.planes import page_blocks
 from kpca_apps.denoise.progress import part
 from kpca_apps.denoise.regions import Region
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 # A sample of a block of pages takes so much while it is denoised, by measurement.
 STACK_BYTES = 90
+Denoised = tuple[NDArray[np.floating], DenoiseInfo]
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,53 @@ class SameNoise:
         return f"{self.kind}: {' and '.join(laws) or self.sigma or self.curves}"
 
 
+class Denoiser:
+    """How the images of a batch are denoised: page by page, and what else it takes is refused."""
+
+    can_stack = False
+    stack: bool = False  # whether the pages of a file are one volume or film
+    mask: AnyPath | None = None  # a file that says where images have data
+    region: Region | None = None  # all that is denoised
+    from_profile: bool = False  # whether images of no other kind are denoised
+    strength = 1.0
+
+    def __call__(
+        self, pixels: NDArray[Any], channel_axis: int | None, mask: Mask | None = None
+    ) -> Denoised:
+        """Denoise pixels (h, w) or (h, w, 3); a mask says which of them are data."""
+        raise NotImplementedError
+
+    def of_kind(self, kind: str) -> Denoiser:
+        """Return how to denoise images of a kind whose noise is known."""
+        return self
+
+    def of_large_page(self) -> GroupDenoiser:
+        """Return how to denoise a page of which parts alone are in memory."""
+        raise ConfigError("a page of this size is denoised without a model alone; cut it")
+
+    def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
+        """Denoise what a camera's sensor saw, to be had at any strength."""
+        raise InputError(
+            "a raw file is denoised by kernel PCA on groups of patches alone, without a model; "
+            "develop it to a 16-bit TIFF first"
+        )
+
+
 @dataclass(frozen=True)
-class GroupDenoiser:
+class PageDenoiser(Denoiser):
+    """Denoise pages by a function, which takes all pixels for data."""
+
+    function: Callable[..., Denoised]
+
+    def __call__(
+        self, pixels: NDArray[Any], channel_axis: int | None, mask: Mask | None = None
+    ) -> Denoised:
+        """Denoise pixels (h, w) or (h, w, 3)."""
+        return self.function(pixels, channel_axis=channel_axis)
+
+
+@dataclass(frozen=True)
+class GroupDenoiser(Denoiser):
     """Denoise by kernel PCA on groups of similar patches of an image; see `denoise_kpca`."""
 
     options: Options
@@ -82,6 +127,12 @@ class GroupDenoiser:
     mask: AnyPath | None = None  # a file that says where images have data
     mask_sha256: str = ""
     region: Region | None = None  # all that is denoised
+    can_stack = True
+
+    @property
+    def strength(self) -> float:  # type: ignore[override]
+        """What share of the noise found is taken out."""
+        return self.options.strength
 
     def of_kind(self, kind: str) -> GroupDenoiser:
         """Return how to denoise images of a kind whose noise is known."""
@@ -97,14 +148,14 @@ class GroupDenoiser:
 
     def __call__(
         self, pixels: NDArray[Any], channel_axis: int | None, mask: Mask | None = None
-    ) -> tuple[NDArray[np.floating], DenoiseInfo]:
+    ) -> Denoised:
         """Denoise pixels (h, w) or (h, w, 3)."""
         cleaned = self.clean(pixels, mask=mask)
         return cleaned.at(self.options.strength), cleaned.info
 
     def stacked(
         self, page: Callable[[int], tuple[NDArray[Any], Mask | None]], numbers: Sequence[int]
-    ) -> Iterator[tuple[NDArray[np.floating], DenoiseInfo]]:
+    ) -> Iterator[Denoised]:
         """Yield pages (h, w) or (h, w, 3) of one stack, denoised, a block of them in memory.
 
         A page comes with where it has data. The noise is measured in some of them, and is the same
@@ -152,6 +203,18 @@ class GroupDenoiser:
             for pixels in block[first - begin : end - begin]:
                 yield pixels, info
 
+    def of_large_page(self) -> GroupDenoiser:
+        """Return it, unless a page is needed as a whole."""
+        if self.options.noise not in STACK_NOISES:
+            raise ConfigError(
+                f"noise is {self.options.noise!r}, but a page of this size is denoised for "
+                f"{', '.join(STACK_NOISES)} noise alone; cut it"
+            )
+        for name in ("mask", "region"):
+            if getattr(self, name) is not None:
+                raise ConfigError(f"{name} cannot be used for a page of this size; cut it")
+        return self
+
     def knowing(
         self, some: NDArray[Any], data: Mask | None = None
     ) -> tuple[GroupDenoiser, DenoiseInfo]:
@@ -183,20 +246,17 @@ class GroupDenoiser:
             # A page of hardly any values has a range below the noise of others of its kind.
             most = value_range(pixels, self.data_range)[0]
             sigma = tuple(min(level, most) for level in sigma)
-        with warnings.catch_warnings():
-            # The batch says once what there is to doubt about a level, not for each image.
-            warnings.simplefilter("ignore", UserWarning)
-            return clean_image(
-                pixels,
-                self.options,
-                sigma=sigma,
-                data_range=self.data_range,
-                channel_axis=-1 if has_colours else None,
-                stack_axis=stack_axis,
-                known_laws=self.laws,
-                mask=mask,
-                region=self.region,
-            )
+        return clean_image(
+            pixels,
+            self.options,
+            sigma=sigma,
+            data_range=self.data_range,
+            channel_axis=-1 if has_colours else None,
+            stack_axis=stack_axis,
+            known_laws=self.laws,
+            mask=mask,
+            region=self.region,
+        )
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
         """Denoise what a camera's sensor saw, to be had at any strength."""
@@ -249,7 +309,7 @@ class GroupDenoiser:
 
 
 @dataclass(frozen=True)
-class ExampleDenoiser:
+class ExampleDenoiser(Denoiser):
     """Denoise gaussian or impulse noise with a dictionary, whose file has the hash given."""
 
     model: DictionaryDenoiser
@@ -265,9 +325,9 @@ class ExampleDenoiser:
         return self
 
     def __call__(
-        self, pixels: NDArray[Any], channel_axis: int | None
-    ) -> tuple[NDArray[np.floating], DenoiseInfo]:
-        """Denoise pixels (h, w) or (h, w, 3)."""
+        self, pixels: NDArray[Any], channel_axis: int | None, mask: Mask | None = None
+    ) -> Denoised:
+        """Denoise pixels (h, w) or (h, w, 3); a dictionary takes all of them for data."""
         widest = value_range(pixels, self.data_range)[0]
         if self.sigma is not None and self.sigma > widest:
             raise InputError(

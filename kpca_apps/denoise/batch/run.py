@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kpca_apps import __version__
+from kpca_apps.denoise.batch.denoisers import Denoised, Denoiser, PageDenoiser
 from kpca_apps.denoise.batch.examine.comparing import BASELINES
 from kpca_apps.denoise.batch.inputs import find_references, plan_outputs
 from kpca_apps.denoise.batch.manifest import MANIFEST, partial_path
@@ -23,7 +24,7 @@ from kpca_apps.denoise.batch.one_image.elsewhere import (
     work_on_sent,
 )
 from kpca_apps.denoise.batch.one_image.in_store import work_anywhere
-from kpca_apps.denoise.batch.one_image.work import Denoise, Done, Run, Task, failed, lost
+from kpca_apps.denoise.batch.one_image.work import Done, Run, Task, failed, lost
 from kpca_apps.denoise.batch.results import make_folder, results_in
 from kpca_apps.denoise.progress import watching
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
@@ -45,7 +46,7 @@ def run_batch(
     out: str | AnyPath,
     settings: Mapping[str, Any],
     *,
-    denoise: Denoise,
+    denoise: Denoiser | Callable[..., Denoised],
     format: str = "same",
     raw_out: str = "tiff",
     jobs: int = 1,
@@ -133,7 +134,7 @@ def run_batch(
     raw = {"raw_out": raw_out} if raw_out != "tiff" else {}  # in settings only what is not as ever
     with ExitStack() as stack, results_in(folder) as results:
         run = Run(
-            denoise=denoise,
+            denoise=denoise if isinstance(denoise, Denoiser) else PageDenoiser(denoise),
             folder=folder,
             format=format,
             settings={**settings, "format": format, **raw, "version": __version__},

@@ -17,7 +17,6 @@ import re
 import shutil
 import stat
 import tempfile
-import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +44,7 @@ from kpca_apps.images.types import (
 )
 from kpca_apps.names import one_line
 from kpca_apps.system.files.spools import require_disk
+from kpca_apps.system.quiet import warnings_ignored
 
 HEAD = b"\0OME-Zarr\0"  # what stands for the first bytes of such a folder
 MARKS = (".zgroup", "zarr.json")  # files that make a folder a group of arrays
@@ -399,8 +399,7 @@ def _factor(above: int, below: int) -> int:
 def _write(pyramid: _Pyramid, out: Path, pages: Iterable[NDArray[Any]]) -> None:
     """Write pages, and smaller copies of them, into an empty folder, and copy the rest there."""
     _copy_rest(pyramid, out)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings_ignored():
         _write_pages(_opened(out, pyramid.paths[0], "r+"), pages, out)
         for above, below in pairwise(pyramid.paths):
             _write_reduced(_opened(out, above, "r"), _opened(out, below, "r+"))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import FastICA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -44,47 +42,20 @@ def _on(subspace: KernelSubspace, model: BaseEstimator) -> Pipeline:
     return make_pipeline(FunctionTransformer(subspace.project), model)
 
 
-@dataclass(frozen=True, eq=False)
-class FoldedMachine:
-    """A linear machine on components as one expansion over the points of the subspace."""
-
-    subspace: KernelSubspace
-    classes: NDArray[np.generic]  # (c,)
-    coefficients: Matrix  # (p, c), or (p, 1) for two classes
-    intercept: Matrix  # (c,) or (1,)
-
-    def decision(self, X: Matrix) -> Matrix:
-        """Return the decision values, shape ``(n, c)``, or ``(n, 1)`` for two classes."""
-        values: Matrix = self.subspace.kernel(X, self.subspace.points) @ self.coefficients
-        return values + self.intercept
-
-    def predict(self, X: Matrix) -> NDArray[np.generic]:
-        """Return the label of each row."""
-        values = self.decision(X)
-        chosen = (values[:, 0] > 0.0) if values.shape[1] == 1 else values.argmax(axis=1)
-        labels: NDArray[np.generic] = self.classes[chosen.astype(np.intp)]
-        return labels
-
-
 def component_svm(
     subspace: KernelSubspace, X: Matrix, y: ArrayLike, *, C: float = 1.0, random_state: int = 0
-) -> FoldedMachine:
-    """Train scikit-learn's ``LinearSVC``, one class against the rest, and fold it.
+) -> Pipeline:
+    """Train scikit-learn's ``LinearSVC``, one class against the rest, on the components.
 
     Components are divided by the root of the largest variance, so that C means the same whatever
     the size of the kernel.
     """
-    # f(x) = w.t(x) + b, w = sum_i lambda_i t_i, and as components are themselves expansions over
-    # the points, w folds into one coefficient a point and class:
-    #     f(x) = sum_j (W w)_j k(x, z_j) + b - w.offset.
-    # Scoring a row takes its p kernel values and p products a class, whatever the number of
-    # components is. Scholkopf, Smola and Muller (1996), eq. 28-29.
+    # f(x) = w.t(x) + b, w = sum_i lambda_i t_i; as components are expansions over the points, w
+    # would fold into one coefficient a point. Scholkopf, Smola and Muller (1996), eq. 28-29.
     scale = float(np.sqrt(subspace.variances[0]))
     machine = LinearSVC(C=C, random_state=random_state, max_iter=20_000)
-    machine.fit(subspace.project(X) / scale, y)
-    weights = machine.coef_.T / scale
-    intercept = machine.intercept_ - subspace.offset @ weights
-    return FoldedMachine(subspace, machine.classes_, subspace.weights @ weights, intercept)
+    scaled = FunctionTransformer(lambda rows: subspace.project(rows) / scale)
+    return make_pipeline(scaled, machine).fit(X, y)
 
 
 def two_layer_machine(

@@ -17,11 +17,11 @@ file cannot unpack into a large one, and carry a fixed date, so the same model i
 
 from __future__ import annotations
 
+import ast
 import inspect
 import io
 import math
 import stat
-import warnings
 import zipfile
 from collections.abc import Hashable, Iterator
 from dataclasses import fields, is_dataclass
@@ -50,6 +50,7 @@ FORMAT_VERSION = 10
 _DOCUMENT = "model.json"
 _DATE = (1980, 1, 1, 0, 0, 0)
 _LARGEST_INTEGER = 2**53
+_LONGEST_HEADER = 10_000  # bytes of an array's; numpy reads no longer one
 _DEEPEST = 16
 """Objects of an abstract class inside each other, such as kernels; deeper ones are hostile."""
 
@@ -234,11 +235,15 @@ class _Reader:
         part = f"{name}.npy"
         if part not in self._arrays:
             entry = self._entries[part]
-            with warnings.catch_warnings(), self._archive.open(entry) as member:
-                # Of numpy, on headers that are no longer written so.
-                warnings.simplefilter("error", UserWarning)
+            with self._archive.open(entry) as member:
                 if np.lib.format.read_magic(member) != (1, 0):
                     raise ValueError(f"{name} is an array of unknown format")
+                begin, n_header = member.tell(), int.from_bytes(member.read(2), "little")
+                try:
+                    ast.literal_eval(member.read(min(n_header, _LONGEST_HEADER)).decode("latin-1"))
+                except SyntaxError:  # which numpy mends and warns of, as Python 2 wrote it
+                    raise ValueError(f"{name}: its header is damaged") from None
+                member.seek(begin)
                 shape, _, found = np.lib.format.read_array_header_1_0(member)
                 n_bytes = math.prod(shape) * found.itemsize
                 if found != np.dtype(dtype) or not found.isnative:

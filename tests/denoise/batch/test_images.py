@@ -16,8 +16,10 @@ import pytest
 import tifffile
 from PIL import Image
 
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser, PageDenoiser
 from kpca_apps.denoise.batch.one_image.pages import _singly, left_note
 from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.options import Options
 from kpca_apps.errors import InputError
 from kpca_apps.images.types import ImageFile, Page
 from tests.denoise.batch.test_run import folder, run
@@ -38,7 +40,7 @@ def test_a_page_is_let_go_after_its_last_copy(tmp_path: Path) -> None:
         seen.append(weakref.ref(result))
         return result, Info()
 
-    found = _singly(image, watched, tmp_path)
+    found = _singly(image, PageDenoiser(watched), tmp_path)
     shapes = [next(found)[0].shape for _ in range(3)]
     assert shapes == [(16, 16), (8, 8), (8, 8)]
     assert next(found)[0].shape == (16, 16) and seen[0]() is None
@@ -234,3 +236,9 @@ def test_a_colour_page_is_named_where_its_colours_are_noisier_than_their_level()
     image = ImageFile("a", "tiff", (page,) * 2, lambda n: pages[n].astype(np.uint16))
     (note,) = left_note(image, [info] * 2, stack)
     assert "left on page 2, where" in note
+
+
+def test_a_batch_warns_of_no_single_image() -> None:
+    denoiser = GroupDenoiser(Options(quality="fast"), sigma=0.5)
+    # Warnings are errors in these tests; the command says once what is to be doubted of a level.
+    assert denoiser.clean(picture(0).astype(np.uint8)).info.sigma == 0.5

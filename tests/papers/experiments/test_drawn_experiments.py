@@ -13,11 +13,11 @@ from sklearn.neighbors import NearestCentroid
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import cassini, half_moons, parabola, three_clusters
-from kpca_apps.papers.experiments.aguilera_2019.cassini import parity
-from kpca_apps.papers.experiments.aguilera_2019.clusters import largest_angle
-from kpca_apps.papers.experiments.all_papers import statements
-from kpca_apps.papers.experiments.course_notes.illustrations import separable
-from kpca_apps.papers.experiments.scholkopf_1996 import parabola as parabola_experiment
+from kpca_apps.papers.experiments import parabola as parabola_experiment
+from kpca_apps.papers.experiments import statements
+from kpca_apps.papers.experiments.cassini import parity
+from kpca_apps.papers.experiments.clusters import largest_angle
+from kpca_apps.papers.experiments.course import separable
 from kpca_apps.papers.figures import Contours
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import all_experiments

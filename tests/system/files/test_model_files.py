@@ -428,3 +428,9 @@ def test_a_model_that_cannot_be_named_is_one_line(tmp_path: Path, name: str) -> 
     with pytest.raises(InputError) as caught:
         check_model_path(f"{tmp_path}/{name}")
     assert str(caught.value).isprintable()
+
+
+def test_a_header_as_python_2_wrote_it_is_refused(scratch: Path) -> None:
+    """Numpy would mend it, and warn of it."""
+    data = npy(np.zeros((2, 3))).replace(b"(2, 3)", b"(2L,3)")
+    assert "header is damaged" in refusal(scratch, crafted(data))

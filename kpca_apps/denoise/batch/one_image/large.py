@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.denoise.batch.denoisers import Denoiser, GroupDenoiser
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import Light
 from kpca_apps.denoise.image import SCALE, Axes, Picture, as_stored, colours_of, value_range
@@ -29,11 +30,11 @@ from kpca_apps.denoise.noise import gaussian, poisson
 from kpca_apps.denoise.noise.choose import GOLDEN, MEASURED_PAGES
 from kpca_apps.denoise.noise.clipping import Ends, ends_of, ends_of_all
 from kpca_apps.denoise.noise.model import Planes, VarianceStabilisation
-from kpca_apps.denoise.options import STACK_NOISES, Options, Window
+from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.passes.tiles import denoise_tiles
 from kpca_apps.denoise.progress import part
 from kpca_apps.denoise.regions import AROUND, window_around
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import InputError
 from kpca_apps.images.bands import Bands, rows_of_band
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.tiff import TILE_HEIGHT
@@ -48,7 +49,7 @@ LOOKED_AT = 4 * BLOCK  # rows at once, where all of them are looked through
 
 
 def denoised_in_bands(
-    image: ImageFile, number: int, denoise: Any, folder: Path
+    image: ImageFile, number: int, denoise: Denoiser, folder: Path
 ) -> tuple[Bands, DenoiseInfo]:
     """Return a large page denoised, to be taken band by band, and what is known of its noise.
 
@@ -60,9 +61,9 @@ def denoised_in_bands(
             f"{image.label}: has {page.width} x {page.height} pixels, which are read in bands of "
             "TIFF and OME-Zarr alone, and not of CMYK; cut it into smaller images."
         )
-    _refuse(denoise)
+    groups = denoise.of_large_page()
     large = _LargePage(image, number, bool(page.alpha) and _is_clear(image, number))
-    known, info = denoise.knowing(*_squares(large))
+    known, info = groups.knowing(*_squares(large))
     # Smaller copies, and how many rows make whole tiles of them.
     own = image.within[number] if image.within else ()
     within = [(one, tags.integer(TILE_HEIGHT, 1)) for one, tags in own]
@@ -79,23 +80,9 @@ def denoised_in_bands(
         for held, (one, tall) in zip(waiting, (*within, *beside), strict=True)
     )
     rows = rows_of_band(image.blocks[number][0])
-    strips = _strips(large, known if info.established else None, denoise.data_range, folder)
+    strips = _strips(large, known if info.established else None, groups.data_range, folder)
     filled = _filling(_bands(strips, rows), waiting, sizes, page)
     return Bands(page.shape, page.dtype, rows, filled, copies), info
-
-
-def _refuse(denoise: Any) -> None:
-    """Refuse what needs a page as a whole."""
-    if not hasattr(denoise, "knowing"):
-        raise ConfigError("a page of this size is denoised without a model alone; cut it")
-    if denoise.options.noise not in STACK_NOISES:
-        raise ConfigError(
-            f"noise is {denoise.options.noise!r}, but a page of this size is denoised for "
-            f"{', '.join(STACK_NOISES)} noise alone; cut it"
-        )
-    for name in ("mask", "region"):
-        if getattr(denoise, name) is not None:
-            raise ConfigError(f"{name} cannot be used for a page of this size; cut it")
 
 
 def _is_clear(image: ImageFile, number: int) -> bool:
@@ -120,7 +107,7 @@ class _LargePage:
     def window(self, window: Window) -> NDArray[Any]:
         """Return rows and columns of the page, not to be written into."""
         (top, bottom), columns = window[0], slice(*window[1])
-        with self._lock:  # threads ask, and reading turns warnings off, for all of them
+        with self._lock:  # threads ask, and what is kept is one for all of them
             if not self._keeps:
                 return self._read(slice(top, bottom), columns)
             first, kept = self._kept
@@ -178,12 +165,15 @@ def _squares(large: _LargePage) -> tuple[NDArray[Any], Mask | None]:
 
 
 def _strips(
-    large: _LargePage, known: Any, data_range: float | None, folder: Path
+    large: _LargePage, known: GroupDenoiser | None, data_range: float | None, folder: Path
 ) -> Iterator[NDArray[Any]]:
     """Yield rows of a page denoised, as they are stored; without what is known, as they are."""
-    statistics = None if known is None else _page_statistics(large, data_range)
-    transforms = None if statistics is None else _channel_transforms(known, statistics)
-    if statistics is None or (transforms is not None and not transforms.each):
+    if known is None:
+        yield from large.all_rows()
+        return
+    statistics = _page_statistics(large, data_range)
+    transforms = _channel_transforms(known, statistics)
+    if transforms is not None and not transforms.each:
         yield from large.all_rows()
     elif transforms is None:
         yield from _pieces(large, known)
@@ -244,18 +234,21 @@ class _ChannelTransforms(NamedTuple):
     each: list[tuple[slice, VarianceStabilisation]]
 
 
-def _channel_transforms(known: Any, statistics: _PageStatistics) -> _ChannelTransforms | None:
+def _channel_transforms(
+    known: GroupDenoiser, statistics: _PageStatistics
+) -> _ChannelTransforms | None:
     """Return the transforms of channels; None where the noise takes more than single pixels."""
     ends, unit = statistics.scaled_ends(), SCALE / statistics.span
+    known_levels = known.sigma if isinstance(known.sigma, tuple) else ()
     if known.options.noise != "poisson" and not known.laws:
-        levels = tuple(float(level) * unit for level in known.sigma)
+        levels = tuple(float(level) * unit for level in known_levels)
         n = 1 if statistics.is_grey and len(set(levels)) == 1 else len(ends)
         return _ChannelTransforms(n, [(slice(0, n), gaussian.stabilisation(ends[:n], levels[:n]))])
     if known.laws:
         laws = (law.in_units(1 / unit, -statistics.lowest * unit) for law in known.laws)
         lights = tuple(law.light for law in laws)
     elif statistics.lowest == 0 and min(one.low for one in ends) >= 0:
-        lights = tuple(Light((float(level) * unit) ** 2 / SCALE, 0.0) for level in known.sigma)
+        lights = tuple(Light((float(level) * unit) ** 2 / SCALE, 0.0) for level in known_levels)
     else:
         return None
     if max(light.blur for light in lights) > 0:
@@ -349,7 +342,7 @@ def _cuts(length: int, step: int) -> list[tuple[int, int]]:
     return list(zip(begins, [*begins[1:], length], strict=True))
 
 
-def _pieces(large: _LargePage, known: Any) -> Iterator[NDArray[Any]]:
+def _pieces(large: _LargePage, known: GroupDenoiser) -> Iterator[NDArray[Any]]:
     """Yield rows of pieces of a page, each denoised as an image of its own, in the same array."""
     page = large.page
     size, rows = (page.height, page.width), _cuts(page.height, ROWS)

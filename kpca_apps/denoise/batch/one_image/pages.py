@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from kpca_apps.denoise.batch.denoisers import Denoiser, GroupDenoiser
 from kpca_apps.denoise.batch.one_image.large import denoised_in_bands
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.level import diagonal_deviation, estimate_noise
@@ -26,9 +26,10 @@ from kpca_apps.images.files import read_image
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
-from kpca_apps.images.types import Groups, ImageFile, Mosaic, Page
+from kpca_apps.images.types import Groups, ImageFile, Page
 from kpca_apps.names import in_prose
 from kpca_apps.system.files.spools import spilled
+from kpca_apps.system.quiet import warnings_ignored
 from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
 
@@ -85,7 +86,7 @@ def _masks_in(path: Path, image: ImageFile) -> tuple[Mask | None, ...]:
 def _bits_of(path: Path, page: Page) -> Mask | None:
     """Return an image of one bit a pixel, which no picture to denoise is, of the size of a page."""
     # What is wrong with a file is said where it is read as an image.
-    with suppress(Exception), warnings.catch_warnings(action="ignore"), Image.open(path) as opened:
+    with suppress(Exception), warnings_ignored(), Image.open(path) as opened:
         if opened.mode == "1" and opened.size == (page.width, page.height):
             return np.asarray(opened)
     return None
@@ -129,7 +130,7 @@ def kind_of(image: ImageFile) -> str:
 
 
 def denoised_pages(
-    image: ImageFile, source: Path, denoise: Any, folder: Path, infos: list[DenoiseInfo]
+    image: ImageFile, source: Path, denoise: Denoiser, folder: Path, infos: list[DenoiseInfo]
 ) -> Iterator[Any]:
     """Yield each page denoised, in the type it was stored in; alpha stays as it is.
 
@@ -137,14 +138,13 @@ def denoised_pages(
     in a temporary file in the folder.
     """
     if image.mosaic is not None:
-        cleaned = _cleaned_mosaic(image.mosaic(), denoise)
+        cleaned = denoise.clean_mosaic(image.mosaic())
         infos.append(cleaned.info)
-        yield cleaned.at(denoise.options.strength)
+        yield cleaned.at(denoise.strength)
         return
-    together = getattr(denoise, "stack", False) and len(image.pages) > 1 and not image.inks
-    found = (
-        _together(image, source, denoise, folder) if together else _singly(image, denoise, folder)
-    )
+    found = _singly(image, denoise, folder)
+    if isinstance(denoise, GroupDenoiser) and denoise.stack and len(image.pages) > 1:
+        found = found if image.inks else _together(image, source, denoise, folder)
     for number, (page, (denoised, info)) in enumerate(zip(image.pages, found, strict=True)):
         if (denoised.shape, denoised.dtype) == (page.shape, page.dtype):  # with its alpha
             infos.append(info)
@@ -159,28 +159,19 @@ def denoised_pages(
 
 
 def write_negative(
-    file: IO[bytes], image: ImageFile, denoise: Any, infos: list[DenoiseInfo]
+    file: IO[bytes], image: ImageFile, denoise: Denoiser, infos: list[DenoiseInfo]
 ) -> None:
     """Write the mosaic of a raw file, denoised, as a DNG; what was found out goes to `infos`."""
     assert image.mosaic is not None
     mosaic = image.mosaic()
-    cleaned = _cleaned_mosaic(mosaic, denoise)
+    cleaned = denoise.clean_mosaic(mosaic)
     infos.append(cleaned.info)
-    write_dng(file, cleaned.light_at(denoise.options.strength), mosaic, image)
+    write_dng(file, cleaned.light_at(denoise.strength), mosaic, image)
 
 
-def _cleaned_mosaic(mosaic: Mosaic, denoise: Any) -> Any:
-    if not hasattr(denoise, "clean_mosaic"):
-        raise InputError(
-            "a raw file is denoised by kernel PCA on groups of patches alone, without a model; "
-            "develop it to a 16-bit TIFF first"
-        )
-    return denoise.clean_mosaic(mosaic)
-
-
-def _singly(image: ImageFile, denoise: Any, folder: Path) -> Iterator[Denoised]:
+def _singly(image: ImageFile, denoise: Denoiser, folder: Path) -> Iterator[Denoised]:
     """Yield each page denoised on its own."""
-    masks = read_mask(getattr(denoise, "mask", None), image)
+    masks = read_mask(denoise.mask, image)
     wholes: dict[int, Denoised] = {}
     last = {image.copies[number]: number for number in sorted(image.copies)}
     made: dict[int, Bands] = {}  # copies of large pages
@@ -205,15 +196,15 @@ def _singly(image: ImageFile, denoise: Any, folder: Path) -> Iterator[Denoised]:
         with part(number, len(image.pages)), _no_system_error():
             pixels = image.page(number)
             colours, data = colours_of(pixels), both(data_of(pixels), masks[number])
-            # A dictionary takes all pixels for data.
-            known = {} if data is None or not hasattr(denoise, "mask") else {"mask": data}
-            denoised = denoise(colours, channel_axis=-1 if colours.ndim == 3 else None, **known)
+            denoised = denoise(colours, -1 if colours.ndim == 3 else None, data)
         if number in image.copies.values():
             wholes[number] = denoised
         yield denoised
 
 
-def _together(image: ImageFile, source: Path, denoise: Any, folder: Path) -> Iterator[Denoised]:
+def _together(
+    image: ImageFile, source: Path, denoise: GroupDenoiser, folder: Path
+) -> Iterator[Denoised]:
     """Yield each page denoised with the others of its stack, in their order in the file."""
     n_pages = len(image.pages)
     for number, page in enumerate(image.pages, 1):
@@ -251,10 +242,10 @@ def _groups(image: ImageFile, source: Path) -> Groups | None:
 
 
 def _by_stack(
-    image: ImageFile, groups: tuple[tuple[int, ...], ...], denoise: Any
+    image: ImageFile, groups: tuple[tuple[int, ...], ...], denoise: GroupDenoiser
 ) -> Iterator[tuple[int, Denoised]]:
     """Yield the number of each page and the page denoised, stack after stack."""
-    masks = read_mask(getattr(denoise, "mask", None), image)
+    masks = read_mask(denoise.mask, image)
 
     def read(number: int) -> tuple[NDArray[Any], Mask | None]:
         pixels = image.page(number)
@@ -277,9 +268,9 @@ def _no_system_error() -> Iterator[None]:
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
-def stack_note(image: ImageFile, source: Path, denoise: Any) -> tuple[str, ...]:
+def stack_note(image: ImageFile, source: Path, denoise: Denoiser) -> tuple[str, ...]:
     """Say so where pages that are one volume or film were denoised each on its own."""
-    if getattr(denoise, "stack", True) or len(image.pages) == 1:
+    if denoise.stack or not denoise.can_stack or len(image.pages) == 1:
         return ()
     groups = _groups(image, source)
     if groups is None:
@@ -289,9 +280,9 @@ def stack_note(image: ImageFile, source: Path, denoise: Any) -> tuple[str, ...]:
     return ("Its pages are a volume or film, by its metadata: --stack denoises them together.",)
 
 
-def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Any) -> tuple[str, ...]:
+def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Denoiser) -> tuple[str, ...]:
     """Name the pages of a stack that still have more noise than its one level."""
-    if not getattr(denoise, "stack", False) or len(stored.pages) == 1 or stored.inks:
+    if not denoise.stack or len(stored.pages) == 1 or stored.inks:
         return ()
     noisy = []
     for number, info in enumerate(infos):

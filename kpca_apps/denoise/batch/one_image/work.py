@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kpca_apps.denoise.batch.denoisers import Denoiser, GroupDenoiser
 from kpca_apps.denoise.batch.examine.comparing import compare, measure_residual, read_reference
 from kpca_apps.denoise.batch.examine.evidence import evidence_of
 from kpca_apps.denoise.batch.examine.previews import make_previews, used_range
@@ -62,14 +62,12 @@ PROFILED = "The noise is that of images of its kind, by --profile."
 NEGATIVE = ("Denoised as the sensor saw it, and written as a mosaic, to be developed as before.",)
 _MAX_NAME = 255  # bytes of a name that file systems hold
 
-Denoise = Callable[..., tuple[NDArray[Any], DenoiseInfo]]
-
 
 @dataclass(frozen=True)
 class Run:
     """What is the same for all images of a run."""
 
-    denoise: Denoise
+    denoise: Denoiser
     folder: AnyPath  # of the results
     format: str
     settings: Mapping[str, Any]  # all that results depend on, for their keys in the record
@@ -82,8 +80,8 @@ class Run:
         """Return the run as it is for an image that has settings of its own."""
         if not own:
             return self
-        denoiser: Any = self.denoise
-        return replace(self, denoise=denoiser.changed(own), settings={**self.settings, **own})
+        assert isinstance(self.denoise, GroupDenoiser)
+        return replace(self, denoise=self.denoise.changed(own), settings={**self.settings, **own})
 
 
 @dataclass(frozen=True)
@@ -163,6 +161,8 @@ def _fresh(task: Task, run: Run) -> Done:
     written = "dng" if as_negative else target_format(image, run.format)
     denoise = _denoise_of_kind(image, run.denoise)
     is_pooled = denoise is not run.denoise
+    # Whether some pixels are to stay as they are.
+    is_of_a_part = denoise.mask is not None or denoise.region is not None
     if len(os.fsencode(Path(output).name)) > _MAX_NAME:
         raise InputError(
             f"{one_line(name, 200)}: the name of its result would be longer than {_MAX_NAME} "
@@ -228,9 +228,9 @@ def _fresh(task: Task, run: Run) -> Done:
             notes=(
                 *(NEGATIVE if as_negative else () if is_copied else image.notes),
                 *stack_note(image, source, denoise),
-                *(() if _is_of_a_part(denoise) else left_note(stored, infos, denoise)),
+                *(() if is_of_a_part else left_note(stored, infos, denoise)),
                 *other_types,
-                *([ANEW] if written == "jpeg" and _is_of_a_part(denoise) and not is_copied else []),
+                *([ANEW] if written == "jpeg" and is_of_a_part and not is_copied else []),
                 *([IMPULSES] if impulses else []),
                 *([PROFILED if denoise.from_profile else POOLED] if is_pooled else []),
                 *misfits,
@@ -244,11 +244,6 @@ def _fresh(task: Task, run: Run) -> Done:
     key = batch_key(image.sha256, output, run.settings)
     compared = _compared_with(reference, run)
     return Done(outcome, key, stored.sha256, image.sha256, compared, partial)
-
-
-def _is_of_a_part(denoise: Any) -> bool:
-    """Whether some pixels were to stay as they are: outside a mask, or a region."""
-    return any(getattr(denoise, name, None) is not None for name in ("mask", "region"))
 
 
 def _write(partial: Path, write: Callable[[Any], None]) -> None:
@@ -293,10 +288,8 @@ def _compared_with(reference: ImageFile | None, run: Run) -> str:
     return "" if reference is None else f"{reference.sha256} {' '.join(run.baselines)}"
 
 
-def _denoise_of_kind(image: ImageFile, denoise: Any) -> Any:
+def _denoise_of_kind(image: ImageFile, denoise: Denoiser) -> Denoiser:
     """Return the denoiser for images of a kind whose noise is known, or the one of all."""
-    if not hasattr(denoise, "of_kind"):
-        return denoise
     is_uniform = all(page == image.pages[0] for page in image.pages)
     if denoise.from_profile and not is_uniform:
         raise InputError(

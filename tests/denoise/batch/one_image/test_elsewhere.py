@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kpca_apps.denoise.batch.denoisers import PageDenoiser
 from kpca_apps.denoise.batch.inputs import plan_outputs
 from kpca_apps.denoise.batch.one_image.elsewhere import done_here, received, sent, work_on_sent
 from kpca_apps.denoise.batch.one_image.work import Done, Run, Task, work
@@ -21,7 +22,7 @@ def run(tmp_path: Path) -> Run:
     save(tmp_path / "in", "sub/a.png", picture(0))
     save(tmp_path / "clean", "a.png", picture(1))
     (tmp_path / "out").mkdir()
-    return Run(smooth, tmp_path / "out", "same", SETTINGS, tmp_path / "board", ())
+    return Run(PageDenoiser(smooth), tmp_path / "out", "same", SETTINGS, tmp_path / "board", ())
 
 
 @pytest.fixture

@@ -1,1 +1,0 @@
-"""Aguilera and Antonanzas (2019), On kernel principal component analysis."""

@@ -1,1 +1,0 @@
-"""What is of no single paper: properties, formulas and methods."""

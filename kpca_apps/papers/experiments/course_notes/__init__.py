@@ -1,1 +1,0 @@
-"""Two sets of course notes, one in English and one in Spanish."""

@@ -1,1 +1,0 @@
-"""The encyclopedia's article Kernel PCA."""

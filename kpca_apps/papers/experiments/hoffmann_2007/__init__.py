@@ -1,1 +1,0 @@
-"""Hoffmann (2007), Kernel PCA for novelty detection."""

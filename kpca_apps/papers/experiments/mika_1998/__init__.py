@@ -1,1 +1,0 @@
-"""Mika et al. (1998), Kernel PCA and de-noising in feature spaces."""

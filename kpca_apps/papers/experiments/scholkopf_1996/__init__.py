@@ -1,1 +1,0 @@
-"""Scholkopf, Smola and Muller (1996), MPI technical report 44, and its journal version."""

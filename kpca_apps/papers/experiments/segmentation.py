@@ -1,0 +1,242 @@
+"""Image segmentation: test errors on components of four kernels (Table I and Fig. 5).
+
+Every test row is also trained on, and the last row of the table was not run at sigma 0.01: the
+script passes ``par`` where ``ksvm`` reads ``kpar``, which estimated its own. One error is .0048.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from kpca_apps.engine.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
+from kpca_apps.papers.claims import Claims
+from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.figures import Curves, Table
+from kpca_apps.papers.measuring import components
+from kpca_apps.papers.methods.explicit_maps import monomials
+from kpca_apps.papers.result import Claim, Outcome
+from kpca_apps.system.arrays import Matrix
+
+judged = Claims("segmentation")
+
+Names = NDArray[np.str_]
+
+KERNELS: dict[str, Kernel] = {
+    "linear": Linear(),
+    "polynomial": Polynomial(2, 1.0, 1.0),
+    "Gaussian": RBF(0.01),
+    "Laplace": Laplacian(0.01, "euclidean"),
+}
+
+# Test errors with all components and with 50; and of the SVM on the rows themselves.
+PAPER: dict[str, tuple[float, float | None]] = {
+    "linear": (0.0380, None),
+    "polynomial": (0.0095, 0.0238),
+    "Gaussian": (0.0, 0.4333),
+    "Laplace": (0.0, 0.0333),
+}
+SVM_ALONE = 0.0381
+
+ROUNDING = (
+    "The last components of the polynomial kernel drown in rounding when they are taken from the "
+    "Gram matrix: an independent implementation, which cut by it, had 0.0381 where the error on "
+    "new test rows with all components is 0.0571 here, and 0.1189 for 0.1562 the other way round. "
+    "Here they are taken from the monomials, and which variances exceed 1e-4 is firm."
+)
+
+LEAST_VARIANCE = 1e-4
+
+
+@dataclass(eq=False)
+class _Split:
+    """Training and test rows, and what kernel PCA makes of them with one kernel."""
+
+    train: Matrix
+    train_names: Names
+    test: Matrix
+    test_names: Names
+
+    def features(self, kernel: Kernel) -> tuple[Matrix, Matrix]:
+        """Return training and test rows on components of unit variance."""
+        if isinstance(kernel, Polynomial):
+            return self._mapped()
+        subspace = components(kernel, self.train)
+        kept = subspace.leading(int(np.count_nonzero(subspace.variances > LEAST_VARIANCE)))
+        scale = np.sqrt(kept.variances)
+        return kept.project(self.train) / scale, kept.project(self.test) / scale
+
+    def _mapped(self) -> tuple[Matrix, Matrix]:
+        """Do so for (x.y + 1)^2 = ((x, 1).(y, 1))^2, by its map into monomials."""
+        train, test = (
+            monomials(np.column_stack([rows, np.ones(len(rows))]), 2)
+            for rows in (self.train, self.test)
+        )
+        centre = train.mean(axis=0)
+        _, lengths, axes = np.linalg.svd(train - centre, full_matrices=False)
+        scale = lengths / np.sqrt(len(train))
+        kept = int(np.count_nonzero(scale**2 > LEAST_VARIANCE))
+        onto = axes[:kept].T / scale[:kept]
+        return (train - centre) @ onto, (test - centre) @ onto
+
+    def error(self, features: tuple[Matrix, Matrix], count: int | None = None) -> float:
+        """Return the test error of linear SVMs on the first components."""
+        train, test = (part[:, :count] for part in features)
+        machine = SVC(kernel="linear", C=1.0).fit(train, self.train_names)
+        return float(np.mean(machine.predict(test) != self.test_names))
+
+    def standardised(self) -> tuple[Matrix, Matrix]:
+        """Return training and test rows, each attribute of mean 0 and variance 1 in training."""
+        scaler = StandardScaler().fit(self.train)
+        return scaler.transform(self.train), scaler.transform(self.test)
+
+    @cached_property
+    def every(self) -> dict[str, tuple[Matrix, Matrix]]:
+        """Training and test rows on the components of each kernel."""
+        return {name: self.features(kernel) for name, kernel in KERNELS.items()}
+
+    @cached_property
+    def errors(self) -> dict[str, tuple[float, float]]:
+        """The test error of each kernel, with all components and with 50."""
+        return {name: (self.error(part), self.error(part, 50)) for name, part in self.every.items()}
+
+    def curve(self, name: str, counts: Iterable[int]) -> Matrix:
+        """Return the test error of a kernel for each number of components."""
+        return np.array([self.error(self.every[name], count) for count in counts])
+
+    def alone(self, sigma: float) -> float:
+        """Return the test error of the SVM with the Laplace kernel and no components."""
+        kernel, (train, test) = Laplacian(sigma, "euclidean"), self.standardised()
+        machine = SVC(kernel="precomputed", C=1.0).fit(kernel(train), self.train_names)
+        return float(np.mean(machine.predict(kernel(test, train)) != self.test_names))
+
+
+def run(data: PaperData) -> Outcome:
+    """Run the table as published, and without the repeated rows; then the curves."""
+    small, small_names, large, large_names = data.segmentation()
+    published = _Split(large, large_names, small, small_names)
+    known = {row.tobytes() for row in small}
+    new = np.array([row.tobytes() not in known for row in large])
+    fresh = _Split(large[new], large_names[new], small, small_names)
+    sigma = estimated_sigma(published.standardised()[0])
+    machines = published.alone(sigma), fresh.alone(sigma)
+    curves, more = _curves(published, fresh)
+    claims = (
+        *_published(published, sigma, machines[0]),
+        *_caption(published, fresh, machines),
+        *more,
+    )
+    others = np.intersect1d(np.flatnonzero(new), np.unique(large, axis=0, return_index=True)[1])
+    turned = _other_way(_Split(small, small_names, large[others], large_names[others]))
+    tables = (_table(published, fresh, machines), turned)
+    return Outcome(claims, (curves,), tables, (_repeated(small, large), ROUNDING))
+
+
+def _published(split: _Split, sigma: float, estimated: float) -> list[Claim]:
+    """Compare the numbers of Table I, the last of which is the kernel SVM without components."""
+    claims = []
+    for name, (full, few) in PAPER.items():
+        ours = split.errors[name]
+        claims.append(judged.near("all components", ours[0], name, full))
+        if few is not None:
+            claims.append(judged.near("50 components", ours[1], name, few))
+    claims.append(judged.near("estimated sigma", estimated, sigma))
+    return [*claims, judged.near("printed sigma", split.alone(0.01))]
+
+
+def _repeated(small: Matrix, large: Matrix) -> str:
+    """Say how many of the test rows are trained on."""
+    known = {row.tobytes() for row in large}
+    inside = sum(row.tobytes() in known for row in small)
+    how_many = "All" if inside == len(small) else f"{inside} of the"
+    return (
+        f"{how_many} {len(small)} test rows are also in the training set, with the same "
+        "attributes: segmentation.data is contained in segmentation.test."
+    )
+
+
+def _caption(published: _Split, fresh: _Split, machines: tuple[float, float]) -> tuple[Claim, ...]:
+    """Judge what the caption of Table I makes of its numbers."""
+    ours, true = published.errors, fresh.errors
+    counts = {name: parts[0].shape[1] for name, parts in published.every.items()}
+    linear, plain, (alone, fair) = true["linear"][0], ours["linear"][0], machines
+    best, *worse = sorted((true[name][0], name) for name in KERNELS if name != "linear")
+    others = ", ".join(f"{name} {error:.4f}" for error, name in worse)
+    everywhere = ", ".join(f"{name} {error:.4f}" for name, (error, _) in true.items())
+    numbers = ", ".join(f"{name} {count}" for name, count in counts.items())
+    many = all(count > 100 for name, count in counts.items() if name != "linear")
+    few, few_new = ([part[name][1] for name in ("polynomial", "Laplace")] for part in (ours, true))
+    enough = max(few) < min(plain, alone)
+    least = alone > max(error for error, _ in ours.values())
+    wrong, ahead = (round(210 * error) for error in (alone, linear - best[0]))
+    return (
+        judged("more than 100", many, numbers),
+        judged("50 are enough", enough, few, plain, alone, few_new, linear, fair),
+        judged("SVM alone", least, alone, plain, wrong, round(210 * plain), fair, everywhere),
+        judged("more components", best[0] < linear, *best, linear, ahead, others),
+    )
+
+
+def _table(published: _Split, fresh: _Split, machines: tuple[float, float]) -> Table:
+    rows = []
+    for name, (full, few) in PAPER.items():
+        (ours, ours_few), (true, true_few) = published.errors[name], fresh.errors[name]
+        cells = [f"{error:.4f}" for error in (full, ours, true)]
+        cells += ["n.a."] * 3 if few is None else [f"{e:.4f}" for e in (few, ours_few, true_few)]
+        rows.append((name, str(published.every[name][0].shape[1]), *cells))
+    alone = (f"{error:.4f}" for error in (SVM_ALONE, *machines))
+    rows.append(("Laplace, no components", "none", *alone, "n.a.", "n.a.", "n.a."))
+    heads = (
+        "kernel", "components", "paper", "ours", "new test rows", "paper, 50", "ours, 50",
+        "new test rows, 50",
+    )  # fmt: skip
+    note = "New test rows: trained without the 210 rows that are also test rows."
+    return Table("Test error", heads, tuple(rows), note)
+
+
+def _other_way(split: _Split) -> Table:
+    """Return the errors in the direction the data were made for: 210 rows to train on."""
+    counts = {name: parts[0].shape[1] for name, parts in split.every.items()}
+    rows = tuple(
+        (name, str(counts[name]), f"{full:.4f}", f"{few:.4f}" if counts[name] > 50 else "n.a.")
+        for name, (full, few) in split.errors.items()
+    )
+    title = f"The other way round: 210 rows to train on, {len(split.test)} others to test"
+    return Table(title, ("kernel", "components", "all", "50"), rows)
+
+
+def estimated_sigma(X: Matrix) -> float:
+    """Return the inverse width that ``ksvm`` estimates of rows, as kernlab's ``sigest`` has it."""
+    # The mean of one over the quantiles .1 and .9 of the squared distances between rows, those of 0
+    # left out. sigest takes them of a random half of the rows, this function of every pair.
+    squared = pdist(X, "sqeuclidean")
+    return float(np.mean(1.0 / np.quantile(squared[squared > 0.0], (0.1, 0.9))))
+
+
+def _curves(published: _Split, fresh: _Split) -> tuple[Curves, tuple[Claim, ...]]:
+    """Return Fig. 5, the errors on new test rows beside it, and what its caption claims."""
+    few, both = np.arange(1, 15), np.array([*range(1, 15), *range(15, 101, 5)])
+    linear, laplace = published.curve("linear", few), published.curve("Laplace", both)
+    true = fresh.curve("Laplace", both)
+    series = {
+        "linear": (few.astype(float), linear),
+        "Laplace": (both.astype(float), laplace),
+        "Laplace, new test rows": (both.astype(float), true),
+    }
+    title = "Fig. 5: test error by number of components"
+    figure = Curves(title, "components", "test error", series)
+    worse = [int(n) for n, a, b in zip(few, linear, laplace, strict=False) if a > b]
+    which = f"{', '.join(map(str, worse))} component{'s' if worse != [1] else ''}"
+    but = f" but {'one' if len(worse) == 1 else len(worse)} ({which})" if worse else ""
+    condition = "but for one number of components" if worse else ""
+    return figure, (
+        judged("first 14", len(worse) <= 1, but, condition),
+        judged("low errors", laplace[-1] < linear.min(), laplace[-1], true[-1]),
+    )
