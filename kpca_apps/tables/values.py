@@ -89,6 +89,7 @@ MOST_TOKENS = 5  # distinct texts beside numbers that stand for a missing value
 MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD = 5, 0.01  # a text in more cells is no slip
 _LONGEST_UNIT = 40
 READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
+DECISIVE = 2  # cells that one order alone reads: a single one may be a slip
 # From so many cells on, arrow's reader of numbers is worth its import (.1 s): it takes 28 ns a cell
 # where polars takes 95, and gives up at the first cell that is none.
 _MANY_CELLS = 20_000
@@ -250,10 +251,14 @@ def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
         amounts = short.filter(hits[mark]).str.contains(r"\d[.,]\d")
         if mark in found and 2 * amounts.sum() < len(amounts):
             found.remove(mark)
-    # Without the other side, H and S are units, and Cr ten millions.
-    for mark, sides in (("H or S", ("H", "S")), ("CR or DR", ("Cr", "Dr"))):
-        n_sides = sum(short.str.contains(rf"\d\s*{side}$").any() for side in sides)
-        if n_sides == 1 and mark in found:
+    # Without the other side, H and S are units, and Cr ten millions; so is CR behind all numbers.
+    for mark, sides, most in (
+        ("H or S", ("H", "S"), 0.0),
+        ("CR or DR", ("Cr", "Dr"), 0.0),
+        ("CR or DR", ("CR", "DR"), READS_AS),
+    ):
+        counts = [short.str.contains(rf"\d\s*{side}$").sum() for side in sides]
+        if mark in found and min(counts) == 0 < max(counts) >= most * len(numbers):
             found.remove(mark)
     return tuple(found)
 
@@ -735,18 +740,21 @@ class Column:
                 return format
         return None
 
-    def contradicts(self, known: ValueFormat) -> ValueFormat | None:
-        """Return the format of this column if a known one differs and reads fewer cells."""
-        if self.cells.dtype != pl.String:
-            return None
+    def written_as(self, known: ValueFormat) -> tuple[ValueFormat, int]:
+        """Return the format of this column, and how many more cells it reads than a known one.
+
+        It is the known one, unless the column's own differs in its order and reads more.
+        """
         own, like = self._own_and_like(known)
         if own is None or like is None or own.order == known.order:
-            return None
+            return known, 0
         n_more = int((self.read(like).unreadable & ~self.read(own).unreadable).sum())
-        return own if n_more > 1 else None  # one cell may be a slip
+        return (own, n_more) if n_more else (known, 0)
 
     def _own_and_like(self, known: ValueFormat) -> tuple[ValueFormat | None, ValueFormat | None]:
-        """Infer the format, and return it with the order of a known one."""
+        """Infer the format of cells of text, and return it with the order of a known one."""
+        if self.cells.dtype != pl.String:
+            return None, None
         if isinstance(known, NumberFormat):
             own = self.number_format(known.decimal == ",")
             marks = known.decimal, known.thousands
@@ -756,8 +764,9 @@ class Column:
 
     def decided_format(self) -> ValueFormat | None:
         """Return the format of cells of text that can be read in one order only."""
-        format = self.inferred_format() if self.cells.dtype == pl.String else None
-        return format if format is not None and self.contradicts(format.swapped) else None
+        format = self.inferred_format()
+        is_decided = format is not None and self.written_as(format.swapped)[1] >= DECISIVE
+        return format if is_decided else None
 
     def reads_otherwise(self, format: ValueFormat) -> BoolArray:
         """Tell which cells (n,) only the other order of a format reads."""
@@ -765,9 +774,9 @@ class Column:
 
     @property
     def mixes_orders(self) -> bool:
-        """Whether several cells are read in one order only, and several in the other."""
+        """Whether some cells are read in one order only, and some in the other."""
         formats = (self.number_format(), self.date_format())
-        return any(one is not None and self.reads_otherwise(one).sum() > 1 for one in formats)
+        return any(one is not None and self.reads_otherwise(one).any() for one in formats)
 
     def in_format(self, own: ValueFormat, other: ValueFormat) -> pl.Series:
         """Write the cells that one format reads in another one; dates in ISO 8601."""
@@ -783,14 +792,22 @@ class Column:
         is_same = pl.Series(Column(texts).read(other).values == values)
         return texts.zip_with(is_same, self.cells).alias(self.name)
 
-    def leaves_open(self, known: ValueFormat) -> bool:
-        """Whether no cell tells the decimal mark, or the order of dates, where one is known."""
-        format, _ = self._own_and_like(known)
-        if self.cells.dtype != pl.String or format is None:
-            return False
-        if isinstance(format, NumberFormat):
-            return format.ambiguous
-        return format.decided_by == "default" and not format.day_first
+    def leaves_open(self, known: ValueFormat) -> int | None:
+        """Count the cells that only the other order than a known one reads.
+
+        None where some cell is read in the known order only, or the order makes no difference.
+        """
+        (own, like), (_, other) = map(self._own_and_like, (known, known.swapped))
+        if own is None or like is None or other is None:
+            return None
+        # Dots are of dates with the day first.
+        if isinstance(own, DateFormat) and own.order == known.order and own.day_first:
+            return None
+        read, otherwise = self.read(like), self.read(other)
+        differ = ~np.isnan(read.values) & (read.values != otherwise.values)
+        if not differ.any() or np.isnan(otherwise.values[differ]).any():
+            return None
+        return int((read.unreadable & ~otherwise.unreadable).sum())
 
     def read(self, format: ValueFormat | None) -> Readings:
         """Read the cells by a format, inferred here or on another table; ``None`` for text."""

@@ -263,3 +263,11 @@ def test_what_is_no_mark_keeps_a_cell_from_being_a_number(cells: list[str]) -> N
 def test_one_side_of_an_account_alone_is_no_sign(side: str) -> None:
     column = Column(pl.Series([f"{k} {side}" if k % 3 else f"{k}" for k in range(90, 130)]))
     assert np.nanmin(column.read(column.number_format()).values) > 0
+
+
+@pytest.mark.parametrize("side", ["CR", "DR"])
+def test_capitals_behind_all_amounts_are_no_sign(side: str) -> None:
+    column = Column(pl.Series([f"{k / 8:.2f} {side}" for k in range(90, 130)]))
+    format = column.number_format()
+    assert format is not None and format.word == side
+    assert np.nanmin(column.read(format).values) > 0
