@@ -800,9 +800,10 @@ class Column:
         (own, like), (_, other) = map(self._own_and_like, (known, known.swapped))
         if own is None or like is None or other is None:
             return None
-        # Dots are of dates with the day first.
-        if isinstance(own, DateFormat) and own.order == known.order and own.day_first:
-            return None
+        if isinstance(other, NumberFormat):
+            other = replace(other, thousands=thousands_mark(other))
+        elif own.order == known.order == DateFormat(day_first=True).order:
+            return None  # as dates with dots are written
         read, otherwise = self.read(like), self.read(other)
         differ = ~np.isnan(read.values) & (read.values != otherwise.values)
         if not differ.any() or np.isnan(otherwise.values[differ]).any():
