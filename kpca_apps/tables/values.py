@@ -423,7 +423,7 @@ def number_pattern(decimal: str, thousands: str) -> str:
     mark = other if thousands in ("", ".") else thousands
     groups = rf"[1-9]\d{{0,2}}(?:{mark}\d{{3}})+"
     whole = rf"(?:{groups}|\d+)" if thousands else r"\d+"
-    plain = rf"(?:{whole}{point}?\d*|{point}\d+)(?:[eE][+-]?\d+)?"
+    plain = rf"(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
     return rf"^[+-]?(?:{plain})$" if thousands else rf"^[+-]?(?:{plain}|{groups}{point}\d*)$"
 
 

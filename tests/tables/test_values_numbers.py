@@ -162,6 +162,8 @@ def test_many_cells_read_as_few_do(odd: str | None, monkeypatch: pytest.MonkeyPa
         (["15,80 \u20ac", "3"], ["1.234", "12.34,5"], [None, None]),
         (["15.80", "$3.5"], ["99,999.00", "$1,234.5", "1,234"], [99999, 1234.5, None]),
         (["15", "3"], ["1.234,00", "1,234.00"], [None, 1234]),
+        # Thousands are groups of three.
+        (["1.500,5", "3"], ["8.94956", "8.949"], [None, 8949]),
     ],
 )
 def test_a_number_large_enough_for_a_separator_is_read_though_those_learned_were_not(
