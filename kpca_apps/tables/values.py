@@ -72,9 +72,11 @@ _NUMBER_END = r"^([^+-]*\d[.,]?)\s*"
 # No letter of thousands, millions or trillions.
 _LETTER = "[A-JLN-SU-Za-jln-su-z]"
 _FLAG = rf"(?:[*\u2020\u2021\u00a7]+|\({_LETTER}\)|\[(?:{_LETTER}|[0-9])\])"
+GUARD = '^(?:\'|="([^"]*)"$)', "$1"
 MARKS: dict[str, tuple[tuple[str, str], ...]] = {
-    "a guard against formulas": (('^(?:\'|="([^"]*)"$)', "$1"),),
+    "a guard against formulas": (GUARD,),
     "a flag": ((rf"(\d[.,]?)\s*{_FLAG}$", "$1"), (rf"^{_FLAG}\s*([\d.,+-])", "$1")),
+    "a letter": ((r"(\d[.,]?)\s+[a-jln-su-z]$", "$1"),),
     "CR or DR": ((rf"{_NUMBER_END}(?:CR|Cr)$", "-$1"), (r"(\d[.,]?)\s*(?:DR|Dr)$", "$1")),
     "H or S": ((rf"{_NUMBER_END}H$", "-$1"), (r"(\d[.,]?)\s*S$", "$1")),
     "a minus behind": ((rf"{_NUMBER_END}-$", "-$1"),),
@@ -94,11 +96,13 @@ DECISIVE = 2  # cells that one order alone reads: a single one may be a slip
 # where polars takes 95, and gives up at the first cell that is none.
 _MANY_CELLS = 20_000
 
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = (
-    r"(?P<name>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))\.?"
-)
+# How the months begin in English, German, French, Spanish, Italian, Portuguese and Dutch.
+MONTHS = (
+    "jan|ene|gen", "feb|f\u00e9v|fev", "mar|m\u00e4r|mrz|mrt|maa", "apr|avr|abr", "may|mai|mei|mag",
+    "jun|juin|giu", "jul|juil|lug", "aug|ao\u00fb|ago", "sep|set", "oct|okt|out|ott", "nov",
+    "dec|d\u00e9c|dez|dic",
+)  # fmt: skip
+_MONTH = rf"(?P<name>(?i:{'|'.join(MONTHS)})[^\W\d_]{{0,7}})\.?"
 _WEEKDAY = r"(?:(?i:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?"
 _TIME = (
     r"(?:(?:T|,?\s+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
@@ -246,6 +250,13 @@ def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
     numbers = numbers.filter(pl.Series(np.any(reads, axis=0)))
     if numbers.n_unique() < _MIN_NUMBERS and numbers.str.contains(r"^[+-]?\d+$").all():
         return ()
+    # Letters are flags, of estimates or breaks, where several stand behind some of the amounts; one
+    # alone is a unit.
+    letters = short.filter(hits["a letter"]).str.slice(-1)
+    n_amounts = int(numbers.str.contains(r"\d[.,]\d").sum())
+    is_flag = letters.n_unique() > 1 and 2 * len(letters) < len(numbers) < 2 * n_amounts
+    if "a letter" in found and not is_flag:
+        found.remove("a letter")
     # A sign behind is one of amounts: "1500-" is a part number, "19H" a seat.
     for mark in ("a minus behind", "H or S"):
         amounts = short.filter(hits[mark]).str.contains(r"\d[.,]\d")
@@ -257,7 +268,7 @@ def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
         ("CR or DR", ("Cr", "Dr"), 0.0),
         ("CR or DR", ("CR", "DR"), READS_AS),
     ):
-        counts = [short.str.contains(rf"\d\s*{side}$").sum() for side in sides]
+        counts = [int(short.str.contains(rf"\d\s*{side}$").sum()) for side in sides]
         if mark in found and min(counts) == 0 < max(counts) >= most * len(numbers):
             found.remove(mark)
     return tuple(found)
@@ -575,9 +586,10 @@ def _parts(texts: pl.Series) -> dict[str, FloatArray]:
 def _as_numbers(name: str, text: pl.Series) -> dict[str, pl.Series]:
     """Turn a captured group into numbers under the names of `_PARTS`."""
     if name == "name":
-        order = {month: float(i) for i, month in enumerate(MONTHS, start=1)}
-        lower = text.str.slice(0, 3).str.to_lowercase()
-        return {"month": lower.replace_strict(order, return_dtype=pl.Float64)}
+        lower, month = text.str.to_lowercase(), pl.Series([None] * len(text), dtype=pl.Float64)
+        for i, starts in enumerate(MONTHS, start=1):
+            month = month.set(lower.str.contains(f"^(?:{starts})"), float(i))
+        return {"month": month}
     if name == "year":
         year, short = text.cast(pl.Float64), (text.str.len_chars() == 2).cast(pl.Float64)
         century = 1900 + 100 * (year < PIVOT).cast(pl.Float64)
