@@ -275,7 +275,7 @@ def test_capitals_behind_all_amounts_are_no_sign(side: str) -> None:
     assert np.nanmin(column.read(format).values) > 0
 
 
-def test_letters_behind_some_amounts_are_flags_and_a_code_in_quotes_keeps_its_zeros() -> None:
+def test_letters_behind_some_amounts_are_flags() -> None:
     cells = [f"{k / 8:.1f}{['', '', '', ' b', '', ' p', '', ' e'][k % 8]}" for k in range(90, 190)]
     column = Column(pl.Series(cells))
     readings = column.read(column.number_format())
