@@ -356,9 +356,9 @@ def _check_method(values: Any) -> None:
         if getattr(values, name) is not None and values.method != method:
             raise OptionError(name, f"is for --method {method}: give that, or leave {name} out")
     q = values.components
-    if q is not None and q > 1 and q != int(q):
+    if q is not None and q >= 1 and not isinstance(q, int):
         raise OptionError(
-            "components", f"must be a whole number, or a share of the variance below 1, got {q:g}"
+            "components", f"must be a whole number, or a share of the variance below 1, got {q!r}"
         )
     if values.method == "hoffmann" and values.calibration == "leave-one-out":
         raise OptionError(

@@ -566,3 +566,11 @@ def test_nothing_is_written_in_a_format_that_is_not_known(
     with pytest.raises(ConfigError, match=rf"^{next(iter(wrong))}= must be csv, .*got 'xls'"):
         result.save_tables(tmp_path / "out", **wrong)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("components", [1.0, 2.0, 1.5])
+def test_components_are_a_whole_number_or_a_share_by_their_type(components: float) -> None:
+    table = pl.DataFrame(np.random.default_rng(0).normal(size=(60, 3)))
+    with pytest.raises(ConfigError, match=f"a share of the variance below 1, got {components}"):
+        screen_table(table, method="hoffmann", components=components)
+    assert screen_table(table, method="hoffmann", components=1).settings["components"] == 1

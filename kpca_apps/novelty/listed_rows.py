@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -200,6 +200,7 @@ def list_table(model: NoveltyModel, verdict: Verdict, explain: int, id_column: s
     cells = suggestions.cells
     of_cells = _list_odd_cell_rows(verdict, cells, id_column)
     ranked, usual = _compare(verdict, ranked, table, top[:n_explained], id_column)
+    n_odd_cells += len(cells) - len(odd_cells)
     return Lists(first, table, n_explained, ranked, mended, cells, n_odd_cells, of_cells, usual)
 
 
@@ -331,7 +332,13 @@ def _explained(
         meant = [suggestions.numbers(row) for row in rows]
         compared = _compared(verdict, piece)
         hinted = hint_rows(model, compared, part.table, part.matrix, among, meant)
-        hints = [(*suggestions.hints(row), *of) for row, of in zip(rows, hinted, strict=True)]
+        hints = [
+            (*suggestions.hints(row), *of.sentences) for row, of in zip(rows, hinted, strict=True)
+        ]
+        notations = _notations(model.encoder)
+        for place, row, why, of in zip(places.tolist(), rows, reasons, hinted, strict=True):
+            line = None if table.lines is None else int(table.lines[place])
+            suggestions.add_alone(row, line, why, of.alone, notations)
         explained |= zip(places.tolist(), zip(reasons, hints, strict=True), strict=True)
     return explained
 
@@ -424,14 +431,17 @@ def _most_listed(verdict: Verdict) -> int:
     return min(max(MOST_CELLS // n_cells, FEWEST_ROWS), MOST_ROWS)
 
 
+def _notations(encoder: TableEncoder) -> dict[str, Notation]:
+    """Return how numbers and dates are written, by column."""
+    return {c.spec.name: c.notation for c in encoder.coders if isinstance(c, ValueCoder)}
+
+
 def odd_cells_of(rows: Encoded) -> tuple[tuple[OddCell, ...], int]:
     """Return the cells that are odd by themselves, the clearest first, and how many.
 
     Those of accepted rows are not.
     """
-    coders = rows.encoder.coders
-    specs = checked(rows.encoder.plan, rows.sample_table)
-    notations = {c.spec.name: c.notation for c in coders if isinstance(c, ValueCoder)}
+    specs, notations = checked(rows.encoder.plan, rows.sample_table), _notations(rows.encoder)
     each = (notations.get(spec.name, Notation()) for spec in specs)
     columns = zip(specs, rows.rules, each, rows.faults.odd, strict=True)
     in_lines = rows.sample_table.lines is not None
@@ -483,6 +493,9 @@ def _cut(text: str) -> str:
 # agree; else it stays open, and they alone count.
 
 
+# What is said of a cell that is alone in its column.
+ALONE = ", and no other cell of the column lies nearly as far from what such rows read."
+
 # A mended value agrees with what is expected if it lies within this part of the way it came.
 PART_OF_WAY = 0.25
 
@@ -496,7 +509,7 @@ class Suggestions:
         specs: Iterable[ColumnSpec],
         part_of_relations: Callable[[int], float],
     ) -> None:
-        self._cells, self._part = cells, part_of_relations
+        self._cells, self._part = [*cells], part_of_relations
         self._formats = {spec.name: spec.format for spec in specs}
         self._of_row = defaultdict[int, dict[str, OddCell]](dict)
         # Cells of a row that its others contradict, the clearest first.
@@ -514,6 +527,27 @@ class Suggestions:
                 if cell.suggestion:
                     self._of_row[row][cell.column] = cell
         self._dropped: set[OddCell] = set()
+
+    def add_alone(
+        self,
+        row: int,
+        line: int | None,
+        reasons: Sequence[Reason],
+        alone: Mapping[str, float | None],
+        notations: Mapping[str, Notation],
+    ) -> None:
+        """Add the cell that is a row's first reason, if it is alone in its column."""
+        for one in reasons[:1]:
+            is_known = (row, one.column) in self._odd or row in self._contradicted
+            if one.column not in alone or is_known:
+                continue
+            meant, format, suggestion = alone[one.column], self._formats[one.column], ""
+            if meant is not None and format is not None:
+                suggestion = notations[one.column].write_exactly(meant, format)
+            about = f"about {one.expected}"
+            sentence = f"The rows most like it read {about}{ALONE}"
+            named = one.column, CONTRADICTED, one.seen, sentence, suggestion, row, line
+            self._cells.append(OddCell(*named, expected=about))
 
     def numbers(self, row: int) -> dict[str, float]:
         """Return the numbers that were probably meant by cells of a row, by column."""

@@ -46,7 +46,7 @@ from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.stores.addresses import StorePath
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.values import Column, ValueFormat
+from kpca_apps.tables.values import DECISIVE, Column, ValueFormat
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
 _CELLS = 1 << 21
@@ -278,23 +278,33 @@ def require_formats(table: Table, formats: Mapping[str, ValueFormat | None], of:
 
     Return sentences on columns that leave their format open.
     """
-    notes = []
+    notes: list[str] = []
     for name, known in formats.items():
         if known is None or name not in table.columns:
             continue
         column = table.column(name)
-        if (own := column.contradicts(known)) is not None:
+        own, n_more = column.written_as(known)
+        if n_more >= DECISIVE:
             raise InputError(
                 f'column "{one_line(name)}" is written with {own.order}, and would be read with '
                 f"{known.order} as in {of}; write both alike.",
                 table.source.name,
             )
-        if column.leaves_open(known):
-            notes.append(
-                f'Column "{one_line(name)}": no cell tells whether it has {known.order}; it is '
-                f"read so, as in {of}."
-            )
+        notes += _left_open(name, column, known, of)
     return notes
+
+
+def _left_open(name: str, column: Column, known: ValueFormat, of: str) -> Iterator[str]:
+    """Say that the cells of a column leave the order open in which they are read."""
+    if (n_against := column.leaves_open(known)) is None:
+        return
+    tells = f"no cell tells whether it has {known.order}; it is read so"
+    if n_against:
+        tells = (
+            f"{n_against} {'cell' if n_against == 1 else 'cells'} cannot be read with "
+            f"{known.order}, and no other tells; the rest is read so"
+        )
+    yield f'Column "{one_line(name)}": {tells}, as in {of}.'
 
 
 # Of each file, the columns in another format than that of an earlier one: both formats.
@@ -313,12 +323,19 @@ def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str
         # One look at all files, for they seldom differ.
         if len(cells) < len(heads) or not Column(pl.concat(cells)).mixes_orders:
             continue
-        known: tuple[str, ValueFormat] | None = None
-        for label, table in tables.items():
-            if (own := table.column(name).decided_format()) is None:
-                continue
-            first, format = known = known or (label, own)
-            if type(own) is type(format) and own.order != format.order:
+        decided = {label: table.column(name).decided_format() for label, table in tables.items()}
+        known = next(((label, own) for label, own in decided.items() if own is not None), None)
+        if known is None:
+            continue
+        first, format = known
+        for label, own in decided.items():
+            if own is None:
+                of = one_line(first, 60)
+                notes += (
+                    f"{one_line(label, 60)}: {said}"
+                    for said in _left_open(name, tables[label].column(name), format, of)
+                )
+            elif type(own) is type(format) and own.order != format.order:
                 found[label][name] = own, format
                 notes.append(
                     f'Column "{one_line(name)}": {one_line(label, 60)} has {own.order} and '

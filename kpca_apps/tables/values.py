@@ -72,9 +72,11 @@ _NUMBER_END = r"^([^+-]*\d[.,]?)\s*"
 # No letter of thousands, millions or trillions.
 _LETTER = "[A-JLN-SU-Za-jln-su-z]"
 _FLAG = rf"(?:[*\u2020\u2021\u00a7]+|\({_LETTER}\)|\[(?:{_LETTER}|[0-9])\])"
+GUARD = '^(?:\'|="([^"]*)"$)', "$1"
 MARKS: dict[str, tuple[tuple[str, str], ...]] = {
-    "a guard against formulas": (('^(?:\'|="([^"]*)"$)', "$1"),),
+    "a guard against formulas": (GUARD,),
     "a flag": ((rf"(\d[.,]?)\s*{_FLAG}$", "$1"), (rf"^{_FLAG}\s*([\d.,+-])", "$1")),
+    "a letter": ((r"(\d[.,]?)\s+[a-jln-su-z]$", "$1"),),
     "CR or DR": ((rf"{_NUMBER_END}(?:CR|Cr)$", "-$1"), (r"(\d[.,]?)\s*(?:DR|Dr)$", "$1")),
     "H or S": ((rf"{_NUMBER_END}H$", "-$1"), (r"(\d[.,]?)\s*S$", "$1")),
     "a minus behind": ((rf"{_NUMBER_END}-$", "-$1"),),
@@ -89,15 +91,18 @@ MOST_TOKENS = 5  # distinct texts beside numbers that stand for a missing value
 MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD = 5, 0.01  # a text in more cells is no slip
 _LONGEST_UNIT = 40
 READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
+DECISIVE = 2  # cells that one order alone reads: a single one may be a slip
 # From so many cells on, arrow's reader of numbers is worth its import (.1 s): it takes 28 ns a cell
 # where polars takes 95, and gives up at the first cell that is none.
 _MANY_CELLS = 20_000
 
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = (
-    r"(?P<name>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))\.?"
-)
+# How the months begin in English, German, French, Spanish, Italian, Portuguese and Dutch.
+MONTHS = (
+    "jan|ene|gen", "feb|f\u00e9v|fev", "mar|m\u00e4r|mrz|mrt|maa", "apr|avr|abr", "may|mai|mei|mag",
+    "jun|juin|giu", "jul|juil|lug", "aug|ao\u00fb|ago", "sep|set", "oct|okt|out|ott", "nov",
+    "dec|d\u00e9c|dez|dic",
+)  # fmt: skip
+_MONTH = rf"(?P<name>(?i:{'|'.join(MONTHS)})[^\W\d_]{{0,7}})\.?"
 _WEEKDAY = r"(?:(?i:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?"
 _TIME = (
     r"(?:(?:T|,?\s+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
@@ -245,15 +250,26 @@ def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
     numbers = numbers.filter(pl.Series(np.any(reads, axis=0)))
     if numbers.n_unique() < _MIN_NUMBERS and numbers.str.contains(r"^[+-]?\d+$").all():
         return ()
+    # Letters are flags, of estimates or breaks, where several stand behind some of the amounts; one
+    # alone is a unit.
+    letters = short.filter(hits["a letter"]).str.slice(-1)
+    n_amounts = int(numbers.str.contains(r"\d[.,]\d").sum())
+    is_flag = letters.n_unique() > 1 and 2 * len(letters) < len(numbers) < 2 * n_amounts
+    if "a letter" in found and not is_flag:
+        found.remove("a letter")
     # A sign behind is one of amounts: "1500-" is a part number, "19H" a seat.
     for mark in ("a minus behind", "H or S"):
         amounts = short.filter(hits[mark]).str.contains(r"\d[.,]\d")
         if mark in found and 2 * amounts.sum() < len(amounts):
             found.remove(mark)
-    # Without the other side, H and S are units, and Cr ten millions.
-    for mark, sides in (("H or S", ("H", "S")), ("CR or DR", ("Cr", "Dr"))):
-        n_sides = sum(short.str.contains(rf"\d\s*{side}$").any() for side in sides)
-        if n_sides == 1 and mark in found:
+    # Without the other side, H and S are units, and Cr ten millions; so is CR behind all numbers.
+    for mark, sides, most in (
+        ("H or S", ("H", "S"), 0.0),
+        ("CR or DR", ("Cr", "Dr"), 0.0),
+        ("CR or DR", ("CR", "DR"), READS_AS),
+    ):
+        counts = [int(short.str.contains(rf"\d\s*{side}$").sum()) for side in sides]
+        if mark in found and min(counts) == 0 < max(counts) >= most * len(numbers):
             found.remove(mark)
     return tuple(found)
 
@@ -418,7 +434,7 @@ def number_pattern(decimal: str, thousands: str) -> str:
     mark = other if thousands in ("", ".") else thousands
     groups = rf"[1-9]\d{{0,2}}(?:{mark}\d{{3}})+"
     whole = rf"(?:{groups}|\d+)" if thousands else r"\d+"
-    plain = rf"(?:{whole}{point}?\d*|{point}\d+)(?:[eE][+-]?\d+)?"
+    plain = rf"(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
     return rf"^[+-]?(?:{plain})$" if thousands else rf"^[+-]?(?:{plain}|{groups}{point}\d*)$"
 
 
@@ -570,9 +586,10 @@ def _parts(texts: pl.Series) -> dict[str, FloatArray]:
 def _as_numbers(name: str, text: pl.Series) -> dict[str, pl.Series]:
     """Turn a captured group into numbers under the names of `_PARTS`."""
     if name == "name":
-        order = {month: float(i) for i, month in enumerate(MONTHS, start=1)}
-        lower = text.str.slice(0, 3).str.to_lowercase()
-        return {"month": lower.replace_strict(order, return_dtype=pl.Float64)}
+        lower, month = text.str.to_lowercase(), pl.Series([None] * len(text), dtype=pl.Float64)
+        for i, starts in enumerate(MONTHS, start=1):
+            month = month.set(lower.str.contains(f"^(?:{starts})"), float(i))
+        return {"month": month}
     if name == "year":
         year, short = text.cast(pl.Float64), (text.str.len_chars() == 2).cast(pl.Float64)
         century = 1900 + 100 * (year < PIVOT).cast(pl.Float64)
@@ -735,18 +752,21 @@ class Column:
                 return format
         return None
 
-    def contradicts(self, known: ValueFormat) -> ValueFormat | None:
-        """Return the format of this column if a known one differs and reads fewer cells."""
-        if self.cells.dtype != pl.String:
-            return None
+    def written_as(self, known: ValueFormat) -> tuple[ValueFormat, int]:
+        """Return the format of this column, and how many more cells it reads than a known one.
+
+        It is the known one, unless the column's own differs in its order and reads more.
+        """
         own, like = self._own_and_like(known)
         if own is None or like is None or own.order == known.order:
-            return None
+            return known, 0
         n_more = int((self.read(like).unreadable & ~self.read(own).unreadable).sum())
-        return own if n_more > 1 else None  # one cell may be a slip
+        return (own, n_more) if n_more else (known, 0)
 
     def _own_and_like(self, known: ValueFormat) -> tuple[ValueFormat | None, ValueFormat | None]:
-        """Infer the format, and return it with the order of a known one."""
+        """Infer the format of cells of text, and return it with the order of a known one."""
+        if self.cells.dtype != pl.String:
+            return None, None
         if isinstance(known, NumberFormat):
             own = self.number_format(known.decimal == ",")
             marks = known.decimal, known.thousands
@@ -756,8 +776,9 @@ class Column:
 
     def decided_format(self) -> ValueFormat | None:
         """Return the format of cells of text that can be read in one order only."""
-        format = self.inferred_format() if self.cells.dtype == pl.String else None
-        return format if format is not None and self.contradicts(format.swapped) else None
+        format = self.inferred_format()
+        is_decided = format is not None and self.written_as(format.swapped)[1] >= DECISIVE
+        return format if is_decided else None
 
     def reads_otherwise(self, format: ValueFormat) -> BoolArray:
         """Tell which cells (n,) only the other order of a format reads."""
@@ -765,9 +786,9 @@ class Column:
 
     @property
     def mixes_orders(self) -> bool:
-        """Whether several cells are read in one order only, and several in the other."""
+        """Whether some cells are read in one order only, and some in the other."""
         formats = (self.number_format(), self.date_format())
-        return any(one is not None and self.reads_otherwise(one).sum() > 1 for one in formats)
+        return any(one is not None and self.reads_otherwise(one).any() for one in formats)
 
     def in_format(self, own: ValueFormat, other: ValueFormat) -> pl.Series:
         """Write the cells that one format reads in another one; dates in ISO 8601."""
@@ -783,14 +804,23 @@ class Column:
         is_same = pl.Series(Column(texts).read(other).values == values)
         return texts.zip_with(is_same, self.cells).alias(self.name)
 
-    def leaves_open(self, known: ValueFormat) -> bool:
-        """Whether no cell tells the decimal mark, or the order of dates, where one is known."""
-        format, _ = self._own_and_like(known)
-        if self.cells.dtype != pl.String or format is None:
-            return False
-        if isinstance(format, NumberFormat):
-            return format.ambiguous
-        return format.decided_by == "default" and not format.day_first
+    def leaves_open(self, known: ValueFormat) -> int | None:
+        """Count the cells that only the other order than a known one reads.
+
+        None where some cell is read in the known order only, or the order makes no difference.
+        """
+        (own, like), (_, other) = map(self._own_and_like, (known, known.swapped))
+        if own is None or like is None or other is None:
+            return None
+        if isinstance(other, NumberFormat):
+            other = replace(other, thousands=thousands_mark(other))
+        elif own.order == known.order == DateFormat(day_first=True).order:
+            return None  # as dates with dots are written
+        read, otherwise = self.read(like), self.read(other)
+        differ = ~np.isnan(read.values) & (read.values != otherwise.values)
+        if not differ.any() or np.isnan(otherwise.values[differ]).any():
+            return None
+        return int((read.unreadable & ~otherwise.unreadable).sum())
 
     def read(self, format: ValueFormat | None) -> Readings:
         """Read the cells by a format, inferred here or on another table; ``None`` for text."""

@@ -10,7 +10,8 @@ residual of a two-way fit of the logarithms by medians, which knows how the tabl
 
     python tests/benchmarks/masked_cells.py [--seeds 10] [--screen] [--columns]
 
-``--screen`` adds the command's whole screening of the same tables. ``--columns`` measures single
+``--screen`` adds the command's whole screening of the same tables, and in how many it names the
+wrong cell, and any other, among the odd cells. ``--columns`` measures single
 columns instead: in how many the cell that was multiplied is named odd, and how many clean columns
 have a cell that is, beside a robust z (of logarithms where all values are positive) above 5 and a
 local outlier factor above 3; and the clean tables of correlated measures with a false odd cell.
@@ -79,12 +80,12 @@ def detector(X: FloatArray) -> FloatArray:
     return scores
 
 
-def screened(X: FloatArray) -> FloatArray:
-    """Return minus the ranks of the rows by the command's screening."""
-    ranks: FloatArray = screen_table(
-        pl.DataFrame({f"m{j}": X[:, j] for j in range(X.shape[1])})
-    ).ranks
-    return -ranks
+def screened(X: FloatArray, row: int, column: int) -> tuple[int, bool, bool]:
+    """Return the place of a row by the command's screening, if its cell is odd, and if another."""
+    found = screen_table(pl.DataFrame({f"m{j}": X[:, j] for j in range(X.shape[1])}))
+    odd = {(cell_row - 1, one.column) for one in found.odd_cells for cell_row in one.rows}
+    cell = (row, f"m{column}")
+    return int(found.ranks[row]), cell in odd, bool(odd - {cell})
 
 
 Draw = Callable[[np.random.Generator, int], FloatArray]
@@ -162,23 +163,29 @@ def place(scores: FloatArray, row: int) -> int:
     return int((scores >= scores[row]).sum())
 
 
-def measure(seeds: int, methods: dict[str, Callable[[FloatArray], FloatArray]]) -> None:
+def measure(
+    seeds: int, methods: dict[str, Callable[[FloatArray], FloatArray]], *, screen: bool
+) -> None:
     """Print how often the row of the wrong cell is in the head of the list."""
     cases = [(*shape, factor) for shape in SMALL for factor in (10.0, 0.1)]
     cases += [(*shape, 1000.0) for shape in WIDE]
-    print(
-        f"{'rows x columns':>15} {'factor':>7} {'sizes':>6}" + "".join(f"{m:>10}" for m in methods)
-    )
+    names = [*methods, *(["screen", "odd cell", "other"] if screen else [])]
+    print(f"{'rows x columns':>15} {'factor':>7} {'sizes':>6}" + "".join(f"{m:>10}" for m in names))
     for n, d, factor in cases:
         for spread in SIZES:
-            found = dict.fromkeys(methods, 0)
+            found = dict.fromkeys(names, 0)
             for seed in range(seeds):
                 rng = np.random.default_rng([seed, n, d])
                 X = curves(n, d, spread, rng)
-                row = int(rng.integers(n))
-                X[row, int(rng.integers(d))] *= factor
+                row, column = int(rng.integers(n)), int(rng.integers(d))
+                X[row, column] *= factor
                 for name, method in methods.items():
                     found[name] += place(method(X), row) <= max(1, round(TOP * n))
+                if screen:
+                    rank, is_named, is_other = screened(X, row, column)
+                    found["screen"] += rank <= max(1, round(TOP * n))
+                    found["odd cell"] += is_named
+                    found["other"] += is_other
             cells = "".join(f"{count:10}" for count in found.values())
             print(f"{f'{n} x {d}':>15} {factor:7g} {spread:6.1f}{cells}", flush=True)
 
@@ -193,10 +200,9 @@ def main() -> None:
         with threadpool_limits(1):
             measure_columns(options.seeds)
         return
-    ours = {"ours": detector} | ({"screen": screened} if options.screen else {})
-    peers = {"LOF": lof, "robust z": robust_z}
+    methods = {"ours": detector, "LOF": lof, "robust z": robust_z, "two-way": two_way}
     with threadpool_limits(1):
-        measure(options.seeds, ours | peers | {"two-way": two_way})
+        measure(options.seeds, methods, screen=options.screen)
 
 
 if __name__ == "__main__":

@@ -208,3 +208,36 @@ def test_long_texts_are_cut_where_they_differ() -> None:
     assert (seen, expected) == ("...ds in Rome", "...ds in Oslo")[
         :: 1 if towns[50] == "Oslo" else -1
     ]
+
+
+def months(factor: float, seed: int) -> tuple[pl.DataFrame, int, str]:
+    """Rows of one curve times their sizes, with one cell that is wrong by a factor."""
+    rng = np.random.default_rng(seed)
+    sizes = np.exp(0.3 * rng.normal(size=(60, 1)) + 0.05 * rng.normal(size=(60, 12)))
+    values = np.round(1000 * sizes, 1)
+    row, month = int(rng.integers(60)), int(rng.integers(12))
+    values[row, month] *= factor
+    return pl.DataFrame({f"M{j}": values[:, j] for j in range(12)}), row + 1, f"M{month}"
+
+
+@pytest.mark.parametrize("factor", [10.0, 0.1])
+def test_a_cell_that_the_rest_of_its_row_speaks_against_is_odd(factor: float) -> None:
+    named = 0
+    for seed in range(4):
+        table, row, column = months(factor, seed)
+        found = screen_table(table, explain=3)
+        cells = [(cell.row, cell.column) for cell in found.odd_cells]
+        named += cells == [(row, column)]
+        assert {*cells} <= {(row, column)}
+        assert found.n_odd_cells == len(cells)
+    assert named >= 3
+
+
+def test_no_cell_of_rows_that_differ_in_size_alone_is_odd() -> None:
+    clean = (months(1.0, seed)[0] for seed in range(4))
+    assert not any(screen_table(table).odd_cells for table in clean)
+    # Degrees come near 0, where logarithms make much of little.
+    rng = np.random.default_rng(7)
+    warm = 12 + 9 * np.sin(np.arange(700) / 58) + 3 * rng.normal(size=700)
+    days = {"low": warm - 5 + rng.normal(size=700), "high": warm + 5 + 2 * rng.normal(size=700)}
+    assert not screen_table(pl.DataFrame(days).select(pl.all().round(1))).odd_cells

@@ -270,3 +270,20 @@ def test_each_file_is_read_by_its_own_formats(tmp_path: Path) -> None:
     ]
     table = open_table(tmp_path, in_memory_rows=2, part_rows=5)
     assert pl.concat([part.frame for part in table.tables()])["amount"].to_list() == amount
+
+
+def test_a_file_that_leaves_the_order_of_its_dates_open_is_said(tmp_path: Path) -> None:
+    days = {
+        "1": [f"01/{day}/2024" for day in range(11, 28)],
+        "2": [f"{day}/02/2024" for day in range(11, 28)],
+        "3": [f"{day:02}/03/2024" for day in range(5, 14)],  # only the last one tells
+        "4": [f"{day:02}/04/2024" for day in range(5, 13)],
+    }
+    for name, cells in days.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(["day", *cells]))
+    said = [note for note in open_table(tmp_path).source.notes if "it is read so" in note]
+    said += [note for note in open_table(tmp_path).source.notes if "the rest is read so" in note]
+    assert [note[:30] for note in said] == [
+        '4.csv: Column "day": no cell t',
+        '3.csv: Column "day": 1 cell ca',
+    ]

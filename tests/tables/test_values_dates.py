@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpca_apps.tables.values import DateFormat, date_text, infer_date_format, read_dates
+from kpca_apps.tables.values import Column, DateFormat, date_text, infer_date_format, read_dates
 
 MOMENTS = st.datetimes(datetime(1969, 1, 1), datetime(2068, 12, 31)).map(
     lambda moment: moment.replace(microsecond=0)
@@ -142,3 +142,21 @@ def test_impossible_plain_dates_have_the_shape_and_no_value(cell: str) -> None:
     seconds, shaped = read_dates(pl.Series([cell, "2020-01-01"]), DateFormat())
     assert np.isnan(seconds[0])
     assert shaped.all()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["3 janv. 2024", "12 f\u00e9vr. 2024", "7 juin 2024", "8 juil. 2024", "6 ao\u00fbt 2024"],
+        ["3. Januar 2024", "12. Feb 2024", "7. Juni 2024", "8. Juli 2024", "6. August 2024"],
+        ["3 ene 2024", "12 febrero 2024", "7 junio 2024", "8 julio 2024", "6 agosto 2024"],
+        ["3 gen 2024", "12 feb 2024", "7 giugno 2024", "8 lug 2024", "6 ago 2024"],
+    ],
+)
+def test_months_are_read_in_other_languages(cells: list[str]) -> None:
+    column = Column(pl.Series(cells))
+    format = column.date_format()
+    assert format is not None
+    days = column.read(format).values.astype("datetime64[s]").astype("datetime64[D]").astype(str)
+    wanted = ["2024-01-03", "2024-02-12", "2024-06-07", "2024-07-08", "2024-08-06"]
+    assert days.tolist() == wanted

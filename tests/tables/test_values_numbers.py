@@ -162,6 +162,8 @@ def test_many_cells_read_as_few_do(odd: str | None, monkeypatch: pytest.MonkeyPa
         (["15,80 \u20ac", "3"], ["1.234", "12.34,5"], [None, None]),
         (["15.80", "$3.5"], ["99,999.00", "$1,234.5", "1,234"], [99999, 1234.5, None]),
         (["15", "3"], ["1.234,00", "1,234.00"], [None, 1234]),
+        # Thousands are groups of three.
+        (["1.500,5", "3"], ["8.94956", "8.949"], [None, 8949]),
     ],
 )
 def test_a_number_large_enough_for_a_separator_is_read_though_those_learned_were_not(
@@ -263,3 +265,18 @@ def test_what_is_no_mark_keeps_a_cell_from_being_a_number(cells: list[str]) -> N
 def test_one_side_of_an_account_alone_is_no_sign(side: str) -> None:
     column = Column(pl.Series([f"{k} {side}" if k % 3 else f"{k}" for k in range(90, 130)]))
     assert np.nanmin(column.read(column.number_format()).values) > 0
+
+
+@pytest.mark.parametrize("side", ["CR", "DR"])
+def test_capitals_behind_all_amounts_are_no_sign(side: str) -> None:
+    column = Column(pl.Series([f"{k / 8:.2f} {side}" for k in range(90, 130)]))
+    format = column.number_format()
+    assert format is not None and format.word == side
+    assert np.nanmin(column.read(format).values) > 0
+
+
+def test_letters_behind_some_amounts_are_flags() -> None:
+    cells = [f"{k / 8:.1f}{['', '', '', ' b', '', ' p', '', ' e'][k % 8]}" for k in range(90, 190)]
+    column = Column(pl.Series(cells))
+    readings = column.read(column.number_format())
+    assert np.array_equal(readings.values, [float(cell.split()[0]) for cell in cells])

@@ -75,7 +75,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
         rows = plural(len(result.flagged_rows), "flagged row")
         if n_odd := len(result.odd_cell_rows):
             rows += f" and {plural(n_odd, 'row')} with an odd cell"
-        console.say(f"{result.flagged_file} holds {rows}, ready to send to who can mend them.")
+        console.say(f"{result.flagged_file} holds {rows}: send it to whoever can correct them.")
     if result.moved:
         assert result.reference is not None
         console.lines(moved_lines(result.moved, result.reference.name))

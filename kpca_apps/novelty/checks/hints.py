@@ -19,13 +19,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.names import in_prose, listed, quoted
 from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
-from kpca_apps.novelty.checks.tails import Tail
+from kpca_apps.novelty.checks.tails import EXPONENTIAL, SHAPES, Tail
 from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.kinds import steps_of
 from kpca_apps.novelty.columns.plan import ColumnSpec, name_words
@@ -46,16 +47,18 @@ FARTHEST = 3.0
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
 # Less is asked of repairs that leave nothing to choose, an exchange or a sign, and of values that
-# are odd by themselves.
+# are odd by themselves or alone in their column.
 CLEAR_FITTING_SHARE = 0.95
 # Units lie close together: suggested where rows keep to a tenth of what is expected of them.
 CLOSE_FOR_UNITS = 0.1
-# Of a column, the share of the model's rows above 0 from which it is looked at in logarithms.
-POSITIVE_SHARE = 0.99
+# Of a column, the share of the model's rows above 0 from which it is looked at in logarithms; not
+# where these reach so many times as far down as up: degrees that come near 0.
+POSITIVE_SHARE, TIMES_LONGER = 0.99, 2.0
 MAX_ALTERNATIVES = 2
 # Of a row that is deviant in more columns than these, no two alone were exchanged; to try each with
-# every other would take the square of the columns.
-MAX_DEVIANT = 8
+# every other would take the square of the columns. Of a row that is deviant in most of its columns,
+# and in more than these few, no cell slipped: it is of another size than its neighbours.
+MAX_DEVIANT, FEW_DEVIANT = 8, 2
 # Of columns with fewer different values, any repair is likely to hit one.
 MIN_STEPS = 10
 MIN_DIGITS = 3
@@ -100,20 +103,26 @@ class _Column:
         self.name, self.group, self.place = name, group, place  # place: in the matrix
         self.is_of = _is_of(name, unit)
         self.low, self.high = float(values.min()), float(values.max())
-        self.in_logs = bool(np.mean(values > 0) >= POSITIVE_SHARE)
+        self.in_logs = np.mean(values > 0) >= POSITIVE_SHARE and _is_of_sizes(values)
         self.rule = NumberRule.fit(values, 1.0)
         counts = np.unique(values, return_counts=True)[1]
         self.mostly_one = 2 * int(counts.max()) >= len(values)
         self.steps = steps_of(values)
 
-    def learn(self, distances: FloatArray) -> bool:
-        """Learn from the distances of some rows, unless too few of them are finite."""
+    def learn(self, distances: FloatArray, times: float) -> bool:
+        """Learn from the distances of some rows, unless too few of them are finite.
+
+        The whole table has so many `times` as many.
+        """
         finite = distances[np.isfinite(distances)]
         if len(finite) < MIN_ROWS / 2:
             return False
-        shares = [FITTING_SHARE, CLEAR_FITTING_SHARE, FAR_SHARE]
-        self.fitting, self.clear_fitting, self.farthest = np.quantile(finite, shares).tolist()
-        self.tail = Tail.fit(finite)
+        shares = [FITTING_SHARE, CLEAR_FITTING_SHARE]
+        self.fitting, self.clear_fitting = np.quantile(finite, shares).tolist()
+        # The row that is judged may be one of them.
+        self.farthest = float(np.quantile(np.sort(finite)[:-1], FAR_SHARE))
+        # Logarithms of a Pareto tail are exponential.
+        self.tail = Tail.fit(finite, times, EXPONENTIAL if self.in_logs else SHAPES)
         return True
 
     def distance(self, value: float, expected: float) -> float:
@@ -132,6 +141,15 @@ class _Column:
         """Whether a value is odd whatever the rest of its row says."""
         return bool(self.rule.judge(np.array([value]))[0])
 
+    def is_alone(self, value: float, expected: float) -> bool:
+        """Whether none of the column's own is so far from what is expected of it."""
+        return self.tail is not None and self.distance(value, expected) > self.tail.limit
+
+    def times_usual(self, value: float, expected: float) -> float:
+        """How many times as far from what is expected a value is as most of the column's are."""
+        distance = self.distance(value, expected)
+        return distance / self.clear_fitting if self.clear_fitting > 0 else distance
+
     def is_deviant(self, value: float, expected: float) -> bool:
         """Whether a value is odd by itself, or too far from what is expected to be ordinary."""
         if self.is_odd(value):
@@ -141,14 +159,24 @@ class _Column:
             return False
         if self.tail is None or not np.isfinite(distance):
             return True
-        return bool(self.tail.expected(np.array([distance]))[0] < MAX_EXPECTED)
+        expected_so_far = self.tail.expected(np.array([distance]))[0]
+        return bool(expected_so_far < MAX_EXPECTED * self.tail.times)
+
+
+class Hints(NamedTuple):
+    """What may have gone wrong with a row."""
+
+    sentences: tuple[str, ...] = ()
+    # Columns in which no other row is so far from what the rows like it read, and what was probably
+    # meant there.
+    alone: Mapping[str, float | None] = MappingProxyType({})
 
 
 class HintFinder:
     """Finds what may have gone wrong with rows, by the ordinary rows that it is made of.
 
     `groups` are the matrix columns of each column of the table; `names` those that hold numbers,
-    and `units` words that some are written with.
+    and `units` words that some are written with. The whole table may have more rows, `n_rows`.
     """
 
     def __init__(
@@ -157,11 +185,12 @@ class HintFinder:
         groups: Sequence[IntArray],
         names: Mapping[int, str],
         units: Mapping[str, str] = MappingProxyType({}),
+        n_rows: int = 0,
     ) -> None:
         self.neighbours, self.groups = neighbours, groups
         self.columns: list[_Column] = []
-        n_rows = len(neighbours.rows)
-        if n_rows < MIN_ROWS or len(groups) < 2:
+        n_stored = len(neighbours.rows)
+        if n_stored < MIN_ROWS or len(groups) < 2:
             return
         columns = []
         for group, name in names.items():
@@ -171,13 +200,13 @@ class HintFinder:
                 columns.append(_Column(name, group, place, values, units.get(name, "")))
         if not columns:
             return
-        picked = np.unique(np.linspace(0, n_rows - 1, N_CALIBRATING).astype(np.int64))
+        picked = np.unique(np.linspace(0, n_stored - 1, N_CALIBRATING).astype(np.int64))
         rows, own = neighbours.standardised[picked], neighbours.index[picked]
         expected = self._expected(columns, rows, own)
         for j, column in enumerate(columns):
             values = zip(neighbours.rows[picked, column.place], expected[:, j], strict=True)
             distances = [column.distance(float(value), float(usual)) for value, usual in values]
-            if column.learn(np.array(distances)):
+            if column.learn(np.array(distances), max(n_rows, n_stored) / len(picked)):
                 self.columns.append(column)
 
     @cached_property
@@ -206,14 +235,14 @@ class HintFinder:
         standardised: FloatArray,
         own: IntArray,
         meant: Sequence[Mapping[str, float]],
-    ) -> list[tuple[str, ...]]:
+    ) -> list[Hints]:
         """Say what may have gone wrong with each of some rows (r, d), encoded, and scaled.
 
         `own` are their positions among the training rows, -1 for new ones. A repair of a column of
         which is known what was `meant` leads there, or is not suggested.
         """
         if not self.columns:
-            return [()] * len(rows)
+            return [Hints()] * len(rows)
         expected = self._expected(self.columns, standardised, own)
         each = zip(rows, standardised, own.tolist(), expected, meant, strict=True)
         return [self._hints(*one) for one in each]
@@ -225,13 +254,15 @@ class HintFinder:
         own: int,
         each: FloatArray,
         meant: Mapping[str, float],
-    ) -> tuple[str, ...]:
+    ) -> Hints:
         """Say what may have gone wrong with a row, of which is known what is expected of `each`."""
         deviant: list[tuple[_Column, float, float]] = []
+        times: list[float] = []
         for column, expected in zip(self.columns, each.tolist(), strict=True):
             value = float(row[column.place])
             if _is_gap(row[None], self.groups[column.group])[0]:
                 continue
+            times.append(column.times_usual(value, expected))
             if column.is_deviant(value, expected):
                 deviant.append((column, value, expected))
         found: list[str] = []
@@ -244,10 +275,20 @@ class HintFinder:
                 exchanged += [column, partner]
                 pair = [quoted(one.name) for one in self.columns if one in (column, partner)]
                 found.append(f"{' and '.join(pair)} fit if exchanged.")
-        for column, value, expected in deviant:
+        alone: dict[str, float | None] = {}
+        next_to_most = max(sorted(times)[:-1], default=0.0)
+        is_other = len(deviant) > max(FEW_DEVIANT, len(self.columns) / 2)
+        for column, value, expected in () if is_other else deviant:
             if column not in exchanged:
-                found += _repaired(column, value, expected, meant.get(column.name))
-        return tuple(found)
+                repairs = _repaired(column, value, expected, meant.get(column.name))
+                if repairs:
+                    words = ", or ".join(repairs.values())
+                    found.append(f"{quoted(column.name)} fits if {words}.")
+                # Of a row that is larger in every column, no cell is.
+                apart = column.times_usual(value, expected) > TIMES_FARTHEST * next_to_most
+                if apart and column.is_alone(value, expected):
+                    alone[column.name] = next(iter(repairs)) if len(repairs) == 1 else None
+        return Hints(tuple(found), alone)
 
     def _exchanged_with(
         self, column: _Column, row: FloatArray, standardised: FloatArray, own: int
@@ -280,6 +321,12 @@ class HintFinder:
         return float(self._middle([column], standardised[None], np.array([own]), groups)[0, 0])
 
 
+def _is_of_sizes(values: FloatArray) -> bool:
+    """Whether values, nearly all above 0, have logarithms without a long lower tail."""
+    low, middle, high = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
+    return 0 < low and math.log(middle / low) <= TIMES_LONGER * math.log(high / middle)
+
+
 def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
     """Mark the rows (r, d) in which a column of numbers was missing, and is filled."""
     marked: BoolArray = (rows[:, columns[1:]] != 0.0).any(axis=1)
@@ -288,7 +335,7 @@ def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
 
 def _repaired(
     column: _Column, value: float, expected: float, meant: float | None = None
-) -> list[str]:
+) -> dict[float, str]:
     """Say which repairs of one cell make it fit, if these are few; those to what was `meant`."""
     fitting: dict[float, tuple[float, str]] = {}
     sign = column.rule.sign
@@ -302,8 +349,8 @@ def _repaired(
         repairs += [one for one in other if column.low <= one[0] <= column.high]
     if meant is not None:
         repairs = [one for one in repairs if math.isclose(one[0], meant, rel_tol=AS_WRITTEN)]
-    is_odd = column.is_odd(value)
-    near = column.clear_fitting if is_odd else column.fitting
+    is_clear = column.is_odd(value) or column.is_alone(value, expected)
+    near = column.clear_fitting if is_clear else column.fitting
     # Where 0 would do, so would anything that makes the value small.
     small_fits = column.distance(0.0, expected) <= near
     for repaired, words in repairs:
@@ -313,10 +360,10 @@ def _repaired(
             continue
         if distance <= min(fits, PART_OF_WAY * column.distance(value, repaired)):
             fitting.setdefault(float(f"{repaired:.6g}"), (distance, words))
-    if not 0 < len(fitting) <= MAX_ALTERNATIVES:
-        return []
-    repair = ", or ".join(words for _, words in sorted(fitting.values()))
-    return [f"{quoted(column.name)} fits if {repair}."]
+    if len(fitting) > MAX_ALTERNATIVES:
+        return {}
+    nearest = sorted(fitting.items(), key=lambda one: one[1])
+    return {repaired: words for repaired, (_, words) in nearest}
 
 
 def _repairs(value: float) -> Iterator[tuple[float, str]]:
@@ -380,7 +427,7 @@ def hint_rows(
     matrix: FloatArray,
     positions: IntArray,
     meant: Sequence[Mapping[str, float]],
-) -> list[tuple[str, ...]]:
+) -> list[Hints]:
     """Say what may have gone wrong with the rows at `positions` (r,), a sentence each.
 
     `table` holds these rows as they stand, `matrix` (r, d) encoded; `rows` are all of their table.
@@ -390,10 +437,11 @@ def hint_rows(
     used = [(spec, table.column(spec.name).read(spec.format)) for spec in model.encoder.plan.used]
     for row, names in _in_several(_rare_gaps(model, used)):
         which = in_prose([quoted(name) for name in names])
-        found[row] += (f"{which} are missing, each of which fewer than 1 in 100 rows lack.",)
+        missing = f"{which} are missing, each of which fewer than 1 in 100 rows lack."
+        found[row] = found[row]._replace(sentences=(*found[row].sentences, missing))
     # A row may be the sum of the others by chance in one column, not in two.
     for row, names in _in_several(_totals(rows, used)):
-        found[row] = (f"{listed(names)} hold the sums of all other rows: a row of totals?",)
+        found[row] = Hints((f"{listed(names)} hold the sums of all other rows: a row of totals?",))
     return found
 
 
@@ -403,7 +451,7 @@ def _slips(
     matrix: FloatArray,
     positions: IntArray,
     meant: Sequence[Mapping[str, float]],
-) -> list[tuple[str, ...]]:
+) -> list[Hints]:
     """Find slips by the rows of a clean reference, else by those of the table."""
     encoder, views = model.encoder, model.detector.views
     neighbours, own = model.detector.reference, np.full(len(matrix), -1)
@@ -417,7 +465,8 @@ def _slips(
         if isinstance(format, NumberFormat) and not format.clock:
             names[place], units[name] = name, format.word
     groups = [np.array(group.columns) for group in encoder.groups]
-    finder = HintFinder(neighbours, groups, names if len(names) <= MAX_COLUMNS else {}, units)
+    names = names if len(names) <= MAX_COLUMNS else {}
+    finder = HintFinder(neighbours, groups, names, units, rows.n_rows)
     return finder.of_rows(matrix, views.standardised(matrix), own, meant)
 
 

@@ -107,11 +107,13 @@ class SpellingRule:
         same = self.folded.get(folded(level))
         if same is not None and same != level:
             return same if TIMES_RARER_FOLDED * count <= self.counts[same] else None
-        if count > self.rare or len(level) > MAX_LETTERS + 1 or level in self.others:
+        if len(level) > MAX_LETTERS + 1 or level in self.others:
             return None
         of_code = self.codes.get(code_key(level))
         if of_code not in (None, level) and TIMES_RARER_FOLDED * count <= self.counts[of_code]:
             return of_code
+        if count > self.rare:
+            return None
         for common in _matches(level, self.nearby, self.counts):
             if TIMES_RARER * count <= self.counts[common] and _is_typing_error(level, common):
                 return common

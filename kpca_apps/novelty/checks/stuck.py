@@ -21,7 +21,7 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 
 MIN_ROWS = 50
-LEVEL, TIMES_LONGER, MOST_RUNS = 1e-3, 3, 3
+LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
 # Where hardly any two readings are equal, a run of two goes on as if in one of four.
 PRIOR_RUNS = 4
 CLEARNESS = 5.0  # in decimal digits; above a lost sign, below a code for missing values
@@ -57,7 +57,10 @@ class StuckRule:
 
     def fit(self, lengths: IntArray, n: int) -> StuckRule:
         """Learn from the lengths of a column's runs, increasing, in n rows."""
-        for place in range(max(len(lengths) - MOST_RUNS, 0), len(lengths) + 1):
+        # A column of which more stands still does so by its nature.
+        longest = np.cumsum(lengths[::-1])[:MOST_RUNS]
+        n_most = int(np.searchsorted(longest, MOST_STUCK * n, side="right"))
+        for place in range(len(lengths) - n_most, len(lengths) + 1):
             others = lengths[:place]
             usual = int(others[-1]) if place else 1
             least = TIMES_LONGER * max(usual, 2)

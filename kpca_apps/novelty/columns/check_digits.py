@@ -32,6 +32,10 @@ def _mod_11(digits: IntArray) -> BoolArray:
     return np.asarray((digits * np.arange(digits.shape[1], 0, -1)).sum(axis=1) % 11 == 0)
 
 
+def _isbn(digits: IntArray) -> BoolArray:
+    return _mod_11(digits) if digits.shape[1] == 10 else _mod_10(digits)
+
+
 def _mod_97(digits: IntArray) -> BoolArray:
     rest = np.zeros(len(digits), dtype=np.int64)
     for place in np.roll(digits, -4, axis=1).T:  # the country and the check digits come last
@@ -42,9 +46,9 @@ def _mod_97(digits: IntArray) -> BoolArray:
 # Names, forms without spaces and hyphens, and whether the check digits hold of digits (n, k), with
 # letters from 10. Polars' `\d` is any digit of Unicode.
 SCHEMES: dict[str, tuple[str, Callable[[IntArray], BoolArray]]] = {
-    "EAN": (r"^(?:[0-9]{8}|[0-9]{12,14})$", _mod_10),
+    "EAN": (r"^[0-9]{8,14}$", _mod_10),  # UPC may have lost leading zeros
     "Luhn": (r"^[0-9]{8,19}$", _luhn),
-    "ISBN": (r"^[0-9]{9}[0-9X]$", _mod_11),
+    "ISBN": (r"^(?:[0-9]{9}[0-9X]|97[89][0-9]{10})$", _isbn),
     "IBAN": (r"^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$", _mod_97),
 }
 
@@ -64,8 +68,9 @@ def check_digits_of(texts: pl.Series) -> str:
 
 
 def without_marks(texts: pl.Series) -> pl.Series:
-    """Return codes in upper case without spaces and hyphens."""
-    return texts.str.replace_all(r"[\s-]", "").str.to_uppercase()
+    """Return codes in upper case without spaces, hyphens and the ".0" of a float."""
+    plain = texts.str.replace_all(r"[\s\p{Pd}\x{2212}]", "").str.to_uppercase()
+    return plain.str.replace(r"^([0-9]+)\.0$", "$1")
 
 
 def check_digits_hold(texts: pl.Series, scheme: str) -> BoolArray:

@@ -43,6 +43,7 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
     EXACT,
+    GUARD,
     MOST_TOKENS,
     PART_OF_DATE,
     READS_AS,
@@ -640,6 +641,7 @@ def _is_padded(texts: pl.Series) -> bool:
     >>> [_is_padded(pl.Series(one)) for one in (["007", "123"], ["7", "007"], ["107", "123"])]
     [True, False, False]
     """
+    texts = texts.str.replace(*GUARD)
     if not texts.str.contains(r"^0\d").any():
         return False
     widths = texts.filter(texts.str.contains(r"^\d+$")).str.len_chars().value_counts(name="count")

@@ -39,7 +39,7 @@ class Parameters:
     alpha: Annotated[float, Meta(gt=0, lt=1)]
     method: MethodName
     sigma: Annotated[float, Meta(gt=0)] | None
-    components: Annotated[float, Meta(ge=0)] | None
+    components: Annotated[int, Meta(ge=0)] | Annotated[float, Meta(gt=0, lt=1)] | None
     ridge: Annotated[float, Meta(ge=1e-12, le=1e12)] | None
     n_landmarks: Annotated[int, Meta(ge=2)] | None
     calibration: CalibrationName

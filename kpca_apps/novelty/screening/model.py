@@ -50,7 +50,7 @@ class ScreeningOptions:
     explain: int = NoveltyOptions.explain
     method: MethodName = NoveltyOptions.method
     sigma: float | None = None
-    components: float | None = None
+    components: int | float | None = None
     ridge: float | None = None
     n_landmarks: int | None = None
     calibration: CalibrationName = NoveltyOptions.calibration

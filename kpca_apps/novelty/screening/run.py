@@ -527,7 +527,8 @@ def _coded(own: Column, other: Column, spec: ColumnSpec | None) -> tuple[_Cells,
         format = DateFormat(has_time=kind == pl.Datetime)
     in_lower, is_single = spec is not None and spec.is_truth, kind == pl.Float32
     values, texts = np.empty(0), own.levels.lower().texts if in_lower else own.levels.texts
-    own_format = _format_of(own, format)
+    # A spreadsheet saves dates and decimals as its locale does.
+    own_format = None if format is None else own.written_as(format)[0]
     if format is not None:
         readings = own.read(own_format)
         values = np.unique(_rounded(readings.values[~np.isnan(readings.values)], is_single))
@@ -538,23 +539,6 @@ def _coded(own: Column, other: Column, spec: ColumnSpec | None) -> tuple[_Cells,
     codes = replace(cells, format=own_format).codes(own)
     codes[codes == _OTHER] = _NEVER
     return cells, codes
-
-
-def _format_of(own: Column, format: ValueFormat | None) -> ValueFormat | None:
-    """Return how accepted rows write a column that a table writes by some format.
-
-    A spreadsheet saves dates and decimals as its locale does. What the rows leave open, slashes
-    with days up to 12 or numbers that read either way, they write as the table does.
-    """
-    if own.cells.dtype != pl.String or format is None:
-        return format
-    if isinstance(format, DateFormat):
-        dates = own.date_format(None)
-        is_open = dates is None or (dates.decided_by == "default" and not dates.day_first)
-        return format if is_open else dates
-    numbers = own.number_format(format.decimal == ",")
-    tried = (one for one in (format, numbers) if one is not None)
-    return min(tried, key=lambda one: int(own.read(one).unreadable.sum()))
 
 
 def _rounded(values: FloatArray, is_single: bool) -> FloatArray:

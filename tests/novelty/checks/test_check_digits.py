@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -11,9 +13,9 @@ from kpca_apps.novelty.columns.check_digits import check_digits_of
 
 # Published examples of each kind.
 KNOWN = {
-    "EAN": ["4006381333931", "5901234123457", "96385074", "036000291452"],
+    "EAN": ["4006381333931", "5901234123457", "96385074", "036000291452", "36000291452"],
     "Luhn": ["4539 1488 0343 6467", "79927398713", "490154203237518"],
-    "ISBN": ["0-306-40615-2", "080442957X", "3-16-148410-X"],
+    "ISBN": ["0-306-40615-2", "080442957X", "3\u201316\u2013148410\u2013X", "978-0-306-40615-7"],
     "IBAN": ["GB29 NWBK 6016 1331 9268 19", "DE89370400440532013000", "NO9386011117947"],
 }
 
@@ -32,9 +34,13 @@ def test_check_digits_are_computed_as_published(scheme: str, codes: list[str]) -
         return pl.Series([text + " " * n for n in range(9) for text in texts])
 
     assert check_digits_of(spaced(codes)) == scheme
-    plain = [code.replace("-", "") for code in codes]
+    plain = [re.sub("[-\u2013]", "", code) for code in codes]
     wrong = [code[:-2] + str((int(code[-2]) + 1) % 10) + code[-1] for code in plain]
     assert check_digits_of(spaced(codes + wrong)) == ""
+
+
+def test_codes_that_became_floats_are_codes() -> None:
+    assert check_digits_of(pl.Series([f"{code}.0" for code in CODES])) == "EAN"
 
 
 def test_numbers_that_hold_by_chance_are_no_codes() -> None:

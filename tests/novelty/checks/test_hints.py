@@ -43,7 +43,7 @@ def hints(
     meant: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[str, ...]:
     scaled = (row - MEAN) / SD if scaled is None else scaled
-    return finder.of_rows(row[None], scaled[None], np.array([-1]), [meant])[0]
+    return finder.of_rows(row[None], scaled[None], np.array([-1]), [meant])[0].sentences
 
 
 @pytest.mark.parametrize(

@@ -94,3 +94,12 @@ def test_a_letter_for_a_digit_and_lost_zeros_are_slips_of_codes() -> None:
 def test_a_doubt_is_no_slip() -> None:
     rule = SpellingRule.fit({"Roman": 60, "Greek": 50, "Roman?": 2, "Romn": 1})
     assert (rule.meant("Roman?"), rule.meant("Romn")) == (None, "Roman")
+
+
+def test_a_letter_for_a_digit_is_a_slip_however_often_it_was_made() -> None:
+    counts = {"I10": 120, "E11.9": 150, "I1O": 4, "E1l.9": 6, "J45": 220}
+    rule = SpellingRule.fit(counts)
+    assert {level: rule.meant(level) for level in counts} == dict.fromkeys(counts) | {
+        "I1O": "I10",
+        "E1l.9": "E11.9",
+    }

@@ -41,11 +41,11 @@ def test_what_repeats_by_nature_does_not_stand_still(values: NDArray[np.float64]
     assert rule is None or not (rule.runs(values)[1] >= rule.least).any()
 
 
-@pytest.mark.parametrize("runs", [[36], [12], [36, 30], [40, 9, 20]])
+@pytest.mark.parametrize("runs", [[36], [12], [36, 30], [40, 9, 20], [20, 22, 24, 26], [12] * 8])
 def test_a_run_that_the_others_do_not_explain_is_found(runs: list[int]) -> None:
     values, expected = FREE.copy(), []
     for i, length in enumerate(runs):
-        start = 100 + 150 * i
+        start = 40 + 80 * i
         values[start : start + length] = 11.7 + i
         expected += [start]
     rule = learned(values)

@@ -186,6 +186,32 @@ def test_a_later_table_that_would_be_misread_is_refused() -> None:
     assert not any("it is read so" in note for note in result.warnings)
 
 
+SIZES = np.random.default_rng(4).normal(2900, 500, 120).round().astype(int)
+WHOLE = pl.DataFrame({"a": [f"{k}" for k in SIZES]})
+DOTTED = pl.DataFrame({"a": [f"{k:,}".replace(",", ".") for k in SIZES[:70]]})
+
+
+@pytest.mark.parametrize(
+    ("reference", "table", "words"),
+    [
+        # One cell alone tells; the others read either way.
+        (dated(AUTUMN, MONTH), dated([*DECEMBER, date(2024, 12, 25)], DAY), "1 cell cannot be"),
+        (dated(AUTUMN, MONTH), dated(DECEMBER, DAY), "no cell tells whether it has month before"),
+        # Dots are day-first, unless those of the reference are not.
+        (dated(AUTUMN, "%m.%d.%Y"), dated(DECEMBER, DOTS), "no cell tells whether it has month"),
+        (dated(AUTUMN, MONTH), dated(DECEMBER, DOTS), ""),
+        (dated(AUTUMN, DOTS), dated(DECEMBER, DOTS), ""),
+        (WHOLE, DOTTED, "no cell tells whether it has decimal points"),
+        (WHOLE, WHOLE.head(60), ""),
+    ],
+)
+def test_what_a_table_leaves_open_is_said(
+    reference: pl.DataFrame, table: pl.DataFrame, words: str
+) -> None:
+    said = " ".join(screen_table(table, reference=reference).warnings)
+    assert words in said and ("as in the reference" in said) == bool(words)
+
+
 def test_rows_are_accepted_however_their_list_is_written() -> None:
     rng = np.random.default_rng(0)
     size = rng.normal(1300, 150, 100).round(2)

@@ -350,3 +350,10 @@ def test_the_century_of_two_digits_is_told() -> None:
 def test_a_column_with_too_few_numbers_is_said_to_be_what_it_is_taken_as() -> None:
     spec = spec_of(["1", "2", "3", "4", "don't know"] * 8)
     assert spec.role == "categorical" and "taken as categorical" in spec.notes[0]
+
+
+def test_codes_that_a_formula_protects_are_padded_codes() -> None:
+    codes = np.random.default_rng(3).choice(9000, 120, replace=False)
+    frame = pl.DataFrame({"article": [f'="{code:05d}"' for code in codes], "price": codes * 0.5})
+    article, _ = infer_plan(table_from_frame(frame)).specs
+    assert article.role == "identifier" and "leading zeros" in article.why

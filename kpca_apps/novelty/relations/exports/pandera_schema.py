@@ -144,7 +144,8 @@ def date(text, dayfirst, dots):
     part = found.groupdict(default="")
     year, month, day = part["year"], part.get("month"), part.get("day")
     if "name" in part:
-        month = MONTHS.index(part["name"][:3].lower()) + 1
+        name = part["name"].lower()
+        month = next(i for i, starts in enumerate(MONTHS, start=1) if re.match(starts, name))
     elif "first" in part:
         order = 1 if dayfirst or dots and part["mark"] == "." else -1
         day, month = (part["first"], part["second_part"])[::order]
