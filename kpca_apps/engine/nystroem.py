@@ -181,9 +181,8 @@ class CovarianceSums:
 
     @classmethod
     def of_values(cls, values: Matrix, shift: Matrix) -> CovarianceSums:
-        """Return the sums over rows of features that are given, ``(n, p)``, about a shift."""
-        sums = _sums_about(shift, values.copy())
-        return replace(sums, norm=float(np.einsum("ij,ij->", values, values)))
+        """Return the sums over rows of features, ``(n, p)``, about a shift, without lengths."""
+        return _sums_about(shift, values.copy())
 
     def require_finite(self, kernel: Kernel) -> None:
         """ValueError if the kernel overflowed on a row."""
