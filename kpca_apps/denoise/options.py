@@ -116,7 +116,4 @@ class Options:
                 "alone; denoise its pages one by one",
             )
         if self.pages > 1 and (self.method == "mika" or self.content == "text"):
-            raise ConfigError(
-                "a stack is denoised by method rbf or linear; leave out method mika and content "
-                "text"
-            )
+            raise ConfigError("a stack is denoised by method rbf or linear, with content photo")
