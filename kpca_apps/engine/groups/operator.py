@@ -118,8 +118,7 @@ def denoise_group(
 @inlined
 def is_narrow(c: Scalar, spread: Scalar) -> bool:
     """Whether a kernel tells patches apart whose mean squared distance from their mean is given."""
-    narrow: bool = c < WIDEST * 2.0 * spread
-    return narrow
+    return bool(c < WIDEST * 2.0 * spread)
 
 
 @inlined
