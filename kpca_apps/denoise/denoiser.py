@@ -51,7 +51,7 @@ def denoise_with_info(
     region: Region | None = None,
     quality: Quality = "balanced",
     noise: Noise = "auto",
-    method: MethodName = "auto",
+    method: MethodName = "rbf",
     bandwidth: float | None = None,
     content: Content = "photo",
     luma: float = 1.0,
@@ -160,15 +160,15 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
         pixels, ``"poisson"`` for noise whose variance grows with brightness, as that of counted
         light; ``"speckle"`` for noise that multiplies it; ``"auto"`` chooses one of these where the
         noise is found to be so (in stacks ``"poisson"`` for speckle), else ``"gaussian"``.
-    method : {"auto", "linear", "rbf", "mika"}
+    method : {"rbf", "linear", "mika"}
         ``"mika"`` is kernel PCA of each group of similar patches with ``exp(-|x - y|^2 / c)``, cut
         at the noise, and fixed-point pre-images, once (Mika et al. 1998). ``"rbf"`` repeats that on
         the better estimate, and takes a Tikhonov filter between; ``"linear"`` is the same as c
-        grows without bound: principal components, and a Wiener filter. ``"auto"`` is what measures
-        best: ``"rbf"`` for text, ``"linear"`` for photographs.
+        grows without bound: principal components, and a Wiener filter. Both others do the same in
+        groups whose patches differ little beyond their noise, as most groups of photographs.
     bandwidth : float, optional
-        c of the RBF kernel in mean squared distances between the patches of a group. Default: 4 for
-        noise of up to a tenth of the range, wider above.
+        c of the RBF kernel in squared distances between patches of noise alone. Default: 12 for
+        noise of 5 to 10 % of the range, wider below and above.
     content : {"photo", "text"}
         ``"text"`` uses smaller patches, for text and drawings.
     luma, chroma : float

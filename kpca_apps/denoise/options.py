@@ -50,7 +50,7 @@ def is_relative(noise: str) -> bool:
 
 STACK_NOISES = ("auto", "gaussian", "poisson")
 Quality = Literal["draft", "fast", "balanced", "high"]
-MethodName = Literal["auto", "linear", "rbf", "mika"]
+MethodName = Literal["rbf", "linear", "mika"]
 Content = Literal["photo", "text"]
 QUALITIES, METHODS, CONTENTS = map(get_args, (Quality, MethodName, Content))
 
@@ -70,7 +70,7 @@ class Options:
 
     noise: str = "auto"
     quality: str = "balanced"  # from quick to good
-    method: str = "auto"  # by the content
+    method: str = "rbf"
     bandwidth: float | None = None
     content: str = "photo"
     luma: float = 1.0
@@ -89,7 +89,7 @@ class Options:
             value = getattr(self, name)
             if value not in offered:
                 raise ParameterError(name, f"is {shown(value)}; give one of {', '.join(offered)}")
-        if self.bandwidth is not None and self.is_linear:
+        if self.bandwidth is not None and self.method == "linear":
             raise ParameterError(
                 "bandwidth", "is that of the RBF kernel; choose method rbf or mika, too"
             )
@@ -115,19 +115,5 @@ class Options:
                 f"is {self.noise!r}, but a stack is denoised for {', '.join(STACK_NOISES)} noise "
                 "alone; denoise its pages one by one",
             )
-        if self.pages > 1 and not self.is_linear:
-            raise ConfigError(
-                "a stack is denoised by method linear; leave out other methods and content text"
-            )
-
-    @property
-    def method_used(self) -> str:
-        """The method, that of the content for ``"auto"``."""
-        if self.method != "auto":
-            return self.method
-        return "linear" if self.content == "photo" else "rbf"
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether the kernel is of infinite width."""
-        return self.method_used == "linear"
+        if self.pages > 1 and (self.method == "mika" or self.content == "text"):
+            raise ConfigError("a stack is denoised by method rbf or linear, with content photo")

@@ -76,7 +76,7 @@ COMMANDS = {
     "--reference in/truth --compare --json --out @/o",
     "run-colour": f"{DENOISE} in/alpha.png --luma 0.8 --chroma 1.4 --strength 0.7 --format tiff "
     "--json --out @/o",
-    "run-rbf": f"{DENOISE} in/grey.png --method rbf --bandwidth 3 --quality fast --json --out @/o",
+    "run-rbf": f"{DENOISE} in/grey.png --bandwidth 3 --quality fast --json --out @/o",
     "run-text": f"{DENOISE} in/text.png --content text --json --out @/o",
     "run-poisson": f"{DENOISE} in/poisson.png --noise poisson --json --out @/o",
     "run-speckle": f"{DENOISE} in/speckle.png --noise speckle --sigma 0.15 --json --out @/o",

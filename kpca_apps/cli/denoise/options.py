@@ -127,15 +127,15 @@ class RunOptions(Checked):
     )
     method: MethodName = _method(
         "mika: kernel PCA of groups of similar patches and fixed-point pre-images, once, as in "
-        "1998. rbf: the same in several passes, with a Tikhonov filter. linear: its limit for a "
-        "wide kernel, principal components, up to twice as fast. auto: rbf for text, where it is "
-        "up to 1 dB better, and linear for photographs, where it is not.",
+        "1998. rbf: the same in several passes, with a Tikhonov filter, and principal components "
+        "where the patches of a group differ little beyond their noise. linear: principal "
+        "components everywhere; text and drawings lose up to 1 dB.",
         "NAME",
         default=Method.method,
     )
     bandwidth: float | None = _method(
-        "c of the RBF kernel exp(-|x - y|^2 / c), in mean squared distances between the patches "
-        "of a group. Default: 4, wider where the noise is strong.",
+        "c of the RBF kernel exp(-|x - y|^2 / c), in squared distances between patches of noise "
+        "alone. Default: 12, wider where the noise is faint or strong.",
         "C",
     )
     per_image: str | None = _method(

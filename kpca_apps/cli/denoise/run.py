@@ -310,13 +310,12 @@ def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
     Worker processes and threads for each come back. Where compiled code cannot be kept, every
     process would compile for itself: then one does all the work.
     """
-    is_linear = batch.denoiser.is_linear
     if is_kept():
         announcement = "Compiling for this machine, once; some 15 seconds."
-        warm_up(lambda: batch.console.say(announcement), is_linear=is_linear)
+        warm_up(lambda: batch.console.say(announcement))
         return jobs
     batch.console.say(f"Compiling; some 15 seconds. {KEPT_NOWHERE}")
-    warm_up(lambda: None, is_linear=is_linear)
+    warm_up(lambda: None)
     return 1, jobs[0] * jobs[1]
 
 

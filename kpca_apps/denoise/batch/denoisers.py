@@ -289,16 +289,11 @@ class GroupDenoiser(Denoiser):
         return replace(self, options=replace(self.options, n_jobs=n_jobs))
 
     @property
-    def is_linear(self) -> bool:
-        """Whether its inner loops are those of a kernel of infinite width."""
-        return self.options.is_linear
-
-    @property
     def settings(self) -> Mapping[str, Any]:
         """All that the result depends on, in what JSON can hold."""
-        options = asdict(self.options) | {"method": self.options.method_used}
+        options = asdict(self.options)
         del options["n_jobs"], options["wanted"], options["pages"]
-        if self.options.is_linear:
+        if self.options.method == "linear":
             del options["bandwidth"]
         known = {"sigma": self.sigma, "data_range": self.data_range, "stack": self.stack}
         kept = "profile" if self.from_profile else "same_noise"
@@ -317,7 +312,6 @@ class ExampleDenoiser(Denoiser):
     noise: str = "gaussian"
     sigma: float | None = None
     data_range: float | None = None
-    is_linear = True  # impulses are taken out first by groups
 
     def by_threads(self, n_jobs: int) -> ExampleDenoiser:
         """Return it for so many threads; the dictionary is loaded once for all."""

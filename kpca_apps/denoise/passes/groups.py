@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.groups.compiled import linear_smooth, project_rows, rbf_rows
+from kpca_apps.engine.groups.compiled import linear_smooth, truncate_rows
 from kpca_apps.engine.linalg.small_matrices import NONE, Matrix, Scalar, Vector, padded_size
 from kpca_apps.system.compiling import compiled, inlined
 from kpca_apps.system.registers import each, fill, load, store, total, where_above
@@ -369,7 +369,7 @@ def truncate_groups(
     found: Groups,
     window: Pages,
     width: int,
-    bandwidth: float | None,
+    bandwidth: float,
     most: Scalar,
     start: tuple[int, int],
     sums: NDArray[np.float32],
@@ -379,7 +379,7 @@ def truncate_groups(
 
     `variance` (c, pages, h, w) is that of the noise in `planes`, its mean over the patch at each
     position. `window` weighs the pixels of a patch, (pages, h, 8) with zeros from its width on. The
-    truncation is of the `bandwidth` of the engine's `denoise_group`, None for an infinite one, and
+    truncation is of the `bandwidth` of the engine's `denoise_group`, and
     its edge follows the group up to `most` times the variance. `sums` are those of `spread`, of
     each plane, from the page and row of `start` on. `ratios` becomes the residual variance of
     groups in the first plane over the variance given: about 1 where there is nothing but noise and
@@ -399,10 +399,7 @@ def truncate_groups(
             level = np.float32(0)
             for g in range(k):
                 level += share * variance[c, group[g, 0], group[g, 1], group[g, 2]]
-            if bandwidth is not None:  # A branch that is not compiled where it is.
-                estimates, q, residual = rbf_rows(z, mean, k, n, level, most, bandwidth)
-            else:
-                estimates, q, residual = project_rows(z, mean, k, n, level, most)
+            estimates, q, residual = truncate_rows(z, mean, k, n, level, most, bandwidth)
             if c == 0:
                 ratios[at] = residual / level
             for g in range(k):

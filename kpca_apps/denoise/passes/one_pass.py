@@ -164,7 +164,7 @@ def residual_ratios(
         sums = np.zeros((1, 3, 1, strip.shape[2], width + WIDTH), np.float32)
         ratios = np.empty((1, len(columns)), np.float32)
         truncate_groups(
-            strip, level, found, window, wide, None, np.float32(settings.excess), (0, 0),
+            strip, level, found, window, wide, np.inf, np.float32(settings.excess), (0, 0),
             sums, ratios[0],
         )  # fmt: skip
         return ratios

@@ -10,7 +10,6 @@ import numpy as np
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.groups import smooth_groups
 from kpca_apps.denoise.passes.planes import denoise_planes
-from kpca_apps.engine.groups.compiled import rbf_rows
 from kpca_apps.engine.linalg.small_matrices import padded_size
 
 KEPT_NOWHERE = (
@@ -19,11 +18,10 @@ KEPT_NOWHERE = (
 )
 
 
-# Functions as numba has wrapped them, of which mypy sees the plain ones: a small one, the one that
-# is compiled last, and one that is compiled for a kernel of finite width alone.
+# Functions as numba has wrapped them, of which mypy sees the plain ones: a small one, and the one
+# that is compiled last.
 _FIRST: Any = padded_size
 _LAST: Any = smooth_groups
-_FINITE: Any = rbf_rows
 
 
 def is_kept() -> bool:
@@ -31,15 +29,15 @@ def is_kept() -> bool:
     return bool(_LAST.stats.cache_path)
 
 
-def warm_up(announce: Callable[[], None], *, is_linear: bool = True) -> None:
+def warm_up(announce: Callable[[], None]) -> None:
     """Load the inner loops, or announce that they are compiled, for some 15 seconds, and do so.
 
     Done before work starts, they are compiled once for a machine, and not in every worker.
     """
-    if not all(map(_is_compiled, (_LAST,) if is_linear else (_LAST, _FINITE))):
+    if not _is_compiled(_LAST):
         announce()
-    options = Options(quality="fast", method="linear" if is_linear else "rbf")
-    denoise_planes(np.zeros((1, 24, 24), np.float32), np.array([10.0]), options)
+    flat = np.zeros((1, 24, 24), np.float32)
+    denoise_planes(flat, np.array([10.0]), Options(quality="fast"))
 
 
 def _is_compiled(function: Any) -> bool:

@@ -1,8 +1,9 @@
 """The operator of one group in machine code; `kpca_apps.engine.groups.operator` is the same.
 
 At infinite width the two cuts need no kernel matrix: `project_rows` truncates, `linear_smooth` is
-the Tikhonov filter, Theta = X (X'X + rho I)^-1 X'. `rbf_rows` truncates at a finite width; the
-filter is no better for one (measured on text at sigma 25: 26.76 dB, and 26.90 at infinite width).
+the Tikhonov filter, Theta = X (X'X + rho I)^-1 X'. `truncate_rows` truncates at a finite width
+where that is narrow for a group; the filter is no better for one (measured on text at sigma 25:
+26.76 dB, and 26.90 at infinite width).
 
 A group of fewer patches than pixels is worked on at the side of the patches: the Gram matrix Z Z'
 has the eigenvalues above 0 of Z'Z, and the filter is I - rho (X X' + rho I)^-1.
@@ -18,8 +19,9 @@ import numpy as np
 from kpca_apps.engine.groups.operator import (
     EDGE_FACTOR,
     RIDGE_FACTOR,
+    STEPS,
     count_components,
-    count_steps,
+    is_narrow,
     noise_in_kernel,
 )
 from kpca_apps.engine.linalg.small_matrices import (
@@ -37,7 +39,7 @@ from kpca_apps.engine.linalg.small_matrices import (
 )
 from kpca_apps.engine.preimage.fixed_point import VANISHING
 from kpca_apps.system.compiling import compiled, inlined
-from kpca_apps.system.registers import fill, load, store, total
+from kpca_apps.system.registers import each, fill, load, store, total, where_above
 
 EDGE, RIDGE = np.float32(EDGE_FACTOR), np.float32(RIDGE_FACTOR)
 
@@ -147,81 +149,114 @@ def linear_smooth(
     return estimates, leverage[:k]
 
 
+@inlined
+def truncate_rows(
+    z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar, bandwidth: Scalar
+) -> tuple[Matrix, int, Scalar]:
+    """Return pre-images of the projections of patches: `project_rows`, or `rbf_rows` if narrow."""
+    sums = fill(np.float32(0))
+    for g in range(k):
+        for j in range(0, z.shape[1], 8):
+            sums += load(z, (g, j)) * load(z, (g, j))
+    c = np.float32(2 * bandwidth * n) * variance
+    if is_narrow(c, total(sums) / np.float32(k)):
+        return rbf_rows(z, mean, k, n, variance, most, np.float32(bandwidth))
+    return project_rows(z, mean, k, n, variance, most)
+
+
 @compiled
 def rbf_rows(
     z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar, bandwidth: Scalar
 ) -> tuple[Matrix, int, Scalar]:
-    """Return pre-images of the projections of patches: `project_rows` at finite width.
-
-    In double precision: what a wide kernel says of near patches is in its last digits.
-    """
-    x = z[:k, :n].astype(np.float64)
-    gram = np.dot(x, x.T)
-    square = np.diag(gram).copy()
-    c = max(bandwidth * 2.0 * square.sum() / k, 1e-12)
+    """Return pre-images of the projections of patches: `project_rows` at finite width."""
+    wide, across, high = z.shape[1], padded_size(k), (k + 3) // 4 * 4
+    zero, one, share = np.float32(0), np.float32(1), np.float32(1) / np.float32(k)
+    c = np.float32(2 * n) * bandwidth * variance
+    half, columns = np.float32(0.5) * c, _transpose(z, k, n)
+    inside = np.zeros(across, z.dtype)
+    inside[:k] = one
     # The centred kernel (c / 2) exp(-d^2 / c). Centring removes what all entries share, so c / 2
     # is left out from the start.
-    means = np.zeros(k)
+    weights = np.zeros((high, across), z.dtype)
+    _fall_off(z, columns, k, n, c, inside, weights)
+    means, whole = np.zeros(across, z.dtype), zero
     for i in range(k):
-        _fall_off(gram[i], square, square[i], c)
-        means[i] = 0.5 * c * gram[i].sum() / k
-    whole = means.sum() / k
-    centred = np.zeros((k, padded_size(k)))
+        sums = fill(zero)
+        for j in range(0, across, 8):
+            sums += load(weights, (i, j))
+        means[i] = total(sums) * share
+        whole += means[i] * share
+    centred = np.zeros((high, across), z.dtype)
+    trace = zero
     for i in range(k):
-        for j in range(k):
-            centred[i, j] = 0.5 * c * gram[i, j] + whole - means[i] - means[j]
-    slope, floor = noise_in_kernel(variance, n, c)
-    per_variance = EDGE_FACTOR * (np.sqrt(k) + np.sqrt(n)) ** 2
-    trace = (np.trace(centred) - (k - 1) * floor) / slope
+        height = fill(whole - means[i])
+        for j in range(0, across, 8):
+            values_here = load(weights, (i, j)) - load(means, (j,)) + height
+            store(centred, (i, j), fill(half) * load(inside, (j,)) * values_here)
+        trace += centred[i, i]
+    slope, floor = noise_in_kernel(bandwidth, c)
+    slope, floor = np.float32(slope), np.float32(floor)
+    per_variance = EDGE * (np.sqrt(np.float32(k)) + np.sqrt(np.float32(n))) ** 2
+    trace = (trace - np.float32(k - 1) * floor) / slope
     values, axes = leading_eigenvectors(centred, k, slope * per_variance * variance + floor)
     values = (values - floor) / slope
     q, residual = count_components(values, trace, (k, n), variance, most, per_variance)
-    vectors = np.ascontiguousarray(axes[:q, :k])
-    expansion = np.dot(vectors.T, vectors) + 1.0 / k
+    expansion = np.zeros((high, across), z.dtype)
+    gram_of(axes, q, expansion)
     # Mika's fixed point, begun at the points themselves: a step is z_i = sum_j w_ij x_j, w_ij in
     # proportion to expansion_ij k(z_i, x_j).
-    points, weights = x, gram
-    for step in range(count_steps(bandwidth)):
+    points = np.zeros((high, wide), z.dtype)
+    flat = weights.ravel()
+    for step in range(STEPS):
         if step:
-            weights = np.dot(points, x.T)
+            _fall_off(points, columns, k, n, c, inside, weights)
         for i in range(k):
-            if step:
-                _fall_off(weights[i], square, np.sum(points[i] * points[i]), c)
-            _normalise(weights[i], expansion[i])
-        points = np.dot(weights, x)
-    estimates = np.empty_like(z)
+            sums, sizes = fill(zero), fill(zero)
+            for j in range(0, across, 8):
+                linear = (load(expansion, (i, j)) + fill(share)) * load(inside, (j,))
+                weight = linear * (load(weights, (i, j)) + fill(one))
+                store(weights, (i, j), weight)
+                sums += weight
+                sizes += where_above(weight, fill(zero), weight, fill(zero) - weight)
+            factor = total(sums)
+            # The sum vanishes between points of weights with both signs: the linear ones stay.
+            if abs(factor) > np.float32(VANISHING) * total(sizes):
+                factor = one / factor
+                for j in range(0, across, 8):
+                    store(weights, (i, j), fill(factor) * load(weights, (i, j)))
+            else:
+                for j in range(k):
+                    weights[i, j] = expansion[i, j] + share
+        multiply(flat, (NONE, ONE, across), z, k, points, (NONE, high), (NONE, wide), NO)
     for i in range(k):
-        for j in range(n):
-            estimates[i, j] = np.float32(points[i, j]) + mean[j]
-    return estimates, q, residual
+        for j in range(0, wide, 8):
+            store(points, (i, j), load(points, (i, j)) + load(mean, (j,)))
+    return points, q, residual
 
 
 @compiled
-def _fall_off(row: Vector, square: Vector, length: Scalar, c: Scalar) -> None:
-    """Turn inner products of a point, of squared length given, into exp(-d^2 / c) - 1."""
-    scale = -1.0 / (64.0 * c)
-    for j in range(len(row)):
-        # The series of a 64th, in all digits; beyond e^-40 nothing is left of 1.
-        u = max(min(scale * (length + square[j] - 2.0 * row[j]), 0.0), -0.625)
-        v = u * (1.0 + u / 3.0 * (1.0 + u / 4.0 * (1.0 + u / 5.0 * (1.0 + u / 6.0)))) / 2.0
-        v = u * (1.0 + v)
-        for _ in range(6):
-            v *= 2.0 + v
-        row[j] = v
-
-
-@compiled
-def _normalise(row: Vector, expansion: Vector) -> None:
-    """Turn values of the kernel, less 1, into weights of a point."""
-    whole, size = 0.0, 0.0
-    for j in range(len(row)):
-        row[j] = expansion[j] * (1.0 + row[j])
-        whole += row[j]
-        size += abs(row[j])
-    # The sum vanishes between points of weights with both signs: the linear ones stay.
-    vanished = not abs(whole) > VANISHING * size
-    for j in range(len(row)):
-        row[j] = expansion[j] if vanished else row[j] / whole
+def _fall_off(
+    points: Matrix, columns: Matrix, k: int, n: int, c: Scalar, inside: Vector, out: Matrix
+) -> None:
+    """Write exp(-d^2 / c) - 1 of k points and the columns of a matrix, 0 outside."""
+    number = points.dtype.type
+    scale, zero = fill(number(-1.0 / 64.0) / c), fill(number(0))
+    one, two, least = fill(number(1)), fill(number(2)), fill(number(-0.625))
+    for i in range(k):
+        for j in range(0, columns.shape[1], 8):
+            square = zero
+            for a in range(n):
+                d = load(columns, (a, j)) - each(points, (i, a))
+                square += d * d
+            # The series of a 64th; beyond e^-40 nothing is left of 1.
+            u = scale * square
+            u = where_above(u, least, u, least)
+            v = one + u * fill(number(1 / 5)) * (one + u * fill(number(1 / 6)))
+            v = one + u * fill(number(1 / 3)) * (one + u * fill(number(1 / 4)) * v)
+            v = u * (one + u * fill(number(1 / 2)) * v)
+            for _ in range(6):
+                v *= two + v
+            store(out, (i, j), v * load(inside, (j,)))
 
 
 @inlined

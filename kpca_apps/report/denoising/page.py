@@ -60,7 +60,7 @@ MODES = {
 UNSET = {
     "sigma": "measured on each image",
     "data_range": "told by the type of the values",
-    "bandwidth": "by the content and the noise level",
+    "bandwidth": "by the noise level",
 }
 PARTS = ("marks.js", "viewer.js", "redo.js", "marks.css", "denoising.css")
 View = dict[str, Any]  # what a template sees of one thing, in short, ready text

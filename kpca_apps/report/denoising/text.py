@@ -54,6 +54,10 @@ _EDGE = (
     "the components kept have eigenvalues above .95 v (sqrt k + sqrt N)^2, the most that noise of "
     "variance v gives k patches of N pixels (Marchenko and Pastur 1967)"
 )
+_WIDTH = (
+    "at finite width where the patches of a group differ far more than their noise does, as at "
+    "print and drawn lines, elsewhere at infinite width, that is their principal components"
+)
 _FILTER = (
     "a Tikhonov filter K (K + .85 N v I)^-1 of the noisy patches, K the inner products of the "
     "patches of the first estimate (the second stage of NL-Ridge, Herbreteau and Kervrann 2022)"
@@ -62,11 +66,10 @@ _FILTER = (
 _SENTENCES = {
     "linear": "Method: linear. Kernel PCA of groups of similar patches at infinite width, that is "
     f"their principal components: {_EDGE}. Between such passes {_FILTER}.",
-    "rbf": "Method: rbf. Kernel PCA of groups of similar patches at finite width (infinite for "
-    "text whose noise is above a fifth of the range): "
-    f"{_EDGE}; patches are {_PRE_IMAGE}. Between such passes {_FILTER}.",
-    "mika": "Method: mika. Kernel PCA of groups of similar patches at finite width, once: "
-    f"{_EDGE}; patches are {_PRE_IMAGE}.",
+    "rbf": f"Method: rbf. Kernel PCA of groups of similar patches, {_WIDTH}: {_EDGE}; "
+    f"patches are {_PRE_IMAGE}. Between such passes {_FILTER}.",
+    "mika": f"Method: mika. Kernel PCA of groups of similar patches, {_WIDTH}, once: {_EDGE}; "
+    f"patches are {_PRE_IMAGE}.",
     "dictionary": "Method: mika, with a dictionary. Kernel PCA of clean examples: noisy images are "
     f"projected on the leading components and {_PRE_IMAGE}.",
 }

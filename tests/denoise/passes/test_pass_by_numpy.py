@@ -43,7 +43,7 @@ def passed(
     planes: Image,
     guide: Image,
     variance: Image,
-    bandwidth: float | None = None,
+    bandwidth: float = np.inf,
     group: int = SETTINGS.group,
     **known: Image,
 ) -> tuple[Image, Image]:
@@ -114,11 +114,11 @@ def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches(group: int) -
 def test_a_pass_at_finite_width_is_the_operator_of_the_nearest_patches() -> None:
     noisy = scene(1)[1].astype(np.float32)
     variance = np.full(noisy.shape, 100.0, np.float32)
-    estimate, leverage = passed(noisy, noisy[0], variance, 4.0, guide_variance=variance[0])
+    estimate, leverage = passed(noisy, noisy[0], variance, 2.0, guide_variance=variance[0])
 
     def projected(places: Places) -> Group:
         z, mean = group_of(noisy[0], places)
-        found = denoise_group(z, 100.0, bandwidth=4.0)
+        found = denoise_group(z, 100.0, bandwidth=2.0)
         return found.patches + mean, found.weight, found.leverage
 
     expected, left = smoothed(noisy[0], projected)

@@ -9,12 +9,11 @@ import pytest
 from numpy.typing import NDArray
 from skimage import data, restoration
 
-from kpca_apps.denoise.options import QUALITIES, Options, Window
+from kpca_apps.denoise.options import CONTENTS, QUALITIES, Options, Window
 from kpca_apps.denoise.passes import planes
 from kpca_apps.denoise.passes.groups import RADIUS
 from kpca_apps.denoise.passes.plan import plan_for
 from kpca_apps.denoise.passes.planes import denoise_planes, noise_excess
-from tests.quick import quick
 
 Image = NDArray[np.float64]
 
@@ -98,15 +97,12 @@ def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> No
 WINDOWS: list[Window] = [((0, 40), (0, 40)), ((31, 61), (233, 280)), ((69, 71), (380, 401))]
 
 
-@pytest.mark.parametrize(
-    ("method", "windows"), quick([("linear", WINDOWS), ("rbf", WINDOWS[1:2])], ("linear", WINDOWS))
-)
-def test_a_window_is_as_in_the_whole(method: str, windows: list[Window]) -> None:
+def test_a_window_is_as_in_the_whole() -> None:
     rng = np.random.default_rng(5)
     noisy = rng.normal(100, 20, (2, 71, 401)) + 60 * (np.arange(401) // 30 % 2)
-    whole = denoised(noisy, [20.0, 12.0], quality="fast", method=method)
-    for window in windows:
-        piece = denoised(noisy, [20.0, 12.0], quality="fast", method=method, wanted=window)
+    whole = denoised(noisy, [20.0, 12.0], quality="fast")
+    for window in WINDOWS:
+        piece = denoised(noisy, [20.0, 12.0], quality="fast", wanted=window)
         (top, bottom), (left, right) = window
         inner = np.s_[:, top:bottom, left:right]
         np.testing.assert_array_equal(piece[inner], whole[inner])
@@ -171,29 +167,37 @@ def test_groups_are_found_in_the_first_plane_even_where_that_has_no_noise(
 
 
 @pytest.mark.release
-def test_rbf_comes_to_its_linear_limit_as_it_widens(
-    clean: Image, noisy: Image, fast: NDArray[np.float32]
-) -> None:
-    linear = psnr(clean, fast)
-    narrow, wide = (
-        psnr(clean, denoise_plane(noisy, 25.0, quality="fast", method="rbf", bandwidth=c))
-        for c in (2.0, 1e6)
+def test_rbf_comes_to_its_linear_limit_as_it_widens(clean: Image, noisy: Image) -> None:
+    linear, narrow, wide = (
+        denoise_plane(noisy, 25.0, quality="fast", **options)
+        for options in ({"method": "linear"}, {"bandwidth": 2.0}, {"bandwidth": 1e6})
     )
-    assert linear - 1 < narrow < linear
-    assert wide == pytest.approx(linear, abs=0.01)
+    assert psnr(clean, linear) - 1 < psnr(clean, narrow) < psnr(clean, linear)
+    np.testing.assert_array_equal(wide, linear)
 
 
-@pytest.mark.release
-def test_rbf_is_better_on_strokes_and_the_default_there() -> None:
+@pytest.mark.parametrize("content", CONTENTS)
+def test_strokes_are_given_a_finite_width_by_themselves(content: str) -> None:
     rng = np.random.default_rng(3)
     strokes = 255.0 * (rng.random((24, 24)) > 0.3).repeat(4, axis=0).repeat(4, axis=1)
     noisy = noisy_copy(strokes, 20.0)
-    options = {"quality": "fast", "content": "text"}
-    auto, rbf, linear = (
-        denoise_plane(noisy, 20.0, method=method, **options) for method in ("auto", "rbf", "linear")
+    by_itself, linear = (
+        denoise_plane(noisy, 20.0, quality="fast", content=content, **options)
+        for options in ({}, {"method": "linear"})
     )
-    np.testing.assert_array_equal(auto, rbf)
-    assert psnr(strokes, rbf) > psnr(strokes, linear) + 0.2
+    assert psnr(strokes, by_itself) > psnr(strokes, linear) + 0.2
+
+
+@pytest.mark.parametrize("sigma", [25.0, 60.0])
+def test_photographs_and_strong_noise_are_left_at_infinite_width(
+    clean: Image, sigma: float
+) -> None:
+    noisy = noisy_copy(clean, sigma)
+    by_itself, linear = (
+        denoise_plane(noisy, sigma, quality="fast", **options)
+        for options in ({}, {"method": "linear"})
+    )
+    assert psnr(clean, by_itself) == pytest.approx(psnr(clean, linear), abs=0.01)
 
 
 def test_a_draft_has_one_scale_and_fewer_patches_than_pixels() -> None:
@@ -203,15 +207,14 @@ def test_a_draft_has_one_scale_and_fewer_patches_than_pixels() -> None:
         assert all(one.group < one.size**2 for one in plan.passes[:2])
 
 
-def test_the_default_kernel_widens_with_the_noise() -> None:
-    text = Options(content="text")
-    widths = [plan_for(sigma, text).passes[0].bandwidth for sigma in (5.0, 25.0, 37.5, 50.0)]
-    assert widths == [4.0, 4.0, 8.0, None]
-    for linear in (Options(content="text", method="linear"), Options()):
-        assert plan_for(5.0, linear).passes[0].bandwidth is None
-    assert plan_for(80.0, Options(method="rbf", bandwidth=3.0)).passes[0].bandwidth == 3.0
-    for options in (Options(method="mika"), Options(method="mika", content="text")):
-        assert plan_for(80.0, options).passes[0].bandwidth == 16.0
+def test_the_default_kernel_widens_in_faint_and_in_strong_noise() -> None:
+    levels = (4.0, 12.0, 25.0, 37.5, 50.0)
+    widths = [plan_for(sigma, Options()).passes[0].bandwidth for sigma in levels]
+    assert widths == pytest.approx([36.0, 12.0, 12.0, 24.0, np.inf])
+    assert plan_for(5.0, Options(method="linear")).passes[0].bandwidth == np.inf
+    assert plan_for(80.0, Options(bandwidth=3.0)).passes[0].bandwidth == 3.0
+    assert plan_for(12.0, Options(pages=2)).passes[0].bandwidth == pytest.approx(12.0)
+    assert plan_for(80.0, Options(method="mika")).passes[0].bandwidth == pytest.approx(12.0)
     for quality in QUALITIES:
         plan = plan_for(25.0, Options(method="mika", quality=quality))
         assert [one.soft for one in plan.passes] == [False]

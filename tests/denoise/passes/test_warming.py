@@ -88,15 +88,3 @@ def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(
     assert (made(4.0), len(made.signatures)) == (8.0, 1)
     monkeypatch.setattr(warming, "_LAST", made)
     assert not warming.is_kept()
-
-
-@pytest.mark.release
-def test_what_a_finite_kernel_needs_is_compiled_for_it_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    warming.warm_up(lambda: None)
-    monkeypatch.setattr(warming, "_is_compiled", lambda function: function is warming._LAST)
-    announced: list[bool] = []
-    for is_linear in (True, False):
-        warming.warm_up(lambda: announced.append(is_linear), is_linear=is_linear)  # noqa: B023
-    assert announced == [False]

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.engine.groups.compiled import linear_smooth, project_rows, rbf_rows
-from kpca_apps.engine.groups.operator import RIDGE_FACTOR, count_components, denoise_group
+from kpca_apps.engine.groups.compiled import linear_smooth, truncate_rows
+from kpca_apps.engine.groups.operator import (
+    RIDGE_FACTOR,
+    WIDEST,
+    count_components,
+    denoise_group,
+)
 from kpca_apps.engine.linalg.small_matrices import padded_size
 
 # Each function is compiled by itself; tests of passes run them within one another.
@@ -46,10 +51,7 @@ def truncated(
 ) -> tuple[Matrix, int]:
     k, n = z.shape
     level, most, mean = np.float32(variance), np.float32(excess), widened(np.zeros((1, n)))[0]
-    if np.isinf(bandwidth):
-        patches, q, _ = project_rows(widened(z), mean, k, n, level, most)
-    else:
-        patches, q, _ = rbf_rows(widened(z), mean, k, n, level, most, bandwidth)
+    patches, q, _ = truncate_rows(widened(z), mean, k, n, level, most, bandwidth)
     return patches[:k, :n], q
 
 
@@ -115,7 +117,7 @@ def compiled_group(
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("bandwidth", [1.0, 4.0, 16.0, 1e3, 1e6, np.inf])
+@pytest.mark.parametrize("bandwidth", [2.0, 4.0, 8.0, np.inf])
 @pytest.mark.parametrize("excess", [1.0, 1.25])
 def test_the_compiled_hard_cut_is_the_operator(
     shape: tuple[int, int], bandwidth: float, excess: float
@@ -139,20 +141,25 @@ def test_the_compiled_soft_cut_is_the_operator(shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_wide_kernel_is_linear_for_both_cuts(shape: tuple[int, int]) -> None:
-    noisy, pilot = random_group(shape, 1)
-    for learned in (None, pilot):
-        wide, linear = (
-            denoise_group(noisy, 100.0, pilot=learned, bandwidth=c).patches for c in (1e6, np.inf)
-        )
-        np.testing.assert_allclose(wide, linear, atol=5e-3)
+def test_a_kernel_much_wider_than_a_group_is_linear(shape: tuple[int, int]) -> None:
+    """In both forms, and a narrower one is not."""
+    noisy, _ = random_group(shape, 1)
+    spread = np.square(noisy - noisy.mean(axis=0)).sum(axis=1).mean()
+    limit = WIDEST * spread / (shape[1] * 100.0)
+    for denoise in (
+        lambda bandwidth: denoise_group(noisy, 100.0, bandwidth=bandwidth).patches,
+        lambda bandwidth: compiled_group(noisy, None, bandwidth, 1.0)[0],
+    ):
+        linear = denoise(np.inf)
+        np.testing.assert_array_equal(denoise(1.001 * limit), linear)
+        assert np.abs(denoise(0.999 * limit) - linear).max() > 0.1
 
 
 def test_noise_alone_leaves_no_component_of_a_narrow_kernel() -> None:
     """The edge is raised by what the kernel makes of noise: without, all would be kept."""
     for seed in range(5):
         noise = 10 * np.random.default_rng(seed).normal(size=(48, 49))
-        for bandwidth in (2.0, 4.0, 16.0):
+        for bandwidth in (1.0, 1.1, 1.2):
             assert denoise_group(noise, 115.0, bandwidth=bandwidth).n_components == 0
 
 
@@ -164,7 +171,8 @@ def test_patches_far_nearer_than_their_noise_become_their_mean(spread: float) ->
     near = 1e-6 + spread / 5  # the pre-image of the mean in feature space
     np.testing.assert_allclose(found.patches, mean, atol=near)
     compiled, q = compiled_group(patches, None, 16.0, 1.0)
-    assert q == found.n_components == found.residual == 0
+    assert q == found.n_components == 0
+    assert found.residual <= spread**2
     np.testing.assert_allclose(compiled, mean, atol=near)
 
 

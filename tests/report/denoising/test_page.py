@@ -170,8 +170,8 @@ def test_settings_are_said_in_words() -> None:
 @pytest.mark.parametrize(
     ("denoiser", "words"),
     [
-        (GroupDenoiser(Options()), "Method: linear. .* infinite width, that is their principal"),
-        (GroupDenoiser(Options(content="text")), "Method: rbf. .* fixed point .* Tikhonov filter"),
+        (GroupDenoiser(Options(method="linear")), "Method: linear. .* that is their principal"),
+        (GroupDenoiser(Options()), "Method: rbf. .* at print .* fixed point .* Tikhonov filter"),
         (GroupDenoiser(Options(method="mika")), "Method: mika. .* once: .*Mika et al. 1998"),
         (ExampleDenoiser(DictionaryDenoiser(), ""), "Method: mika, with a dictionary."),
     ],
