@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from math import inf
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -70,6 +70,7 @@ from kpca_apps.tables.frames import (
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read.uri import scheme_of, with_file
 from kpca_apps.tables.table import PartedTable, Table
+from kpca_apps.tables.write import Added
 
 __all__ = [
     "RuleCheck",
@@ -163,7 +164,7 @@ class Screening(ScreeningResult):
         return self._beside(None, keep_hidden)
 
     def flagged(self, *, keep_hidden: bool = False) -> Any:
-        """Return the flagged rows alone, oddest first, with the columns of `to_frame`.
+        """Return the rows that are flagged or have an odd cell, oddest first, as the list has them.
 
         Parameters
         ----------
@@ -173,10 +174,20 @@ class Screening(ScreeningResult):
         Returns
         -------
         DataFrame
-            As of `to_frame`; without rows where none is flagged.
+            As of `to_frame`, and row, line and hint of each; without rows where none is listed.
         """
-        places = np.flatnonzero(self.is_flagged)
-        return self._beside(places[np.argsort(self.ranks[places])], keep_hidden)
+        places = np.flatnonzero(self.ranks <= self.n_listed)
+        places = places[np.argsort(self.ranks[places])]
+        known = {one.row - 1: one for one in self.flagged_rows}
+        listed = [known.get(place) for place in places.tolist()]
+        lines = [None if one is None else one.line for one in listed]
+        hints = [None if one is None else one.hint or None for one in listed]
+        added = {
+            "row": places + 1,
+            "line": pl.Series(lines, dtype=pl.Int64) if any(lines) else None,
+            "hint": pl.Series(hints, dtype=pl.String),
+        }
+        return self._beside(places, keep_hidden, added)
 
     def odd_cells_frame(self) -> Any:
         """Return all cells that are odd by themselves, one a row, the clearest first.
@@ -224,7 +235,12 @@ class Screening(ScreeningResult):
         joined = pl.col("together", "hints")
         return frame_like(self._frame, found.with_columns(joined.replace("", None)).to_dict())
 
-    def _beside(self, places: NDArray[np.int64] | None, keep_hidden: bool) -> Any:
+    def _beside(
+        self,
+        places: NDArray[np.int64] | None,
+        keep_hidden: bool,
+        more: Added = MappingProxyType({}),
+    ) -> Any:
         """Put what was found beside rows at some places, or all; hidden columns are emptied."""
         table, rows = self._table, self._frame
         some = slice(None) if places is None else places
@@ -241,7 +257,7 @@ class Screening(ScreeningResult):
         found = found_columns(self).items()
         return frame_beside(
             rows if places is None else frame_rows(rows, places),
-            {name: None if values is None else values[some] for name, values in found},
+            {name: None if of is None else of[some] for name, of in found} | dict(more),
         )
 
     def save_tables(
@@ -336,13 +352,23 @@ class Screening(ScreeningResult):
         InputError
             If it cannot be written.
         """
-        from kpca_apps.report.novelty.page import render_screening
-
         if Path(path).suffix.lower() not in (".html", ".htm"):
             name = one_line(str(path), 200)
             raise ConfigError(f'{name}: a report is a page; end its name with ".html"')
         with atomic_write(path) as file:
-            file.write(render_screening(self).encode("utf-8"))
+            file.write(self.to_html().encode("utf-8"))
+
+    def to_html(self) -> str:
+        """Return the report that `save_report` writes as text.
+
+        Returns
+        -------
+        str
+            A page of HTML.
+        """
+        from kpca_apps.report.novelty.page import render_screening
+
+        return render_screening(self)
 
     def __repr__(self) -> str:
         rows = self.oddest_of_each_kind[:SHOWN]

@@ -167,7 +167,8 @@ def test_the_index_of_pandas_names_the_rows_and_comes_back(result: Screening) ->
     assert whole["flagged"].dtype == bool
     flagged = result.flagged()
     expected = whole[whole["flagged"]].sort_values("rank")
-    pd.testing.assert_frame_equal(flagged, expected)
+    pd.testing.assert_frame_equal(flagged[whole.columns], expected)
+    assert set(flagged.columns) - set(whole.columns) == {"row", "hint"}
     assert set(flagged.index) == {"bird 0057", "bird 0058", "bird 0059"}
     # Columns that have the name of an added one give way.
     renamed = screen_table(frame.rename(columns={"mass": "rank"}), explain=0)
@@ -193,7 +194,9 @@ def test_frames_come_back_as_they_came(kind: Callable[[Any], Any]) -> None:
     as_polars = pl.DataFrame(whole)
     assert as_polars.select(columns.keys()).to_dict(as_series=False) == columns
     assert as_polars["rank"].to_list() == found.ranks.tolist()
-    assert pl.DataFrame(flagged).equals(as_polars.filter("flagged").sort("rank"))
+    assert (
+        pl.DataFrame(flagged).drop("row", "hint").equals(as_polars.filter("flagged").sort("rank"))
+    )
 
 
 def test_numbers_that_pandas_holds_as_categories_are_categories() -> None:
@@ -285,7 +288,7 @@ def test_no_row_flagged_is_a_frame_without_rows(tmp_path: Path) -> None:
         found = score_table(fit_model(clean, fdr=0.001), table, explain=0)
         assert found.n_flagged == 0
         assert len(found.flagged()) == 0
-        assert list(found.flagged().columns) == list(found.to_frame().columns)
+        assert [*found.flagged().columns] == [*found.to_frame().columns, "row", "hint"]
 
 
 def test_errors_and_warnings_name_keywords() -> None:
@@ -343,7 +346,7 @@ def test_hidden_values_are_nowhere_to_be_seen(tmp_path: Path) -> None:
     assert not any(re.search(values, text) for text in shown(found))
     # Neither is it in a frame, unless it is asked for; rows are known by their place.
     assert found.to_frame()["bill"].isna().all() and found.to_frame().index[7] == 7
-    assert found.flagged().loc[7].equals(found.to_frame().loc[7])
+    assert found.flagged().loc[7, found.to_frame().columns].equals(found.to_frame().loc[7])
     kept = found.flagged(keep_hidden=True)
     assert kept.loc["secret 07", "bill"] == found.to_frame(keep_hidden=True).iloc[7]["bill"]
     assert kept.loc["secret 07", "bill"] == 77777.125
@@ -414,7 +417,7 @@ def test_the_report_is_saved_as_the_page_it_is(result: Screening, tmp_path: Path
     path = tmp_path / "report.html"
     path.write_text("an older one")
     result.save_report(path)
-    assert path.read_text("utf-8") == render_screening(result)
+    assert path.read_text("utf-8") == result.to_html() == render_screening(result)
     result.save_report(str(tmp_path / "again.HTM"))
     with pytest.raises(ConfigError, match=r"report: a report is a page; end its name with"):
         result.save_report(tmp_path / "report")

@@ -5,16 +5,17 @@ Everything is found from all values, whoever may see them; `redact` takes out wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 
 from kpca_apps.names import in_prose, listed
 from kpca_apps.novelty.checks.drift import find_drift
 from kpca_apps.novelty.checks.duplicates import find_duplicates
 from kpca_apps.novelty.checks.odd_cells import FILLED
-from kpca_apps.novelty.checks.patterns import find_patterns, leading_note
+from kpca_apps.novelty.checks.patterns import find_patterns, kinds_of_evidence, leading_note
 from kpca_apps.novelty.columns.encoded import Accepted, Encoded
 from kpca_apps.novelty.columns.profiles import NAMED_BY, TELLS_APART, describe_columns
 from kpca_apps.novelty.compare.comparison import judge_by_labels
@@ -25,8 +26,10 @@ from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.relations.revealed import revealed_notes
 from kpca_apps.novelty.result import (
     AcceptedRows,
+    CategoryProfile,
     ColumnProfile,
     DuplicateRows,
+    NumericProfile,
     OddCell,
     RankedRow,
     ScreeningResult,
@@ -36,6 +39,7 @@ from kpca_apps.novelty.row_values import let_go
 from kpca_apps.novelty.screening.fit import IN_PARTS
 from kpca_apps.novelty.screening.judge import Verdict
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, library_versions
+from kpca_apps.tables.values import Column
 
 EXCLUDED = "are left out of the model, not of the results"
 # Words of notes that are true of most tables: no reason to doubt the list.
@@ -86,7 +90,9 @@ def find_all(
         of_leaders = tuple(
             leading_note(lists.ranked, lists.table, rows.sample_table, rows.n_rows, names)
         )
-    patterns = find_patterns(lists.ranked, columns, lists.table, rows.sample_table)
+    kinds = kinds_of_evidence(verdict.evidence)
+    others = [row for row in lists.ranked if row.row not in verdict.rank_by_score]
+    patterns = *kinds, *find_patterns(others, columns, lists.table, rows.sample_table)
     duplicates = find_duplicates(rows)
     row_ids, row_files, keys = _names_of_rows(
         rows, id_column, clearest(lists.odd_cells), duplicates
@@ -97,6 +103,7 @@ def find_all(
     notes = (
         *(note for note in of_hidden if note not in model.warnings),
         *of_drift,
+        *_header_note(model, columns, {*dict(rows.source.renamed)}),
         *_notes(model, verdict, of_labels, is_fitted_on=is_fitted_on),
         *of_leaders,
         *(() if rows.accepted is None else rows.accepted.notes),
@@ -126,12 +133,11 @@ def find_all(
         usual_rows=lists.usual,
         odd_cells=lists.odd_cells,
         n_odd_cells=lists.n_odd_cells,
-        odd_cell_rows=lists.odd_cell_rows,
         rarities=verdict.rarities,
         scale=verdict.scale,
         duplicates=duplicates,
         moved=moved,
-        flagged_rows=lists.flagged,
+        flagged_rows=lists.listed,
         id_column=id_column,
         plane=plane,
         groups=verdict.groups,
@@ -143,6 +149,31 @@ def find_all(
         marks=() if rows.accepted is None else rows.accepted.marks,
         by=model.options.columns.by if model.groups else (),
     )
+
+
+def _header_note(
+    model: NoveltyModel, columns: Sequence[ColumnProfile], renamed: Collection[str]
+) -> Iterator[str]:
+    """Say that the names of the columns are values of theirs: then a row took their place."""
+    formats = {spec.name: spec.format for spec in model.encoder.plan.specs}
+    numbers, is_value = list[float](), list[bool]()
+    for one in columns:
+        shown, format = one.distribution, formats.get(one.name)
+        if one.name in renamed:
+            continue
+        if isinstance(shown, NumericProfile) and format is not None:
+            value = float(Column(pl.Series([one.name])).read(format).values[0])
+            numbers.append(value)
+            is_value.append(shown.minimum <= value <= shown.maximum)
+        elif isinstance(shown, CategoryProfile):
+            is_value.append(one.name in shown.levels)
+    # Names that count on are those of years or of places.
+    counts_on = len(numbers) > 2 and np.ptp(np.diff(numbers)) == 0
+    if len(is_value) > 1 and numbers and all(is_value) and not counts_on:
+        yield (
+            "The names of the columns read like their values: a file without a header loses its "
+            "first row to them; write a header above it."
+        )
 
 
 def _names_of_rows(
@@ -225,12 +256,12 @@ def _last_notes(
     verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile], options: ScreeningOptions
 ) -> Iterator[str]:
     """Say which rows and odd cells are not listed, and that excluding a column does not hide it."""
-    n_flagged, n_listed = int(verdict.flagged.sum()), len(lists.flagged)
+    n_all, n_listed = verdict.n_listed, len(lists.listed)
     n_cells, n_cells_listed = lists.n_odd_cells, sum(len(c.rows) for c in lists.odd_cells)
-    if n_flagged != n_listed:
+    if n_all != n_listed:
         yield (
-            f"{n_flagged:,} rows are flagged: the {n_listed:,} oddest stand in the list of flagged "
-            "rows, and no other has a reason; the scored table marks all."
+            f"{n_all:,} rows are flagged or have an odd cell: the {n_listed:,} oddest stand in the "
+            "list of flagged rows, and no other has a reason; the scored table marks all."
         )
     if n_cells_listed != n_cells:
         yield (f"{n_cells:,} cells are odd: the {n_cells_listed:,} clearest are listed.")

@@ -13,11 +13,11 @@ import polars as pl
 from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.precision import evenly_drawn
-from kpca_apps.names import quoted
+from kpca_apps.names import MISSING, quoted
 from kpca_apps.novelty.checks.hints import MAX_COMPARED, hint_rows
-from kpca_apps.novelty.checks.odd_cells import checked, odd_cells
+from kpca_apps.novelty.checks.odd_cells import listed_cells
 from kpca_apps.novelty.columns.encoded import Encoded, encode, rows_of
-from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
+from kpca_apps.novelty.columns.encoding import RARER, TableEncoder
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.detector.detector import Detector
@@ -25,7 +25,6 @@ from kpca_apps.novelty.detector.reasons import ColumnDrop
 from kpca_apps.novelty.marks import row_keys
 from kpca_apps.novelty.result import (
     CONTRADICTED,
-    MISSPELT,
     FlaggedRow,
     OddCell,
     RankedRow,
@@ -33,7 +32,7 @@ from kpca_apps.novelty.result import (
     UsualRow,
 )
 from kpca_apps.novelty.row_values import let_go
-from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict, rarity_of
+from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict, notations_of, rarity_of
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -41,8 +40,6 @@ from kpca_apps.tables.values import Column, ValueFormat
 
 # Reasons below this share are noise to a reader, unless a row has no larger one.
 MIN_SHARE = 0.05
-# Where one other column is more of a row's score than this, a misspelt cell does not come first.
-MOST_SHARE = 0.5
 # Columns whose cells a listed row carries, besides those among its reasons; the scored table has
 # all of them, and a report of a wide table stays small.
 MAX_CELLS = 60
@@ -116,11 +113,12 @@ def first_reasons(
         of_sets = ([_described(encoder, rows.table, row, one) for one in of] for _, of in sets)
         found: list[Reason] = []
         for reasons in of_sets:
-            found = found or reasons
-            if any(map(_differs, reasons)):
-                found = reasons
+            differing = _differing(reasons)
+            found = found or [*differing]
+            if differing and not _is_gap(differing[0]):
+                found = [*differing]
                 break
-        first.append(_differing(found))
+        first.append(tuple(found))
     return first
 
 
@@ -135,19 +133,28 @@ def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) 
 
 
 def _differs(reason: Reason) -> bool:
-    """Whether a reader sees that a cell is not what is expected; of levels space is no part."""
+    """Whether a reader sees that a cell is not what is expected; of levels space is no part.
+
+    That no value is expected, or a rarer one, is no reason.
+    """
     is_level = isinstance(reason.seen_value, str)
     is_same = is_level and reason.seen_value == reason.expected_value
-    return not is_same and reason.seen.strip() != reason.expected.strip()
+    is_same |= reason.seen.strip() == reason.expected.strip()
+    return not is_same and reason.expected not in (MISSING, RARER)
+
+
+def _is_gap(reason: Reason) -> bool:
+    """Whether a reason is that a value is missing, and nothing else."""
+    return reason.seen == MISSING and not reason.together
 
 
 def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
-    """Leave out reasons that read as expected.
+    """Leave out reasons that read as expected, and put those last that a value is missing.
 
     Gaps are filled with numbers that differ from each other, of which a reader sees nothing; and
     of a row that no replacement makes more usual, the farthest column is given as a reason.
     """
-    differing = [*filter(_differs, reasons)]
+    differing = sorted(filter(_differs, reasons), key=_is_gap)
     left = {reason.column for reason in differing}
     sets = [tuple(name for name in reason.together if name in left) for reason in differing]
     return tuple(
@@ -164,44 +171,47 @@ class Lists:
     table: Table  # the ranked ones as they stand
     n_explained: int
     ranked: tuple[RankedRow, ...]
-    flagged: tuple[FlaggedRow, ...]
+    listed: tuple[FlaggedRow, ...]
     odd_cells: tuple[OddCell, ...]
     n_odd_cells: int  # listed or not
-    odd_cell_rows: tuple[FlaggedRow, ...]
     usual: tuple[UsualRow, ...]
 
 
 def list_table(model: NoveltyModel, verdict: Verdict, explain: int, id_column: str | None) -> Lists:
-    """Put the first rows into words: all flagged ones, or as many as there are to `explain`."""
-    rows, n_flagged, n_explained = verdict.rows, int(verdict.flagged.sum()), 0
+    """Put the first rows into words: all that are listed, or as many as there are to `explain`."""
+    rows, n_all, n_explained = verdict.rows, verdict.n_listed, 0
     if explain:
-        n_explained = min(max(explain, min(n_flagged, MAX_FLAGGED_EXPLAINED)), rows.n_judged)
-    # A flagged row scores higher than any other: they are the first of the list.
-    n_listed = min(n_flagged, _most_listed(verdict))
+        n_explained = min(max(explain, min(n_all, MAX_FLAGGED_EXPLAINED)), rows.n_judged)
+    n_listed = min(n_all, _most_listed(verdict))
     n_ranked = max(n_explained, MIN_LISTED, min(n_listed, MAX_RANKED) if explain else 0)
     n_ranked = min(n_ranked, rows.n_judged)
     first = top_rows(verdict.ranks, max(n_ranked, n_listed, MAX_DRAWN))
     taken = rows.take(first[: max(n_ranked, n_listed)])
-    # What the ranked rows say of flagged ones is not sought again.
+    # What the ranked rows say of listed ones is not sought again.
     n_known = min(n_explained if explain else n_ranked, n_listed)
     table, others = (
         rows_of(taken, np.arange(*cut)) for cut in ((0, n_ranked), (n_known, n_listed))
     )
-    odd_cells, n_odd_cells = odd_cells_of(rows)
-    specs = model.encoder.plan.specs
-    suggestions = Suggestions(odd_cells, specs, verdict.part_of_relations)
+    suggestions = suggestions_of(model, verdict)
     top, beyond = first[:n_ranked], first[n_known:n_listed]
     reasons = _first_reasons(verdict, others, beyond) if explain else [()] * len(beyond)
     ranked = list_rows(
         model, verdict, table, top, n_explained, id_column, suggestions, reasons if explain else ()
     )
-    flagged = _list_flagged(verdict, ranked[:n_known], others, beyond, id_column, reasons)
-    mended = tuple(suggestions.row(one) for one in flagged)
-    cells = suggestions.cells
-    of_cells = _list_odd_cell_rows(verdict, cells, id_column)
+    listed = _list_flagged(
+        verdict, ranked[:n_known], others, beyond, id_column, suggestions, reasons
+    )
     ranked, usual = _compare(verdict, ranked, table, top[:n_explained], id_column)
-    n_odd_cells += len(cells) - len(odd_cells)
-    return Lists(first, table, n_explained, ranked, mended, cells, n_odd_cells, of_cells, usual)
+    cells = suggestions.cells
+    n_cells = verdict.n_odd_cells + suggestions.n_added
+    return Lists(first, table, n_explained, ranked, listed, cells, n_cells, usual)
+
+
+def suggestions_of(model: NoveltyModel, verdict: Verdict) -> Suggestions:
+    """Gather what is held against single cells of a table."""
+    cells = listed_cells(verdict.evidence, in_lines=verdict.rows.sample_table.lines is not None)
+    specs, n_rows = model.encoder.plan.specs, verdict.rows.n_rows
+    return Suggestions(cells, specs, verdict.part_of_relations, verdict.rank_by_score, n_rows)
 
 
 def _compare(
@@ -332,10 +342,8 @@ def _explained(
         meant = [suggestions.numbers(row) for row in rows]
         compared = _compared(verdict, piece)
         hinted = hint_rows(model, compared, part.table, part.matrix, among, meant)
-        hints = [
-            (*suggestions.hints(row), *of.sentences) for row, of in zip(rows, hinted, strict=True)
-        ]
-        notations = _notations(model.encoder)
+        hints = [suggestions.hints(row, of.sentences) for row, of in zip(rows, hinted, strict=True)]
+        notations = notations_of(model.encoder)
         for place, row, why, of in zip(places.tolist(), rows, reasons, hinted, strict=True):
             line = None if table.lines is None else int(table.lines[place])
             suggestions.add_alone(row, line, why, of.alone, notations)
@@ -359,11 +367,12 @@ def _list_flagged(
     table: Table,
     others: IntArray,
     id_column: str | None,
+    suggestions: Suggestions,
     reasons: Sequence[tuple[Reason, ...]],
 ) -> tuple[FlaggedRow, ...]:
-    """List flagged rows: those `known` as ranked ones, and at `others` positions, of `table`.
+    """List rows: those `known` as ranked ones, and at `others` positions, of `table`.
 
-    The first `reasons` are those of the others.
+    The first `reasons` by their scores are those of the others.
     """
     found = [
         FlaggedRow(
@@ -372,44 +381,23 @@ def _list_flagged(
             row.line,
             row.id,
             hint=" ".join(row.hints),
+            flagged=row.flagged,
             **_first_reason(row.reasons),
         )
         for row in known
     ]
     if len(others):
-        names = _names(verdict, table, others, id_column)
-        found += [
-            FlaggedRow(**name, **_first_reason(why))
-            for name, why in zip(names, reasons, strict=True)
-        ]
+        for name, why in zip(_names(verdict, table, others, id_column), reasons, strict=True):
+            row = name["row"]
+            found.append(
+                FlaggedRow(
+                    **name,
+                    hint=" ".join(suggestions.hints(row)),
+                    flagged=bool(verdict.flagged[row - 1]),
+                    **_first_reason(suggestions.reasons(row, why)),
+                )
+            )
     return tuple(found)
-
-
-def _list_odd_cell_rows(
-    verdict: Verdict, cells: Sequence[OddCell], id_column: str | None
-) -> tuple[FlaggedRow, ...]:
-    """List the rows that are not flagged, but have a cell that is odd by itself, by rank."""
-    of_row: dict[int, list[OddCell]] = {}
-    for cell in cells:
-        for row in cell.rows:
-            if not verdict.flagged[row - 1]:
-                of_row.setdefault(row, []).append(cell)
-    ranked = sorted(of_row, key=lambda row: int(verdict.ranks[row - 1]))[: _most_listed(verdict)]
-    if not ranked:
-        return ()
-    positions = np.array(ranked, dtype=np.int64) - 1
-    names = _names(verdict, verdict.rows.take(positions), positions, id_column)
-    return tuple(
-        FlaggedRow(
-            **name,
-            columns=tuple(cell.column for cell in of_row[row]),
-            seen=tuple(_cut(cell.seen) for cell in of_row[row]),
-            expected=tuple(_cut(cell.suggestion) for cell in of_row[row]),
-            hint=" ".join(f"{quoted(cell.column)}: {cell.sentence}" for cell in of_row[row]),
-            flagged=False,
-        )
-        for row, name in zip(ranked, names, strict=True)
-    )
 
 
 def _names(
@@ -429,26 +417,6 @@ def _names(
 def _most_listed(verdict: Verdict) -> int:
     n_cells = max(len(verdict.rows.sample_table.frame.columns), 1)
     return min(max(MOST_CELLS // n_cells, FEWEST_ROWS), MOST_ROWS)
-
-
-def _notations(encoder: TableEncoder) -> dict[str, Notation]:
-    """Return how numbers and dates are written, by column."""
-    return {c.spec.name: c.notation for c in encoder.coders if isinstance(c, ValueCoder)}
-
-
-def odd_cells_of(rows: Encoded) -> tuple[tuple[OddCell, ...], int]:
-    """Return the cells that are odd by themselves, the clearest first, and how many.
-
-    Those of accepted rows are not.
-    """
-    specs, notations = checked(rows.encoder.plan, rows.sample_table), _notations(rows.encoder)
-    each = (notations.get(spec.name, Notation()) for spec in specs)
-    columns = zip(specs, rows.rules, each, rows.faults.odd, strict=True)
-    in_lines = rows.sample_table.lines is not None
-    contradicted = rows.faults.contradicted
-    return odd_cells(
-        tuple(columns), n_rows=rows.n_rows, in_lines=in_lines, contradicted=contradicted
-    )
 
 
 def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[tuple[Reason, ...]]:
@@ -498,35 +466,43 @@ ALONE = ", and no other cell of the column lies nearly as far from what such row
 
 # A mended value agrees with what is expected if it lies within this part of the way it came.
 PART_OF_WAY = 0.25
+# What is expected of a cell that is odd by its column alone, where no value is.
+INSTEAD = {
+    "far above": "less",
+    "far below": "more",
+    "zero": "a value",
+    "placeholder": "a value",
+    "stuck": "other readings",
+    "date": "another date",
+    "code": "another code",
+    "unreadable": "a possible value",
+}
 
 
 class Suggestions:
-    """What was probably meant by the odd cells of a table; those that are denied are dropped."""
+    """What was probably meant by the odd cells of a table; those that are denied are dropped.
+
+    `rank_by_score` has the rank by their scores of the rows with such cells, of `n_rows`; some
+    part of a score is of what the other cells of the row say.
+    """
 
     def __init__(
         self,
         cells: Sequence[OddCell],
         specs: Iterable[ColumnSpec],
         part_of_relations: Callable[[int], float],
+        rank_by_score: Mapping[int, int],
+        n_rows: int,
     ) -> None:
         self._cells, self._part = [*cells], part_of_relations
         self._formats = {spec.name: spec.format for spec in specs}
-        self._of_row = defaultdict[int, dict[str, OddCell]](dict)
-        # Cells of a row that its others contradict, the clearest first.
-        self._contradicted = defaultdict[int, list[OddCell]](list)
-        self._misspelt = defaultdict[int, list[OddCell]](list)
-        self._odd = set[tuple[int, str]]()  # rows and columns of cells odd by themselves
+        self._ranks, self._n_rows = rank_by_score, n_rows
+        self._of_row = defaultdict[int, list[OddCell]](list)  # the strongest first
         for cell in cells:
             for row in cell.rows:
-                if cell.kind != CONTRADICTED:
-                    self._odd.add((row, cell.column))
-                if cell.kind == MISSPELT:
-                    self._misspelt[row].append(cell)
-                elif cell.given:
-                    self._contradicted[row].append(cell)
-                if cell.suggestion:
-                    self._of_row[row][cell.column] = cell
+                self._of_row[row].append(cell)
         self._dropped: set[OddCell] = set()
+        self.n_added = 0
 
     def add_alone(
         self,
@@ -538,7 +514,8 @@ class Suggestions:
     ) -> None:
         """Add the cell that is a row's first reason, if it is alone in its column."""
         for one in reasons[:1]:
-            is_known = (row, one.column) in self._odd or row in self._contradicted
+            known = self._of_row.get(row, ())
+            is_known = any(cell.given or cell.column == one.column for cell in known)
             if one.column not in alone or is_known:
                 continue
             meant, format, suggestion = alone[one.column], self._formats[one.column], ""
@@ -548,111 +525,86 @@ class Suggestions:
             sentence = f"The rows most like it read {about}{ALONE}"
             named = one.column, CONTRADICTED, one.seen, sentence, suggestion, row, line
             self._cells.append(OddCell(*named, expected=about))
+            self.n_added += 1
 
     def numbers(self, row: int) -> dict[str, float]:
         """Return the numbers that were probably meant by cells of a row, by column."""
-        found = {}
-        for column, cell in self._of_row.get(row, {}).items():
-            format = self._formats[column]
-            if format is not None and cell not in self._dropped:
-                found[column] = _values([cell.suggestion], format)[0]
-        return found
-
-    def weigh(self, row: int, column: str, expected: str) -> str:
-        """Return the value that is expected of a cell, of which its neighbours say `expected`."""
-        cell, format = self._of_row.get(row, {}).get(column), self._formats.get(column)
-        if cell is None or cell in self._dropped:
-            return expected
-        texts = [cell.seen, cell.suggestion, expected]
-        # What follows from the others of the row, the neighbours know no better.
-        if format is not None and not cell.given and not _agree(*_values(texts, format)):
-            self._dropped.add(cell)
-            return expected
-        return cell.suggestion
+        return {
+            cell.column: _values([cell.suggestion], format)[0]
+            for cell in reversed(self._of_row.get(row, ()))
+            if cell.suggestion
+            and cell not in self._dropped
+            and (format := self._formats[cell.column]) is not None
+        }
 
     def reasons(self, row: int, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
         """Return the reasons of a row with what is expected of its cells.
 
-        Cells that the others of the row contradict come first, with the part of the score that is
-        due to them, unless hardly any is and the first cell is odd by itself. Without any, misspelt
-        cells do, unless another is, or has most of the score and no other contradicts them.
+        Cells that say more than the score of the row does come first, with the part of it that is
+        due to them; others come last, unless they are among the reasons.
         """
-        found: list[Reason] = []
-        contradicted = self._contradicted.get(row, [])
+        cells = self._of_row.get(row, [])
+        n_given = sum(bool(cell.given) for cell in cells)
         # What the relations say of the row is said of these cells.
-        if cells := contradicted or self._leading(row, reasons):
-            part, names = self._part(row), {cell.column for cell in cells}
-            total = sum(one.share for one in reasons) or 1.0 if contradicted else 1.0
-            shares = {one.column: (1.0 - part) * one.share / total for one in reasons}
-            for cell in cells:
-                share = part / len(cells) + shares.get(cell.column, 0.0)
-                found.append(self._reason(cell, share))
-            left = [_without(one, names) for one in reasons if one.column not in names]
-            reasons = [replace(one, share=shares[one.column]) for one in left]
-            is_slight = bool(contradicted) and part < MIN_SHARE
-            if is_slight and reasons and (row, reasons[0].column) in self._odd:
-                reasons, found = [*reasons, *found], []
-        for reason in reasons:
-            expected = self.weigh(row, reason.column, reason.expected)
-            if expected != reason.expected:
-                format = self._formats[reason.column]
-                value = expected if format is None else _values([expected], format)[0]
-                reason = replace(reason, expected=expected, expected_value=value)
-            found.append(reason)
-        return tuple(found)
+        part = self._part(row) if n_given else 0.0
+        reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
+        by_score = {one.column: one for one in reversed(reasons)}
+        # Rows that are right and have such a cell, beside those that score so high.
+        leads = [cell.p_value * self._n_rows <= self._ranks[row] for cell in cells]
+        first, last = list[Reason](), list[Reason]()
+        for cell, is_first in zip(cells, leads, strict=True):
+            share = part / n_given if cell.given else 0.0
+            if is_first or cell.column not in by_score:
+                of_cell = self._reason(cell, by_score.get(cell.column), share)
+                (first if is_first else last).append(of_cell)
+        names = {one.column for one in first}
+        rest = [_without(one, names) for one in reasons if one.column not in names]
+        expected = {cell.column: cell for cell in reversed(cells)}
+        mended = [
+            self._mended(one, expected[one.column]) if one.column in expected else one
+            for one in rest
+        ]
+        return (*first, *mended, *last)
 
-    def row(self, listed: FlaggedRow) -> FlaggedRow:
-        """Return a listed row with what is expected of its cells."""
-        contradicted = self._contradicted.get(listed.row, [])
-        # What is explained in full begins with them.
-        if contradicted and not listed.hint:
-            listed = replace(listed, hint=" ".join(self.hints(listed.row)))
-            part, first = self._part(listed.row), contradicted[0]
-            is_other = listed.columns[:1] and (listed.row, listed.columns[0]) in self._odd
-            if part >= MIN_SHARE or not is_other:
-                own = (listed.share or 0.0) if listed.columns == (first.column,) else 0.0
-                share = part / len(contradicted) + (1.0 - part) * own
-                return replace(listed, **_first_reason([self._reason(first, share)]))
-        elif not contradicted and listed.columns:
-            share = (listed.share or 0.0) / len(listed.columns)
-            given = [
-                Reason(name, share, "", "", together=listed.columns) for name in listed.columns
-            ]
-            if misspelt := self._leading(listed.row, given):
-                part = self._part(listed.row)
-                own = (1.0 - part) * share if misspelt[0].column in listed.columns else 0.0
-                share = part / len(misspelt) + own
-                return replace(listed, **_first_reason([self._reason(misspelt[0], share)]))
-        pairs = zip(listed.columns, listed.expected, strict=True)
-        expected = tuple(self.weigh(listed.row, column, text) for column, text in pairs)
-        return replace(listed, expected=expected)
+    def hints(self, row: int, others: Sequence[str] = ()) -> tuple[str, ...]:
+        """Say why cells of a row are odd, unless another hint is about a cell odd by itself."""
+        cells = self._of_row.get(row, ())
+        names = [quoted(cell.column) for cell in cells]
+        says = [f"{name}: {cell.sentence}" for name, cell in zip(names, cells, strict=True)]
+        is_told = [any(name in hint for hint in others) for name in names]
+        both = [*zip(says, cells, is_told, strict=True)]
+        of_row = (text for text, cell, _ in both if cell.given)
+        return (*of_row, *others, *(text for text, cell, told in both if not (cell.given or told)))
 
-    def _leading(self, row: int, reasons: Sequence[Reason]) -> list[OddCell]:
-        """Return the misspelt cells of a row that come before its other reasons."""
-        cells = self._misspelt.get(row, [])
-        if not cells or not reasons:
-            return []
-        first = {reasons[0].column, *reasons[0].together}
-        if any((row, column) in self._odd for column in first):
-            return []
-        share = (1.0 - self._part(row)) * sum(one.share for one in reasons if one.column in first)
-        return cells if share <= MOST_SHARE or any(cell.given for cell in cells) else []
+    def _reason(self, cell: OddCell, known: Reason | None, share: float) -> Reason:
+        """Give an odd cell as a reason; its neighbours may have a reason of it, too."""
+        instead = cell.expected or INSTEAD.get(cell.kind, "")
+        value = self._value(cell.column, cell.seen)
+        reason = known or Reason(cell.column, 0.0, cell.seen, instead, value)
+        reason = replace(self._mended(reason, cell), share=reason.share + share, together=())
+        if not cell.expected or cell.suggestion:
+            return reason
+        return replace(reason, expected=cell.expected, expected_value=None)
 
-    def hints(self, row: int) -> tuple[str, ...]:
-        """Say what the other cells of a row have against some."""
-        cells = self._contradicted.get(row, [])
-        return tuple(f"{quoted(cell.column)}: {cell.sentence}" for cell in cells)
+    def _mended(self, reason: Reason, cell: OddCell) -> Reason:
+        """Return a reason that expects what was probably meant, unless the neighbours deny it."""
+        format = self._formats.get(cell.column)
+        if not cell.suggestion or cell in self._dropped:
+            return reason
+        texts = [cell.seen, cell.suggestion, reason.expected]
+        # What follows from the others of the row, the neighbours know no better.
+        if format is not None and not cell.given and not _agree(*_values(texts, format)):
+            self._dropped.add(cell)
+            return reason
+        meant = self._value(cell.column, cell.suggestion)
+        return replace(reason, expected=cell.suggestion, expected_value=meant)
 
-    def _reason(self, cell: OddCell, share: float) -> Reason:
-        """Give an odd cell as a reason."""
-        texts, format = [cell.seen, cell.suggestion], self._formats.get(cell.column)
-        seen, expected = (
-            [text or None for text in texts]
-            if format is None
-            else [None if np.isnan(value) else value for value in _values(texts, format)]
-        )
-        allowed = cell.suggestion or cell.expected
-        return Reason(cell.column, share, cell.seen, allowed, seen, expected)
+    def _value(self, column: str, text: str) -> float | str | None:
+        format = self._formats.get(column)
+        if format is None:
+            return text or None
+        (value,) = _values([text], format)
+        return None if np.isnan(value) else value
 
     @property
     def cells(self) -> tuple[OddCell, ...]:

@@ -53,6 +53,7 @@ ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
             "sentence": "The values of the column are hidden.",
             "suggestion": "",
             "expected": "",
+            "rule": "",
         },
     ),
     Reason: (
@@ -142,7 +143,6 @@ def redact(result: Result, hidden: Collection[str]) -> Result:
         patterns=tuple(_pattern(one, hidden) for one in result.patterns),
         contours=contours,
         odd_cells=_without(tuple(_cell(one, hidden) for one in result.odd_cells), hidden),
-        odd_cell_rows=tuple(_flagged(row, hidden, has_id, None) for row in result.odd_cell_rows),
         duplicates=replace(
             repeats,
             equal=tuple(_repeated(one, hidden) for one in repeats.equal),
@@ -155,7 +155,7 @@ def redact(result: Result, hidden: Collection[str]) -> Result:
         ),
         groups=tuple(replace(one, name=names[one.name]) for one in result.groups),
         flagged_rows=tuple(
-            _flagged(row, hidden, has_id, hints.get(row.row, "")) for row in result.flagged_rows
+            _flagged(row, hidden, has_id, hints.get(row.row)) for row in result.flagged_rows
         ),
         plane=plane,
         row_ids=result.row_ids if has_id else {},
@@ -199,7 +199,7 @@ def _cell(cell: OddCell, hidden: Collection[str]) -> OddCell:
     # What a level mistyped stands for, its own letters say.
     if cell.kind == MISSPELT or {*cell.given}.isdisjoint(hidden):
         return cell
-    return replace(cell, sentence=CONTRADICTED_BY_HIDDEN, suggestion="", expected="")
+    return replace(cell, sentence=CONTRADICTED_BY_HIDDEN, suggestion="", expected="", rule="")
 
 
 def _texts(

@@ -213,9 +213,11 @@ class FlaggedRow:
 
 @dataclass(frozen=True)
 class Pattern:
-    """Flagged rows that are odd for the same reason."""
+    """Rows that are odd for the same reason, by single cells or as a whole."""
 
-    rows: tuple[int, ...]  #: positions in the table, 1 = first row of data; the oddest first
+    #: Positions in the table, 1 = first row of data; the oddest first. All that are odd by a cell,
+    #: those listed that are as a whole.
+    rows: tuple[int, ...]
     columns: tuple[str, ...]  #: of the reason
     sentence: str  #: what is odd of them and what they share, in one line
     common: tuple[str, str] | None = None  #: another column, and the value most have, others not
@@ -244,6 +246,9 @@ class OddCell:
     given: tuple[str, ...] = ()
     expected: str = ""  #: what they allow, in words where that is no single value
     others: tuple[str, ...] = ()  #: of these columns, any that may be the wrong one instead
+    rule: str = ""  #: that the row breaks, in plain English
+    #: Of a right row, to have such a cell: calibrated, and multiplied by how many were looked at.
+    p_value: float = 1.0
 
     @property
     def rows(self) -> tuple[int, ...]:
@@ -257,16 +262,21 @@ class OddCell:
 
 
 def clearest(cells: Iterable[OddCell]) -> tuple[OddCell, ...]:
-    """Return the first of some odd cells: at most 50, and 10 a column."""
-    shown: list[OddCell] = []
+    """Return the first of some odd cells: at most 50, and 10 a column.
+
+    The first of each kind come first, then the second of each.
+    """
+    by_turn: list[tuple[int, OddCell]] = []
     n_of: Counter[str] = Counter()
+    n_alike: Counter[tuple[str, ...]] = Counter()
     for cell in cells:
-        if len(shown) == MAX_ODD_CELLS:
-            break
-        if n_of[cell.column] < MAX_ODD_CELLS_A_COLUMN:
-            n_of[cell.column] += 1
-            shown.append(cell)
-    return tuple(shown)
+        n_of[cell.column] += 1
+        if n_of[cell.column] <= MAX_ODD_CELLS_A_COLUMN:
+            alike = (cell.rule,) if cell.rule else (cell.kind, cell.column)
+            by_turn.append((n_alike[alike], cell))
+            n_alike[alike] += 1
+    by_turn.sort(key=lambda one: one[0])
+    return tuple(cell for _, cell in by_turn[:MAX_ODD_CELLS])
 
 
 @dataclass(frozen=True)
@@ -526,7 +536,8 @@ class ScreeningResult:
     scores: FloatArray  #: (n,), of every row in input order, higher = more novel
     p_values: FloatArray | None  #: (n,), calibrated, where a reference exists
     is_flagged: BoolArray  #: (n,), rows above the threshold
-    #: (n,), 1 = most novel; every row has its own rank, accepted ones after all others.
+    #: (n,), 1 = most novel, by score and what is held against single cells; every row has its own
+    #: rank, accepted ones after all others.
     ranks: IntArray
     threshold: ThresholdInfo  #: above which rows are flagged
     ranked: tuple[RankedRow, ...]  #: the oddest rows by rank: 100, or more where more are explained
@@ -543,17 +554,18 @@ class ScreeningResult:
     #: 20,000 a column.
     odd_cells: tuple[OddCell, ...] = ()
     n_odd_cells: int = 0  #: cells of the table that are odd, listed or not
-    #: Rows with such a cell that are not flagged, by rank.
-    odd_cell_rows: tuple[FlaggedRow, ...] = ()
     #: Of the table, or the one the model was fitted on, with how they hold in the table.
     rules: tuple[FoundRule, ...] = ()
-    patterns: tuple[Pattern, ...] = ()  #: rows odd for the same reason; those of most rows first
+    #: Rows that are odd for the same reason: by single cells, the strongest evidence first, then as
+    #: a whole, most rows first.
+    patterns: tuple[Pattern, ...] = ()
     rarities: FloatArray | None = None  #: (n,), `TailShare.share`; None: reference, truncation
     scale: ScoreScale | None = None  #: what p-values or rarities mean; None without either
     duplicates: DuplicateRows = DuplicateRows()  #: rows that repeat others
     moved: tuple[MovedColumn, ...] = ()  #: columns that moved against the table of the model
     groups: tuple[GroupInfo, ...] = ()  #: by which rows were judged, largest first; the rest last
-    flagged_rows: tuple[FlaggedRow, ...] = ()  #: the oddest of those flagged, by rank
+    #: By rank: the first of those that are flagged or have a cell that is odd by itself.
+    flagged_rows: tuple[FlaggedRow, ...] = ()
     flagged_file: str = ""  #: the file that lists them, in the folder of the run
     id_column: str | None = None  #: that names the rows
     plane: ColumnPlane | None = None  #: None where no column can be drawn
@@ -588,7 +600,7 @@ class ScreeningResult:
 
     @property
     def kinds_of_reason(self) -> tuple[tuple[RankedRow, ...], ...]:
-        """Rows that are odd for the same reason, of those flagged or of five where fewer are.
+        """Rows that are odd for the same reason, of those listed or of five where fewer are.
 
         A pattern is a kind; a row without a reason is of a kind of its own. Five kinds come first:
         that of the oddest row and those of most rows. Among these, in the others and in each kind
@@ -599,12 +611,14 @@ class ScreeningResult:
         )
         pattern_of = {row: number for number, row in patterns}
         of_kind: dict[object, list[RankedRow]] = {}
-        for row in self.ranked[: max(self.n_flagged, N_KINDS)]:
+        for row in self.ranked[: max(self.n_listed, N_KINDS)]:
             kind = pattern_of.get(row.row, row.kind_of_reason or str(row.rank))
-            of_kind.setdefault((row.flagged, kind), []).append(row)
+            of_kind.setdefault((row.rank <= self.n_listed, kind), []).append(row)
         kinds = [tuple(rows) for rows in of_kind.values()]
         # Two rows may be odd alike by chance.
-        largest = sorted(kinds[1:], key=lambda rows: (not rows[0].flagged, -max(len(rows), 2)))
+        largest = sorted(
+            kinds[1:], key=lambda rows: (rows[0].rank > self.n_listed, -max(len(rows), 2))
+        )
         first = {rows[0].rank for rows in (*kinds[:1], *largest[: N_KINDS - 1])}
         return tuple(sorted(kinds, key=lambda rows: (rows[0].rank not in first, rows[0].rank)))
 
@@ -628,6 +642,11 @@ class ScreeningResult:
     def n_judged(self) -> int:
         """Rows that may be flagged: all but the accepted ones."""
         return self.n_rows - (0 if self.accepted is None else self.accepted.n_rows)
+
+    @property
+    def n_listed(self) -> int:
+        """Rows that are flagged, or listed for one of their cells: the first by rank."""
+        return max(self.n_flagged, len(self.flagged_rows))
 
     @cached_property
     def n_flagged(self) -> int:
@@ -736,6 +755,8 @@ class ScreeningDiff:
     removed_columns: tuple[str, ...]
     hidden_columns: tuple[str, ...]  #: columns of both tables that a run hides: not compared
     reasons: tuple[tuple[str, float, float], ...]  #: columns by their part in the reasons, old, new
+    kinds: tuple[tuple[str, int, int], ...]  #: what is odd by kind, with how many rows, old and new
+    is_apart: bool  #: whether no row is in both tables, so that none is compared
     settings_changed: tuple[tuple[str, str, str], ...]  #: settings and versions that differ
     settings: Settings
     versions: Mapping[str, str]

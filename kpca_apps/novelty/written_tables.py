@@ -82,7 +82,7 @@ def write_tables(
         kind = "parquet" if source.format == "parquet" else "csv"
         style = _style_of(source, plan)
     scored, flagged = folder / f"scored.{kind}", folder / result.flagged_file
-    listed = (*result.flagged_rows, *result.odd_cell_rows)
+    listed = result.flagged_rows
     kept = np.array([one.row - 1 for one in listed], dtype=np.int64)
     rows = _write_scored(table, result, scored, execution, kept, keep_hidden, style)
     notes = scored_notes(table.columns, found_columns(result, slice(0)))
@@ -257,7 +257,7 @@ def _write_listed(
     style: CsvStyle,
 ) -> tuple[str, ...]:
     """Write the flagged rows of a table and those with an odd cell, which are `rows`."""
-    listed = (*result.flagged_rows, *result.odd_cell_rows)
+    listed = result.flagged_rows
     shown = [name for name in rows.frame.columns if name not in result.hidden_columns]
     # The id leads, beside the place of the row, and is not repeated among its cells.
     shown.sort(key=lambda name: name != result.id_column)

@@ -115,7 +115,7 @@ def relations(frame: pd.DataFrame) -> Found:
     learned = LevelRelations.learn(table, infer_plan(table))
     judged = learned.judge(table, own=np.ones(table.frame.height, dtype=bool))
     places = {name: place for place, name in enumerate(frame.columns)}
-    clearest = sorted(judged.cells, key=lambda cell: -cell.clearness)
+    clearest = sorted(judged.cells, key=lambda cell: cell.log_p)
     return judged.surprise, [(cell.row, places[cell.column]) for cell in clearest]
 
 
@@ -195,7 +195,7 @@ def shuffled(folder: Path, words: list[str]) -> None:
         found = Relations.learn(table, infer_plan(table))
         judged = found.judge(table, own=np.ones(len(mixed), dtype=bool))
         between = [of.rule for of in found.rules if len(of.rule.columns) > 1]
-        n_cells = sum(len(of.given) > 0 for of in judged.contradictions)
+        n_cells = int((judged.evidence["given"].list.len() > 0).sum())
         print(f"{path.name}: {len(between)} rules, {n_cells} cells", *between, flush=True)
 
 

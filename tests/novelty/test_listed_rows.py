@@ -12,7 +12,7 @@ import pytest
 from kpca_apps import screen_table
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.listed_rows import Suggestions
-from kpca_apps.novelty.result import MISSPELT, FlaggedRow, OddCell, Reason
+from kpca_apps.novelty.result import MISSPELT, OddCell, Reason
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, screen
 from kpca_apps.tables.frames import table_from_frame
@@ -106,7 +106,7 @@ def test_a_number_is_mended_where_the_neighbours_agree(
     seen: str, meant: str, expected: str, is_kept: bool
 ) -> None:
     specs = [ColumnSpec("height", "numeric", "", format=NumberFormat())]
-    suggestions = Suggestions([odd("height", seen, meant)], specs, lambda row: 0.0)
+    suggestions = Suggestions([odd("height", seen, meant)], specs, lambda row: 0.0, {7: 1}, 100)
     (reason,) = suggestions.reasons(7, [Reason("height", 1.0, seen, expected)])
     (cell,) = suggestions.cells
     assert (reason.expected, cell.suggestion) == ((meant, meant) if is_kept else (expected, ""))
@@ -122,7 +122,7 @@ def test_letters_say_more_of_a_level_than_neighbours_and_dates_are_dates() -> No
         ColumnSpec("born", "datetime", "", format=DateFormat()),
     ]
     cells = [odd("sex", "femal", "female"), odd("born", "2923-04-05", "2023-04-05")]
-    suggestions = Suggestions(cells, specs, lambda row: 0.0)
+    suggestions = Suggestions(cells, specs, lambda row: 0.0, {7: 1}, 100)
     given = [Reason("sex", 0.5, "femal", "male"), Reason("born", 0.5, "2923-04-05", "2023-06-01")]
     found = suggestions.reasons(7, given)
     assert [reason.expected for reason in found] == ["female", "2023-04-05"]
@@ -130,28 +130,37 @@ def test_letters_say_more_of_a_level_than_neighbours_and_dates_are_dates() -> No
     assert suggestions.cells == tuple(cells)
 
 
-def test_a_misspelt_cell_comes_first_where_no_larger_reason_exists() -> None:
+def test_what_says_more_than_the_score_comes_first() -> None:
     specs = [ColumnSpec(name, "categorical", "") for name in ("town", "sex", "kind")]
-    cell = OddCell("town", MISSPELT, "Amstrdam", "Near Amsterdam.", "Amsterdam", 7, None)
-    suggestions = Suggestions([cell], specs, lambda row: 0.0)
+    clear = OddCell(
+        "town", MISSPELT, "Amstrdam", "Near Amsterdam.", "Amsterdam", 7, None, p_value=1e-6
+    )
     small = [Reason("sex", 0.4, "f", "m"), Reason("kind", 0.3, "a", "b")]
     own = Reason("town", 0.3, "Amstrdam", "Utrecht")
-    first, *others = suggestions.reasons(7, [*small, own])
+
+    def reasons(given: list[Reason], *cells: OddCell, part: float = 0.0) -> list[Reason]:
+        # Its score puts the row at rank 3 of 1,000.
+        suggestions = Suggestions(cells, specs, lambda row: part, {7: 3}, 1000)
+        assert suggestions.hints(7) == tuple(f'"{one.column}": {one.sentence}' for one in cells)
+        return [*suggestions.reasons(7, given)]
+
+    first, *others = reasons([*small, own], clear)
     assert (first.column, first.expected, first.share) == ("town", "Amsterdam", 0.3)
     assert others == small
-    # It may be no reason at all; what is most of the score, or odd by itself, stays first.
-    assert suggestions.reasons(7, small)[0].share == 0.0
-    large = [Reason("sex", 0.7, "f", "m"), own]
-    assert [one.column for one in suggestions.reasons(7, large)] == ["sex", "town"]
-    # Nor is it where the others of the row contradict it: those drops are of what is left.
-    known = Suggestions([replace(cell, given=("sex",))], specs, lambda row: 0.0)
-    assert [one.column for one in known.reasons(7, large)] == ["town", "sex"]
-    other = OddCell("sex", "far above", "9", "Far above.", "", 7, None)
-    both = Suggestions([cell, other], specs, lambda row: 0.0)
-    assert [one.column for one in both.reasons(7, [*small, own])] == ["sex", "kind", "town"]
-    listed = FlaggedRow(1, 7, None, None, ("sex",), ("f",), ("m",), 0.4)
-    assert suggestions.row(listed).columns == ("town",)
-    assert suggestions.row(replace(listed, share=0.6)).columns == ("sex",)
+    # It may be no reason by the score at all.
+    assert reasons(small, clear)[0].share == 0.0
+    # 4 of 1,000 rows that are right would have such a cell.
+    doubtful = replace(clear, p_value=0.004)
+    found = reasons([*small, own], doubtful)
+    assert [(one.column, one.expected) for one in found][2] == ("town", "Amsterdam")
+    assert [one.column for one in reasons(small, doubtful)] == ["sex", "kind", "town"]
+    # What the others of the row say is a part of its score.
+    first, *others = reasons([*small, own], replace(clear, given=("sex",)), part=0.5)
+    assert (first.column, first.share) == ("town", 0.5 + 0.5 * 0.3)
+    assert [one.share for one in others] == [0.2, 0.15]
+    far = OddCell("sex", "far above", "9", "Far above.", "", 7, None, p_value=1e-9)
+    assert [one.column for one in reasons(small, far, clear)] == ["sex", "town", "kind"]
+    assert reasons([], far)[0].expected == "less"
 
 
 def test_why_a_row_is_odd_does_not_depend_on_how_many_are_asked_for() -> None:

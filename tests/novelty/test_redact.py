@@ -43,7 +43,7 @@ FREE = {
     "Reason": "share",
     "FlaggedRow": "share",
     "ColumnProfile": "role why reason_share",
-    "OddCell": "kind given others",
+    "OddCell": "kind given others p_value",
     "MovedColumn": "what size",
     "FoundRule": "rule kind",  # as it stands: a rule that cites values is a note
     "GroupInfo": "threshold",

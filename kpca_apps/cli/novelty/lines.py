@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
 from kpca_apps.names import cut_apart, listed, one_line
+from kpca_apps.novelty.result import clearest
 from kpca_apps.novelty.screening.judge import rate_statement
 from kpca_apps.report.novelty.text import (
     PRECISION,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 TOP = 5
 MAX_WARNINGS = 5
-MAX_PATTERNS = 3
+MAX_PATTERNS = 8
 SHARES = "share: of all that the score drops when the values seen are replaced by those expected."
 
 
@@ -47,21 +48,20 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
     console.say("".join(headline(result)))
     if result.accepted is not None:
         console.say(result.accepted.statement)
+    for pattern in result.patterns[:MAX_PATTERNS]:
+        console.say(pattern.sentence)
+    if len(result.patterns) > MAX_PATTERNS:
+        n_left = len(result.patterns) - MAX_PATTERNS
+        console.say(f"... and {plural(n_left, 'more kind')} in result.json.")
     console.lines(["", *summary_lines(result), ""])
     if result.odd_cells:
         console.lines([*odd_cell_lines(result), ""])
     if result.groups:
         console.lines([*group_lines(result), ""])
-    for pattern in result.patterns[:MAX_PATTERNS]:
-        console.say(pattern.sentence)
-    if len(result.patterns) > MAX_PATTERNS:
-        console.say(
-            f"... and {len(result.patterns) - MAX_PATTERNS} more such patterns in result.json."
-        )
     if result.duplicates.statement:
         console.say(result.duplicates.statement)
     # No cell of one row breaks a rule between rows: the lists above may name none of these.
-    listed_rows = {one.row for one in (*result.flagged_rows, *result.odd_cell_rows)}
+    listed_rows = {one.row for one in result.flagged_rows}
     between = [
         of
         for of in result.rules
@@ -72,9 +72,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
     for rule in between[:MAX_PATTERNS]:
         console.say(_broken_text(rule))
     if result.flagged_rows and result.flagged_file:
-        rows = plural(len(result.flagged_rows), "flagged row")
-        if n_odd := len(result.odd_cell_rows):
-            rows += f" and {plural(n_odd, 'row')} with an odd cell"
+        rows = plural(len(result.flagged_rows), "row")
         console.say(f"{result.flagged_file} holds {rows}: send it to whoever can correct them.")
     if result.moved:
         assert result.reference is not None
@@ -131,7 +129,7 @@ def summary_lines(result: ScreeningResult) -> list[str]:
 
 def odd_cell_lines(result: ScreeningResult) -> list[str]:
     """Lay out the clearest of the odd cells, a line each, and below it why."""
-    cells, n = result.odd_cells[:TOP], result.n_odd_cells
+    cells, n = clearest(result.odd_cells)[:TOP], result.n_odd_cells
     found = "1 cell is odd:" if n == 1 else f"{n:,} cells are odd:"
     in_lines = any(cell.line is not None for cell in cells)
     rows = [("line" if in_lines else "row", "file", "column", "reads", "probably meant")]
@@ -180,8 +178,17 @@ def moved_lines(moved: Sequence[MovedColumn], against: str) -> list[str]:
 
 
 def diff_lines(diff: ScreeningDiff) -> list[str]:
-    """Lay out the first rows that are new on a list or gone from it, and the columns that moved."""
+    """Lay out the first rows that are new on a list or gone from it, and the columns that moved.
+
+    Where none is in both tables, kinds of odd rows.
+    """
     lines = [""]
+    if diff.is_apart:
+        kinds = [("now", "before", "rows that are odd alike")]
+        kinds += [
+            (f"{now:,}", f"{before:,}", one_line(name, 56)) for name, before, now in diff.kinds
+        ]
+        lines += [*column_lines(kinds[: TOP + 1]), ""]
     for title, rows in (("New on the list:", diff.appeared), ("Gone from it:", diff.gone)):
         if rows:
             cells: list[tuple[str, ...]] = [("row", "before", "now", "why")]

@@ -421,6 +421,12 @@ def _is_repeated_code(code: float, rest: FloatArray, side: Side) -> bool:
     # Of a column of a few steps, the next step is no code; of any, 0 may say "none".
     if side.tail is None or code == 0:
         return False
+    # A usual number with digits typed behind it is a typing error: 14020 of 140 and 20; one digit
+    # throughout is typed on purpose.
+    low, high = np.quantile(rest, [0.01, 0.99])
+    is_plain = len({*f"{abs(code):.0f}"}) == 1
+    if not is_plain and any(low <= np.trunc(code / power) <= high for power in (10.0, 100.0)):
+        return False
     other_end = float(np.quantile(side.turn * rest, 0.01))
     width = side.ordinary - other_end
     return side.turn * code > side.ordinary + CODE_WIDTHS * width

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from kpca_apps.errors import InputError
 from kpca_apps.names import listed, quoted
@@ -23,10 +24,10 @@ from kpca_apps.novelty.checks.spelling import learn_spelling
 from kpca_apps.novelty.checks.stuck import learn_stuck
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
+from kpca_apps.novelty.evidence import NO_EVIDENCE, SCHEMA, Evidence
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.relations.finding.keys import NAMING
-from kpca_apps.novelty.relations.relations import Contradiction
-from kpca_apps.novelty.result import CONTRADICTED, OddCell
+from kpca_apps.novelty.result import OddCell
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD, Column
@@ -41,6 +42,8 @@ Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], Cell
 CHECKS: tuple[Learn, ...] = (learn_numbers, learn_stuck, learn_spelling)
 # Of a column with more, and of a table, the clearest: nobody mends so many one by one.
 MAX_CELLS, MAX_CELLS_OF_TABLE = 20_000, 100_000
+# Cells of a column that are odd alike are told together.
+ALIKE = ("column", "kind", "seen", "sentence", "suggestion", "expected")
 
 
 def cell_rules(
@@ -139,130 +142,92 @@ def _clearest(values: Iterable[OddValue], most: int) -> tuple[OddValue, ...]:
     return tuple(kept)
 
 
-class Contradicted(NamedTuple):
-    """A cell that the others of its row contradict."""
-
-    row: int  # from 1
-    place: int  # line of the file (or the same)
-    cell: Contradiction
-
-
-def odd_cells(
+def table_of_evidence(
     columns: Sequence[tuple[ColumnSpec, CellRule, Notation, OddValues]],
+    contradicted: pl.DataFrame,
     *,
     n_rows: int,
-    in_lines: bool,
-    contradicted: Iterable[Contradicted] = (),
-) -> tuple[tuple[OddCell, ...], int]:
-    """Put the odd cells of a table of `n_rows` into words, clearest first; say how many were found.
+) -> tuple[pl.DataFrame, int]:
+    """Put what is held against the cells of a table of `n_rows` together, the strongest first.
 
-    Of each column that is checked: what it is, allows, how it is written, and what was found. A
-    word that stands for numbers again and again, "empty", says that one is missing.
+    Of each column that is checked: what it is, allows, how it is written, and what was found; and
+    what other cells say, as of `CellFaults`. A word that stands for numbers again and again,
+    "empty", says that one is missing. Each cell has a line, whose `n_cells` also counts those that
+    read the same and are too many to be listed. Return how many cells are odd as well.
     """
     few = max(MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD * n_rows)
-    found, n_cells = [], 0
-    for spec, rule, notation, values in columns:
-        n_cells += values.n_cells
-        for value in values.values:
-            if value.kind == UNREADABLE and value.n_cells > few and value.seen.isalpha():
-                n_cells -= value.n_cells
-            else:
-                found.append((value, spec, rule, notation))
+    found = [
+        (value, spec, rule, notation)
+        for spec, rule, notation, of_column in columns
+        for value in of_column.values
+        if not (value.kind == UNREADABLE and value.n_cells > few and value.seen.isalpha())
+    ]
     found.sort(key=lambda entry: (-entry[0].clearness, entry[0].rows[0]))
-    listed: list[tuple[float, OddCell]] = []
+    n_cells = sum(of_column.n_cells for *_, of_column in columns)
+    n_cells -= sum(value.n_cells for *_, of in columns for value in of.values)
+    n_cells += sum(value.n_cells for value, *_ in found)
+    # Clearness counts the cells of a column that are as odd by chance, in decimal digits.
+    looks = np.log(max(len(columns), 1) / max(n_rows, 1))
+    lines = list[tuple[Any, ...]]()
     kept = _clearest((value for value, *_ in found), MAX_CELLS_OF_TABLE)
-    contradicted = sorted(contradicted, key=lambda one: -one.cell.clearness)
-    against = {(one.cell.column, one.row): one.cell for one in reversed(contradicted)}
-    formulas = {
-        (one.cell.column, one.row): one.cell
-        for one in reversed(contradicted)
-        if one.cell.suggestion
-    }
     for value, (_, spec, rule, notation) in zip(kept, found, strict=False):
-        explained = rule[value.check].explain(value, spec, notation)
-        speaking = against if spec.has_levels else formulas
-        beside = [speaking.get((spec.name, row)) for row in value.rows]
-        listed += _of_value(value, spec, explained, beside, in_lines=in_lines)
-    # Of a cell that is odd by itself, its column says what is wrong.
-    known = {(one.column, row) for _, one in listed for row in one.rows}
-    alike: dict[tuple[str, ...], list[Contradicted]] = {}
-    said: set[tuple[str, int]] = set()
+        says, meant = rule[value.check].explain(value, spec, notation)
+        log_p = min(looks - value.clearness * np.log(10.0), 0.0)
+        cell = Evidence(0, spec.name, value.kind, log_p, value.seen, meant, "", n_rows, says)
+        counts = [1 + value.n_cells - len(value.rows), *[1] * (len(value.rows) - 1)]
+        lines.append((value.rows, *cell[1:], value.places, counts, spec.has_levels))
+    each = {"row": pl.List(pl.Int64), "line": pl.List(pl.Int64), "n_cells": pl.List(pl.Int64)}
+    schema = SCHEMA | {"line": pl.Int64, "n_cells": pl.Int64, "has_levels": pl.Boolean}
+    own = pl.DataFrame(lines, schema=schema | each, orient="row").explode(*each)
+    at = ["column", "row"]
     # Of what speaks against a cell, what gives the value that was meant is told.
-    for one in sorted(contradicted, key=lambda one: not one.cell.suggestion):
-        cell = one.cell
-        of_row = {(name, one.row) for name in (cell.column, *cell.given)}
-        if known.isdisjoint(of_row) and (cell.column, one.row) not in said:
-            said.add((cell.column, one.row))
-            key = cell.column, cell.seen, cell.sentence, cell.expected
-            alike.setdefault(key, []).append(one)
-    for cells in alike.values():
-        row, *more_rows = (one.row for one in cells)
-        line, *more_lines = (one.place for one in cells)
-        cell = cells[0].cell
-        n_cells += len(cells)
-        odd = OddCell(
-            column=cell.column,
-            kind=CONTRADICTED,
-            seen=cell.seen,
-            sentence=cell.sentence,
-            suggestion=cell.suggestion,
-            row=row,
-            line=line if in_lines else None,
-            n_cells=len(cells),
-            more_rows=tuple(more_rows),
-            more_lines=tuple(more_lines) if in_lines else None,
-            given=cell.given,
-            expected=cell.expected,
-            others=cell.others,
+    told = contradicted.with_columns(n_cells=pl.lit(1, pl.Int64), has_levels=pl.lit(False)).sort(
+        pl.col("suggestion") == "", "log_p", "row", maintain_order=True
+    )
+    told = told.unique(at, keep="first", maintain_order=True).select([*schema])
+    # Of a cell that is odd by itself, its column says what is wrong. What a formula gives was meant
+    # there, rather than what would be usual in the column; of levels the letters say more.
+    beside = own.join(told, on=at, how="left", suffix="_told", maintain_order="left")
+    follows = ~pl.col("has_levels") & (pl.col("suggestion_told") != "").fill_null(False)
+    is_told = follows | (pl.col("has_levels") & pl.col("given_told").is_not_null())
+    both = pl.concat_str("sentence", "sentence_told", separator=" ")
+    own = beside.with_columns(
+        log_p=pl.when(follows).then(pl.min_horizontal("log_p", "log_p_told")).otherwise("log_p"),
+        sentence=pl.when(follows).then(both).otherwise("sentence"),
+        suggestion=pl.when(follows).then("suggestion_told").otherwise("suggestion"),
+        given=pl.when(is_told).then("given_told").otherwise("given"),
+    ).select([*schema])
+    # Nor is anything said of the cells that such a cell contradicts.
+    involved = told.select(*at, of=pl.concat_list("column", "given")).explode("of")
+    settled = involved.join(own, left_on=["of", "row"], right_on=at, how="semi")
+    told = told.join(settled, on=at, how="anti")
+    n_cells += len(told)
+    evidence = pl.concat([own, told]).drop("has_levels").sort("log_p", "row", maintain_order=True)
+    return evidence.head(MAX_CELLS_OF_TABLE), n_cells
+
+
+def listed_cells(evidence: pl.DataFrame, *, in_lines: bool) -> tuple[OddCell, ...]:
+    """Return the cells of a table of evidence, those of a column that are odd alike as one."""
+    by_row = pl.col("row", "line").sort_by("row")
+    first = pl.col("log_p", "given", "others", "rule").first()
+    alike = evidence.group_by(ALIKE, maintain_order=True).agg(by_row, pl.sum("n_cells"), first)
+    listed = []
+    for of in alike.iter_rows(named=True):
+        (row, *rows), (line, *lines), log_p = of.pop("row"), of.pop("line"), of.pop("log_p")
+        given, others = tuple(of.pop("given")), tuple(of.pop("others"))
+        listed.append(
+            OddCell(
+                **of,
+                given=given,
+                others=others,
+                row=row,
+                line=line if in_lines else None,
+                more_rows=tuple(rows),
+                more_lines=tuple(lines) if in_lines else None,
+                p_value=float(np.exp(log_p)),
+            )
         )
-        listed.append((against[cell.column, row].clearness, odd))
-    listed.sort(key=lambda entry: (-entry[0], entry[1].row))
-    n_so_far = np.cumsum([odd.n_cells for _, odd in listed])
-    n_listed = max(int(np.searchsorted(n_so_far, MAX_CELLS_OF_TABLE, side="right")), 1)
-    return tuple(odd for _, odd in listed[:n_listed]), n_cells
-
-
-def _of_value(
-    value: OddValue,
-    spec: ColumnSpec,
-    explained: tuple[str, str],
-    beside: list[Contradiction | None],
-    *,
-    in_lines: bool,
-) -> Iterator[tuple[float, OddCell]]:
-    """Put the cells that hold an odd value into words, with how clear they are.
-
-    `explained` is what the column says of the value, `beside` what the others of each row do. What
-    a formula gives for a row was meant there, rather than what would be usual in the column. Of
-    levels the letters say more; what the others say is kept of the first cell.
-    """
-    sentence, suggestion = explained
-    alike: dict[tuple[float, str, str, tuple[str, ...]], list[int]] = {}
-    for place, one in enumerate(beside[:1] * len(beside) if spec.has_levels else beside):
-        said = value.clearness, sentence, suggestion, one.given if one else ()
-        if one is not None and not spec.has_levels:
-            clearness = max(value.clearness, one.clearness)
-            said = clearness, f"{sentence} {one.sentence}", one.suggestion, one.given
-        alike.setdefault(said, []).append(place)
-    n_unlisted = value.n_cells - len(value.rows)
-    for (clearness, sentence, suggestion, given), places in alike.items():
-        row, *more_rows = (value.rows[place] for place in places)
-        line, *more_lines = (value.places[place] for place in places)
-        odd = OddCell(
-            column=spec.name,
-            kind=value.kind,
-            seen=value.seen,
-            sentence=sentence,
-            suggestion=suggestion,
-            row=row,
-            line=line if in_lines else None,
-            n_cells=len(places) + n_unlisted,
-            more_rows=tuple(more_rows),
-            more_lines=tuple(more_lines) if in_lines else None,
-            given=given,
-        )
-        yield clearness, odd
-        n_unlisted = 0
+    return tuple(listed)
 
 
 # Of every table with gaps: nothing that a reader must know before believing the list.
@@ -307,8 +272,7 @@ class CellFaults:
     used: tuple[ColumnFaults, ...]  # of the columns the model uses, in the order of its plan
     n_missing: tuple[int, ...]  # cells without a value of all columns, in the table's order
     odd: tuple[OddValues, ...]  # of the columns that are checked
-    contradicted: tuple[Contradicted, ...]  # by other cells of their rows: the clearest 100,000
-    n_contradicted: int
+    contradicted: pl.DataFrame  # evidence of other cells, its rows from 1 and their lines: 100,000
 
     @classmethod
     def of(
@@ -318,12 +282,12 @@ class CellFaults:
         rules: Sequence[CellRule],
         first_row: int = 0,
         is_accepted: BoolArray | None = None,
-        judged: Sequence[Contradiction] = (),
+        judged: pl.DataFrame = NO_EVIDENCE,
     ) -> CellFaults:
         """Look through a table, or a part of it from `first_row` on, by rules of `cell_rules`.
 
-        Cells that were `judged` by the others of their rows are kept beside. No cell of a row that
-        is accepted (n,) is odd.
+        The evidence of what `judged` the rows is kept beside. No cell of a row that is accepted
+        (n,) is odd.
         """
         rows = np.arange(first_row + 1, first_row + table.frame.height + 1)
         places = rows if table.lines is None else table.lines
@@ -340,23 +304,21 @@ class CellFaults:
         for name in table.frame.columns:
             readings = table.column(name).read(formats.get(name))
             n_missing.append(int((readings.missing | readings.unreadable).sum()))
-        contradicted = tuple(
-            Contradicted(int(rows[one.row]), int(places[one.row]), one)
-            for one in judged
-            if is_accepted is None or not is_accepted[one.row]
-        )
-        return cls(tuple(used), tuple(n_missing), tuple(odd), contradicted, len(contradicted))
+        at = judged["row"].to_numpy()
+        contradicted = judged.with_columns(row=rows[at], line=places[at])
+        if is_accepted is not None:
+            contradicted = contradicted.filter(~is_accepted[at])
+        return cls(tuple(used), tuple(n_missing), tuple(odd), contradicted)
 
     def __add__(self, other: CellFaults) -> CellFaults:
         """Faults of both parts, of which `other` comes later in the table."""
         used = tuple(a + b for a, b in zip(self.used, other.used, strict=True))
         n_missing = tuple(a + b for a, b in zip(self.n_missing, other.n_missing, strict=True))
         odd = tuple(a + b for a, b in zip(self.odd, other.odd, strict=True))
-        both = (*self.contradicted, *other.contradicted)
+        both = pl.concat([self.contradicted, other.contradicted])
         if len(both) > MAX_CELLS_OF_TABLE:
-            both = tuple(sorted(both, key=lambda one: -one.cell.clearness)[:MAX_CELLS_OF_TABLE])
-        n_contradicted = self.n_contradicted + other.n_contradicted
-        return CellFaults(used, n_missing, odd, both, n_contradicted)
+            both = both.sort("log_p", maintain_order=True).head(MAX_CELLS_OF_TABLE)
+        return CellFaults(used, n_missing, odd, both)
 
     def sentences(
         self, plan: ColumnPlan, name: str, *, in_lines: bool, drawn: bool = False

@@ -1,4 +1,4 @@
-"""Flagged rows that are odd for the same reason, as one pattern.
+"""Rows that are odd for the same reason, as one pattern.
 
 Rows belong together whose first reason names the same columns and whose values there deviate
 alike: they read the same, or a like multiple of what was expected, or lie on the same side of it.
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 from scipy.special import betainc
 
 from kpca_apps.names import MISSING, cut_apart, in_prose, quoted, quoted_cell
@@ -29,17 +30,51 @@ MOST, FEW, BY_CHANCE = 0.9, 0.25, 0.01
 # So many of the flagged rows are needed to say that one value leads the list, so large a share of
 # them, and this many times its share of the table.
 MIN_LEADING, LEADING, TIMES_COMMONER = 20, 0.5, 4.0
+# What is said of a column whose cells are odd alike, each by itself.
+KINDS = {
+    "far above": "is far above the rest of the column",
+    "far below": "is far below the rest of the column",
+    "date": "is far from all other dates",
+    "zero": "is 0, far from all others",
+    "sign": "has the wrong sign",
+    "placeholder": "holds a code for a missing value",
+    "stuck": "stands still",
+    "code": "is no valid code",
+    "misspelt": "is a common value misspelt",
+    "unreadable": "cannot be read",
+    "contradicted": "contradicts the rest of the row",
+}
 YEAR = 365.25 * 86_400.0
-PLURALS = {"is": "are", "has": "have"}
+PLURALS = {"is": "are"}
 ABOVE, BELOW = "is above what the rest suggests", "is below what the rest suggests"
 AFTER = {"above": "after", "below": "before"}
 CLAUSES = {
     "above": ABOVE,
     "below": BELOW,
     "missing": "is missing",
-    "present": "has a value where the rest suggests none",
     "other": "is unlike what the rest suggests",
 }
+
+
+def kinds_of_evidence(evidence: pl.DataFrame) -> tuple[Pattern, ...]:
+    """Count rows by the strongest evidence against single cells of them, the strongest first.
+
+    They break the same rule, or cells of one column are odd in the same way.
+    """
+    is_rule = pl.col("rule") != ""
+    kind, column = (pl.when(~is_rule).then(name) for name in ("kind", "column"))
+    rows = evidence.unique("row", keep="first", maintain_order=True)
+    by_kind = rows.group_by("rule", of_kind=kind, of_column=column, maintain_order=True)
+    found = []
+    for of in by_kind.agg("row", pl.first("column", "given")).iter_rows(named=True):
+        n, name = len(of["row"]), of["column"]
+        clause = f"{of['rule']} does not hold"
+        if not of["rule"]:
+            clause = f"{quoted(name)} {KINDS.get(of['of_kind'], 'is ' + of['of_kind'])}"
+        sentence = f"{n:,} row{'s' * (n > 1)}: {clause}."
+        about = (name, *of["given"]) if of["rule"] else (name,)
+        found.append(Pattern(tuple(of["row"]), about, sentence))
+    return tuple(found)
 
 
 def find_patterns(
@@ -47,7 +82,7 @@ def find_patterns(
 ) -> tuple[Pattern, ...]:
     """Find flagged rows of a ranked list that are odd for the same reason; most rows first.
 
-    `listed` are these rows as they stand; `sample` shows how common a value is among all rows.
+    `listed` are all ranked rows as they stand; `sample` shows how common a value is among all rows.
     """
     order = {column.name: number for number, column in enumerate(columns)}
     dates = {
@@ -145,8 +180,6 @@ def _kind(reason: Reason) -> str:
         return "missing"
     if reason.side:
         return reason.side
-    if reason.expected == MISSING:
-        return "present"
     return f"reads {reason.seen_value}" if isinstance(reason.seen_value, str) else "other"
 
 

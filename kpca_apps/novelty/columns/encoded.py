@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from io import BytesIO
 from itertools import tee
 from operator import add, itemgetter
 from typing import Any, NamedTuple, TypeVar
@@ -38,6 +39,7 @@ from kpca_apps.names import listed, one_line, quoted, suggest
 from kpca_apps.novelty.checks.odd_cells import CellFaults, CellRule, cell_rules
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import UNKNOWN
+from kpca_apps.novelty.evidence import NO_EVIDENCE
 from kpca_apps.novelty.result import RowMark
 from kpca_apps.novelty.row_values import let_go, row_values
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
@@ -577,10 +579,8 @@ def _looked_through(
     judged = encoder.judge(table, own=learned)
     if not rules:
         no_hashes = np.zeros(len(learned), dtype=np.uint64)
-        return CellFaults((), (), (), (), 0), no_hashes, judged.surprise
-    faults = CellFaults.of(
-        table, encoder.plan, rules, first_row, is_accepted, judged.contradictions
-    )
+        return CellFaults((), (), (), NO_EVIDENCE), no_hashes, judged.surprise
+    faults = CellFaults.of(table, encoder.plan, rules, first_row, is_accepted, judged.evidence)
     return faults, hash_rows(table, encoder), judged.surprise
 
 
@@ -668,13 +668,26 @@ def _without_rows(task: PartTask, encoded: _EncodedPart) -> _EncodedPart:
 
 def _packed(part: _EncodedPart) -> dict[str, Any]:
     """Return what is said of the rows of a part, without them, as arrays."""
-    packed = msgspec.msgpack.encode(part.faults, enc_hook=np.generic.item)
+    packed = msgspec.msgpack.encode(part.faults, enc_hook=_as_bytes)
     faults = np.frombuffer(packed, np.uint8)
     return {"faults": faults, "hashes": part.hashes, "surprise": part.surprise}
 
 
+def _as_bytes(value: np.generic | pl.DataFrame) -> Any:
+    if not isinstance(value, pl.DataFrame):
+        return value.item()
+    file = BytesIO()
+    value.write_ipc(file)
+    return file.getvalue()
+
+
+def _from_bytes(of: type, value: Any) -> pl.DataFrame:
+    return pl.read_ipc(value)
+
+
 def _unpacked(arrays: Mapping[str, Any]) -> _EncodedPart:
-    faults = msgspec.msgpack.decode(arrays["faults"].tobytes(), type=CellFaults)
+    packed = arrays["faults"].tobytes()
+    faults = msgspec.msgpack.decode(packed, type=CellFaults, dec_hook=_from_bytes)
     return _EncodedPart(np.empty((0, 0)), faults, arrays["hashes"], arrays["surprise"])
 
 

@@ -27,7 +27,7 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 
 # Levels without an indicator of their own, as what is expected: none of them is.
-_OTHER = "a rarer value"
+RARER = "a rarer value"
 _MAX_LEVELS = 50
 _LARGEST_STEP = 1e300
 _LARGEST_SCALE = 1e3  # far beyond what `fit` computes: (2 / 1e-3)^(1/4) / sqrt(2)
@@ -252,7 +252,7 @@ class LevelCoder:
         j = int(np.argmax(values))
         if j < len(self.levels):
             return self.spellings[j], self.levels[j]
-        return (_OTHER if j == len(self.levels) else MISSING), None
+        return (RARER if j == len(self.levels) else MISSING), None
 
 
 class ColumnGroup(NamedTuple):

@@ -15,6 +15,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from kpca_apps.errors import InputError, about
@@ -28,14 +29,19 @@ from kpca_apps.names import (
     unique_names,
 )
 from kpca_apps.novelty.checks.drift import RATE, moved_columns
-from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
+from kpca_apps.novelty.columns.encoded import (
+    AnyTable,
+    Execution,
+    HashArray,
+    draw_sample,
+    in_parts,
+)
 from kpca_apps.novelty.columns.encoding import ColumnSummary
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
 from kpca_apps.novelty.result import ListedRow, RunSummary, ScreeningDiff
 from kpca_apps.novelty.screening.model import library_versions
 from kpca_apps.system.limits import require_memory
 from kpca_apps.tables.opening import open_table
-from kpca_apps.tables.table import Table
 from kpca_apps.tables.write import as_written, neutralise
 
 KIND = "novelty screening"
@@ -120,6 +126,11 @@ def diff_runs(
         _rows(run, keys, shared, wanted=theirs["key"].to_list())
         for run, theirs in zip(runs, reversed(flagged), strict=True)
     ]
+    hashes = [_key_hashes(run, keys) for run in runs]
+    is_apart = not np.isin(hashes[0], hashes[1]).any()
+    if is_apart:
+        # All rows would be new, and all of the others gone.
+        flagged = [frame.clear() for frame in flagged]
     describe = partial(_listed, shared=shared, hidden=hidden, key=key)
     settings_changed = _settings_changed(*(run.result for run in runs))
     not_compared = tuple(name for name in in_both if name in hidden)
@@ -136,9 +147,11 @@ def diff_runs(
         removed_columns=tuple(name for name in of_column[0] if name not in of_column[1]),
         hidden_columns=not_compared,
         reasons=_reasons_changed(*runs),
+        kinds=_kinds_changed(*runs),
         settings_changed=settings_changed,
         settings={"rows told of a list": MOST_ROWS, "rate of the tests of columns": RATE},
         versions=library_versions(),
+        is_apart=is_apart,
         warnings=tuple(_warnings(of_column, key, not_compared, settings_changed)),
         command=command,
     )
@@ -234,7 +247,7 @@ def _rows(
     if run.result.get("accepted") is not None and "accepted" in table.columns:
         marked = _text(["accepted"]).str.to_lowercase().eq("true")
     parts = []
-    for part in [table] if isinstance(table, Table) else (each.read() for each in table.parts):
+    for part in in_parts(table).tables():
         frame = part.frame.select(
             _text([run.written[name] for name in keys]).alias("key"),
             _text(["flagged"]).str.to_lowercase().eq("true").alias("is flagged"),
@@ -247,6 +260,13 @@ def _rows(
         rows = frame.with_columns(as_written(frame["key"])).filter(kept)
         parts.append(rows.with_columns(map(as_written, rows.select(pl.selectors.string()))))
     return pl.concat(parts).sort("place").unique("key", keep="first", maintain_order=True)
+
+
+def _key_hashes(run: _Run, keys: Sequence[str]) -> HashArray:
+    """Hash the key of every row."""
+    names = [run.written[name] for name in keys]
+    parts = (part.frame.select(key=_text(names))["key"] for part in in_parts(run.table).tables())
+    return np.concatenate([as_written(key).hash(seed=0).to_numpy() for key in parts])
 
 
 def _named(name: str) -> pl.Expr:
@@ -325,6 +345,19 @@ def _reasons_changed(old: _Run, new: _Run) -> tuple[tuple[str, float, float], ..
     pairs = ((name, before.get(name, 0.0), now.get(name, 0.0)) for name in {**before, **now})
     changed = [one for one in pairs if abs(one[1] - one[2]) >= LEAST_PART]
     return tuple(sorted(changed, key=lambda one: -abs(one[1] - one[2])))
+
+
+def _kinds_changed(old: _Run, new: _Run) -> tuple[tuple[str, int, int], ...]:
+    """Return the kinds of odd rows, with how many of each there were and are, most first."""
+    before, now = (
+        {
+            str(one["sentence"]).split(": ", 1)[-1]: len(one["rows"])
+            for one in run.result["patterns"]
+        }
+        for run in (old, new)
+    )
+    kinds = ((name, before.get(name, 0), now.get(name, 0)) for name in {**before, **now})
+    return tuple(sorted(kinds, key=lambda one: -max(one[1:])))
 
 
 def _moved(runs: Sequence[_Run], shared: Sequence[str], work: Execution) -> Any:

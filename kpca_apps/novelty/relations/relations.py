@@ -10,45 +10,40 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from kpca_apps.names import quoted, quoted_cell
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.evidence import Evidence, as_table
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.blame import Supposed, UsualValues, fitting, kept, suppose
 from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check
 from kpca_apps.novelty.relations.conditional.levels import (
-    Evidence,
     JudgedCell,
     JudgedNumber,
     LevelRelations,
+    RowsAlike,
 )
 from kpca_apps.novelty.relations.finding.discovery import find_rules
 from kpca_apps.novelty.relations.rule import WHOLE_TABLE, AnyRule, HeldRule
 from kpca_apps.novelty.relations.rule_file import require_sound
 from kpca_apps.novelty.relations.rules import RuleColumn, cites_values, columns_of
 from kpca_apps.novelty.relations.sentences import either, phrase, sentence
-from kpca_apps.novelty.result import FoundRule
+from kpca_apps.novelty.result import CONTRADICTED, FoundRule
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
+# Of rules that hold in nearly all rows by more than chance, the share whose exceptions are there by
+# right: so much less probable than its share of the rows is a row that breaks one.
+LOG_BY_CHANCE = float(np.log(0.01))
 
-class Contradiction(NamedTuple):
-    """A cell that the others of its row contradict."""
 
-    row: int  # from 0
-    column: str
-    seen: str
-    suggestion: str  # the value that was probably meant; empty where that is open
-    expected: str  # the same, or what would be allowed
-    clearness: float  # in decimal digits
-    sentence: str  # what contradicts it
-    given: tuple[str, ...]  # the other columns
-    others: tuple[str, ...] = ()  # of these, any that may be the wrong one instead
+# Of fewer rows that agree on another value, it is open which of them is right.
+FEWEST_TO_MEND = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +51,7 @@ class JudgedRows:
     """What the relations say of n rows."""
 
     surprise: FloatArray  # (n,), -log of the probability of what contradicts them; 0: nothing does
-    contradictions: tuple[Contradiction, ...]
+    evidence: pl.DataFrame  # against the cells that are named, of `checks.evidence.SCHEMA`
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +92,19 @@ class Relations:
         rules about hidden columns nothing is said.
         """
         judged = self.levels.judge(table, own=own)
-        surprise, found = judged.surprise.copy(), [_of_levels(one) for one in judged.cells]
+        surprise, log_looks = judged.surprise.copy(), float(np.log(max(self.levels.n_looked, 1)))
+        found = [
+            _of_levels(one, log_looks)
+            for one in judged.cells
+            if one.seen.removesuffix("?").rstrip() != one.expected  # somebody was in doubt
+        ]
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         cells = Cells(table, {column.name: column.format for column in self.columns})
         usual = {of.name: of for of in self.usual}
-        found += [_of_usual(one, table, usual[one.spec.name].notation) for one in judged.numbers]
+        found += [
+            _of_usual(one, table, usual[one.spec.name].notation, log_looks)
+            for one in judged.numbers
+        ]
         asked = [
             held
             for held in self.rules
@@ -124,9 +127,8 @@ class Relations:
             # A term of the harmonic mean of p-values, of so many: (1/p - 1) / n.
             surprise[rows] += np.log1p(np.exp(-surprise[rows]) * (1.0 / p - 1.0) / len(asked))
             if is_visible:
-                of_rule: FloatArray = -np.log(np.minimum(p * len(asked), 1.0))
                 of_rows = replace(cells, table=replace(table, frame=table.frame[rows], lines=None))
-                broken.append(_Broken(held, of_rows, rows, of_rule / np.log(10.0), usual))
+                broken.append(_Broken(held, of_rows, rows, np.log(p * len(asked)), usual))
         # The terms of a formula that holds in a row confirm each other; a copy confirms nothing.
         found = [
             one
@@ -136,7 +138,8 @@ class Relations:
                 for rule, holds in formulas
             )
         ]
-        return JudgedRows(surprise, (*found, *self._of_rules(broken, formulas, found)))
+        of_rules = self._of_rules(broken, formulas, found)
+        return JudgedRows(surprise, as_table([*found, *of_rules]))
 
     def found(self, table: Table, positions: IntArray) -> tuple[FoundRule, ...]:
         """Say how the rules hold in rows at some positions of a table."""
@@ -168,8 +171,8 @@ class Relations:
         self,
         broken: Sequence[_Broken],
         formulas: Sequence[tuple[AnyRule, BoolArray]],
-        found: Sequence[Contradiction],
-    ) -> Iterator[Contradiction]:
+        found: Sequence[Evidence],
+    ) -> Iterator[Evidence]:
         """Say of each row that breaks rules which of its cells are wrong, or may be."""
         of_row = defaultdict[int, list[tuple[_Broken, int]]](list)
         for of in broken:
@@ -199,7 +202,7 @@ class Relations:
                 one = worst[0] if len(worst) == 1 and most[0] > 1 else None
                 about = [of for of in left if one is None or one in of[0].held.rule.columns]
                 left = [of for of in left if of not in about]
-                named = [(of, place) for of, place in about if of.clearness[place] > 0]
+                named = [(of, place) for of, place in about if of.log_p[place] < 0]
                 if one is not None and len(named) > 1:
                     rules = [of.held.rule for of, _ in named]
                     named = [(of, at) for of, at in named if of.mends(rules, one, at)] or named
@@ -216,7 +219,7 @@ class _Broken:
     held: HeldRule
     cells: Cells
     rows: IntArray  # (r,), from 0
-    clearness: FloatArray  # (r,)
+    log_p: FloatArray  # (r,), of a row that breaks any of so many rules in so few rows
     usual: Mapping[str, UsualValues]
     _kept: dict[tuple[str, AnyRule], BoolArray] = field(default_factory=dict, init=False)
 
@@ -240,9 +243,7 @@ class _Broken:
                 self._kept[name, rule] = kept(rule, self.cells, name, mended)
         return all(self._kept[name, rule][place] for rule in rules)
 
-    def say(
-        self, place: int, names: Sequence[str], columns: Mapping[str, RuleColumn]
-    ) -> Contradiction:
+    def say(self, place: int, names: Sequence[str], columns: Mapping[str, RuleColumn]) -> Evidence:
         """Say which cell of a row is wrong: of those in some columns, any that may be."""
         rule = self.held.rule
         name, *others = fitting({name: self.supposed[name] for name in names}, place)
@@ -254,16 +255,19 @@ class _Broken:
             allowed = ", or ".join(map("".join, zip(["", *names], meant, strict=True)))
         if others:
             says = f"{says[:-1]}: here {quoted(name)} should be {allowed}."
-        return Contradiction(
+        return Evidence(
             row=int(self.rows[place]),
             column=name,
+            kind=CONTRADICTED,
+            log_p=float(self.log_p[place]) + LOG_BY_CHANCE,
             seen=self.cells.table.column(name).text(place).strip(),
             suggestion=suggestion,
             expected=allowed,
-            clearness=float(self.clearness[place]),
+            support=self.held.n_rows - self.held.n_broken,
             sentence=says,
             given=tuple(one for one in rule.columns if one != name),
             others=tuple(others),
+            rule=phrase(rule, columns),
         )
 
     def _meant(self, place: int, name: str, columns: Mapping[str, RuleColumn]) -> str:
@@ -300,7 +304,7 @@ class _Broken:
                 return phrase(rule, columns)
 
 
-def _of_levels(cell: JudgedCell) -> Contradiction:
+def _of_levels(cell: JudgedCell, log_looks: float) -> Evidence:
     """Say what the rows like that of a cell hold instead."""
     first, *more = cell.evidence
     given, n, others = _shared(first), first.n_agreeing, first.n_rows
@@ -317,30 +321,34 @@ def _of_levels(cell: JudgedCell) -> Contradiction:
         says += " have no value there."
     else:
         says = f"Hardly any of the {others:,} other rows with {given} read so."
-    return Contradiction(
+    return Evidence(
         row=cell.row,
         column=cell.column,
+        kind=CONTRADICTED,
+        log_p=min(cell.log_p + log_looks, 0.0),
         seen=cell.seen,
-        suggestion=cell.expected,
+        suggestion=cell.expected if n >= FEWEST_TO_MEND else "",
         expected=cell.expected,
-        clearness=cell.clearness,
+        support=first.n_rows,
         sentence=says,
         given=tuple(name for of in cell.evidence for name in of.columns),
     )
 
 
-def _of_usual(number: JudgedNumber, table: Table, notation: Notation) -> Contradiction:
+def _of_usual(number: JudgedNumber, table: Table, notation: Notation, log_looks: float) -> Evidence:
     """Say what a number usually is in the rows of its level."""
     name, format, odd = number.spec.name, number.spec.format, number.odd
     assert format is not None
     about = f"about {notation.write(odd.expected, format)}"
-    return Contradiction(
+    return Evidence(
         row=odd.row,
         column=name,
+        kind=CONTRADICTED,
+        log_p=min(odd.log_p + log_looks, 0.0),
         seen=table.column(name).text(odd.row).strip(),
         suggestion="",
         expected=about,
-        clearness=-odd.log_p / float(np.log(10.0)),
+        support=odd.n_rows,
         sentence=(
             f"The {odd.n_rows:,} other rows with {quoted(number.given)} "
             f"{quoted_cell(number.level)} lie {about}, this one {odd.times:,.0f} times as far "
@@ -350,6 +358,6 @@ def _of_usual(number: JudgedNumber, table: Table, notation: Notation) -> Contrad
     )
 
 
-def _shared(evidence: Evidence) -> str:
+def _shared(evidence: RowsAlike) -> str:
     pairs = zip(evidence.columns, evidence.values, strict=True)
     return " and ".join(f"{quoted(name)} {quoted_cell(text)}" for name, text in pairs)

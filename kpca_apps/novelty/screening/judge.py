@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import polars as pl
 from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.errors import ModelFileError, OptionError
 from kpca_apps.names import listed, one_line, quoted
+from kpca_apps.novelty.checks.odd_cells import checked, table_of_evidence
 from kpca_apps.novelty.columns.encoded import Encoded, GroupKey, each_part, group_text, some_rows
-from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
+from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.row_scores import NoveltyScores
@@ -84,11 +87,20 @@ class Verdict:
     rarities: FloatArray | None
     ranks: IntArray
     flagged: BoolArray
+    evidence: pl.DataFrame  # against single cells, the strongest first (`table_of_evidence`)
+    n_odd_cells: int  # of it, and of cells that are too many to be listed
+    rank_by_score: Mapping[int, int]  # of the rows, from 1, that have such evidence
     threshold: ThresholdInfo
     scale: ScoreScale | None
     warnings: tuple[str, ...]
     pieces: tuple[JudgedPiece, ...]  # by groups, largest first, then the rest: together all rows
     groups: tuple[GroupInfo, ...]  # how the rows of each were judged; none without groups
+
+    @property
+    def n_listed(self) -> int:
+        """Rows that are flagged, or have evidence of their own: the first by rank."""
+        others = np.array([*self.rank_by_score], dtype=np.int64) - 1
+        return int(self.flagged.sum() + np.count_nonzero(~self.flagged[others]))
 
     def part_of_relations(self, row: int) -> float:
         """Part of the score of a row, from 1, that it has by the relations between its cells.
@@ -160,6 +172,12 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         )
         warnings = (*of_model, *rows.warnings)
     ranks = _ranks(model, rows, raw, scores, in_training=in_training)
+    evidence, n_odd_cells = evidence_against(rows)
+    is_wrong = None if rows.accepted is None else rows.accepted.is_wrong
+    n_wrong = 0 if is_wrong is None else int(is_wrong.sum())
+    rows_of_cells = evidence["row"].unique().to_numpy()
+    by_score = ranks[rows_of_cells - 1].tolist()
+    _move_ahead(ranks, evidence, n_wrong, int(flagged.sum()))
     let_go(raw, scores, ranks, p_values)
     return Verdict(
         rows=rows,
@@ -169,6 +187,9 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         rarities=rarities,
         ranks=ranks,
         flagged=flagged,
+        evidence=evidence,
+        n_odd_cells=n_odd_cells,
+        rank_by_score=dict(zip(rows_of_cells.tolist(), by_score, strict=True)),
         threshold=threshold,
         scale=scale,
         warnings=(*warnings, *notes, *too_few),
@@ -374,6 +395,49 @@ def _notes_of_groups(
                 "one, and the model of the whole table judges them."
             )
             yield note_of_groups(few_rows, nothing, by)
+
+
+def notations_of(encoder: TableEncoder) -> dict[str, Notation]:
+    """Return how numbers and dates are written, by column."""
+    return {c.spec.name: c.notation for c in encoder.coders if isinstance(c, ValueCoder)}
+
+
+def evidence_against(rows: Encoded) -> tuple[pl.DataFrame, int]:
+    """Return what is held against single cells of a table, and how many of them are odd."""
+    checks, notations = checked(rows.encoder.plan, rows.sample_table), notations_of(rows.encoder)
+    each = [notations.get(spec.name, Notation()) for spec in checks]
+    columns = [*zip(checks, rows.rules, each, rows.faults.odd, strict=True)]
+    return table_of_evidence(columns, rows.faults.contradicted, n_rows=rows.n_rows)
+
+
+# A row's place is by its strongest evidence. Its score puts it at rank r: so many rows are as odd
+# as a whole. One of its cells has p: of n rows that are right, n p would have such a cell. The
+# harmonic sum of the two is less than either, as that of p-values is (Wilson 2019).
+
+
+LEAST_LOG_P = -700.0  # of a float
+
+
+def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged: int) -> None:
+    """Rank the rows with evidence of their own by it; the others keep their order.
+
+    Rows known to be wrong keep their places before all, those that are neither flagged nor have
+    such evidence come after them.
+    """
+    strongest = evidence.group_by("row").agg(pl.min("log_p"))
+    rows = strongest["row"].to_numpy() - 1
+    own = ranks[rows] - n_wrong
+    p = np.exp(np.maximum(strongest["log_p"].to_numpy(), LEAST_LOG_P))
+    kept = own > 0
+    rows, own, p = rows[kept], own[kept], p[kept]
+    places = np.minimum(1.0 / (1.0 / own + 1.0 / (len(ranks) * p)), n_flagged - n_wrong + 0.5)
+    order = np.lexsort((own, places))
+    rows, places, own = rows[order], places[order], np.sort(own)
+    for block in blocks_of(len(ranks)):
+        others = ranks[block] - n_wrong
+        ranks[block] += places.searchsorted(others, "right") - own.searchsorted(others)
+    n_others = np.ceil(places).astype(np.int64) - 1 - own.searchsorted(places)
+    ranks[rows] = n_wrong + n_others + np.arange(1, len(rows) + 1)
 
 
 def _ranks(

@@ -28,7 +28,7 @@ from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnOptions, ColumnSpec
 from kpca_apps.novelty.columns.profiles import naming_column
 from kpca_apps.novelty.findings import find_all
-from kpca_apps.novelty.listed_rows import Suggestions, list_rows
+from kpca_apps.novelty.listed_rows import list_rows, suggestions_of
 from kpca_apps.novelty.marks import Marks, find_marked, is_list_of_marks, marks_of
 from kpca_apps.novelty.redact import Note, redact, without_values
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
@@ -246,9 +246,7 @@ def explain_row(
         position = np.array([_find_row(rows, sought, row, line)])
         verdict = judge(model, rows, options)
         result = find_all(model, verdict, options, None)
-        suggestions = Suggestions(
-            result.odd_cells, model.encoder.plan.specs, verdict.part_of_relations
-        )
+        suggestions = suggestions_of(model, verdict)
         listed = list_rows(model, verdict, rows.take(position), position, 1, id_column, suggestions)
         result = replace(result, odd_cells=suggestions.cells)
     (found,) = redact(replace(result, ranked=listed), hidden).ranked

@@ -58,7 +58,7 @@ MAX_ALIKE = 3  # other rows of the same kind that a card names
 N_PLACES = 4  # at which the same cell is named again
 N_ODD_CELLS = 5  # outside the fold
 MAX_RULES = 50
-MAX_PATTERNS = 5
+MAX_PATTERNS = 8
 N_WARNINGS_ON_TOP = 2
 MAX_NOTES = 50  # warnings listed in full
 MAX_COLUMNS = 200  # rows of the column plan
@@ -234,15 +234,13 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
     cards = _rows(result, [rows[0] for rows in kinds])
     for card, rows in zip(cards, kinds, strict=True):
         card |= _alike(rows, pattern_of.get(rows[0].row), result.source.file_column)
-    named = {row.row for rows in kinds for row in rows}
-    others = [pattern for pattern in result.patterns if named.isdisjoint(pattern.rows)]
     return {
         "result": result,
         "sentence": headline(result),
         "cards": cards,
-        "n_left": result.n_flagged - sum(len(rows) for rows in kinds if rows[0].flagged),
-        "patterns": [cut(pattern.sentence, MAX_SENTENCE) for pattern in others[:MAX_PATTERNS]],
-        "n_patterns": len(others),
+        "n_left": result.n_listed - sum(len(of) for of in kinds if of[0].rank <= result.n_listed),
+        "patterns": [cut(one.sentence, MAX_SENTENCE) for one in result.patterns[:MAX_PATTERNS]],
+        "n_patterns": len(result.patterns),
         "odd_cells": [_odd_cell(cell, result) for cell in clearest(result.odd_cells)],
         "n_shown_cells": N_ODD_CELLS,
         "rules": sorted(result.rules, key=lambda one: -one.n_broken)[:MAX_RULES],
@@ -255,7 +253,7 @@ def _alike(
 ) -> dict[str, Any]:
     """Say on the card of the oddest of some rows how many are like it, how, and which."""
     # The number of rows stands above the sentence.
-    sentence = "" if pattern is None else pattern.sentence.split(" rows: ", 1)[-1]
+    sentence = "" if pattern is None else pattern.sentence.split(": ", 1)[-1]
     others = [
         Markup("<bdi>{}</bdi>").format("".join(row_name(row, file_column)))
         for row in rows[1 : 1 + MAX_ALIKE]

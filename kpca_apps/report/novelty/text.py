@@ -141,16 +141,18 @@ def share_words(share: float, row: RankedRow) -> str:
 def headline(result: ScreeningResult) -> list[str]:
     """Say what was found in one sentence, in parts; `Verbatim` parts came from the table."""
     n_rows, n_flagged = result.n_rows, result.n_flagged
-    found = _found(n_rows, n_flagged)
+    found, n_cells = _found(n_rows, n_flagged), result.n_listed - n_flagged
+    if n_cells and n_rows > 1:
+        found += f" and {count(n_cells)} more {'has' if n_cells == 1 else 'have'} an odd cell"
     if not result.ranked:
         return [found, "."]
     top = result.ranked[0]
     named, because = row_name(top, result.source.file_column), _because(top, result.columns)
     if n_rows == 1:
         return [found, *because]
-    if n_flagged == 1:
+    if result.n_listed == 1:
         return [found, ": ", *named, *_because(top, result.columns, ", whose ")]
-    if n_flagged:
+    if result.n_listed:
         return [found, "; ", *named, " most", *because]
     return [too_few(result) or found, "; ", *named, " comes nearest", *because]
 
@@ -347,10 +349,16 @@ def index_headline(index: ScreenedTables) -> str:
 
 def diff_headline(diff: ScreeningDiff) -> str:
     """Say in one sentence what is otherwise in a new screening."""
-    new = f"{plural(len(diff.appeared), 'row')} {'is' if len(diff.appeared) == 1 else 'are'} new"
-    n_gone, n_moved = len(diff.gone), len(diff.moved)
-    gone = f"{count(n_gone)} {'is' if n_gone == 1 else 'are'} gone from it"
-    stayed = f"{count(len(diff.stayed))} stayed"
+    n_moved = len(diff.moved)
     moved = "no column moved" if not n_moved else f"{plural(n_moved, 'column')} moved"
     moved += NOT_COMPARED * bool(diff.hidden_columns)
+    if diff.is_apart:
+        now, before = (
+            f"{count(run.n_flagged)} of {count(run.n_rows)}" for run in (diff.new, diff.old)
+        )
+        return f"No row is in both tables: {now} rows are flagged now, {before} before; {moved}."
+    new = f"{plural(len(diff.appeared), 'row')} {'is' if len(diff.appeared) == 1 else 'are'} new"
+    n_gone = len(diff.gone)
+    gone = f"{count(n_gone)} {'is' if n_gone == 1 else 'are'} gone from it"
+    stayed = f"{count(len(diff.stayed))} stayed"
     return f"{new} on the list, {gone}, {stayed}; {moved}."

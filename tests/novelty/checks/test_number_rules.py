@@ -86,6 +86,14 @@ def test_a_code_among_the_ordinary_is_none() -> None:
     assert NumberRule.fit(np.append(COLUMNS["ages"], [99.0] * 30), 1.0).codes == ()
 
 
+def test_a_usual_number_with_digits_behind_it_is_no_code() -> None:
+    pressures = np.random.default_rng(0).normal(130, 18, 2000).round()
+    rule = NumberRule.fit(np.r_[pressures, [14020.0] * 3, 16020.0], 1.0)
+    assert rule.codes == ()
+    assert rule.judge(np.array([14020.0])).tolist() == [ODDITIES.index("far above")]
+    assert NumberRule.fit(np.r_[pressures, [24680.0] * 3], 1.0).codes == (24680.0,)
+
+
 @pytest.mark.parametrize(
     ("column", "code", "n_cells"),
     [

@@ -17,7 +17,12 @@ from kpca_apps.errors import InputError
 from kpca_apps.novelty.checks import odd_cells as cells_module
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.checks.number_rules import NumberRule
-from kpca_apps.novelty.checks.odd_cells import CellFaults, cell_rules, odd_cells
+from kpca_apps.novelty.checks.odd_cells import (
+    CellFaults,
+    cell_rules,
+    listed_cells,
+    table_of_evidence,
+)
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnOptions, ColumnPlan, ColumnSpec, infer_plan
@@ -76,8 +81,8 @@ def found_in(table: Table, cuts: list[int], **told: tuple[str, ...]) -> tuple[li
     )
     notations = [getattr(coder, "notation", Notation()) for coder in encoder.coders]
     columns = list(zip(plan.used, rules, notations, faults.odd, strict=True))
-    listed, n_cells = odd_cells(columns, n_rows=table.frame.height, in_lines=lines is not None)
-    return list(listed), n_cells
+    evidence, n_cells = table_of_evidence(columns, faults.contradicted, n_rows=table.frame.height)
+    return list(listed_cells(evidence, in_lines=lines is not None)), n_cells
 
 
 def test_what_was_planted_is_listed_with_its_line_and_what_was_meant() -> None:

@@ -16,7 +16,7 @@ from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.kinds import KINDS, ColumnKind, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.columns.profiles import column_profiles
-from kpca_apps.novelty.listed_rows import odd_cells_of
+from kpca_apps.novelty.screening.judge import evidence_against
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.values import (
     Column,
@@ -148,7 +148,8 @@ def test_a_further_kind_takes_an_entry_and_nothing_else(monkeypatch: pytest.Monk
     assert encoder.seen(table, 3, 0) == ("#000020", None)
     rows = encode(encoder, table)
     assert [profile.role for profile in column_profiles(rows)] == ["colour", "numeric"]
-    assert odd_cells_of(rows) == ((), 0)
+    evidence, n_cells = evidence_against(rows)
+    assert (len(evidence), n_cells) == (0, 0)
     assert rows.warnings[0].startswith('Column "paint": 1 row lacks a value')
 
 

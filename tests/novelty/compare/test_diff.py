@@ -188,6 +188,27 @@ def test_what_is_no_run_is_refused_in_one_line(change: Change, words: str) -> No
     assert "\n" not in str(refused.value)
 
 
+def test_of_tables_without_a_common_row_rates_and_kinds_are_compared() -> None:
+    later = table().with_columns(code=pl.format("M{}", pl.int_range(80)))
+    later[9, "height"] = 17.0
+    diff = diff_runs(run(table(), "old", "--count", "2"), run(later, "new", "--count", "3"))
+    assert diff.is_apart and (diff.appeared, diff.gone, diff.stayed) == ((), (), ())
+    assert diff_headline(diff).startswith(
+        "No row is in both tables: 3 of 80 rows are flagged now, 2 of 80 before;"
+    )
+    far = '"{}" is far {} the rest of the column.'
+    assert {*diff.kinds} >= {
+        (far.format("weight", "above"), 1, 1),
+        (far.format("height", "below"), 0, 1),
+    }
+    assert main(["novelty", "diff", "old", "new", "--out", "both"]) == 0
+    page = Path("both/report.html").read_text(encoding="utf-8")
+    assert "1 row, before 0: <bdi>&#34;height&#34; is far below" in page
+    # One row in both is enough to look for the others.
+    later[3, "code"] = "N003"
+    assert not diff_runs(Path("old"), run(later, "new", "--count", "3", "--force")).is_apart
+
+
 def test_the_command_says_what_changed_and_leaves_a_page(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

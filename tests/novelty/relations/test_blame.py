@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from kpca_apps.novelty.columns.plan import infer_plan
-from kpca_apps.novelty.relations.relations import Contradiction, Relations
+from kpca_apps.novelty.evidence import Evidence
+from kpca_apps.novelty.relations.relations import Relations
 from kpca_apps.tables.frames import table_from_frame
 
 
@@ -32,12 +33,12 @@ def days(count: int) -> np.timedelta64:
     return np.timedelta64(count, "D")
 
 
-def judged(columns: dict[str, np.ndarray], row: int = 7) -> list[Contradiction]:
+def judged(columns: dict[str, np.ndarray], row: int = 7) -> list[Evidence]:
     frame = pl.DataFrame(columns).with_columns(pl.col("start", "end", "paid").cast(pl.String))
     table = table_from_frame(frame, "stays")
     own = np.ones(frame.height, dtype=bool)
-    found = Relations.learn(table, infer_plan(table)).judge(table, own=own).contradictions
-    return [one for one in found if one.row == row]
+    found = Relations.learn(table, infer_plan(table)).judge(table, own=own).evidence
+    return [Evidence(*one) for one in found.filter(pl.col("row") == row).rows()]
 
 
 # What is wrong in row 7: in which column, how, and what is expected there; of a formula the value.
@@ -60,7 +61,7 @@ def test_the_wrong_one_of_several_columns_is_named(case: str) -> None:
     found = judged(columns)
     assert found
     for one in found:
-        assert (one.column, one.others) == (name, ())
+        assert (one.column, [*one.others]) == (name, [])
         if expected is not None:
             assert one.expected.startswith(expected)
     if expected is None:
@@ -125,5 +126,5 @@ def test_a_rule_that_many_rows_break_takes_no_contradiction_of_another_away() ->
     # The tax, which is rounded, gives another net than the sum there.
     net[np.flatnonzero((columns["tax"] / 0.19).round(2) != net)[0]] += 1000
     table = table_from_frame(pl.DataFrame(columns), "wrong")
-    found = replace(relations, rules=tuple(rules)).judge(table).contradictions
-    assert {one.column for one in found} == {"net"}
+    found = replace(relations, rules=tuple(rules)).judge(table).evidence
+    assert {*found["column"]} == {"net"}

@@ -10,7 +10,8 @@ import pytest
 
 from kpca_apps import Screening, fit_model, load_model, save_model, score_table, screen_table
 from kpca_apps.novelty.columns.plan import infer_plan
-from kpca_apps.novelty.relations.relations import Relations
+from kpca_apps.novelty.relations.conditional.levels import JudgedCell, RowsAlike
+from kpca_apps.novelty.relations.relations import Relations, _of_levels
 from kpca_apps.tables.frames import table_from_frame
 
 PLACES = [("Bern", "3000"), ("Basel", "4000"), ("Genf", "1200"), ("Chur", "7000"), ("Zug", "6300")]
@@ -98,8 +99,8 @@ def test_a_row_depends_on_no_other_row() -> None:
     parts = [table_from_frame(orders()[start : start + 70], "part") for start in range(0, 400, 70)]
     judged = [learned.judge(part) for part in parts]
     np.testing.assert_array_equal(np.concatenate([of.surprise for of in judged]), whole.surprise)
-    n_cells = sum(len(of.contradictions) for of in judged)
-    assert n_cells == len(whole.contradictions) > 0
+    n_cells = sum(len(of.evidence) for of in judged)
+    assert n_cells == len(whole.evidence) > 0
 
 
 def test_rows_learned_from_are_judged_like_new_ones() -> None:
@@ -153,5 +154,21 @@ def test_a_formula_confirms_the_cells_of_a_row_or_names_one(seed: int) -> None:
         table = table_from_frame(pl.DataFrame(columns), "orders")
         relations = Relations.learn(table, infer_plan(table))
         judged = relations.judge(table, own=np.ones(1500, dtype=bool))
-        assert {cell.row for cell in judged.contradictions} == {*wrong}
+        assert {*judged.evidence["row"]} == {*wrong}
         qty[wrong] = np.round(amount / price / (1 - discount)).astype(np.int64)[wrong]
+
+
+def test_a_doubt_is_no_misspelling() -> None:
+    place = np.repeat(np.arange(10), 30)
+    columns = {name: [f"{name} {i}" for i in place] for name in ("period", "site", "dig")}
+    columns["period"][40], columns["period"][70] = "period 1?", "periot 2"
+    table = table_from_frame(pl.DataFrame(columns), "finds")
+    judged = Relations.learn(table, infer_plan(table)).judge(table, own=np.ones(300, bool))
+    assert dict(judged.evidence.select("row", "suggestion").rows()) == {70: "period 2"}
+
+
+@pytest.mark.parametrize(("n_agreeing", "suggestion"), [(4, ""), (5, "Bern")])
+def test_few_rows_mend_nothing(n_agreeing: int, suggestion: str) -> None:
+    alike = RowsAlike(("zip",), ("3011",), n_agreeing, 0, n_agreeing)
+    found = _of_levels(JudgedCell(3, "town", "Genf", "Bern", -9.0, (alike,)), 1.0)
+    assert (found.suggestion, found.expected, found.log_p) == (suggestion, "Bern", -8.0)

@@ -78,7 +78,7 @@ MOST_AT_ONCE = 2_000_000  # numbers: rows times pairs of columns
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RowsAlike:
     """What the rows say that share values with that of a cell."""
 
     columns: tuple[str, ...]  # in which they share them: one, or two
@@ -96,8 +96,8 @@ class JudgedCell:
     column: str
     seen: str  # stripped; empty where missing
     expected: str  # what most rows of the evidence have; empty where they lack it, or differ
-    clearness: float  # in decimal digits
-    evidence: tuple[Evidence, ...]  # one, or of other columns a second
+    log_p: float  # logarithm of its p-value, of this cell alone
+    evidence: tuple[RowsAlike, ...]  # one, or of other columns a second
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,11 @@ class LevelRelations:
             len(of.counts) != self.columns[of.given].missing for of in self.usual
         ):
             raise ValueError("relations of other levels")
+
+    @property
+    def n_looked(self) -> int:
+        """Columns whose cells are judged."""
+        return len({relation.target for relation in self.relations}) + len(self.usual)
 
     @classmethod
     def learn(cls, table: Table, plan: ColumnPlan) -> LevelRelations:
@@ -318,8 +323,7 @@ class _Rows:
         for number in self.learned.usual:
             surprise = number.surprise(table, self.cells[number.given], self.own)
             smallest = np.minimum(smallest, -surprise)
-        n_targets = len({relation.target for relation in self.learned.relations})
-        return of_smallest(smallest, n_targets + len(self.learned.usual))
+        return of_smallest(smallest, self.learned.n_looked)
 
     def _odd_categories(
         self, table: Table, odd: Sequence[OddCategory], named: Collection[tuple[int, str]]
@@ -343,7 +347,7 @@ class _Rows:
                 continue
             value, is_own = int(codes[one.target][row]), bool(self.own[row])
             evidence = tuple(
-                Evidence(
+                RowsAlike(
                     tuple(names[place] for place in of.places),
                     tuple(text(place, row) for place in of.places),
                     *of.counted(codes, row, value, one.expected, own=is_own),
@@ -355,7 +359,7 @@ class _Rows:
                 column=column.name,
                 seen=self.cells[one.target].text(row),
                 expected=column.text(one.expected),
-                clearness=-one.log_p / float(np.log(10.0)),
+                log_p=one.log_p,
                 evidence=evidence,
             )
 
@@ -538,8 +542,8 @@ class _Rows:
                 log_least = min((float(on.log_p[place]) for _, on in speaking), default=0.0)
                 if is_suspect[i] and log_least > np.log(CLEARLY_WRONG):
                     continue  # what it says of the others is not believed, and nothing said of it
-                clearness = float(log_least if is_suspect[i] else log_p[i, b])
-                yield self._cell(rows[place], place, speaking, clearness)
+                of_cell = float(log_least if is_suspect[i] else log_p[i, b])
+                yield self._cell(rows[place], place, speaking, of_cell)
             named[active[goes_on], worst[goes_on]] = True
             active = active[goes_on]
 
@@ -555,9 +559,9 @@ class _Rows:
             column=column.name,
             seen=self.cells[relation.target].text(r),
             expected=column.text(int(of.expected[place])) if 2 * n_agreeing > n_rows else "",
-            clearness=-float(log_p) / float(np.log(10.0)),
+            log_p=float(log_p),
             evidence=(
-                Evidence(
+                RowsAlike(
                     columns=tuple(self.learned.columns[a].name for a in relation.given),
                     values=tuple(self.cells[a].text(r) for a in relation.given),
                     n_agreeing=n_agreeing,

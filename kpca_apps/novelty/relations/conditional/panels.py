@@ -51,7 +51,7 @@ FINITE = Meta(ge=-1e9, le=1e9)
 # Other rows that a level must have for a number to be named, and rows of the usual spread that are
 # added to that of these: a few that agree, by chance or by rounding, do not show that they keep
 # closer together than most. A spread that is never below the usual one finds a fifth fewer faults.
-LEAST_OTHERS, SPREAD_BY = 4, 3.0
+LEAST_OTHERS, SPREAD_BY = 5, 3.0
 FAR_SHARES = (0.75, 0.95)  # quantiles of the ratios that their tail goes through
 FALSE_DISCOVERIES = 0.2  # at most, of the numbers named in a column
 SMALLEST_RATIO = 1e-6
@@ -138,7 +138,8 @@ class UsualNumber:
         n, means = self.counts, self.sums / np.maximum(self.counts, 1)
         variance = np.maximum(self.squares / np.maximum(n, 1) - means**2, 0.0)
         recurs = n > LEAST_OTHERS
-        if not recurs.any():
+        # A weight that few rows share is no group, though some of its values recur.
+        if 2 * n[recurs].sum() <= np.count_nonzero(~np.isnan(z)):
             return self
         order = np.argsort(variance[recurs], kind="stable")
         rows = np.cumsum(n[recurs][order])

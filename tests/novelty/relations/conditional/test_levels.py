@@ -143,7 +143,7 @@ def test_a_value_from_another_row_is_named_with_what_was_meant() -> None:
     (cell,) = judged.cells
     assert (cell.row, cell.column, cell.seen, cell.expected) == (7, "town", other, meant)
     assert judged.surprise.argmax() == 7
-    assert cell.clearness > 2
+    assert cell.log_p < np.log(0.01)
     # The evidence, counted again: the others all agree.
     (evidence,) = cell.evidence
     (by,), (of,) = evidence.columns, evidence.values

@@ -126,3 +126,15 @@ def test_one_fault_does_not_make_the_right_rows_of_its_level_odd() -> None:
     (number,) = learned.usual
     assert (number.outliers != NO_OUTLIER).sum() == 1
     assert number.counts.sum() == len(few) - 1
+
+
+def test_a_weight_that_few_rows_share_is_no_group() -> None:
+    rng = np.random.default_rng(3)
+    # 250 weights of six rows, 1,500 of two.
+    weight = np.repeat(rng.permutation(90_000)[:1750] + 20_000, [6] * 250 + [2] * 1500)
+    size = np.log(weight) + rng.normal(0, 0.01, len(weight))
+    size[3] += 0.5
+    frame = pl.DataFrame({"weight": [f"w{w}" for w in weight], "size": size.round(4)})
+    table = table_from_frame(frame, "survey")
+    learned = LevelRelations.learn(table, infer_plan(table))
+    assert learned.judge(table, own=np.ones(len(weight), dtype=bool)).numbers == ()

@@ -1,0 +1,162 @@
+"""Rows are ranked by their strongest evidence: what is certain comes before what is rare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpca_apps import screen_table
+from kpca_apps.novelty.checks.patterns import kinds_of_evidence
+from kpca_apps.novelty.evidence import NO_EVIDENCE, Evidence, as_table
+from kpca_apps.novelty.result import clearest
+from kpca_apps.novelty.screening.judge import _move_ahead
+from kpca_apps.report.novelty.text import headline
+from tests.quick import quick
+
+N = 1500
+
+
+def patients(seed: int) -> tuple[pl.DataFrame, list[int]]:
+    """Patients with eight certain errors of three kinds, and their rows, from 0."""
+    rng = np.random.default_rng(seed)
+    sbp = rng.normal(125, 15, N).round()
+    height = rng.normal(170, 9, N).round(1)
+    columns = {
+        "age": rng.integers(18, 90, N).astype(float),
+        "sbp": sbp,
+        "dbp": np.minimum((sbp - rng.gamma(6, 7, N)).round(), sbp),
+        "height": height,
+        "weight": (height - 100 + rng.normal(0, 8, N)).round(1),
+        "glucose": rng.lognormal(4.6, 0.2, N).round(),
+    }
+    town = rng.choice(["Amsterdam", "Rotterdam", "Utrecht", "Groningen"], N).astype(object)
+    rows = rng.permutation(N)[:8].tolist()
+    for row in rows[:3]:
+        columns["dbp"][row] = columns["sbp"][row] + rng.integers(3, 20)
+    columns["height"][rows[3:5]] = 17.2
+    town[rows[5:]] = "Amstrdam", "Utrecth", "Groningn"
+    return pl.DataFrame(columns | {"town": town.tolist()}), rows
+
+
+@pytest.mark.parametrize("seed", quick(range(4), 0))
+def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
+    frame, rows = patients(seed)
+    found = screen_table(frame, count=3)
+    assert {*found.ranks[rows].tolist()} == {*range(1, 9)}
+    # The score alone flags, and the list is of both, in one order.
+    assert found.n_flagged == 3
+    assert found.n_listed == 3 + int((~found.is_flagged[rows]).sum())
+    listed = [one.row for one in found.flagged_rows]
+    assert listed == (np.argsort(found.ranks)[: found.n_listed] + 1).tolist()
+    assert [one.flagged for one in found.flagged_rows] == found.is_flagged[
+        np.array(listed) - 1
+    ].tolist()
+    assert found.flagged()["rank"].to_list() == [*range(1, found.n_listed + 1)]
+    # Kinds with their counts; one of each before a second.
+    assert {pattern.sentence for pattern in found.patterns} >= {
+        '3 rows: "town" is a common value misspelt.',
+        '2 rows: "height" is far below the rest of the column.',
+        "3 rows: dbp <= sbp does not hold.",
+    }
+    assert len({cell.column for cell in clearest(found.odd_cells)[:3]}) == 3
+    n_cells = found.n_listed - 3
+    assert f"3 of 1,500 rows stand out and {n_cells} more ha" in "".join(headline(found))
+    # A row that one cell puts on the list says which, and why.
+    for one in found.ranked[:8]:
+        assert one.reasons[0].column in ("dbp", "sbp", "height", "town")
+        assert one.hints
+
+
+def test_a_rule_that_many_rows_break_does_not_fill_the_head_of_the_list() -> None:
+    frame, rows = patients(0)
+    rng = np.random.default_rng(1)
+    many = rng.choice(N, 40, replace=False)
+    later = frame["sbp"].to_numpy().copy()
+    later[many] = frame["dbp"].to_numpy()[many] - 5
+    found = screen_table(frame.with_columns(sbp=later), explain=0)
+    assert {*found.ranks[rows[3:]].tolist()} == {*range(1, 6)}
+    assert found.ranks[many].max() <= found.n_listed
+
+
+def line(row: int, log_p: float, **more: str) -> Evidence:
+    cell = {"column": "a", "kind": "sign", "rule": ""} | more
+    return Evidence(row, cell["column"], cell["kind"], log_p, "", "", "", 9, "", rule=cell["rule"])
+
+
+@settings(deadline=None)
+@given(
+    ranks=st.permutations(range(1, 13)),
+    cells=st.dictionaries(st.integers(1, 12), st.floats(-50, 0), max_size=12),
+    n_wrong=st.integers(0, 3),
+    n_flagged=st.integers(3, 12),
+)
+def test_rows_move_ahead_of_those_as_odd_and_others_keep_their_order(
+    ranks: list[int], cells: dict[int, float], n_wrong: int, n_flagged: int
+) -> None:
+    evidence = as_table([line(row, log_p) for row, log_p in cells.items()])
+    before, after = np.array(ranks), np.array(ranks)
+    _move_ahead(after, evidence, n_wrong, n_flagged)
+    assert sorted(after.tolist()) == [*range(1, 13)]
+    is_first, has_cell = before <= n_wrong, np.isin(np.arange(1, 13), [*cells])
+    np.testing.assert_array_equal(after[is_first], before[is_first])
+    others = np.flatnonzero(~has_cell)
+    np.testing.assert_array_equal(np.argsort(after[others]), np.argsort(before[others]))
+    # Whoever has a cell is listed, with those flagged.
+    is_listed = (before <= n_flagged) | has_cell
+    assert after[is_listed].max() == is_listed.sum()
+    # n p right rows have such a cell: a row is never behind that many others without one.
+    for row in np.flatnonzero(has_cell & ~is_first).tolist():
+        n_ahead = int((~has_cell & ~is_first & (after < after[row])).sum())
+        assert n_ahead <= min(12 * np.exp(cells[row + 1]), before[row])
+
+
+def test_rows_are_counted_once_by_their_strongest_evidence() -> None:
+    rule = {"rule": "a <= b", "kind": "contradicted"}
+    lines = [line(3, -9.0), line(3, -2.0, **rule), line(4, -8.0, **rule), line(7, -7.0, column="b")]
+    lines += [line(5, -6.0, column="b", **rule)]
+    found = [(one.rows, one.sentence) for one in kinds_of_evidence(as_table(lines))]
+    assert sorted(found) == [
+        ((3,), '1 row: "a" has the wrong sign.'),
+        ((4, 5), "2 rows: a <= b does not hold."),
+        ((7,), '1 row: "b" has the wrong sign.'),
+    ]
+    assert kinds_of_evidence(NO_EVIDENCE) == ()
+
+
+def test_a_gap_is_no_headline_and_no_value_is_never_expected() -> None:
+    frame, _ = patients(0)
+    gaps = np.arange(N) % 7 == 0
+    some = frame.with_columns(
+        weight=pl.when(pl.Series(np.arange(N) == 11)).then(None).otherwise("weight"),
+        note=pl.when(pl.Series(gaps)).then(pl.lit("seen")).otherwise(None),
+    )
+    found = screen_table(some, explain=60)
+    reasons = [one for row in found.ranked for one in row.reasons]
+    assert not any(one.expected == "(missing)" for one in reasons)
+    for row in found.ranked:
+        is_gap = [one.seen == "(missing)" for one in row.reasons if not one.together]
+        assert is_gap == sorted(is_gap)
+
+
+@pytest.mark.parametrize("names", [None, ("5.3", "3.2", "setosa"), ("2001", "2002", "2003")])
+def test_a_file_without_a_header_is_noticed(tmp_path: Path, names: tuple[str, ...] | None) -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{a:.1f},{b:.1f},{kind}"
+        for a, b, kind in zip(
+            rng.normal(5, 0.5, 99),
+            rng.normal(3, 0.4, 99),
+            ["setosa", "virginica"] * 50,
+            strict=False,
+        )
+    ]
+    header = ",".join(names or ("length", "width", "species"))
+    path = tmp_path / "flowers.csv"
+    path.write_text("\n".join([header, *rows]), encoding="utf-8")
+    said = [note for note in screen_table(path, explain=0).warnings if "without a header" in note]
+    assert len(said) == (names is not None and names[0] == "5.3")
