@@ -4,7 +4,8 @@ Of columns that rise or fall together, one is predicted from the other, by logar
 above 0: a line, and what the medians of some intervals of the other leave beside it. A number is
 judged by its distance from that, over the distance within which nine of ten of its interval lie.
 Medians and nine of ten: a wrong row says nothing of the others, and gaps in other columns do not
-matter. Beyond the medians of the outermost intervals nothing is said.
+matter. Beyond the medians of the outermost intervals the line goes on, and a number may be as far
+off as the line bends elsewhere.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Paired:
     at: Annotated[FloatArray, "b", FINITE]
     left: Annotated[FloatArray, "b", FINITE]
     usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]
+    bend: Annotated[float, Meta(ge=0, le=1e300)]  # of the line, in all, over how long it is
     n_rows: Annotated[int, Meta(ge=1)]  # of each interval
 
     def validate(self) -> None:
@@ -66,7 +68,8 @@ class Paired:
         y, x = (values_of(table, spec) for spec in (self.spec, self.other))
         v, u = (_scale(of, self.by_logs) for of in (y, x))
         expected = self.slope * u + np.interp(u, self.at, self.left)
-        ratio = np.abs(v - expected) / np.interp(u, self.at, self.usual, np.nan, np.nan)
+        beyond = np.abs(u - np.clip(u, self.at[0], self.at[-1]))
+        ratio = np.abs(v - expected) / (np.interp(u, self.at, self.usual) + self.bend * beyond)
         with np.errstate(over="ignore"):
             expected = np.exp(expected) if self.by_logs else expected
         return Ratios(ratio, expected, np.full(len(y), self.n_rows))
@@ -131,7 +134,8 @@ def _fitted(spec: ColumnSpec, other: ColumnSpec, y: FloatArray, x: FloatArray) -
     if not 0 < half < NEARER * spread:
         return None
     usual = np.maximum(usual, max(LEAST_USUAL * np.quantile(off, USUAL), LEAST_OF_SPREAD * spread))
-    return Paired(spec, other, by_logs, slope, at, left, usual, len(parts[-1]))
+    bend = float(np.ptp(left) / np.ptp(at)) if len(at) > 1 else abs(slope)
+    return Paired(spec, other, by_logs, slope, at, left, usual, bend, len(parts[-1]))
 
 
 def _scale(values: FloatArray, by_logs: bool) -> FloatArray:

@@ -19,7 +19,7 @@ from msgspec import Meta
 from kpca_apps.names import quoted, quoted_cell
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
-from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
+from kpca_apps.novelty.relations.conditional.expected import LEAST_SUPPORT, Ratios, values_of
 from kpca_apps.novelty.relations.counting import may_lie_near
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -155,8 +155,10 @@ def find_usual(
             place, medians, distance = found
             of_levels = _Medians.of(distance, cells[place].codes, len(medians.counts))
             n = of_levels.counts
+            # A weight that few rows share is no group, though some of its values recur.
+            is_group = 2 * n[n > LEAST_SUPPORT].sum() > np.count_nonzero(~np.isnan(z))
             usual = (n * of_levels.low + USUAL_BY * best) / (n + USUAL_BY)
-            if best > 0:
+            if best > 0 and is_group:
                 yield UsualNumber(spec, place, middle, width, *medians, usual)
 
 
