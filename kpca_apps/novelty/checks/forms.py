@@ -26,6 +26,7 @@ from kpca_apps.tables.values import Column
 MIN_CELLS, RARE, FEW = 100, 1 / 300, 2
 ALL = 0.98  # share of the cells that hold digits where shapes are looked at
 USUAL = 0.02  # share of the cells that a usual shape has
+WORD = 4.0  # characters on average: beside shorter texts, x and n are codes
 # Texts typed for "not known yet", but those that are read as missing anyway.
 STAND_INS = frozenset(
     "x xx xxx xxxx tbd tba tbc todo test abc asdf dummy unknown 0 00 n .. ...".split()
@@ -68,8 +69,11 @@ def learn_forms(
         usual_shapes = [shape for shape, count in of_shape.items() if count >= USUAL * n]
         if n - sum(of_shape[shape] for shape in usual_shapes) <= few:
             shapes = sorted(usual_shapes, key=lambda shape: -of_shape[shape])
-    words = has_letter and not shapes
-    rule = FormRule(signs, has_letter, words, tuple(shapes))
+    stand_ins: tuple[str, ...] = ()
+    if has_letter and not shapes and np.average(texts.str.len_chars(), weights=counts) >= WORD:
+        often = texts.filter(counts > few).str.to_lowercase()
+        stand_ins = tuple(sorted(STAND_INS - {*often}))
+    rule = FormRule(signs, has_letter, stand_ins, tuple(shapes))
     return rule if signs or has_letter or shapes else None
 
 
@@ -79,7 +83,7 @@ class FormRule:
 
     signs: dict[str, int]  # so often each
     has_letter: bool
-    of_words: bool  # where "x" says that something is not known
+    stand_ins: tuple[str, ...]  # that say that something is not known
     shapes: tuple[str, ...]  # A for letters, 9 for digits; none: any
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
@@ -92,7 +96,7 @@ class FormRule:
             odd |= ~levels.texts.str.contains(LETTER)
         if self.shapes:
             odd |= ~shapes_of(levels.texts).is_in([*self.shapes])
-        stand_in = levels.texts.str.to_lowercase().is_in([*STAND_INS]) & self.of_words
+        stand_in = levels.texts.str.to_lowercase().is_in([*self.stand_ins])
         for code in np.flatnonzero((odd | stand_in).to_numpy()).tolist():
             cells: IntArray = np.flatnonzero(levels.codes == code)
             kind = STAND_IN if stand_in[code] else FORM

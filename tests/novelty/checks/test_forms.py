@@ -72,3 +72,10 @@ def test_few_cells_say_nothing() -> None:
     plan = infer_plan(table)
     (spec,) = checked(plan, table)
     assert learn_forms(table, spec, plan, 61) is None
+
+
+def test_letters_that_are_codes_stand_for_nothing() -> None:
+    rng = np.random.default_rng(4)
+    assert found(rng.choice(["E", "A", "S", "N"], 800, p=[0.4, 0.4, 0.198, 0.002]).tolist()) == []
+    often = [*rng.choice(["open", "closed"], 800).tolist(), *["unknown"] * 40]
+    assert found(often) == []

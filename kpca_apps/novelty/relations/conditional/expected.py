@@ -26,7 +26,9 @@ from kpca_apps.tables.table import Table
 
 FAR_SHARES = (0.9, 0.98)  # quantiles of ratios that their tail goes through
 FALSE_DISCOVERIES = 0.05  # at most, of the numbers that a predictor names
-FEW, FEW_SHARE = 3, 0.005
+# More numbers beyond their tail are a second group, and so are those that make the tail as heavy:
+# normal ones have a Pareto exponent of 4.6, those of Student's t with two degrees of freedom 1.9.
+FEW, FEW_SHARE, LEAST_EXPONENT = 3, 0.005, 1.5
 LEAST_SUPPORT = 4  # rows that say what is expected of a number that is named
 LOG_SMALLEST = float(np.log(1e-6))  # of a ratio
 
@@ -54,10 +56,12 @@ class Calibrated:
         ordered = np.sort(-tail.steepness(logs))
         allowed = np.log(FALSE_DISCOVERIES * np.arange(1, len(logs) + 1) / len(logs))
         below = np.flatnonzero(ordered <= allowed)
-        # More than a few beyond the tail are a second group, and no errors.
-        is_group = len(below) > max(FEW, FEW_SHARE * len(logs))
-        limit = allowed[below[-1]] if len(below) and not is_group else allowed[0]
-        return cls(tail, float(min(limit, 0.0)))
+        return cls(tail, float(min(allowed[below[-1]] if len(below) else allowed[0], 0.0)))
+
+    def is_of_one_group(self, of: Ratios) -> bool:
+        """Whether hardly any of the numbers learned from are as far off as a second group."""
+        few = max(FEW, FEW_SHARE * len(of.ratio))
+        return self.tail.slope >= LEAST_EXPONENT and int(self.named(of).sum()) <= few
 
     def surprise(self, of: Ratios) -> FloatArray:
         """Minus the logarithm of the share of ratios as large, (n,); 0 where nothing is said."""

@@ -35,6 +35,7 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.relations.conditional.categories import Categories, OddCategory, of_smallest
 from kpca_apps.novelty.relations.conditional.counts import (
     Cells,
@@ -156,7 +157,8 @@ class LevelRelations:
     @property
     def n_looked(self) -> int:
         """Columns whose cells are judged."""
-        return len({of.target for of in (*self.relations, *self.flags.counts)})
+        by_levels = {of.target for of in self.relations}
+        return len(by_levels | {of.target for of in self.flags.counts})
 
     @classmethod
     def learn(cls, table: Table, plan: ColumnPlan) -> LevelRelations:
@@ -300,7 +302,8 @@ class _Rows:
             learned.flags.counts,
         )  # fmt: skip
         smallest = -np.max([of_levels, of_categories, of_numbers, of_flags], axis=0)
-        surprise = of_smallest(smallest, sum(map(bool, said)))
+        # Rows alike must tie in whatever batch they are judged.
+        surprise = eight_digits(of_smallest(smallest, sum(map(bool, said))))
         return JudgedCells(surprise, tuple(sorted(cells, key=lambda cell: cell.row)), numbers)
 
     def _odd_flags(self, odd: Sequence[OddFlag], named: Collection[int]) -> Iterator[JudgedCell]:

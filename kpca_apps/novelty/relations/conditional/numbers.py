@@ -83,10 +83,14 @@ class NumberRelations:
         kept, calibrated, said = [], [], []
         for of in found:
             ratios = of.ratios(table, cells, own)
-            if not np.isnan(ratios.ratio).all():
+            if np.isnan(ratios.ratio).all():
+                continue
+            tails = Calibrated.fit(ratios)
+            # Of two groups, each may have a law of its own.
+            if not isinstance(of, Paired) or tails.is_of_one_group(ratios):
                 kept.append(of)
-                calibrated.append(Calibrated.fit(ratios))
-                said.append(calibrated[-1].surprise(ratios))
+                calibrated.append(tails)
+                said.append(_Said.of(of, ratios, tails).surprise)
         largest = np.max(said, axis=0) if said else np.zeros(len(own))
         return cls(tuple(kept), tuple(calibrated), UpperTail.fit(largest, ends=True))
 
@@ -108,10 +112,9 @@ class NumberRelations:
         Nothing is named by a cell that is `passed_over`. Columns that the table lacks say nothing.
         """
         said = [
-            _Said(of, ratios, calibrated.surprise(ratios), calibrated.named(ratios))
+            _Said.of(of, of.ratios(table, cells, own), calibrated)
             for of, calibrated in zip(self.predictors, self.calibrated, strict=True)
             if {*of.names(columns)} <= {*table.columns}
-            for ratios in (of.ratios(table, cells, own),)
         ]
         if not said:
             return np.zeros(len(own)), ()
@@ -123,10 +126,18 @@ class NumberRelations:
 class _Said(NamedTuple):
     """What a predictor says of n rows."""
 
-    of: Predictor
+    by: Predictor
     ratios: Ratios
     surprise: FloatArray  # (n,)
     named: BoolArray  # (n,)
+
+    @classmethod
+    def of(cls, predictor: Predictor, ratios: Ratios, calibrated: Calibrated) -> _Said:
+        """Judge rows; of a pair, which the row's other numbers say as well, only what is clear."""
+        surprise, named = calibrated.surprise(ratios), calibrated.named(ratios)
+        if isinstance(predictor, Paired):
+            surprise = np.where(named, surprise, 0.0)
+        return cls(predictor, ratios, surprise, named)
 
 
 def _blamed(
@@ -137,9 +148,9 @@ def _blamed(
     passed_over: Collection[tuple[int, str]],
 ) -> Iterator[OddNumber]:
     """Name the numbers of a row that contradict most."""
-    asked = Counter(name for one in said for name in one.of.names(columns))
+    asked = Counter(name for one in said for name in one.by.names(columns))
     against = [one for one in said if one.surprise[row] >= CONTRADICTS]
-    votes = Counter(name for one in against for name in one.of.names(columns))
+    votes = Counter(name for one in against for name in one.by.names(columns))
     settled = set[str]()
     for of, ratios, surprise, named in sorted(against, key=lambda one: -one.surprise[row]):
         name, *given = of.names(columns)
