@@ -27,8 +27,9 @@ from kpca_apps.tables.table import Table
 FAR_SHARES = (0.9, 0.98)  # quantiles of ratios that their tail goes through
 FALSE_DISCOVERIES = 0.05  # at most, of the numbers that a predictor names
 # More numbers beyond their tail are a second group, and so are those that make the tail as heavy:
-# normal ones have a Pareto exponent of 4.6, those of Student's t with two degrees of freedom 1.9.
-FEW, FEW_SHARE, LEAST_EXPONENT = 3, 0.005, 1.5
+# normal ones have a Pareto exponent of 4.6, those of a Cauchy distribution 1.0, and where 6 % lie
+# six times as far off as nine of ten others do, it is 0.9.
+FEW, FEW_SHARE, LEAST_EXPONENT = 3, 0.005, 0.95
 LEAST_SUPPORT = 4  # rows that say what is expected of a number that is named
 LOG_SMALLEST = float(np.log(1e-6))  # of a ratio
 

@@ -26,6 +26,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
 Predictor = UsualNumber | Sequenced | Paired
+FAR = 3.0  # ratio of a pair: a group of rows may scatter twice as wide
 CONTRADICTS = float(np.log(20.0))  # surprise of what speaks against a number
 
 
@@ -133,10 +134,10 @@ class _Said(NamedTuple):
 
     @classmethod
     def of(cls, predictor: Predictor, ratios: Ratios, calibrated: Calibrated) -> _Said:
-        """Judge rows; of a pair, which the row's other numbers say as well, only what is clear."""
+        """Judge rows; of a pair, which the row's other numbers say as well, only what is far."""
         surprise, named = calibrated.surprise(ratios), calibrated.named(ratios)
         if isinstance(predictor, Paired):
-            surprise = np.where(named, surprise, 0.0)
+            surprise = np.where(ratios.ratio >= FAR, surprise, 0.0)
         return cls(predictor, ratios, surprise, named)
 
 
