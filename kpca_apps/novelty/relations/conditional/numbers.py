@@ -18,7 +18,7 @@ import numpy as np
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
 from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
-from kpca_apps.novelty.relations.conditional.expected import Calibrated, Ratios
+from kpca_apps.novelty.relations.conditional.expected import FAR, Calibrated, Ratios
 from kpca_apps.novelty.relations.conditional.pairs import Paired, find_pairs
 from kpca_apps.novelty.relations.conditional.panels import UsualNumber, find_usual
 from kpca_apps.novelty.relations.conditional.sequences import Sequenced, find_sequences
@@ -26,7 +26,6 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
 Predictor = UsualNumber | Sequenced | Paired
-FAR = 3.0  # ratio of a pair: a group of rows may scatter twice as wide
 CONTRADICTS = float(np.log(20.0))  # surprise of what speaks against a number
 
 
@@ -134,7 +133,7 @@ class _Said(NamedTuple):
 
     @classmethod
     def of(cls, predictor: Predictor, ratios: Ratios, calibrated: Calibrated) -> _Said:
-        """Judge rows; of a pair, which the row's other numbers say as well, only what is far."""
+        """Judge rows; of a pair only what is far: a group of rows may scatter twice as wide."""
         surprise, named = calibrated.surprise(ratios), calibrated.named(ratios)
         if isinstance(predictor, Paired):
             surprise = np.where(ratios.ratio >= FAR, surprise, 0.0)

@@ -65,7 +65,7 @@ def with_numbers(frame: pl.DataFrame, name: str, rows: np.ndarray, change: float
 def test_a_number_between_its_neighbours_is_found_whatever_the_id_reads() -> None:
     frame = children()
     rows = np.array([20, 700, 1_500])
-    learned, of = judged(with_numbers(frame, "weight", rows, 1.2))
+    learned, of = judged(with_numbers(frame, "weight", rows, 1.5))
     names = [column.name for column in learned.columns]
     assert ("weight", "age", "child") in [one.names(names) for one in learned.numbers.predictors]
     assert {*np.argsort(-of.surprise)[:3].tolist()} == {*rows.tolist()}
