@@ -231,8 +231,8 @@ class OddCell:
     #: "far above" or "far below" all other values, "date" (the same of dates), "zero" (where 0 is
     #: far from all others), "sign" (lost or wrong), "placeholder" (a code for missing values),
     #: "stuck" (a sensor that stands still), "code" (a wrong check digit or length), "misspelt",
-    #: "unreadable" (no number or no possible date), or "contradicted" (by other cells of its row,
-    #: or by a rule).
+    #: "form" (lacks what nearly all texts have), "unreadable" (no number or no possible date), or
+    #: "contradicted" (by other cells of its row, or by a rule).
     kind: str
     seen: str  #: as it stands in the table
     sentence: str  #: why it is odd

@@ -19,6 +19,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.names import listed, quoted
 from kpca_apps.novelty.checks.cell_check import CellCheck, OddValue
 from kpca_apps.novelty.checks.check_digits import learn_codes
+from kpca_apps.novelty.checks.forms import learn_forms
 from kpca_apps.novelty.checks.number_rules import UNREADABLE, KnownNumbers, learn_numbers
 from kpca_apps.novelty.checks.spelling import learn_spelling
 from kpca_apps.novelty.checks.stuck import learn_stuck
@@ -39,7 +40,7 @@ CellRule = tuple[CellCheck, ...]
 # learn(table, spec, plan, n_rows, known), where a reference may be `known`. None where it has
 # nothing to say of such a column. Of a cell that several find odd, the first speaks.
 Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], CellCheck | None]
-CHECKS: tuple[Learn, ...] = (learn_numbers, learn_stuck, learn_spelling)
+CHECKS: tuple[Learn, ...] = (learn_numbers, learn_stuck, learn_spelling, learn_forms)
 # Of a column with more, and of a table, the clearest: nobody mends so many one by one.
 MAX_CELLS, MAX_CELLS_OF_TABLE = 20_000, 100_000
 # Cells of a column that are odd alike are told together.

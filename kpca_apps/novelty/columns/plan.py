@@ -11,7 +11,7 @@ The rules, in the order they are tried on a column nobody declared anything abou
 5. text of which half the cells hold a string seen at least 5 times: *categorical*;
 6. other text: *text* where it runs to words; an *identifier* where it hardly ever repeats, is
    written in one shape, or is a code of one word, whose length and letters would say nothing but
-   would weigh like five columns.
+   would weigh like five columns. Where nothing else is left, such a column is *text*, too.
 
 A number never becomes a category by itself: a code that looks like a number has to be declared.
 Then comes what only the whole table shows: decimal commas used throughout, and columns that repeat
@@ -170,6 +170,7 @@ class ColumnPlan:
 
 OF_FILES = "names the file each row comes from; --categorical takes it into the model"
 OF_KEYS = "the primary key of the table"
+ALONE = "text, and no other column is left"
 
 
 def infer_plan(
@@ -220,6 +221,11 @@ def infer_plan(
             if earlier != spec.name and spec.name not in declared:
                 why = f"the same values as column {quoted(earlier)}"
                 specs[place] = replace(spec, role="duplicate", why=why, format=None, notes=())
+    if for_model and not any(spec.used for spec in specs):
+        specs = [
+            replace(spec, role="text", why=ALONE) if _is_text(column, spec) else spec
+            for column, spec in zip(columns, specs, strict=True)
+        ]
     plan = ColumnPlan(tuple(specs))
     if for_model and not plan.used:
         roles = ", ".join(f"{quoted(spec.name)} is {spec.role}" for spec in specs[:5])
@@ -228,6 +234,12 @@ def infer_plan(
             "exclude fewer columns, or declare some with --numeric or --categorical."
         )
     return plan
+
+
+def _is_text(column: Column, spec: ColumnSpec) -> bool:
+    """Whether an identifier is written with letters, so that its texts can be looked at."""
+    with_letters = column.texts.str.contains(r"\p{L}").fill_null(False)
+    return spec.role == "identifier" and 2 * int(with_letters.sum()) > len(column)
 
 
 def _in_order(column: Column, spec: ColumnSpec, day_first: bool) -> ColumnSpec:

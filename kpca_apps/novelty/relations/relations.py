@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from kpca_apps.names import quoted, quoted_cell
+from kpca_apps.names import in_prose, quoted, quoted_cell
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.evidence import Evidence, as_table
@@ -24,10 +24,10 @@ from kpca_apps.novelty.relations.blame import Supposed, UsualValues, fitting, ke
 from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check
 from kpca_apps.novelty.relations.conditional.levels import (
     JudgedCell,
-    JudgedNumber,
     LevelRelations,
     RowsAlike,
 )
+from kpca_apps.novelty.relations.conditional.numbers import OddNumber
 from kpca_apps.novelty.relations.finding.discovery import find_rules
 from kpca_apps.novelty.relations.rule import WHOLE_TABLE, AnyRule, HeldRule
 from kpca_apps.novelty.relations.rule_file import require_sound
@@ -67,8 +67,11 @@ class Relations:
         """Refuse rules that no table leads to."""
         require_sound(self.columns, self.rules)
         numbers = {column.name for column in self.columns if column.format is not None}
-        of_levels = {of.spec.name for of in self.levels.usual}
-        if not of_levels <= {of.name for of in self.usual} <= numbers | of_levels:
+        if (
+            not self.levels.numbers.names
+            <= {of.name for of in self.usual}
+            <= numbers | self.levels.numbers.names
+        ):
             raise ValueError("usual values of other columns")
 
     @classmethod
@@ -80,7 +83,7 @@ class Relations:
         # Which rows break a rule is found again where they are judged.
         rules = tuple(HeldRule(of.rule, int(of.n_rows), int(of.n_broken)) for of in found)
         levels = LevelRelations.learn(table, plan)
-        named = [*(column.name for column in columns), *(of.spec.name for of in levels.usual)]
+        named = [*(column.name for column in columns), *sorted(levels.numbers.names)]
         return cls(levels, rules, columns, UsualValues.learn(cells.take(named)))
 
     def judge(
@@ -101,10 +104,6 @@ class Relations:
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         cells = Cells(table, {column.name: column.format for column in self.columns})
         usual = {of.name: of for of in self.usual}
-        found += [
-            _of_usual(one, table, usual[one.spec.name].notation, log_looks)
-            for one in judged.numbers
-        ]
         asked = [
             held
             for held in self.rules
@@ -129,6 +128,18 @@ class Relations:
             if is_visible:
                 of_rows = replace(cells, table=replace(table, frame=table.frame[rows], lines=None))
                 broken.append(_Broken(held, of_rows, rows, np.log(p * len(asked)), usual))
+        # What a rule says of a row is more than what numbers like its own usually are.
+        ruled = {
+            (row, name)
+            for of in broken
+            for row in of.rows.tolist()
+            for name in of.held.rule.columns
+        }
+        found += [
+            _of_number(one, table, usual[one.spec.name].notation)
+            for one in judged.numbers
+            if (one.row, one.spec.name) not in ruled
+        ]
         # The terms of a formula that holds in a row confirm each other; a copy confirms nothing.
         found = [
             one
@@ -335,29 +346,29 @@ def _of_levels(cell: JudgedCell, log_looks: float) -> Evidence:
     )
 
 
-def _of_usual(number: JudgedNumber, table: Table, notation: Notation, log_looks: float) -> Evidence:
-    """Say what a number usually is in the rows of its level."""
-    name, format, odd = number.spec.name, number.spec.format, number.odd
+def _of_number(odd: OddNumber, table: Table, notation: Notation) -> Evidence:
+    """Say what a number usually is, by what the rest of the table says."""
+    name, format = odd.spec.name, odd.spec.format
     assert format is not None
     about = f"about {notation.write(odd.expected, format)}"
     return Evidence(
         row=odd.row,
         column=name,
         kind=CONTRADICTED,
-        log_p=min(odd.log_p + log_looks, 0.0),
+        log_p=odd.log_p,
         seen=table.column(name).text(odd.row).strip(),
         suggestion="",
         expected=about,
-        support=odd.n_rows,
-        sentence=(
-            f"The {odd.n_rows:,} other rows with {quoted(number.given)} "
-            f"{quoted_cell(number.level)} lie {about}, this one {odd.times:,.0f} times as far "
-            f"from that as rows of one {quoted(number.given)} usually do."
-        ),
-        given=(number.given,),
+        support=odd.support,
+        sentence=about.join(odd.why),
+        given=odd.given,
+        others=odd.others,
     )
 
 
 def _shared(evidence: RowsAlike) -> str:
-    pairs = zip(evidence.columns, evidence.values, strict=True)
-    return " and ".join(f"{quoted(name)} {quoted_cell(text)}" for name, text in pairs)
+    """Name the values that rows share, once for the columns that share them."""
+    names = defaultdict[str, list[str]](list)
+    for name, text in zip(evidence.columns, evidence.values, strict=True):
+        names[text].append(quoted(name))
+    return " and ".join(f"{in_prose(of)} {quoted_cell(text)}" for text, of in names.items())

@@ -152,7 +152,7 @@ class CombinedScore:
         One more term of the harmonic mean, f (1/p_r - 1): of a row of which nothing is said (r = 0)
         the score stays.
         """
-        return np.logaddexp(scores, self._beside(surprise))
+        return rounded(np.logaddexp(scores, self._beside(surprise)), SCORE_BITS)
 
     def part_of_surprise(self, score: float, surprise: float) -> float:
         """Part of a row's score, 0..1, that it has by its surprise."""

@@ -146,15 +146,20 @@ class UpperTail:
             raise ValueError("surprises out of order")
 
     @classmethod
-    def fit(cls, scores: FloatArray, *, ends: bool = False) -> UpperTail:
-        """Learn from scores (n,); where the tail `ends`, nothing is rarer than the last of them."""
+    def fit(
+        cls, scores: FloatArray, *, ends: bool = False, shares: tuple[float, float] = UPPER
+    ) -> UpperTail:
+        """Learn from scores (n,); where the tail `ends`, nothing is rarer than the last of them.
+
+        Else it goes through the quantiles at two `shares`.
+        """
         values, first = np.unique(np.sort(scores), return_index=True)
         surprise = -np.log1p(-first / len(scores))
         if len(values) > KNOTS:
             evenly = np.linspace(0, len(values) - EXTREME_KNOTS, KNOTS - EXTREME_KNOTS, dtype=int)
             kept = np.r_[evenly[:-1], len(values) - EXTREME_KNOTS : len(values)]
             values, surprise = values[kept], surprise[kept]
-        zero, slope = (0.0, 0.0) if ends else exponential_tail(scores, UPPER)
+        zero, slope = (0.0, 0.0) if ends else exponential_tail(scores, shares)
         return cls(values, surprise, zero, slope)
 
     def __call__(self, scores: FloatArray) -> FloatArray:
@@ -163,7 +168,11 @@ class UpperTail:
         if self.slope == 0.0:
             return counted
         counted += self.slope * np.maximum(scores - self.knots[-1], 0.0)
-        return np.maximum(counted, self.slope * (scores - self.zero) - ALLOWED)
+        return np.maximum(counted, self.steepness(scores) - ALLOWED)
+
+    def steepness(self, scores: FloatArray) -> FloatArray:
+        """Surprise of scores (r,) by the exponential tail alone."""
+        return self.slope * (scores - self.zero)
 
 
 def exponential_tail(scores: FloatArray, shares: tuple[float, float]) -> tuple[float, float]:

@@ -26,7 +26,6 @@ Combining p-values via averaging, Biometrika 107, 2020 (geometric means).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -35,7 +34,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
+from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.relations.conditional.categories import Categories, OddCategory, of_smallest
 from kpca_apps.novelty.relations.conditional.counts import (
     Cells,
@@ -44,7 +44,9 @@ from kpca_apps.novelty.relations.conditional.counts import (
     Said,
     find_relations,
 )
-from kpca_apps.novelty.relations.conditional.panels import OddNumber, UsualNumber, find_usual
+from kpca_apps.novelty.relations.conditional.flags import Flags, OddFlag
+from kpca_apps.novelty.relations.conditional.numbers import NumberRelations, OddNumber
+from kpca_apps.novelty.relations.conditional.pairs import Paired
 from kpca_apps.novelty.relations.conditional.writing import Writing
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -100,16 +102,6 @@ class JudgedCell:
     evidence: tuple[RowsAlike, ...]  # one, or of other columns a second
 
 
-@dataclass(frozen=True)
-class JudgedNumber:
-    """A number that is far from what it usually is where a level of its row recurs."""
-
-    spec: ColumnSpec
-    given: str  # column of the level
-    level: str
-    odd: OddNumber
-
-
 @dataclass(frozen=True, eq=False)
 class JudgedCells:
     """What the cells of n rows are, given the others of the row.
@@ -120,7 +112,7 @@ class JudgedCells:
 
     surprise: FloatArray  # (n,)
     cells: tuple[JudgedCell, ...]  # the clear ones, in the order of the rows
-    numbers: tuple[JudgedNumber, ...] = ()
+    numbers: tuple[OddNumber, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +137,8 @@ class LevelRelations:
     relations: tuple[Relation, ...]
     exceptions: Exceptions
     limits: Annotated[FloatArray, "c", Meta(le=0)]  # log probability of each column's named cells
-    usual: tuple[UsualNumber, ...]  # what numbers are where a level recurs
+    numbers: NumberRelations
+    flags: Flags  # columns of few values, given each other
     categories: Categories  # given all others, numbers among them
 
     def validate(self) -> None:
@@ -153,19 +146,19 @@ class LevelRelations:
         n_columns = len(self.columns)
         places = [place for of in self.relations for place in (*of.given, of.target)]
         places += [*self.exceptions.target, *self.exceptions.given]
-        places += [of.given for of in self.usual]
+        places += [of.given for of in self.numbers.predictors if not isinstance(of, Paired)]
         places += [of.target for of in self.categories.categories]
+        places += [place for of in self.flags.counts for place in (of.target, *of.given)]
         if len(self.limits) != n_columns or any(place >= n_columns for place in places):
             raise ValueError("relations of columns that are not there")
-        if any(of.n_codes != self.columns[of.target].n_codes for of in self.relations) or any(
-            len(of.counts) != self.columns[of.given].missing for of in self.usual
-        ):
+        if any(of.n_codes != self.columns[of.target].n_codes for of in self.relations):
             raise ValueError("relations of other levels")
 
     @property
     def n_looked(self) -> int:
         """Columns whose cells are judged."""
-        return len({relation.target for relation in self.relations}) + len(self.usual)
+        by_levels = {of.target for of in self.relations}
+        return len(by_levels | {of.target for of in self.flags.counts})
 
     @classmethod
     def learn(cls, table: Table, plan: ColumnPlan) -> LevelRelations:
@@ -185,14 +178,16 @@ class LevelRelations:
             rows = _Rows.learned_from(spelt, table)
         rows = rows.excepting(rows.found_exceptions())
         # Numbers that recur are judged as levels.
-        judged = {columns[of.target].name for of in rows.learned.relations}
-        numbers = [spec for spec in plan.used if spec.name not in judged]
-        usual = tuple(find_usual(table, numbers, rows.learned.columns, rows.cells))
+        recurring = {columns[of.target].name for of in rows.learned.relations}
+        of_numbers = NumberRelations.learn(
+            table, plan.used, recurring, rows.learned.columns, rows.cells
+        )
         codes = [of.codes for of in rows.cells]
         return replace(
             rows.learned,
             limits=rows.limits(rows.odd.log_p),
-            usual=usual,
+            numbers=of_numbers,
+            flags=Flags.learn(rows.learned.columns, codes),
             categories=Categories.learn(table, plan.used, rows.learned.columns, codes),
         )
 
@@ -206,9 +201,6 @@ class LevelRelations:
         asked = replace(
             self,
             relations=tuple(one for one in self.relations if known >= {*one.given, one.target}),
-            usual=tuple(
-                one for one in self.usual if one.given in known and one.spec.name in table.columns
-            ),
         )
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         return _Rows.of(asked, cells, own).excepting(self.exceptions).judged(table)
@@ -245,7 +237,13 @@ class _Rows:
         relations = tuple(find_relations(columns, [of.codes for of in cells]))
         limits = np.zeros(len(columns))
         learned = LevelRelations(
-            tuple(columns), relations, Exceptions.of([]), limits, (), Categories.none()
+            tuple(columns),
+            relations,
+            Exceptions.of([]),
+            limits,
+            NumberRelations.none(),
+            Flags.learn((), ()),
+            Categories.none(),
         )
         return cls.of(learned, cells, np.ones(table.frame.height, dtype=bool))
 
@@ -289,41 +287,43 @@ class _Rows:
     def judged(self, table: Table) -> JudgedCells:
         """Say what the rows of the table are as wholes, and name the clear cells."""
         codes = [of.codes for of in self.cells]
-        learned = self.learned.categories
-        of_categories, odd = learned.judge(table, self.learned.columns, codes, self.own)
-        of_levels = self._of_levels(table)
-        # Both may speak of the same cells: of two p-values the smaller one is taken.
-        n_said = bool(self.learned.relations or self.learned.usual) + bool(learned.categories)
-        surprise = of_smallest(-np.maximum(of_levels, of_categories), n_said)
+        learned, columns = self.learned, self.learned.columns
+        of_categories, odd = learned.categories.judge(table, columns, codes, self.own)
+        of_levels = of_smallest(self.log_p.min(axis=1, initial=0.0), learned.n_looked)
         cells = [*self._wrong()]
         cells += self._odd_categories(table, odd, {(one.row, one.column) for one in cells})
-        named = {(one.row, one.column) for one in cells}
-        numbers = tuple(self._odd_numbers(table, named))
+        of_flags, flags = learned.flags.judge(codes, self.own)
+        cells += self._odd_flags(flags, {one.row for one in cells})
+        named, names = {(one.row, one.column) for one in cells}, [of.name for of in columns]
+        of_numbers, numbers = learned.numbers.judge(table, names, self.cells, self.own, named)
+        # All may speak of the same cells: of the p-values the smallest one is taken.
+        said = (
+            learned.relations, learned.categories.categories, learned.numbers.predictors,
+            learned.flags.counts,
+        )  # fmt: skip
+        smallest = -np.max([of_levels, of_categories, of_numbers, of_flags], axis=0)
+        # Rows alike must tie in whatever batch they are judged.
+        surprise = eight_digits(of_smallest(smallest, sum(map(bool, said))))
         return JudgedCells(surprise, tuple(sorted(cells, key=lambda cell: cell.row)), numbers)
 
-    def _odd_numbers(
-        self, table: Table, named: Collection[tuple[int, str]]
-    ) -> Iterator[JudgedNumber]:
-        """Name numbers that their level contradicts; where it does most of a row's, it is wrong."""
-        found, asked = dict[tuple[int, int], list[JudgedNumber]](), Counter[int]()
-        for number in self.learned.usual:
-            column, cells = self.learned.columns[number.given], self.cells[number.given]
-            asked[number.given] += 1
-            for odd in number.odd(table, cells, self.own):
-                if (odd.row, column.name) not in named:
-                    one = JudgedNumber(number.spec, column.name, cells.text(odd.row), odd)
-                    found.setdefault((odd.row, number.given), []).append(one)
-        for (_, given), numbers in sorted(found.items()):
-            if len(numbers) == 1 or 2 * len(numbers) <= asked[given]:
-                yield from numbers
-
-    def _of_levels(self, table: Table) -> FloatArray:
-        """-log of the probability that the oddest cell of a row is as odd by chance, (n,)."""
-        smallest = self.log_p.min(axis=1, initial=0.0)
-        for number in self.learned.usual:
-            surprise = number.surprise(table, self.cells[number.given], self.own)
-            smallest = np.minimum(smallest, -surprise)
-        return of_smallest(smallest, self.learned.n_looked)
+    def _odd_flags(self, odd: Sequence[OddFlag], named: Collection[int]) -> Iterator[JudgedCell]:
+        """Describe values that rows alike contradict, in rows that are not `named`."""
+        rows = np.array([one.row for one in odd], dtype=np.int64)
+        by_rule = self._by_rule(self.learned.exceptions, rows)
+        for one, is_by_rule in zip(odd, by_rule, strict=True):
+            if one.row in named or is_by_rule[one.target]:
+                continue
+            column, given = self.learned.columns[one.target], one.given
+            names = tuple(self.learned.columns[place].name for place in given)
+            values = tuple(self.cells[place].text(one.row) for place in given)
+            yield JudgedCell(
+                row=one.row,
+                column=column.name,
+                seen=self.cells[one.target].text(one.row),
+                expected=column.text(one.expected),
+                log_p=one.log_p,
+                evidence=(RowsAlike(names, values, one.n_expected, one.n_same, one.n_rows),),
+            )
 
     def _odd_categories(
         self, table: Table, odd: Sequence[OddCategory], named: Collection[tuple[int, str]]

@@ -8,7 +8,7 @@ import pytest
 
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.relations.conditional.levels import LevelRelations
-from kpca_apps.novelty.relations.conditional.panels import NO_OUTLIER
+from kpca_apps.novelty.relations.conditional.panels import UsualNumber
 from kpca_apps.tables.frames import table_from_frame
 
 
@@ -34,6 +34,12 @@ def fit(frame: pl.DataFrame) -> tuple[LevelRelations, np.ndarray]:
     return learned, judged.surprise
 
 
+def usual_of(learned: LevelRelations) -> UsualNumber:
+    """Return the one mean by level that was found."""
+    (found,) = (of for of in learned.numbers.predictors if isinstance(of, UsualNumber))
+    return found
+
+
 def test_a_number_from_another_country_is_odd_though_it_is_not_in_its_column() -> None:
     frame = panel()
     income = frame["income"].to_numpy().copy()
@@ -41,18 +47,15 @@ def test_a_number_from_another_country_is_odd_though_it_is_not_in_its_column() -
     low, middle = int(order[20]), int(order[300])
     income[low] = income[middle]
     learned, surprise = fit(frame.with_columns(pl.Series("income", income)))
-    assert [(of.spec.name, learned.columns[of.given].name) for of in learned.usual] == [
-        ("income", "country")
-    ]
+    assert usual_of(learned).names([of.name for of in learned.columns]) == ("income", "country")
     assert surprise.argmax() == low
     table = table_from_frame(frame.with_columns(pl.Series("income", income)), "panel")
     (named,) = learned.judge(table, own=np.ones(600, dtype=bool)).numbers
     others = income[
         (frame["country"] == frame["country"][low]).to_numpy() & (np.arange(600) != low)
     ]
-    assert (named.odd.row, named.level) == (low, frame["country"][low])
-    assert others.min() < named.odd.expected < others.max()
-    assert named.odd.n_rows == len(others)
+    assert named.row == low and named.spec.name == "income" and "country" in named.given
+    assert others.min() < named.expected < others.max()
     # A new row is judged alike, whatever stands beside it.
     new = learned.judge(table_from_frame(frame[:1].with_columns(income=income[middle]), "panel"))
     assert len(new.numbers) == (frame["country"][0] != frame["country"][middle])
@@ -65,7 +68,7 @@ def test_no_number_is_named_where_numbers_jump_by_nature() -> None:
     frame = pl.DataFrame({"store": [f"S{s}" for s in store], "sales": sales.round(1)})
     table = table_from_frame(frame, "sales")
     learned = LevelRelations.learn(table, infer_plan(table))
-    assert learned.usual
+    assert learned.numbers.predictors
     assert not learned.judge(table, own=np.ones(1_800, dtype=bool)).numbers
 
 
@@ -81,26 +84,33 @@ def test_a_measure_is_no_group(seed: int) -> None:
         }
     )
     table = table_from_frame(frame, "days")
-    assert not LevelRelations.learn(table, infer_plan(table)).usual
+    found = LevelRelations.learn(table, infer_plan(table)).numbers.predictors
+    assert not any(isinstance(of, UsualNumber) for of in found)
 
 
 def test_each_row_is_judged_by_the_others_of_its_level() -> None:
     frame = panel()
     learned, _ = fit(frame)
-    (number,) = learned.usual
+    number = usual_of(learned)
     values, country = frame["income"].to_numpy(), frame["country"].to_numpy()
     z = np.arcsinh((values - np.median(values)) / np.median(np.abs(values - np.median(values))))
     table = table_from_frame(frame, "panel")
-    cells = learned.columns[number.given].cells(table)
+    cells = [column.cells(table) for column in learned.columns]
+    distance = np.full(600, np.nan)
     for own in (True, False):
-        surprise = number.surprise(table, cells, np.full(600, own))
-        for row in range(0, 600, 37):
-            same = country == country[row]
-            same[row] = not own
-            n = same.sum()
-            usual = (z[same].sum() + number.shrunk_by * z.mean()) / (n + number.shrunk_by)
-            distance = np.array([abs(z[row] - usual)])
-            assert surprise[row] == pytest.approx(float(number.tail(distance)[0]), abs=1e-9)
+        found = number.ratios(table, cells, np.full(600, own))
+        for row in range(600):
+            alike = (country == country[row]) & (np.arange(600) != (row if own else -1))
+            others = np.sort(z[alike])
+            expected = others[(len(others) - 1) // 2]
+            usual = number.usual[cells[number.given].codes[row]]
+            assert found.ratio[row] == pytest.approx(abs(z[row] - expected) / usual, rel=1e-6)
+            if own:
+                distance[row] = abs(z[row] - expected)
+    # The usual distance of a level, drawn towards that of all by three rows.
+    of_level = np.sort(distance[country == "country 7"])
+    usual = number.usual[cells[number.given].codes[7 * 15]]
+    assert usual == pytest.approx((15 * of_level[6] + 3 * np.median(distance)) / 18)
 
 
 def test_shuffled_numbers_have_no_usual_value() -> None:
@@ -109,7 +119,7 @@ def test_shuffled_numbers_have_no_usual_value() -> None:
         frame = panel(seed)
         shuffled = frame.with_columns(pl.Series("income", rng.permutation(frame["income"])))
         learned, surprise = fit(shuffled)
-        assert learned.usual == () and not surprise.any()
+        assert learned.numbers.predictors == () and not surprise.any()
 
 
 def test_one_fault_does_not_make_the_right_rows_of_its_level_odd() -> None:
@@ -119,13 +129,10 @@ def test_one_fault_does_not_make_the_right_rows_of_its_level_odd() -> None:
     rows = np.flatnonzero((few["country"] == "country 3").to_numpy())
     _, before = fit(few)
     income[rows[0]] *= 30
-    learned, surprise = fit(few.with_columns(pl.Series("income", income)))
-    assert surprise.argmax() == rows[0] and surprise[rows[0]] > 20
+    _, surprise = fit(few.with_columns(pl.Series("income", income)))
+    # As rare as one row among all of them.
+    assert surprise.argmax() == rows[0] and surprise[rows[0]] > np.log(len(few)) - 0.01
     assert (surprise[rows[1:]] < before[rows[1:]] + 1).all()
-    # It is known again where the table comes back, and only there.
-    (number,) = learned.usual
-    assert (number.outliers != NO_OUTLIER).sum() == 1
-    assert number.counts.sum() == len(few) - 1
 
 
 def test_a_weight_that_few_rows_share_is_no_group() -> None:

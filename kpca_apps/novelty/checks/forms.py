@@ -1,0 +1,127 @@
+"""Texts that break what nearly all others of their column have, whatever else the row holds.
+
+A URL without its prefix, an e-mail address without @, "12.:30-13:30" among times, a digit or "tbd"
+among words. Signs are told apart that are neither letter, digit nor space. Nearly all cells have a
+sign equally often, or a letter; or, where nearly all hold digits, nearly all have one of a few
+shapes. Cells are named that fewer than one of 300 are like.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from kpca_apps.names import in_prose, quoted
+from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
+from kpca_apps.novelty.columns.kinds import Notation
+from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
+from kpca_apps.system.arrays import IntArray
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column
+
+MIN_CELLS, RARE, FEW = 100, 1 / 300, 2
+ALL = 0.98  # share of the cells that hold digits where shapes are looked at
+USUAL = 0.02  # share of the cells that a usual shape has
+WORD = 4.0  # characters on average: beside shorter texts, x and n are codes
+# Texts typed for "not known yet", but those that are read as missing anyway.
+STAND_INS = frozenset(
+    "x xx xxx xxxx tbd tba tbc todo test abc asdf dummy unknown 0 00 n .. ...".split()
+)
+LETTER, DIGIT = r"\p{L}", r"\p{Nd}"
+SHAPES = ((rf"{DIGIT}+", "9"), (rf"{LETTER}+", "A"), (r"\s+", " "))
+CLEARNESS = 3.0  # in decimal digits: below a lost sign
+FORM, STAND_IN = "form", "placeholder"
+
+
+def learn_forms(
+    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
+) -> FormRule | None:
+    """Learn what nearly all texts of a column have; ``None`` where they have nothing in common."""
+    if spec.format is not None or spec.is_truth:
+        return None
+    levels = table.column(spec.name).levels
+    texts, counts = levels.texts, levels.counts
+    n = int(counts.sum())
+    if n < MIN_CELLS:
+        return None
+    few = max(FEW, RARE * n)
+
+    def nearly_all(held: pl.Series) -> bool:
+        return n - int(counts[held.to_numpy()].sum()) <= few
+
+    signs: dict[str, int] = {}
+    for sign in sorted({*"".join(texts.sample(min(len(texts), MIN_CELLS), seed=0))}):
+        if not (sign.isalnum() or sign.isspace()):
+            times = texts.str.count_matches(sign, literal=True)
+            usual = int(np.argmax(np.bincount(times.to_numpy(), counts)))
+            if usual and nearly_all(times == usual):
+                signs[sign] = usual
+    has_letter = nearly_all(texts.str.contains(LETTER))
+    shapes: list[str] = []
+    if int(counts[texts.str.contains(DIGIT).to_numpy()].sum()) >= ALL * n:
+        of_shape = Counter[str]()
+        for shape, count in zip(shapes_of(texts), counts.tolist(), strict=True):
+            of_shape[shape] += count
+        usual_shapes = [shape for shape, count in of_shape.items() if count >= USUAL * n]
+        if n - sum(of_shape[shape] for shape in usual_shapes) <= few:
+            shapes = sorted(usual_shapes, key=lambda shape: -of_shape[shape])
+    stand_ins: tuple[str, ...] = ()
+    if has_letter and not shapes and np.average(texts.str.len_chars(), weights=counts) >= WORD:
+        often = texts.filter(counts > few).str.to_lowercase()
+        stand_ins = tuple(sorted(STAND_INS - {*often}))
+    rule = FormRule(signs, has_letter, stand_ins, tuple(shapes))
+    return rule if signs or has_letter or shapes else None
+
+
+@dataclass(frozen=True)
+class FormRule:
+    """What nearly all texts of a column have."""
+
+    signs: dict[str, int]  # so often each
+    has_letter: bool
+    stand_ins: tuple[str, ...]  # that say that something is not known
+    shapes: tuple[str, ...]  # A for letters, 9 for digits; none: any
+
+    def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
+        """Find the texts of a column, or of a part of it, that break it, each once."""
+        levels = column.levels
+        odd = pl.repeat(False, len(levels.texts), eager=True)
+        for sign, times in self.signs.items():
+            odd |= levels.texts.str.count_matches(sign, literal=True) != times
+        if self.has_letter:
+            odd |= ~levels.texts.str.contains(LETTER)
+        if self.shapes:
+            odd |= ~shapes_of(levels.texts).is_in([*self.shapes])
+        stand_in = levels.texts.str.to_lowercase().is_in([*self.stand_ins])
+        for code in np.flatnonzero((odd | stand_in).to_numpy()).tolist():
+            cells: IntArray = np.flatnonzero(levels.codes == code)
+            kind = STAND_IN if stand_in[code] else FORM
+            yield FoundValue(kind, levels.texts[code], CLEARNESS, cells)
+
+    def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
+        """Say what a text lacks; what was meant is open."""
+        if value.kind == STAND_IN:
+            return "Typed for something that was not known?", ""
+        lacking = [quoted(sign) for sign, n in self.signs.items() if value.seen.count(sign) != n]
+        if lacking:
+            times = "as often as" if any(map(value.seen.count, self.signs)) else "which"
+            return f"It does not have {in_prose(lacking)} {times} nearly all others have.", ""
+        if self.has_letter and not any(letter.isalpha() for letter in value.seen):
+            return "Nearly all others have letters.", ""
+        shown = in_prose([quoted(shape) for shape in self.shapes[:3]])
+        return f"Nearly all others read like {shown}: A for letters, 9 for digits.", ""
+
+
+def shapes_of(texts: pl.Series) -> pl.Series:
+    """Return the shapes of texts, each run of letters or digits as one.
+
+    >>> shapes_of(pl.Series(["12:30-13:30", "12.:30-13:30", "AB 12"])).to_list()
+    ['9:9-9:9', '9.:9-9:9', 'A 9']
+    """
+    for pattern, sign in SHAPES:
+        texts = texts.str.replace_all(pattern, sign)
+    return texts

@@ -1,0 +1,81 @@
+"""Texts that break what nearly all of their column have."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps.novelty.checks.forms import learn_forms
+from kpca_apps.novelty.checks.odd_cells import OddValues, cell_rules, checked
+from kpca_apps.novelty.columns.plan import infer_plan
+from kpca_apps.tables.frames import table_from_frame
+
+WORDS = "amber birch cedar delta ember fjord grove heath inlet larch maple north ocean".split()
+
+
+def found(texts: list[str]) -> list[tuple[str, str]]:
+    """Odd values of a column that stands alone, with their kinds."""
+    table = table_from_frame(pl.DataFrame({"text": texts}), "table")
+    plan = infer_plan(table)
+    (rule,) = cell_rules(table, plan, len(texts))
+    (spec,) = checked(plan, table)
+    rows = np.arange(1, len(texts) + 1)
+    values = OddValues.of(table.column("text"), spec, rule, rows, rows)
+    return [(value.kind, value.seen) for value in values.values]
+
+
+def names(n: int, seed: int = 0) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return [f"{a} {b} {k}" for k, (a, b) in enumerate(rng.choice(WORDS, (n, 2)).tolist())]
+
+
+URLS = [f"https://{name.replace(' ', '.')}.org/x" for name in names(500)]
+MAILS = [f"{name.replace(' ', '')}@example.org" for name in names(500)]
+TIMES = [f"{k % 12 + 8}:{k % 6}0-{k % 9 + 12}:{k % 4 + 1}5" for k in range(500)]
+TITLES = [f"{name.replace(' ', ' of ').rstrip('0123456789')} {'ab' * (k % 7 + 1)}"
+          for k, name in enumerate(names(500))]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("texts", "wrong", "kind"),
+    [
+        (URLS, "birch.maple.org/x", "form"),
+        (MAILS, "birchmaple.example.org", "form"),
+        (TIMES, "12.:30-13:30", "form"),
+        (TITLES, "17", "form"),
+        (TITLES, "tbd", "placeholder"),
+    ],
+)
+def test_one_of_five_hundred_that_breaks_the_form_is_found(
+    texts: list[str], wrong: str, kind: str
+) -> None:
+    assert found(texts) == []
+    assert found([*texts[:77], wrong, *texts[77:]]) == [(kind, wrong)]
+
+
+def test_what_a_tenth_of_the_cells_lack_is_no_error() -> None:
+    mixed = [text.removeprefix("https://") if k % 10 == 0 else text for k, text in enumerate(URLS)]
+    assert found(mixed) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nothing_is_odd_of_random_texts(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    letters = list("abcdefghij klmno-.'0123")
+    texts = ["".join(rng.choice(letters, rng.integers(3, 25))) for _ in range(600)]
+    assert found([f"w{text}" for text in texts]) == []
+
+
+def test_few_cells_say_nothing() -> None:
+    table = table_from_frame(pl.DataFrame({"text": [*MAILS[:60], "none.example.org"]}), "table")
+    plan = infer_plan(table)
+    (spec,) = checked(plan, table)
+    assert learn_forms(table, spec, plan, 61) is None
+
+
+def test_letters_that_are_codes_stand_for_nothing() -> None:
+    rng = np.random.default_rng(4)
+    assert found(rng.choice(["E", "A", "S", "N"], 800, p=[0.4, 0.4, 0.198, 0.002]).tolist()) == []
+    often = [*rng.choice(["open", "closed"], 800).tolist(), *["unknown"] * 40]
+    assert found(often) == []

@@ -1,0 +1,70 @@
+"""Columns of few values given each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps.novelty.columns.plan import infer_plan
+from kpca_apps.novelty.relations.conditional.levels import JudgedCells, LevelRelations
+from kpca_apps.tables.frames import table_from_frame
+
+
+def machines(n: int = 6_000, seed: int = 0, *, digits: tuple[int, int] = (0, 1)) -> pl.DataFrame:
+    """Machines that fail for any of four causes, and two flags that have nothing to do with it."""
+    rng = np.random.default_rng(seed)
+    causes = rng.random((n, 4)) < (0.01, 0.012, 0.02, 0.005)
+    flags = {f"cause {j}": causes[:, j] for j in range(4)} | {"failed": causes.any(axis=1)}
+    flags |= {"night": rng.random(n) < 0.4, "repaired": rng.random(n) < 0.003}
+    columns = {name: np.array(digits)[of.astype(int)] for name, of in flags.items()}
+    return pl.DataFrame({"line": rng.choice(["A", "B"], n), **columns})
+
+
+def judged(frame: pl.DataFrame) -> tuple[LevelRelations, JudgedCells]:
+    """Learn from all rows, and judge them, each left out."""
+    table = table_from_frame(frame, "table")
+    learned = LevelRelations.learn(table, infer_plan(table))
+    return learned, learned.judge(table, own=np.ones(frame.height, dtype=bool))
+
+
+@pytest.mark.parametrize("digits", [(0, 1), (1, 2), (7, 30)])
+def test_a_flag_without_any_of_its_causes_is_found(digits: tuple[int, int]) -> None:
+    frame = machines(digits=digits)
+    failed = frame["failed"].to_numpy().copy()
+    rows = np.flatnonzero(failed == digits[0])[:7]
+    failed[rows] = digits[1]
+    frame = frame.with_columns(pl.Series("failed", failed))
+    learned, of = judged(frame)
+    assert {*np.argsort(-of.surprise, kind="stable")[:7].tolist()} == {*rows.tolist()}
+    assert {(one.row, one.column) for one in of.cells} == {(row, "failed") for row in rows}
+    causes = frame.select(f"cause {j}" for j in range(4)).to_numpy()
+    alike = (causes == digits[0]).all(axis=1)
+    for one in of.cells:
+        (evidence,) = one.evidence
+        assert one.expected == str(digits[0]) and {*evidence.columns} == {
+            f"cause {j}" for j in range(4)
+        }
+        assert evidence.n_rows == alike.sum() - 1
+        assert evidence.n_same == len(rows) - 1
+        assert evidence.n_agreeing == alike.sum() - len(rows)
+    # Rows judged as new ones are as odd, and a value never seen is no error of the program.
+    table = table_from_frame(frame[rows.tolist()].with_columns(night=9), "new")
+    assert (learned.judge(table).surprise > 5).all()
+
+
+def test_rare_flags_that_have_nothing_to_do_with_others_are_not_odd() -> None:
+    frame = machines()
+    _, of = judged(frame)
+    assert not of.cells
+    for p in (0.1, 0.01):
+        assert (of.surprise >= -np.log(p)).mean() <= 1.2 * p
+    rng = np.random.default_rng(2)
+    shuffled = frame.select(pl.Series(of.name, rng.permutation(of)) for of in frame)
+    learned, of = judged(shuffled)
+    assert not learned.flags.counts and not of.surprise.any()
+
+
+def test_few_rows_alike_say_nothing() -> None:
+    _, of = judged(machines(60))
+    assert not of.cells

@@ -1,0 +1,181 @@
+"""Numbers that a sequence or another column predicts: found, named, and calibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps.novelty.columns.plan import infer_plan
+from kpca_apps.novelty.relations.conditional.levels import JudgedCells, LevelRelations
+from kpca_apps.novelty.relations.conditional.pairs import Paired
+from kpca_apps.novelty.relations.conditional.sequences import ALL, Sequenced
+from kpca_apps.tables.frames import table_from_frame
+
+AGES = np.r_[np.arange(0.25, 2, 0.25), np.arange(2, 8.5, 0.5), np.arange(9, 17, 0.5)]
+
+
+def judged(frame: pl.DataFrame) -> tuple[LevelRelations, JudgedCells]:
+    """Learn from all rows, and judge them, each left out."""
+    table = table_from_frame(frame, "table")
+    learned = LevelRelations.learn(table, infer_plan(table))
+    return learned, learned.judge(table, own=np.ones(frame.height, dtype=bool))
+
+
+def children(seed: int = 0) -> pl.DataFrame:
+    """Weights and heights of sixty children at 36 visits each."""
+    rng = np.random.default_rng(seed)
+    child, age = np.repeat(np.arange(60), len(AGES)), np.tile(AGES, 60)
+    size = rng.normal(1, 0.1, 60)[child]
+    growth = 3.5 + 6 * np.minimum(age, 1) + 2.3 * np.maximum(age - 1, 0)
+    weight = size * (growth + 0.09 * np.maximum(age - 8, 0) ** 2) + rng.normal(0, 0.15, len(age))
+    return pl.DataFrame({"child": child + 201, "age": age, "weight": weight.round(1)})
+
+
+def gases(n: int = 2_000, seed: int = 0) -> pl.DataFrame:
+    """Saturation and pressure of oxygen, on a curve, among twenty columns with gaps."""
+    rng = np.random.default_rng(seed)
+    saturation = np.clip(rng.normal(92, 4, n), 60, 100).round(1)
+    pressure = 27 * (saturation / (100.3 - saturation)) ** 0.37 * rng.lognormal(0, 0.06, n)
+    others = rng.lognormal(0, 0.5, (n, 20)).round(3)
+    others[rng.random(others.shape) < 0.3] = np.nan
+    columns = {f"other {j}": others[:, j] for j in range(20)}
+    frame = {"saturation": saturation, "pressure": pressure.round(2), **columns}
+    return pl.DataFrame(frame).fill_nan(None)
+
+
+def days(n: int = 800, seed: int = 0) -> pl.DataFrame:
+    """Cumulative counts by day, of one place."""
+    rng = np.random.default_rng(seed)
+    rate = np.exp(np.interp(np.arange(n), [0, n // 8, n // 4, n // 2, n], [1, 6, 3, 7, 2]))
+    day = [date(2020, 3, 1) + timedelta(place) for place in range(n)]
+    return pl.DataFrame({"day": day, "cases": np.cumsum(rng.poisson(rate))})
+
+
+def with_numbers(frame: pl.DataFrame, name: str, rows: np.ndarray, change: float) -> pl.DataFrame:
+    """Multiply the numbers of some rows."""
+    values = frame[name].to_numpy().astype(float)
+    values[rows] = (values[rows] * change).round(1)
+    return frame.with_columns(pl.Series(name, values))
+
+
+def test_a_number_between_its_neighbours_is_found_whatever_the_id_reads() -> None:
+    frame = children()
+    rows = np.array([20, 700, 1_500])
+    learned, of = judged(with_numbers(frame, "weight", rows, 1.5))
+    names = [column.name for column in learned.columns]
+    assert ("weight", "age", "child") in [one.names(names) for one in learned.numbers.predictors]
+    assert {*np.argsort(-of.surprise)[:3].tolist()} == {*rows.tolist()}
+    assert {(one.row, one.spec.name) for one in of.numbers} == {(row, "weight") for row in rows}
+    # Between the visits before and after, and no row beside them is odd for it.
+    for one in of.numbers:
+        low, high = sorted(frame["weight"][one.row + step] for step in (-1, 1))
+        assert low <= one.expected <= high
+    beside = np.concatenate([rows - 1, rows + 1])
+    assert (of.surprise[beside] < np.log(100)).all()
+
+
+def test_the_line_between_neighbours_is_that_of_brute_force() -> None:
+    frame = children().sample(fraction=1.0, shuffle=True, seed=1).sort("child", "age")
+    table = table_from_frame(frame, "table")
+    learned, _ = judged(frame)
+    names = [column.name for column in learned.columns]
+    of = next(one for one in learned.numbers.predictors if isinstance(one, Sequenced))
+    assert of.names(names) == ("weight", "age", "child")
+    cells = [column.cells(table) for column in learned.columns]
+    found = of.ratios(table, cells, np.ones(frame.height, dtype=bool))
+    age, weight = frame["age"].to_numpy(), frame["weight"].to_numpy()
+    for row in range(40, 2_000, 171):
+        if frame["child"][row - 1] == frame["child"][row + 1]:
+            line = np.interp(age[row], age[[row - 1, row + 1]], weight[[row - 1, row + 1]])
+            assert found.expected[row] == pytest.approx(line)
+    # First and last visits lie between no others, and new rows are judged as known ones.
+    assert np.isnan(found.ratio[:: len(AGES)]).all()
+    again = of.ratios(table, cells, np.zeros(frame.height, dtype=bool))
+    np.testing.assert_array_equal(again.ratio, found.ratio)
+
+
+def test_counts_of_one_place_are_a_sequence_of_all_rows() -> None:
+    rows = np.array([300, 500])
+    frame = days()
+    learned, of = judged(with_numbers(frame, "cases", rows, 1.1))
+    (sequence,) = (one for one in learned.numbers.predictors if isinstance(one, Sequenced))
+    assert sequence.given == ALL
+    assert {*np.argsort(-of.surprise)[:2].tolist()} == {*rows.tolist()}
+
+
+def test_a_broken_pair_is_found_among_many_columns_with_gaps() -> None:
+    rows = np.array([5, 900, 1_700])
+    learned, of = judged(with_numbers(gases(), "pressure", rows, 0.1))
+    names = [one.names(()) for one in learned.numbers.predictors if isinstance(one, Paired)]
+    assert sorted(names) == [("pressure", "saturation"), ("saturation", "pressure")]
+    assert {*np.argsort(-of.surprise)[:3].tolist()} == {*rows.tolist()}
+    assert {one.row for one in of.numbers} == {*rows.tolist()}
+
+
+def test_of_two_numbers_a_third_says_which_is_wrong() -> None:
+    rng = np.random.default_rng(3)
+    length = rng.lognormal(1, 0.4, 1_000)
+    frame = pl.DataFrame(
+        {name: (length * rng.lognormal(0, 0.05, 1_000)).round(3) for name in ("a", "b", "c")}
+    )
+    _, of = judged(with_numbers(frame, "b", np.array([17]), 3.0))
+    (one,) = of.numbers
+    assert (one.row, one.spec.name, one.others) == (17, "b", ())
+    _, of = judged(with_numbers(frame.select("a", "b"), "b", np.array([17]), 3.0))
+    (one,) = of.numbers
+    assert one.row == 17 and {one.spec.name, *one.others} == {"a", "b"}
+
+
+def heavy(seed: int) -> pl.DataFrame:
+    """Columns that follow each other on curves, with scatter that differs along them."""
+    rng = np.random.default_rng(seed)
+    x = rng.lognormal(0, 1, 2_000)
+    return pl.DataFrame(
+        {
+            "x": x,
+            "square": x**2 * rng.lognormal(0, 0.1, len(x)),
+            "log": np.log(x) + 0.1 * rng.standard_t(3, len(x)),
+            "vanishing": np.exp(-x) + rng.normal(0, 0.02, len(x)),
+        }
+    )
+
+
+@pytest.mark.parametrize("make", [children, days, heavy, lambda seed: gases(seed=seed)])
+def test_p_values_of_rows_without_errors_are_uniform_or_larger(
+    make: Callable[..., pl.DataFrame],
+) -> None:
+    for seed in range(2):
+        frame = make(seed=seed)
+        learned, of = judged(frame)
+        assert learned.numbers.predictors
+        for p in (0.1, 0.01):
+            n_expected = p * frame.height
+            n_found = int((of.surprise >= -np.log(p)).sum())
+            assert n_found <= n_expected + 3 * np.sqrt(n_expected)
+        assert of.surprise.max() <= np.log(frame.height) + 1e-6
+        assert len(of.numbers) <= 0.002 * frame.height
+
+
+def test_new_rows_are_as_surprising_as_those_learned_from() -> None:
+    learned, _ = judged(gases(4_000))
+    surprise = learned.judge(table_from_frame(gases(4_000, seed=1), "new")).surprise
+    for p in (0.1, 0.03):
+        assert (surprise >= -np.log(p)).mean() <= p + 3 * np.sqrt(2 * p / 4_000)
+
+
+def test_shuffled_columns_say_nothing() -> None:
+    rng = np.random.default_rng(0)
+    for frame in (children(), gases()):
+        shuffled = frame.select(pl.Series(of.name, rng.permutation(of)) for of in frame)
+        learned, of = judged(shuffled)
+        assert learned.numbers.predictors == () and not of.numbers
+
+
+def test_numbers_are_judged_without_columns_that_a_table_lacks() -> None:
+    learned, _ = judged(children())
+    alone = learned.judge(table_from_frame(children().drop("age"), "table"))
+    assert np.isfinite(alone.surprise).all()
