@@ -72,6 +72,20 @@ def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
         assert one.hints
 
 
+def test_a_sensor_that_stands_still_takes_one_place_of_the_list() -> None:
+    rng = np.random.default_rng(3)
+    days = pl.date_range(pl.date(2020, 1, 1), pl.date(2025, 12, 31), eager=True).head(N)
+    sensors = 20 + np.cumsum(rng.normal(0, 0.1, (N, 1)), axis=0) + rng.normal(0, 0.3, (N, 3))
+    sensors[400:460, 1] = sensors[400, 1]
+    sensors[900, 0] *= 10
+    columns = {"inlet": sensors[:, 0], "outlet": sensors[:, 1], "room": sensors[:, 2]}
+    found = screen_table(pl.DataFrame({"day": days} | columns), count=3)
+    (stuck,) = (cell for cell in found.odd_cells if cell.kind == "stuck")
+    assert (stuck.row, stuck.n_cells) == (401, 60)
+    assert {found.ranks[400], found.ranks[900]} == {1, 2}
+    assert (found.ranks[401:460] > 3).sum() >= 58
+
+
 def test_a_rule_that_many_rows_break_does_not_fill_the_head_of_the_list() -> None:
     frame, rows = patients(0)
     rng = np.random.default_rng(1)

@@ -22,7 +22,7 @@ from kpca_apps.novelty.checks.check_digits import learn_codes
 from kpca_apps.novelty.checks.forms import learn_forms
 from kpca_apps.novelty.checks.number_rules import UNREADABLE, KnownNumbers, learn_numbers
 from kpca_apps.novelty.checks.spelling import learn_spelling
-from kpca_apps.novelty.checks.stuck import learn_stuck
+from kpca_apps.novelty.checks.stuck import STUCK, learn_stuck
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.novelty.evidence import NO_EVIDENCE, SCHEMA, Evidence
@@ -176,8 +176,18 @@ def table_of_evidence(
         log_p = min(looks - value.clearness * np.log(10.0), 0.0)
         cell = Evidence(0, spec.name, value.kind, log_p, value.seen, meant, "", n_rows, says)
         counts = [1 + value.n_cells - len(value.rows), *[1] * (len(value.rows) - 1)]
-        lines.append((value.rows, *cell[1:], value.places, counts, spec.has_levels))
-    each = {"row": pl.List(pl.Int64), "line": pl.List(pl.Int64), "n_cells": pl.List(pl.Int64)}
+        # Readings that stand still are one fault: it places the first row of them alone.
+        goes_on = (np.diff(value.rows, prepend=-1) == 1) & (value.kind == STUCK)
+        levels = np.where(goes_on, 0.0, log_p).tolist()
+        lines.append(
+            (value.rows, *cell[1:3], levels, *cell[4:], value.places, counts, spec.has_levels)
+        )
+    each = {
+        "row": pl.List(pl.Int64),
+        "log_p": pl.List(pl.Float64),
+        "line": pl.List(pl.Int64),
+        "n_cells": pl.List(pl.Int64),
+    }
     schema = SCHEMA | {"line": pl.Int64, "n_cells": pl.Int64, "has_levels": pl.Boolean}
     own = pl.DataFrame(lines, schema=schema | each, orient="row").explode(*each)
     at = ["column", "row"]

@@ -20,6 +20,7 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 
+STUCK = "stuck"
 MIN_ROWS = 50
 LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
 # Where hardly any two readings are equal, a run of two goes on as if in one of four.
@@ -88,7 +89,7 @@ class StuckRule:
         for value in np.unique(values[starts[is_long]]):
             same = np.concatenate([run for run in cells if values[run[0]] == value])
             seen = column.text(int(same[0])).strip()
-            yield FoundValue("stuck", seen, CLEARNESS, same, float(value))
+            yield FoundValue(STUCK, seen, CLEARNESS, same, float(value))
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
         """Say how long the readings stand still."""
