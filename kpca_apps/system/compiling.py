@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from numba import njit
+from numba.core.dispatcher import Dispatcher
 
 from kpca_apps.system.interrupts import interrupts_held
 
@@ -61,7 +65,28 @@ def _dispatcher(function: Function, **how: Any) -> Function:
         # What numba raises where there is no place for its files.
         dispatcher = njit(**options)(function)
     dispatcher.compile = _uninterrupted(dispatcher.compile)
+    kept = getattr(dispatcher._cache, "_cache_file", None)
+    if kept is not None:
+        kept._source_stamp = _stamp(function, kept._source_stamp)
     return cast(Function, dispatcher)
+
+
+def _stamp(function: Function, own: object) -> str:
+    """Return what is another once code compiled for a function is out of date.
+
+    Numba's `own` stamp is of the function's file alone, but what its module takes from others is
+    compiled in: functions, numbers, and the instructions of this folder.
+    """
+    here = Path(__file__)
+    files = [path.stat() for path in (here, here.with_name("registers.py"))]
+    used: list[object] = [own, *((file.st_mtime, file.st_size) for file in files)]
+    for name, value in function.__globals__.items():
+        if isinstance(value, int | float | np.generic):
+            used.append((name, value))
+        elif isinstance(value, Dispatcher):
+            kept = getattr(cast(Any, value)._cache, "_cache_file", None)
+            used.append((name, kept and kept._source_stamp))
+    return hashlib.sha256(repr(used).encode()).hexdigest()
 
 
 def _uninterrupted(compile_for: Callable[[Any], object]) -> Callable[[Any], object]:

@@ -105,7 +105,7 @@ def by_function(**options: Any) -> np.ndarray:
             {"noise": "poisson"},
             {"quality": "balanced"},
             {"content": "text"},
-            {"method": "linear"},
+            {"method": "mika"},
             {"bandwidth": 2.0},
             {"luma": 0.5},
             {"chroma": 0},

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.denoise.denoiser import clean_image, denoise_with_info
-from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.options import METHODS, Options
 from kpca_apps.errors import KpcaError
 from tests.quick import examples
 
@@ -67,6 +67,23 @@ def test_the_unit_is_of_no_influence(drawn, noise, exponent, is_known, has_range
         found(image, axis, noise, **known), found(image * unit, axis, noise, **scaled)
     )  # fmt: skip
     np.testing.assert_array_equal(other, one * unit)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("unit", [1 / 255, 257.0])
+def test_a_unit_that_is_no_power_of_two_is_of_no_influence_but_rounding(method, unit):
+    """On strokes, whose groups get a kernel of finite width but for `linear`."""
+    rows, columns = np.indices((48, 64))
+    clean = 200.0 * ((rows + 2 * columns) % 17 < 4)
+    noisy = clean + np.random.default_rng(0).normal(0, 15, clean.shape)
+    one, other = (
+        found(noisy * u, None, "gaussian", method=method, sigma=15 * u, data_range=255 * u)
+        for u in (1.0, unit)
+    )
+    np.testing.assert_allclose(other / unit, one, rtol=0, atol=1e-3)
+    if method != "linear":
+        linear = found(noisy, None, "gaussian", method="linear", sigma=15, data_range=255)
+        assert np.abs(one - linear).max() > 0.5
 
 
 @examples(15)

@@ -1,7 +1,11 @@
-"""Compilation that is interrupted."""
+"""Compilation that is interrupted, and compiled code that is out of date."""
 
 import ctypes
+import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,3 +38,56 @@ def test_an_interrupt_in_a_callback_of_the_compiler_is_not_lost(
     if hasattr(signal, "pthread_sigmask"):
         assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert compiled(plus_one)(1.0) == 2
+
+
+# Python's own cache goes by whole seconds and sizes.
+ENVIRONMENT = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+CALLED = """
+from kpca_apps.system.compiling import compiled
+
+@compiled
+def double(x):
+    return {} * x
+"""
+CONSTANT = "SHIFT = {}"
+BETWEEN = """
+from called import double
+from constant import SHIFT
+from kpca_apps.system.compiling import compiled
+
+@compiled
+def shifted(x):
+    return double(x) + SHIFT
+"""
+CALLING = """
+from between import shifted
+from kpca_apps.system.compiling import compiled
+
+@compiled
+def asked(x):
+    return shifted(x)
+
+print(asked(1.0), len(asked.stats.cache_hits))
+"""
+
+
+def test_what_another_file_now_says_is_compiled_again(tmp_path: Path) -> None:
+    def told(factor: float, shift: float) -> str:
+        texts = {
+            "called": CALLED.format(factor),
+            "constant": CONSTANT.format(shift),
+            "between": BETWEEN,
+            "calling": CALLING,
+        }
+        for name, text in texts.items():
+            file = tmp_path / f"{name}.py"
+            # Files of the same text keep their date, as those that an upgrade leaves alone.
+            if not file.exists() or file.read_text() != text:
+                file.write_text(text)
+        command = [sys.executable, str(tmp_path / "calling.py")]
+        return subprocess.check_output(command, env=ENVIRONMENT, text=True).strip()
+
+    assert told(2.0, 0.0) == "2.0 0"
+    assert told(2.0, 0.0) == "2.0 1"
+    assert told(2.0, 1.0) == "3.0 0"
+    assert told(3.0, 1.0) == "4.0 0"

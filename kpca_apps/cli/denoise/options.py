@@ -127,9 +127,9 @@ class RunOptions(Checked):
     )
     method: MethodName = _method(
         "mika: kernel PCA of groups of similar patches and fixed-point pre-images, once, as in "
-        "1998. rbf: the same in several passes, with a Tikhonov filter, and principal components "
-        "where the patches of a group differ little beyond their noise. linear: principal "
-        "components everywhere; text and drawings lose up to 1 dB.",
+        "1998; principal components where the patches of a group differ little beyond their noise. "
+        "rbf: the same in several passes, with a Tikhonov filter. linear: principal components "
+        "everywhere; text and drawings lose 1 to 2 dB.",
         "NAME",
         default=Method.method,
     )

@@ -42,7 +42,8 @@ EDGE_FACTOR = 0.95  # lower than the formula: losing a component costs more than
 # The Tikhonov filter's ridge over the noise's energy N v, tuned as the passes are.
 RIDGE_FACTOR = 0.85
 ROUNDS = 5  # times at most that the edge follows the noise a group shows
-STEPS = 2  # of the fixed point
+# Of the fixed point. On print and rings at noise of 12 the second gains .06 dB, a third .001.
+STEPS = 2
 # A kernel wider than so many mean squared distances between two patches is taken as infinite.
 # Measured on print, drawings, photographs and textures, at noise of 5 to 50: at 2 the photographs
 # lose up to .06 dB at 12, at 1.5 and 1 at most .02; narrower yet, less print gains.
