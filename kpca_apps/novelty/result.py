@@ -622,6 +622,11 @@ class ScreeningResult:
         first = {rows[0].rank for rows in (*kinds[:1], *largest[: N_KINDS - 1])}
         return tuple(sorted(kinds, key=lambda rows: (rows[0].rank not in first, rows[0].rank)))
 
+    def standing(self, row: RankedRow) -> str:
+        """Say why a row is on the list, or that it is not."""
+        is_listed = row.rank <= self.n_listed
+        return "flagged" if row.flagged else "odd cell" if is_listed else "not flagged"
+
     @property
     def oddest_of_each_kind(self) -> tuple[RankedRow, ...]:
         """The oddest row of each kind of reason, in their order."""

@@ -187,7 +187,7 @@ class HintFinder:
         units: Mapping[str, str] = MappingProxyType({}),
         n_rows: int = 0,
     ) -> None:
-        self.neighbours, self.groups, self.n_rows = neighbours, groups, n_rows
+        self.neighbours, self.groups = neighbours, groups
         self.columns: list[_Column] = []
         n_stored = len(neighbours.rows)
         if n_stored < MIN_ROWS or len(groups) < 2:
@@ -246,9 +246,8 @@ class HintFinder:
         expected = self._expected(self.columns, standardised, own)
         each = zip(rows, standardised, own.tolist(), expected, meant, strict=True)
         hints = [self._hints(*one) for one in each]
-        # A column in which many cells are alone has moved.
-        n_alone = Counter(name for of in hints for name in of.alone)
-        few = most_beyond(max(self.n_rows, len(rows)))
+        # Where more than a few cells are, none is alone: the column has moved, or its tail is long.
+        n_alone, few = Counter(name for of in hints for name in of.alone), most_beyond(len(rows))
         return [
             of._replace(alone={name: of.alone[name] for name in of.alone if n_alone[name] <= few})
             for of in hints
