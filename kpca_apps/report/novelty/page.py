@@ -215,9 +215,9 @@ def render_diff(result: ScreeningDiff) -> str:
         result=result,
         title=diff_headline(result),
         lists=[
-            ("New on the list", "flagged now, and not before", result.appeared),
-            ("Gone from the list", "flagged before, and not now", result.gone),
-            ("Still on the list", "flagged in both", result.stayed),
+            ("New on the list", "listed now, and not before", result.appeared),
+            ("Gone from the list", "listed before, and not now", result.gone),
+            ("Still on the list", "listed in both", result.stayed),
         ],
         max_rows=MAX_ROWS,
         max_moved=MAX_COLUMNS,
