@@ -334,6 +334,7 @@ def _explained(
 ) -> dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]]:
     """Return reasons and hints of rows, the first of `table`, by their places there."""
     explained: dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]] = {}
+    n_listed = verdict.n_listed
     for piece, places, among, part in judged_by(verdict, table, positions):
         model = piece.model
         found = explain_rows(model.encoder, model.detector, part, verdict.rows.n_jobs)
@@ -345,8 +346,10 @@ def _explained(
         hints = [suggestions.hints(row, of.sentences) for row, of in zip(rows, hinted, strict=True)]
         notations = notations_of(model.encoder)
         for place, row, why, of in zip(places.tolist(), rows, reasons, hinted, strict=True):
-            line = None if table.lines is None else int(table.lines[place])
-            suggestions.add_alone(row, line, why, of.alone, notations)
+            # The odd cells are those of the list.
+            if verdict.ranks[row - 1] <= n_listed:
+                line = None if table.lines is None else int(table.lines[place])
+                suggestions.add_alone(row, line, why, of.alone, notations)
         explained |= zip(places.tolist(), zip(reasons, hints, strict=True), strict=True)
     return explained
 
@@ -462,7 +465,7 @@ def _cut(text: str) -> str:
 
 
 # What is said of a cell that is alone in its column.
-ALONE = ", and no other cell of the column lies nearly as far from what such rows read."
+ALONE = ", and hardly any other cell of the column lies nearly as far from what such rows read."
 
 # A mended value agrees with what is expected if it lies within this part of the way it came.
 PART_OF_WAY = 0.25

@@ -253,7 +253,8 @@ def _flagged(
 def _pattern(pattern: Pattern, hidden: Collection[str]) -> Pattern:
     if {*pattern.columns, *(pattern.common or ())[:1]}.isdisjoint(hidden):
         return pattern
-    sentence = f"{len(pattern.rows):,} rows are odd for the same reason (values hidden)."
+    n = len(pattern.rows)
+    sentence = f"{n:,} row{'s' * (n > 1)}: odd by values that are hidden."
     return replace(pattern, sentence=sentence, common=None)
 
 

@@ -622,6 +622,11 @@ class ScreeningResult:
         first = {rows[0].rank for rows in (*kinds[:1], *largest[: N_KINDS - 1])}
         return tuple(sorted(kinds, key=lambda rows: (rows[0].rank not in first, rows[0].rank)))
 
+    def standing(self, row: RankedRow) -> str:
+        """Say why a row is on the list, or that it is not."""
+        is_listed = row.rank <= self.n_listed
+        return "flagged" if row.flagged else "odd cell" if is_listed else "not flagged"
+
     @property
     def oddest_of_each_kind(self) -> tuple[RankedRow, ...]:
         """The oddest row of each kind of reason, in their order."""
@@ -691,7 +696,7 @@ class ScreenedTable:
     rarity: str = ""  #: how rare its score is: "1 in N", or a p-value
     rarity_share: float | None = None  #: the same as a share, 0..1
     before: RunSummary | None = None  #: the run that was there before; None where there was none
-    n_new: int = 0  #: rows flagged now, and not before
+    n_new: int = 0  #: rows listed now, and not before
     n_gone: int = 0  #: rows flagged before, and not now
     moved: tuple[MovedColumn, ...] = ()  #: columns that lie otherwise than before
     hidden_columns: tuple[str, ...] = ()  #: columns that a run hides: not compared
@@ -724,20 +729,20 @@ class ListedRow:
     """A row that one or both of two lists hold."""
 
     name: str  #: its identifier, or its number
-    before: int | None  #: rank in the old list; None where it was not flagged
+    before: int | None  #: rank in the old list; None where it is not on it
     now: int | None  #: in the new one
-    #: Where it is flagged in one only: whether the other table has it at all.
+    #: Where it is on one list only: whether the other table has it at all.
     in_both: bool
     reason: str  #: why it is, or was, on the list: columns, what they read, what was expected
     changed: tuple[tuple[str, str, str], ...] = ()  #: columns that read otherwise: before and now
-    accepted: bool = False  #: whether it is not flagged in the other because it was accepted there
+    accepted: bool = False  #: whether it is not on the other because it was accepted there
 
     @property
     def elsewhere(self) -> str:
         """What it is in the list that it is not on."""
         if self.accepted:
             return "accepted"
-        return "not flagged" if self.in_both else "not there"
+        return "not listed" if self.in_both else "not there"
 
 
 @dataclass(frozen=True)
@@ -747,9 +752,9 @@ class ScreeningDiff:
     old: RunSummary
     new: RunSummary
     matched_by: str  #: what says that two rows are the same
-    appeared: tuple[ListedRow, ...]  #: flagged now, and not before; the oddest first
-    gone: tuple[ListedRow, ...]  #: flagged before, and not now
-    stayed: tuple[ListedRow, ...]  #: flagged in both
+    appeared: tuple[ListedRow, ...]  #: listed now, and not before; the oddest first
+    gone: tuple[ListedRow, ...]  #: listed before, and not now
+    stayed: tuple[ListedRow, ...]  #: listed in both
     moved: tuple[MovedColumn, ...]  #: columns that lie otherwise
     added_columns: tuple[str, ...]
     removed_columns: tuple[str, ...]

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 TOP = 5
 MAX_WARNINGS = 5
 MAX_PATTERNS = 8
+IS_FLAGGED = {"flagged": "yes", "odd cell": "odd cell", "not flagged": "no"}
 SHARES = "share: of all that the score drops when the values seen are replaced by those expected."
 
 
@@ -111,7 +112,8 @@ def summary_lines(result: ScreeningResult) -> list[str]:
     scores, _ = scores_text([row.score for row in oddest], result.threshold.value)
     files = [one_line(file_of(row, result.source.file_column), 24) for row in oddest]
     rows = [
-        _row_cells(row, score, file) for row, score, file in zip(oddest, scores, files, strict=True)
+        _row_cells(row, IS_FLAGGED[result.standing(row)], score, file)
+        for row, score, file in zip(oddest, scores, files, strict=True)
     ]
     scale = result.scale.name if result.scale else ""
     head = ("rank", "flagged", "row", "line", "file", "id", scale, "score")
@@ -210,14 +212,14 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
     return lines
 
 
-def _row_cells(row: RankedRow, score: str, file: str) -> tuple[str, ...]:
+def _row_cells(row: RankedRow, is_flagged: str, score: str, file: str) -> tuple[str, ...]:
     """Return rank, flagged, row, line, file, id, rarity and score as cells of the summary."""
     rarity = "" if row.p_value is None else f"{row.p_value:.3g}"
     if row.rarity is not None:
         rarity = row.rarity.words
     line = "" if row.line is None else str(row.line)
     place = (str(row.row), line, file, one_line(row.id or "", 12))
-    return str(row.rank), "yes" if row.flagged else "no", *place, rarity, score
+    return str(row.rank), is_flagged, *place, rarity, score
 
 
 def _first_reason(row: RankedRow) -> str:

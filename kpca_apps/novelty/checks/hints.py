@@ -14,7 +14,7 @@ alone whose names or units say of what they are: of any other, chance would fit 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -25,7 +25,7 @@ import numpy as np
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.names import in_prose, listed, quoted
-from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
+from kpca_apps.novelty.checks.number_rules import NumberRule, most_beyond, without_double
 from kpca_apps.novelty.checks.tails import EXPONENTIAL, SHAPES, Tail
 from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.kinds import steps_of
@@ -245,7 +245,13 @@ class HintFinder:
             return [Hints()] * len(rows)
         expected = self._expected(self.columns, standardised, own)
         each = zip(rows, standardised, own.tolist(), expected, meant, strict=True)
-        return [self._hints(*one) for one in each]
+        hints = [self._hints(*one) for one in each]
+        # Where more than a few cells are, none is alone: the column has moved, or its tail is long.
+        n_alone, few = Counter(name for of in hints for name in of.alone), most_beyond(len(rows))
+        return [
+            of._replace(alone={name: of.alone[name] for name in of.alone if n_alone[name] <= few})
+            for of in hints
+        ]
 
     def _hints(
         self,

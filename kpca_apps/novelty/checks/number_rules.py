@@ -111,7 +111,7 @@ class Side:
             width = float(often[-1] - often[0])
             side = cls(turn, logs, float(often[-1]), float(often[-1]) + WIDTHS * width, None)
         n_far = int((turned > side.limit).sum())
-        return side if np.isfinite(side.limit) and n_far <= _few(len(values)) else None
+        return side if np.isfinite(side.limit) and n_far <= most_beyond(len(values)) else None
 
     def turned(self, values: FloatArray) -> FloatArray:
         """Return values (n,) as they are compared with `ordinary` and `limit`."""
@@ -343,7 +343,7 @@ class KnownNumbers:
 
         Where more than a few cells lie beyond, the column has moved.
         """
-        few, sides = _few(len(values)), [*rule.sides]
+        few, sides = most_beyond(len(values)), [*rule.sides]
         for turn, reach, end in self.ends:
             side = Side(turn, False, turn * reach, turn * end, None, of_reference=True)
             n_far = int((turn * values > side.limit).sum())
@@ -432,7 +432,7 @@ def _is_repeated_code(code: float, rest: FloatArray, side: Side) -> bool:
     return side.turn * code > side.ordinary + CODE_WIDTHS * width
 
 
-def _few(n: int) -> float:
+def most_beyond(n: int) -> float:
     """Return how many of n cells may lie beyond a limit: more are the column's own."""
     return max(min(MAX_FAR_CELLS, 1 + n // MIN_CELLS), MAX_FAR_SHARE * n)
 
@@ -440,7 +440,7 @@ def _few(n: int) -> float:
 def _zero_is_far(values: FloatArray, whole: bool) -> bool:
     """Whether 0 lies as far below the smallest value as that below the middle one."""
     rest = values[values != 0]
-    if len(rest) < MIN_CELLS or len(values) - len(rest) > _few(len(values)):
+    if len(rest) < MIN_CELLS or len(values) - len(rest) > most_beyond(len(values)):
         return False
     # A few numbers below 0 have lost their sign; they do not make a 0 ordinary.
     above = rest[rest > 0]

@@ -120,17 +120,17 @@ def diff_runs(
             if in_both
             else f"{second}: has no column of {first}; compare runs on tables alike."
         )
-    flagged = [_rows(run, keys, shared) for run in runs]
-    # What the other table says of the rows of a list, flagged there or not.
+    listed = [_rows(run, keys, shared) for run in runs]
+    # What the other table says of the rows of a list, listed there or not.
     others = [
         _rows(run, keys, shared, wanted=theirs["key"].to_list())
-        for run, theirs in zip(runs, reversed(flagged), strict=True)
+        for run, theirs in zip(runs, reversed(listed), strict=True)
     ]
     hashes = [_key_hashes(run, keys) for run in runs]
     is_apart = not np.isin(hashes[0], hashes[1]).any()
     if is_apart:
         # All rows would be new, and all of the others gone.
-        flagged = [frame.clear() for frame in flagged]
+        listed = [frame.clear() for frame in listed]
     describe = partial(_listed, shared=shared, hidden=hidden, key=key)
     settings_changed = _settings_changed(*(run.result for run in runs))
     not_compared = tuple(name for name in in_both if name in hidden)
@@ -141,7 +141,7 @@ def diff_runs(
         matched_by=f'the column "{one_line(key)}"'
         if key
         else f"the cells of all shared columns{visible}",
-        **_lists(flagged, others, describe),
+        **_lists(listed, others, describe),
         moved=_moved(runs, shared, execution or Execution()),
         added_columns=tuple(name for name in of_column[1] if name not in of_column[0]),
         removed_columns=tuple(name for name in of_column[0] if name not in of_column[1]),
@@ -242,21 +242,23 @@ def _identifier(
 def _rows(
     run: _Run, keys: Sequence[str], shared: Sequence[str], wanted: Collection[str] | None = None
 ) -> pl.DataFrame:
-    """Return the flagged rows of a run, by rank; or those of some keys, flagged or not."""
+    """Return the listed rows of a run, by rank; or those of some keys, listed or not."""
     marked, table = pl.lit(False), run.table
+    # Rows that have an odd cell alone have a reason.
+    is_flagged = _text(["flagged"]).str.to_lowercase().eq("true")
     if run.result.get("accepted") is not None and "accepted" in table.columns:
         marked = _text(["accepted"]).str.to_lowercase().eq("true")
     parts = []
     for part in in_parts(table).tables():
         frame = part.frame.select(
             _text([run.written[name] for name in keys]).alias("key"),
-            _text(["flagged"]).str.to_lowercase().eq("true").alias("is flagged"),
+            is_flagged.or_(_text(["reason_column"]) != "").alias("is listed"),
             marked.alias("is accepted"),
             pl.col("rank").cast(pl.Int64, strict=False).alias("place"),
             *("reason_column", "seen", "expected"),
             *(_text([run.written[name]]).alias(f"cell {name}") for name in shared),
         )
-        kept = "is flagged" if wanted is None else pl.col("key").is_in([*wanted])
+        kept = "is listed" if wanted is None else pl.col("key").is_in([*wanted])
         rows = frame.with_columns(as_written(frame["key"])).filter(kept)
         parts.append(rows.with_columns(map(as_written, rows.select(pl.selectors.string()))))
     return pl.concat(parts).sort("place").unique("key", keep="first", maintain_order=True)
@@ -281,20 +283,20 @@ def _text(names: Sequence[str]) -> pl.Expr:
 
 
 def _lists(
-    flagged: Sequence[pl.DataFrame],
+    listed: Sequence[pl.DataFrame],
     others: Sequence[pl.DataFrame],
     describe: Callable[..., ListedRow],
 ) -> dict[str, tuple[ListedRow, ...]]:
     """Sort the rows of both lists into those that appeared, are gone and stayed."""
     before, now = ({row["key"]: row for row in frame.to_dicts()} for frame in others)
     lists: dict[str, list[ListedRow]] = {"appeared": [], "gone": [], "stayed": []}
-    for row in flagged[1].to_dicts():
+    for row in listed[1].to_dicts():
         was = before.get(row["key"])
-        stayed = was is not None and was["is flagged"]
+        stayed = was is not None and was["is listed"]
         lists["stayed" if stayed else "appeared"].append(describe(row, was, row))
-    for row in flagged[0].to_dicts():
+    for row in listed[0].to_dicts():
         become = now.get(row["key"])
-        if become is None or not become["is flagged"]:
+        if become is None or not become["is listed"]:
             lists["gone"].append(describe(row, row, become))
     return {name: tuple(rows[:MOST_ROWS]) for name, rows in lists.items()}
 
@@ -322,7 +324,7 @@ def _listed(
         seen, expected = map(quoted_cell, cut_apart(row["seen"] or "", row["expected"] or ""))
         reason = f"{quoted(columns)}: {seen}, expected {expected}"
     before, now = (
-        int(one["place"]) if one is not None and one["is flagged"] else None
+        int(one["place"]) if one is not None and one["is listed"] else None
         for one in (was, become)
     )
     return ListedRow(

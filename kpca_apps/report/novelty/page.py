@@ -215,9 +215,9 @@ def render_diff(result: ScreeningDiff) -> str:
         result=result,
         title=diff_headline(result),
         lists=[
-            ("New on the list", "flagged now, and not before", result.appeared),
-            ("Gone from the list", "flagged before, and not now", result.gone),
-            ("Still on the list", "flagged in both", result.stayed),
+            ("New on the list", "listed now, and not before", result.appeared),
+            ("Gone from the list", "listed before, and not now", result.gone),
+            ("Still on the list", "listed in both", result.stayed),
         ],
         max_rows=MAX_ROWS,
         max_moved=MAX_COLUMNS,
@@ -261,7 +261,7 @@ def _alike(
     return {
         "n_alike": len(rows),
         "alike": " ".join(str(row.row) for row in rows[:MAX_LISTED]),
-        "pattern": cut(sentence[:1].upper() + sentence[1:], MAX_SENTENCE),
+        "pattern": cut(sentence, MAX_SENTENCE),
         "others": Markup(", ").join(others),
         "n_more_alike": max(len(rows) - 1 - MAX_ALIKE, 0),
     }
@@ -364,7 +364,8 @@ def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, 
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
     files = [cut(file_of(row, result.source.file_column), MAX_CELL) for row in rows]
     return [
-        _row(row, score, threshold, profiles, is_full=place < MAX_FULL) | {"file": file}
+        _row(row, score, threshold, profiles, is_full=place < MAX_FULL)
+        | {"file": file, "standing": result.standing(row)}
         for place, (row, score, file) in enumerate(zip(rows, scores, files, strict=True))
     ]
 

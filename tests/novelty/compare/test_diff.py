@@ -60,6 +60,18 @@ def test_rows_new_on_the_list_and_gone_from_it_are_those_that_were_changed() -> 
     assert (diff.stayed, diff.moved, diff.settings_changed) == ((), (), ())
 
 
+def test_a_row_listed_for_an_odd_cell_alone_is_new_on_the_list() -> None:
+    after = table()
+    after[30, "town"] = "Bernn"
+    new = run(after, "new")
+    diff = diff_runs(run(table(), "old"), new)
+    assert json.loads((new / "result.json").read_text())["n_flagged"] == 1
+    assert [row.name for row in diff.stayed] == ["N007"]
+    (listed,) = diff.appeared
+    assert (listed.name, listed.before, listed.now) == ("N030", None, 2)
+    assert listed.reason.startswith('"town": "Bernn", expected "Bern"')
+
+
 def test_of_cells_that_changed_the_one_that_is_the_reason_comes_first() -> None:
     before, after = table(), table()
     after[20, "weight"], after[20, "height"] = before[20, "weight"] + 0.1, 17.0
@@ -107,7 +119,7 @@ def test_a_row_that_was_accepted_is_said_to_be(tmp_path: Path) -> None:
     diff = diff_runs(run(frame, "old"), run(frame, "new", "--accept", "fine.csv"))
     (gone,) = [one for one in diff.gone if one.name == "N007"]
     assert (gone.before, gone.now, gone.elsewhere) == (1, None, "accepted")
-    assert {one.elsewhere for one in diff.gone} <= {"accepted", "not flagged"}
+    assert {one.elsewhere for one in diff.gone} <= {"accepted", "not listed"}
 
 
 @pytest.mark.release

@@ -66,7 +66,7 @@ def test_values_of_hidden_columns_do_not_reach_the_page() -> None:
     html, text = rendered("hidden"), Page(rendered("hidden")).text
     assert "1950" not in html and "N262A1" not in html
     assert "values hidden" in html and "Flipper Length (mm)" in html
-    assert text.count("3 rows are odd for the same reason (values hidden).") == 2
+    assert text.count("3 rows: odd by values that are hidden.") == 2
     assert "3 rows read Gentoo." in text
 
 
@@ -237,8 +237,8 @@ def test_flagged_rows_without_a_card_are_counted() -> None:
         for row in result.ranked
     )
     text = Page(render_screening(replace(result, ranked=rows))).text
-    assert "4 more flagged rows are odd in other ways" in text
-    assert "more flagged row" not in Page(rendered("usual")).text
+    assert "4 more rows of the list are odd in other ways" in text
+    assert "of the list are odd" not in Page(rendered("usual")).text
 
 
 def test_columns_stand_by_their_part_in_the_reasons() -> None:
