@@ -356,7 +356,7 @@ def _check_method(values: Any) -> None:
         if getattr(values, name) is not None and values.method != method:
             raise OptionError(name, f"is for --method {method}: give that, or leave {name} out")
     q = values.components
-    if q is not None and q >= 1 and not isinstance(q, int):
+    if q is not None and q >= 1 and not is_number(q, whole=True):
         raise OptionError(
             "components", f"must be a whole number, or a share of the variance below 1, got {q!r}"
         )

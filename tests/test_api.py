@@ -576,4 +576,5 @@ def test_components_are_a_whole_number_or_a_share_by_their_type(components: floa
     table = pl.DataFrame(np.random.default_rng(0).normal(size=(60, 3)))
     with pytest.raises(ConfigError, match=f"a share of the variance below 1, got {components}"):
         screen_table(table, method="hoffmann", components=components)
-    assert screen_table(table, method="hoffmann", components=1).settings["components"] == 1
+    for whole in (1, np.int64(1), np.uint8(1)):
+        assert screen_table(table, method="hoffmann", components=whole).settings["components"] == 1

@@ -96,13 +96,29 @@ DECISIVE = 2  # cells that one order alone reads: a single one may be a slip
 # where polars takes 95, and gives up at the first cell that is none.
 _MANY_CELLS = 20_000
 
-# How the months begin in English, German, French, Spanish, Italian, Portuguese and Dutch.
+# Names of the months, and how they are abbreviated, in English, German, French, Spanish, Italian,
+# Portuguese, Dutch, Danish, Norwegian, Swedish and Indonesian, as languages that share most names
+# with these would leave one month unread. They are matched whole: "Mainz 1, 2000" is no date.
 MONTHS = (
-    "jan|ene|gen", "feb|f\u00e9v|fev", "mar|m\u00e4r|mrz|mrt|maa", "apr|avr|abr", "may|mai|mei|mag",
-    "jun|juin|giu", "jul|juil|lug", "aug|ao\u00fb|ago", "sep|set", "oct|okt|out|ott", "nov",
-    "dec|d\u00e9c|dez|dic",
-)  # fmt: skip
-_MONTH = rf"(?P<name>(?i:{'|'.join(MONTHS)})[^\W\d_]{{0,7}})\.?"
+    "j[a\u00e4]n(?:uar[iy]?|ner|v(?:ier)?|eiro)?|ene(?:ro)?|gen(?:n(?:aio)?)?",
+    "feb(?:r(?:uar[iy]?|ero|aio)?|br(?:aio)?)?|f[e\u00e9]v(?:r(?:ier)?|ereiro)?",
+    "mar(?:ch|et|ts?|s|zo|[c\u00e7]o)?|m(?:\u00e4|ae)rz?|mrz|mrt|maa(?:rt)?",
+    "apr(?:ile?)?|avr(?:il)?|abr(?:il)?",
+    "mayo?|maio?|maj|mei|mag(?:gio)?",
+    "jun(?:[ei]|io|ho)?|juin|giu(?:gno)?",
+    "jul(?:[iy]|io|ho)?|juil(?:let)?|lug(?:lio)?",
+    "aug(?:ust(?:us|i)?)?|ao[u\u00fb]t?|ag(?:osto|ustus|[ostu])|avg(?:ust)?",
+    "sept?(?:ember|i?embre)?|set(?:t(?:embre)?|embro|iembre)?",
+    "o[ck]t(?:ober|[ou]bre)?|out(?:ubro)?|ott(?:obre)?",
+    "nov(?:ember|i?embre|embro)?",
+    "de[csz](?:ember)?|d[e\u00e9]c(?:embre)?|dezembro|dic(?:i?embre)?",
+)
+_MONTH = rf"(?P<name>(?i:{'|'.join(MONTHS)}))\.?"
+# In English alone the month comes first: "Gen 3, 2021" is no day of gennaio.
+_MONTH_FIRST = (
+    r"(?P<name>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))\.?"
+)
 _WEEKDAY = r"(?:(?i:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?"
 _TIME = (
     r"(?:(?:T|,?\s+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
@@ -114,8 +130,8 @@ _DAY, _YEAR = r"(?P<day>[0-9]{1,2})", r"(?P<year>[0-9]{4}|[0-9]{2})"
 DATE_SHAPES = (
     rf"^(?P<year>[0-9]{{4}})[-/.](?P<month>[0-9]{{1,2}})[-/.]{_DAY}{_TIME}$",
     rf"^(?P<first>[0-9]{{1,2}})(?P<mark>[-/.])(?P<second_part>[0-9]{{1,2}})[-/.]{_YEAR}{_TIME}$",
-    rf"^{_WEEKDAY}{_DAY}(?:st|nd|rd|th|\.)?[-/\s]*{_MONTH}[-/,\s]*{_YEAR}{_TIME}$",
-    rf"^{_WEEKDAY}{_MONTH}[-/\s]*{_DAY}(?:st|nd|rd|th)?,?[-/\s]+{_YEAR}{_TIME}$",
+    rf"^{_WEEKDAY}{_DAY}(?:st|nd|rd|th|er|\u00ba|\u00b0|\.)?[-/\s]*{_MONTH}[-/,\s]*{_YEAR}{_TIME}$",
+    rf"^{_WEEKDAY}{_MONTH_FIRST}[-/\s]*{_DAY}(?:st|nd|rd|th)?,?[-/\s]+{_YEAR}{_TIME}$",
 )
 _PARTS = (
     *("year", "short", "month", "day", "first", "second_part", "dots"),
@@ -250,11 +266,13 @@ def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
     numbers = numbers.filter(pl.Series(np.any(reads, axis=0)))
     if numbers.n_unique() < _MIN_NUMBERS and numbers.str.contains(r"^[+-]?\d+$").all():
         return ()
-    # Letters are flags, of estimates or breaks, where several stand behind some of the amounts; one
-    # alone is a unit.
-    letters = short.filter(hits["a letter"]).str.slice(-1)
+    # Letters are flags, of estimates or breaks, where several that are no units stand behind some
+    # of the amounts: "12.4 g" beside "3.1 l" is another quantity.
+    letters = short.filter(hits["a letter"]).str.extract("([beinopqruxz])$")
     n_amounts = int(numbers.str.contains(r"\d[.,]\d").sum())
-    is_flag = letters.n_unique() > 1 and 2 * len(letters) < len(numbers) < 2 * n_amounts
+    is_flag = (
+        letters.drop_nulls().n_unique() > 1 and 2 * len(letters) < len(numbers) < 2 * n_amounts
+    )
     if "a letter" in found and not is_flag:
         found.remove("a letter")
     # A sign behind is one of amounts: "1500-" is a part number, "19H" a seat.
@@ -266,7 +284,7 @@ def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
     for mark, sides, most in (
         ("H or S", ("H", "S"), 0.0),
         ("CR or DR", ("Cr", "Dr"), 0.0),
-        ("CR or DR", ("CR", "DR"), READS_AS),
+        ("CR or DR", ("CR", "DR"), 1.0),
     ):
         counts = [int(short.str.contains(rf"\d\s*{side}$").sum()) for side in sides]
         if mark in found and min(counts) == 0 < max(counts) >= most * len(numbers):

@@ -160,3 +160,46 @@ def test_months_are_read_in_other_languages(cells: list[str]) -> None:
     days = column.read(format).values.astype("datetime64[s]").astype("datetime64[D]").astype(str)
     wanted = ["2024-01-03", "2024-02-12", "2024-06-07", "2024-07-08", "2024-08-06"]
     assert days.tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    "months",
+    [
+        "jan feb m\u00e4r apr mai jun jul aug sep okt nov dez",
+        "j\u00e4nner februar maerz april mai juni juli august september oktober november dezember",
+        "janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+        "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dic",
+        "janeiro fevereiro mar\u00e7o abril maio junho julho agosto setembro outubro novembro dez",
+        "januari februari maart april mei juni juli augustus september oktober november december",
+        "jan feb mar apr maj jun jul aug sep okt nov dec",
+        "januar februar marts april maj juni juli august september oktober november desember",
+        "januari februari maret april mei juni juli agustus september oktober november desember",
+    ],
+)
+def test_no_month_of_a_language_is_left_unread(months: str) -> None:
+    written = [f"{day} {month} 2024" for month in months.split() for day in (2, 21)]
+    seconds, _ = read_dates(pl.Series(written + [one.upper() for one in written]), DateFormat())
+    read = seconds.astype("datetime64[s]").astype("datetime64[M]").astype(int) % 12
+    assert read.tolist() == [month for month in range(12) for _ in range(2)] * 2
+
+
+def test_the_first_of_a_month_is_a_date() -> None:
+    column = Column(pl.Series(["1er mars 2024", "1\u00ba mar\u00e7o 2024", "1. M\u00e4rz 2024"]))
+    seconds = column.read(column.date_format()).values
+    assert (
+        seconds.astype("datetime64[s]").astype("datetime64[D]").astype(str).tolist()
+        == ["2024-03-01"] * 3
+    )
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["Mainz 1, 2000", "Augsburg 2, 2001", "Genoa 3, 2002"],  # begin as months do
+        ["5 sets 14", "2 decks 11", "3 novels 12"],
+        ["Gen 3, 2021", "Set 5, 2022", "Mai 4, 2023"],  # in English alone the month is first
+    ],
+)
+def test_words_beside_numbers_are_no_months(cells: list[str]) -> None:
+    assert infer_date_format(pl.Series(cells)) is None

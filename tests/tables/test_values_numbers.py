@@ -280,3 +280,18 @@ def test_letters_behind_some_amounts_are_flags() -> None:
     column = Column(pl.Series(cells))
     readings = column.read(column.number_format())
     assert np.array_equal(readings.values, [float(cell.split()[0]) for cell in cells])
+
+
+@pytest.mark.parametrize("units", ["gl", "hd", "cf", "sh"])
+def test_letters_that_are_units_are_no_flags(units: str) -> None:
+    cells = [f"{k / 8:.1f}{f' {units[k % 2]}' if k % 7 < 2 else ''}" for k in range(90, 190)]
+    column = Column(pl.Series(cells))
+    readings = column.read(column.number_format())
+    assert np.isnan(readings.values[[" " in cell for cell in cells]]).all()
+
+
+def test_amounts_without_credit_behind_them_are_of_the_other_side() -> None:
+    cells = [f"{k / 8:.2f}{' CR' if k % 20 else ''}" for k in range(90, 150)]
+    column = Column(pl.Series(cells))
+    readings = column.read(column.number_format())
+    assert np.array_equal(readings.values < 0, ["CR" in cell for cell in cells])

@@ -52,8 +52,9 @@ CLEAR_FITTING_SHARE = 0.95
 # Units lie close together: suggested where rows keep to a tenth of what is expected of them.
 CLOSE_FOR_UNITS = 0.1
 # Of a column, the share of the model's rows above 0 from which it is looked at in logarithms; not
-# where these reach so many times as far down as up: degrees that come near 0.
-POSITIVE_SHARE, TIMES_LONGER = 0.99, 2.0
+# where these reach so many times as far down as up: degrees that come near 0. Log-normal columns
+# reach once as far, normal ones of a mean of four standard deviations 1.6 times.
+POSITIVE_SHARE, TIMES_LONGER = 0.99, 1.4
 MAX_ALTERNATIVES = 2
 # Of a row that is deviant in more columns than these, no two alone were exchanged; to try each with
 # every other would take the square of the columns. Of a row that is deviant in most of its columns,
@@ -96,6 +97,7 @@ class _Column:
     clear_fitting: float
     farthest: float  # one that hardly any row exceeds
     tail: Tail | None  # of their distances
+    widest: float  # difference of a row from what is expected, but for one
 
     def __init__(
         self, name: str, group: int, place: int, values: FloatArray, unit: str = ""
@@ -109,11 +111,13 @@ class _Column:
         self.mostly_one = 2 * int(counts.max()) >= len(values)
         self.steps = steps_of(values)
 
-    def learn(self, distances: FloatArray, times: float) -> bool:
-        """Learn from the distances of some rows, unless too few of them are finite.
+    def learn(self, values: FloatArray, expected: FloatArray, times: float) -> bool:
+        """Learn from the values of some rows, unless too few of their distances are finite.
 
         The whole table has so many `times` as many.
         """
+        pairs = zip(values.tolist(), expected.tolist(), strict=True)
+        distances = np.array([self.distance(*pair) for pair in pairs])
         finite = distances[np.isfinite(distances)]
         if len(finite) < MIN_ROWS / 2:
             return False
@@ -123,6 +127,7 @@ class _Column:
         self.farthest = float(np.quantile(np.sort(finite)[:-1], FAR_SHARE))
         # Logarithms of a Pareto tail are exponential.
         self.tail = Tail.fit(finite, times, EXPONENTIAL if self.in_logs else SHAPES)
+        self.widest = float(np.sort(np.abs(values - expected))[-2])
         return True
 
     def distance(self, value: float, expected: float) -> float:
@@ -142,8 +147,14 @@ class _Column:
         return bool(self.rule.judge(np.array([value]))[0])
 
     def is_alone(self, value: float, expected: float) -> bool:
-        """Whether none of the column's own is so far from what is expected of it."""
-        return self.tail is not None and self.distance(value, expected) > self.tail.limit
+        """Whether none of the column's own is so far from what is expected of it.
+
+        Nor is any difference as wide: near 0 logarithms make much of little.
+        """
+        is_wide = abs(value - expected) > self.widest
+        return (
+            is_wide and self.tail is not None and self.distance(value, expected) > self.tail.limit
+        )
 
     def times_usual(self, value: float, expected: float) -> float:
         """How many times as far from what is expected a value is as most of the column's are."""
@@ -204,9 +215,8 @@ class HintFinder:
         rows, own = neighbours.standardised[picked], neighbours.index[picked]
         expected = self._expected(columns, rows, own)
         for j, column in enumerate(columns):
-            values = zip(neighbours.rows[picked, column.place], expected[:, j], strict=True)
-            distances = [column.distance(float(value), float(usual)) for value, usual in values]
-            if column.learn(np.array(distances), max(n_rows, n_stored) / len(picked)):
+            values = neighbours.rows[picked, column.place]
+            if column.learn(values, expected[:, j], max(n_rows, n_stored) / len(picked)):
                 self.columns.append(column)
 
     @cached_property

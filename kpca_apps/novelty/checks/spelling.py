@@ -109,10 +109,11 @@ class SpellingRule:
             return same if TIMES_RARER_FOLDED * count <= self.counts[same] else None
         if len(level) > MAX_LETTERS + 1 or level in self.others:
             return None
-        of_code = self.codes.get(code_key(level))
-        if of_code not in (None, level) and TIMES_RARER_FOLDED * count <= self.counts[of_code]:
+        is_rare, of_code = count <= self.rare, self.codes.get(code_key(level))
+        times = TIMES_RARER_FOLDED if is_rare else TIMES_RARER
+        if of_code not in (None, level) and times * count <= self.counts[of_code]:
             return of_code
-        if count > self.rare:
+        if not is_rare:
             return None
         for common in _matches(level, self.nearby, self.counts):
             if TIMES_RARER * count <= self.counts[common] and _is_typing_error(level, common):

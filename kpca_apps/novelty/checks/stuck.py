@@ -44,7 +44,9 @@ def learn_stuck(
         return None
     values = table.column(spec.name).read(format).values
     rule = StuckRule(float(np.nanmin(values)), float(np.nanmax(values)))
-    return rule.fit(np.sort(rule.runs(values)[1]), n)
+    starts, lengths = rule.runs(values)
+    order = np.argsort(lengths, kind="stable")
+    return rule.fit(lengths[order], values[starts[order]], n)
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,14 @@ class StuckRule:
     usual: int = 1  # at most
     least: int = 0  # of a sensor that stands still
 
-    def fit(self, lengths: IntArray, n: int) -> StuckRule:
-        """Learn from the lengths of a column's runs, increasing, in n rows."""
-        # A column of which more stands still does so by its nature.
+    def fit(self, lengths: IntArray, levels: FloatArray, n: int) -> StuckRule:
+        """Learn from the lengths of a column's runs, increasing, and their readings, in n rows."""
+        # A column of which more stands still does so by its nature; so does one that returns to a
+        # level, as that of weekends.
         longest = np.cumsum(lengths[::-1])[:MOST_RUNS]
-        n_most = int(np.searchsorted(longest, MOST_STUCK * n, side="right"))
+        firsts = np.unique(levels[::-1][:MOST_RUNS], return_index=True)[1]
+        n_new = int((np.sort(firsts) == np.arange(len(firsts))).sum())
+        n_most = min(int(np.searchsorted(longest, MOST_STUCK * n, side="right")), n_new)
         for place in range(len(lengths) - n_most, len(lengths) + 1):
             others = lengths[:place]
             usual = int(others[-1]) if place else 1

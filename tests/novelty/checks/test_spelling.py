@@ -103,3 +103,9 @@ def test_a_letter_for_a_digit_is_a_slip_however_often_it_was_made() -> None:
         "I1O": "I10",
         "E1l.9": "E11.9",
     }
+
+
+def test_a_frequent_code_is_one_of_its_own() -> None:
+    counts = {"S50": 300, "SS0": 30, "V2.0": 300, "V20": 40, "1B08": 200, "1808": 20}
+    rule = SpellingRule.fit(counts)
+    assert not any(rule.meant(level) for level in counts)

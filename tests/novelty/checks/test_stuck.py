@@ -24,6 +24,7 @@ BY_NATURE: dict[str, NDArray[np.float64]] = {
     "rain": np.round((RNG.random(N) < 0.1) * RNG.exponential(5, N), 1),
     "filled forward": np.repeat(FREE[: N // 7], 7),
     "price list": np.repeat(np.arange(10.0), N // 10),
+    "weekends": np.where(np.arange(N) % 168 < 36, 11.3, FREE),
     "dry spells": np.repeat(RNG.normal(size=N).round(2), RNG.geometric(0.4, N))[:N],
 }
 
