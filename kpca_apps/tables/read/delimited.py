@@ -45,6 +45,7 @@ _MOST_LINES = 100
 _PIECE_CELLS = 1 << 18
 # Lines of one cell above a wider one, up to so many, are spoken of as a title.
 _MOST_TITLE = 50
+_OPEN_QUOTE = "opens a quote that is never closed"
 
 ByteArray = NDArray[np.uint8]
 
@@ -226,7 +227,13 @@ class DelimitedText:
             nonlocal n_lines
             while (self._bad is None or n_lines < _MOST_LINES) and (data := raw.readline()):
                 n_lines += 1
-                yield self._readable(data)
+                try:
+                    yield self._readable(data)
+                except _BadRow:
+                    if n_lines == 1:
+                        raise
+                    # What runs into another bad line is bad by itself.
+                    raise _BadRow(_OPEN_QUOTE) from None
 
         while not is_open and start < end:
             raw.seek(start)
@@ -383,7 +390,7 @@ def _cut_cause(error: str) -> tuple[str, str]:
         return "has text after a closing quote", 'double a quote inside a quoted cell ("")'
     if "new-line character" in error:
         return "holds a carriage return", "put its cell in quotes"
-    return "opens a quote that is never closed", "close it"
+    return _OPEN_QUOTE, "close it"
 
 
 def _read(text: Text) -> Table | PartedTable:
