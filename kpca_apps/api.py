@@ -43,6 +43,7 @@ from kpca_apps.options import (
     BadLinesName,
     CalibrationName,
     FlaggedFormat,
+    LayoutName,
     LearnFrom,
     MethodName,
     NoveltyOptions,
@@ -437,6 +438,7 @@ def screen_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    layout: LayoutName | None = None,
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -518,7 +520,7 @@ def screen_table(
         Of every random draw.
     jobs : int, optional
         Threads, processes or Dask workers; changes no number.
-    delimiter, encoding, sheet, skip_rows, bad_lines, as_of
+    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of
         How the file is read, where a path is given: see `read_table`.
     query, table_name, timeout
         What is read of a database, where the table is the URI of one, and in how many seconds: see
@@ -613,6 +615,7 @@ def fit_model(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    layout: LayoutName | None = None,
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -639,7 +642,7 @@ def fit_model(
         See `screen_table`.
     seed, jobs
         See `screen_table`.
-    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
     workers, scheduler, work_dir, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
@@ -689,6 +692,7 @@ def score_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    layout: LayoutName | None = None,
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -716,7 +720,7 @@ def score_table(
         As for `screen_table`; by default those of the model.
     hide : str or sequence of str, optional
         Columns to hide beside those that the model hides; see `screen_table`.
-    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
     workers, scheduler, work_dir, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
@@ -738,6 +742,8 @@ def score_table(
     """
     asked = {name: value for name, value in locals().items() if name in ASKED}
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
+        if layout is None and _is_path(table):
+            asked["layout"] = model.options.layout
         opened = _opened(table, id, _reading(asked, table))
         # What was said when the model was fitted goes before an index.
         is_known = id is None and model.options.columns.id in opened.table.columns
@@ -777,6 +783,7 @@ def find_rules(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    layout: LayoutName | None = None,
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -800,7 +807,7 @@ def find_rules(
         Order of day and month; see `screen_table`.
     seed : int
         Of every random draw.
-    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
     execution : Execution, optional
         Who works on a table that is read in parts.
@@ -849,6 +856,7 @@ def check_rules(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    layout: LayoutName | None = None,
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -868,7 +876,7 @@ def check_rules(
         Column that names the rows; by default that of the rules.
     hide : str or sequence of str
         Columns whose values are not shown.
-    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
     execution : Execution, optional
         Who works on a table that is read in parts.

@@ -24,6 +24,7 @@ LearnFrom = Literal["sample", "all"]
 WorkersName = Literal["threads", "processes", "dask"]
 TableFormat = Literal["csv", "parquet", "same"]
 BadLinesName = Literal["refuse", "skip"]
+LayoutName = Literal["auto", "off"]
 FlaggedFormat = Literal["csv", "xlsx"]
 RuleFormat = Literal["text", "json", "sql", "pandera", "dqx"]
 
@@ -33,7 +34,7 @@ RIDGES = (1e-12, 1e12)
 _MOST = 2**53
 MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
 # Of a table: how its file is read.
-OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
+OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines", "layout")
 READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")  # and which rows are read
 THRESHOLD = "Threshold (give one)"  # the title of options that exclude each other
 
@@ -264,6 +265,12 @@ class NoveltyOptions(Options):
         "What to do with lines that cannot be parsed: refuse the file, or skip and list them.",
         "refuse|skip",
         default="refuse",
+    )
+    layout: LayoutName | None = files(
+        "Leave out titles, units, repeated headers, totals and footers of a text or a sheet, "
+        "and say so (auto), or read all below the first row as data (off). Default: that of the "
+        "model, or auto.",
+        "auto|off",
     )
     as_of: str | None = files(
         "Of a Delta table: its version, as a number, or the last one of a time, such as "

@@ -72,6 +72,7 @@ class ReadOptions:
     sheet: str | int | None = None  # of a workbook: its name, or its number from 1
     skip_rows: int = 0  # lines above the header of a text or a sheet
     bad_lines: str = "refuse"  # or "skip"
+    layout: str | None = None  # "auto" or "off"
     as_of: str | int | datetime | None = None  # a version, or a time; becomes a number or a time
     query: str | None = None  # of a database: the SELECT whose rows are read
     table_name: str | None = None  # of a database: what is read without a query
@@ -110,12 +111,17 @@ class ReadOptions:
         if self.bad_lines not in ("refuse", "skip"):
             given = one_line(str(self.bad_lines), 30)
             raise OptionError("bad_lines", f"must be refuse or skip, got {given!r}")
+        if self.layout not in (None, "auto", "off"):
+            raise OptionError(
+                "layout", f"must be auto or off, got {one_line(str(self.layout), 30)!r}"
+            )
 
     def refuse_others(self, applying: str, kind: str) -> None:
         """Refuse options that were given and are not among those `applying` to a kind of file."""
         for name in READING:
             is_given = getattr(self, name) != ReadOptions.__dataclass_fields__[name].default
-            if is_given and name not in applying.split():
+            # All other files are read as they are anyway.
+            if is_given and name not in (*applying.split(), "layout"):
                 raise OptionError(name, f"does not apply to {kind}; leave it out.")
 
 
@@ -290,6 +296,7 @@ class InputFile:
         notes += self.notes
         skipped, bad = self.options.skip_rows, self.options.bad_lines == "skip"
         reading = f"skip {skipped}{', bad lines' * bad}" * bool(skipped or bad)
+        reading += " as it is" * (self.options.layout == "off")
         return SourceInfo(
             self.name, "", "", self.file.size, 0, 0, notes=tuple(notes), reading=reading
         )

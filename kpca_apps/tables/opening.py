@@ -86,6 +86,7 @@ def open_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: str = "refuse",
+    layout: str | None = None,
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -105,7 +106,7 @@ def open_table(
         a number. Folders named ``column=value`` in it, or
         that files of a list or a pattern lie in, give a column more. An address in an object store,
         such as ``"s3://bucket/table.csv"`` (``gs://``, ``az://``), is read as a file or folder is.
-    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
         As for `read_table`.
     in_memory_rows : int
         Up to so many rows, the table is read at once.
@@ -144,6 +145,7 @@ def open_table(
         sheet,
         skip_rows,
         bad_lines,
+        layout,
         as_of,
         query,
         table_name,
@@ -169,6 +171,7 @@ def read_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: str = "refuse",
+    layout: str | None = None,
     as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
@@ -195,6 +198,11 @@ def read_table(
     bad_lines : {"refuse", "skip"}
         What to do with lines of a text that cannot be read or have other numbers of cells than the
         header. Those that are left out are listed among the notes of the source.
+    layout : {"auto", "off"}, optional
+        Of a text or a sheet: whether titles, units, repeated headers, totals and footers are left
+        out, and labels that stand once a block filled down, as is the
+        default; or the first row names the columns and all others are data. The notes of the source
+        list what is left out or filled.
     as_of : str, int or datetime, optional
         Of a Delta table: the number of the version, or a time, of which the last before it is read;
         UTC, unless it has a zone. By default the latest.
@@ -230,7 +238,7 @@ def read_table(
     ([('ada', '1,5'), ('bob', '?')], ';')
     """
     options = ReadOptions(
-        delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
+        delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
     )
     table = _open_file(path, options)
     assert isinstance(table, Table)

@@ -76,6 +76,7 @@ WRONG: dict[str, list[str]] = {
     "--label": ["wingg"],
     "--landmarks": ["many", "1"],
     "--largest": ["many", "0"],
+    "--layout": ["found"],
     "--learn-from": ["few"],
     "--line": ["many", "999"],
     "--luma": ["many", "-1"],

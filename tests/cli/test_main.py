@@ -55,7 +55,7 @@ def test_what_a_command_does_is_told_whole_in_80_columns(group: list[str]) -> No
 
 
 # In the order of the help; a command names those it has of its group's, so a slip would lose one.
-READING = "delimiter encoding sheet skip-rows bad-lines as-of query table timeout"
+READING = "delimiter encoding sheet skip-rows bad-lines layout as-of query table timeout"
 OPTIONS = {
     "novelty screen": (
         "reference share count alpha fdr accept marks label positive id exclude categorical "

@@ -52,8 +52,8 @@ LABEL = "--label colour --positive red"
 OTHERS = (
     "--reference --accept --marks --workers --scheduler --work-dir --out --force --each "
     "--to-send --format --keep-hidden "
-    "--flagged --write-to --delimiter --encoding --sheet --skip-rows --bad-lines --as-of --query "
-    "--table --timeout --json --quiet --dry-run --config"
+    "--flagged --write-to --delimiter --encoding --sheet --skip-rows --bad-lines --layout --as-of "
+    "--query --table --timeout --json --quiet --dry-run --config"
 )
 
 
@@ -227,7 +227,7 @@ def test_a_sheet_below_titles_is_read_by_every_command(command: str, kpca: Run) 
     for table, words in (
         ("birds.csv", ()),
         ("book.xlsx", ("--sheet", "birds", "--skip-rows", 2)),
-        ("titled.csv", ("--skip-rows", 2, "--bad-lines", "skip")),
+        ("titled.csv", ("--skip-rows", 2, "--bad-lines", "skip", "--layout", "off")),
     ):
         if command == "score":
             done = kpca("score", "m.kpca", table, *RUN, *words)
@@ -284,3 +284,57 @@ def test_hidden_cells_are_kept_if_asked(command: str, kpca: Run) -> None:
         done = kpca(command, *model, "birds.csv", "--hide", "colour", *RUN, *words)
         assert done.code == 0, done.err
         assert ("white" in Path("out/scored.csv").read_text()) is kept
+
+
+def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
+    """What is left out is decided by each file, and whether it is by the fit, unless told."""
+    names, *rows = Path("birds.csv").read_text().splitlines()
+    pages = [line for start in range(0, 60, 20) for line in (names, *rows[start : start + 20])]
+    commas = "," * names.count(",")
+    Path("pages.csv").write_text("\n".join([f"May{commas}", *pages]) + "\n")
+    assert kpca("fit", "clean.csv", "--model", "auto.kpca").code == 0
+    assert kpca("fit", "clean.csv", "--model", "off.kpca", "--layout", "off").code == 0
+    frames = {}
+    for table, model, words in (
+        ("birds.csv", "auto.kpca", ()),
+        ("pages.csv", "auto.kpca", ()),
+        ("pages.csv", "off.kpca", ("--layout", "auto")),
+    ):
+        done = kpca("score", model, table, *RUN, *words)
+        assert done.code == 0, done.err
+        left = "lines 1 (title" in " ".join(done.err.split())
+        assert left == (table == "pages.csv")
+        frames[table, model] = pl.read_csv("out/scored.csv")["novelty_score"].to_list()
+    assert len({tuple(scores) for scores in frames.values()}) == 1
+    done = kpca("score", "off.kpca", "pages.csv", *RUN)
+    assert_refused(done, 3, "is missing, which the model uses")
+    # A row is found by its line in the file: 41 rows, their titles and headers stand above.
+    for row in (1, 21, 60):
+        line = row + 2 + (row - 1) // 20
+        found = [
+            json.loads(kpca("explain", "auto.kpca", "pages.csv", *words, "--json").out)
+            for words in (("--line", line), ("--row", rows[row - 1].split(",")[0]))
+        ]
+        assert found[0] == found[1] and found[0]["line"] == line and found[0]["row"] == row
+    done = kpca("explain", "auto.kpca", "pages.csv", "--line", 23)
+    assert_refused(done, 3, "no row that starts on line 23")
+
+
+def test_a_wrong_cell_among_totals_is_flagged_by_its_line(kpca: Run) -> None:
+    """The totals, which are larger than any cell, take no place on the list."""
+    lines = ["Region,Month,Orders,Revenue"]
+    for block, region in enumerate(("North", "South", "East", "West")):
+        orders = [80 + (7 * n + 11 * block) % 40 for n in range(24)]
+        revenue = [50 * one + (one * 37) % 400 for one in orders]
+        revenue[9] *= 10 if region == "East" else 1
+        for n, cells in enumerate(zip(orders, revenue, strict=True)):
+            lines.append(f"{'' if n else region},2024-{n:02},{cells[0]},{cells[1]}")
+        lines.append(f"Total {region},,{sum(orders)},{sum(revenue)}")
+    Path("pivot.csv").write_text("\n".join([*lines, "Grand Total,,,"]) + "\n")
+    done = kpca("screen", "pivot.csv", *RUN)
+    assert done.code == 0, done.err
+    (flagged,) = pl.read_csv("out/flagged.csv").rows(named=True)
+    assert (flagged["line"], flagged["Region"], flagged["reason_column"]) == (61, "East", "Revenue")
+    said = " ".join(done.err.split())
+    assert "lines 26, 51, 76, 101, 102 (5 totals); --layout off" in said
+    assert 'in "Region", into 92 empty cells' in said

@@ -53,7 +53,7 @@ def test_titles_and_bad_lines_are_left_out_and_told_of(kpca: Run, folder: Path) 
     done = kpca("screen", "t.csv", "--bad-lines", "skip")
     assert done.code == 0, done.err
     said = " ".join(done.err.split())
-    assert 'Lines 1 to 2 stand above the header and are left out ("Birds of May")' in said
+    assert 'lines 1-2 (title "Birds of May")' in said
     assert "1 bad line was left out: line 33 has 1 cell" in said
 
 

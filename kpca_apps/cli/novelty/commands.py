@@ -180,7 +180,7 @@ def score(
     folder = open_folder(options, "novelty", table)
     with running(options) as run:
         loaded = load_model(model)
-        rows = run.read(table)
+        rows = run.read(table, layout=loaded.options.layout)
         refuse_too_wide(options, rows)
         judged = run.read_judged()
         chosen = adjusted(run, loaded, rows)
@@ -195,8 +195,8 @@ def score(
 
 @command(
     app,
-    only="accept marks id hide delimiter encoding sheet skip_rows bad_lines as_of query table_name "
-    "timeout json quiet config",
+    only="accept marks id hide delimiter encoding sheet skip_rows bad_lines layout as_of query "
+    "table_name timeout json quiet config",
 )
 def explain(
     model: ModelArgument,
@@ -229,7 +229,7 @@ def explain(
         raise ConfigError("say which row to explain: give one of --row and --line")
     with running(options) as run:
         loaded = load_model(model)
-        rows = run.read(table)
+        rows = run.read(table, layout=loaded.options.layout)
         chosen = adjusted(run, loaded, rows)
         with run.working("Explaining", rows):
             found, result = explain_row(
@@ -312,7 +312,7 @@ def compare(
 @command(
     app,
     only="id exclude categorical numeric hide dayfirst seed jobs force delimiter encoding sheet "
-    "skip_rows bad_lines as_of query table_name timeout json quiet dry_run config",
+    "skip_rows bad_lines layout as_of query table_name timeout json quiet dry_run config",
 )
 def rules(
     table: TableArgument,

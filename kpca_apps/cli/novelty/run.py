@@ -30,7 +30,7 @@ from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.redact import redact_source, visible_notes
 from kpca_apps.novelty.screening.model import ScreeningOptions
-from kpca_apps.options import OF_FILES, READING, NoveltyOptions, check_limits
+from kpca_apps.options import OF_FILES, READING, LayoutName, NoveltyOptions, check_limits
 from kpca_apps.system.files.output import ResultFolder
 from kpca_apps.system.finished import work_folder
 from kpca_apps.system.memory import available_bytes
@@ -68,9 +68,9 @@ class Run:
         one.execution = replace(self.execution, progress=one.timed_pass)
         return one
 
-    def read(self, paths: list[str]) -> AnyTable:
-        """Read a table, or look at where the parts of a large one are."""
-        return self._read(paths, READING)
+    def read(self, paths: list[str], layout: LayoutName | None = None) -> AnyTable:
+        """Read a table, or look at where the parts of a large one are; `layout` is a model's."""
+        return self._read(paths, READING, layout)
 
     def read_reference(self, path: str | None) -> AnyTable | None:
         """Read a reference, if there is one; which rows of a database, is said of the table."""
@@ -78,12 +78,15 @@ class Run:
             return None
         return self._read([path], [*OF_FILES, *["timeout"] * is_database(path)])
 
-    def _read(self, paths: list[str], names: Sequence[str]) -> AnyTable:
+    def _read(
+        self, paths: list[str], names: Sequence[str], layout: LayoutName | None = None
+    ) -> AnyTable:
         for path in paths:
             refuse_password(path)
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         with self.console.stage(f"Reading {paths[0]}{more}"):
-            return open_table(paths, **{name: getattr(self.options, name) for name in names})
+            given = {name: getattr(self.options, name) for name in names}
+            return open_table(paths, **given | {"layout": given["layout"] or layout})
 
     def read_judged(self) -> list[Table | Marks]:
         """Read what was said of rows before: which are fine, and what was marked."""

@@ -197,7 +197,8 @@ def _read(folder: Path) -> _Run:
     scored = next((folder / name for name in SCORED if (folder / name).is_file()), None)
     if scored is None:
         raise InputError(f"{label}: has no scored.csv or scored.parquet; {again}")
-    table = open_table(scored, delimiter=_delimiter(scored) if scored.suffix == ".csv" else None)
+    delimiter = _delimiter(scored) if scored.suffix == ".csv" else None
+    table = open_table(scored, delimiter=delimiter, layout="off")
     run, names = _Run(folder, result, table), {*table.columns}
     try:
         known = {"flagged", "rank", "reason_column", *run.written.values()}

@@ -20,7 +20,14 @@ from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.detector.views import RawColumns
-from kpca_apps.options import CalibrationName, LearnFrom, MethodName, NoveltyOptions, check_limits
+from kpca_apps.options import (
+    CalibrationName,
+    LayoutName,
+    LearnFrom,
+    MethodName,
+    NoveltyOptions,
+    check_limits,
+)
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.system.files.model_files import load_model_file, save_model_file
 from kpca_apps.tables.source_info import SourceInfo
@@ -57,6 +64,7 @@ class ScreeningOptions:
     learn_from: LearnFrom = NoveltyOptions.learn_from
     seed: int = NoveltyOptions.seed
     jobs: int | None = None
+    layout: LayoutName | None = None  # of later files, too
 
     def __post_init__(self) -> None:
         given = [name for name in RULES if getattr(self, name) is not None]

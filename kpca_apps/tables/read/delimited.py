@@ -21,12 +21,13 @@ from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.limits import long_row, require_columns
+from kpca_apps.tables.read.body import DRAWN, Body, kind_of_end
+from kpca_apps.tables.read.head import first_row
 from kpca_apps.tables.read.layout import (
     DELIMITER_NAMES,
+    DRAWN_LINE,
     ONE_COLUMN,
     Layout,
-    collapse_spaces,
-    header_is_missing,
     sniff_delimiter,
 )
 from kpca_apps.tables.read.reader import Reader, table_of
@@ -63,7 +64,7 @@ class DelimitedText:
     """
 
     def __init__(self, text: Text) -> None:
-        layout = Layout.of(text)
+        layout = self._layout = Layout.of(text)
         self._text, self._delimiter = text, layout.delimiter
         # None for a table of one column.
         self.delimiter = None if layout.delimiter == ONE_COLUMN else layout.delimiter
@@ -73,9 +74,19 @@ class DelimitedText:
         self._bad = BadLines() if text.options.bad_lines == "skip" else None
         self._start, self._line = layout.start, layout.line
         self._first_line = self._n_rows = 0
+        # None if all lines are taken as they are.
+        self.body = Body() if text.options.layout != "off" else None
+        if layout.head is not None and self.body is not None:
+            self.body.begin(layout.head, layout.rows, layout.lines)
+        self._gap = 0  # the last line that was blank
+        # Lines that are the foot if no row follows -> what they are, and their fault.
+        self._foot: dict[int, tuple[str, str]] = {}
 
     def pieces(self) -> Iterator[pa.Table]:
         """Yield the rows as strings, the line of each in the last column."""
+        return self._pieces() if self.body is None else self.body.rows(self._pieces())
+
+    def _pieces(self) -> Iterator[pa.Table]:
         held, is_text, is_cut = b"", False, self._text.options.delimiter is None
         skip, cut = self._start, self._delimiter.encode("utf-8")
         for chunk in chain(self._text.chunks(), [b""]):
@@ -96,6 +107,7 @@ class DelimitedText:
             rows = self._regular_rows(held[:stop], n_lines) if stop else None
             if rows is not None:
                 if rows.num_rows:
+                    self._refuse_foot()
                     self._n_rows += rows.num_rows
                     yield rows
             elif stop or len(held) > _WAIT:
@@ -103,6 +115,11 @@ class DelimitedText:
                 del self.names[n_names:], self.notes[n_notes:]
                 stop = yield from self._rows_one_by_one(held, is_last=is_last)
                 n_lines = held.count(b"\n", 0, stop)
+            if self._layout.is_drawn and self.body is not None:
+                newlines = np.flatnonzero(np.frombuffer(held, np.uint8, stop) == _NEWLINE)
+                starts = [one.start() for one in DRAWN_LINE.finditer(held, 0, stop)]
+                drawn = self._line + np.searchsorted(newlines, starts)
+                self.body.leave_out(DRAWN, drawn.tolist())
             self._line += n_lines
             if len(held) - stop > limits.LONGEST_ROW:
                 raise long_row(self._line)
@@ -118,6 +135,9 @@ class DelimitedText:
                 f"occur in the file; its rows look cut at the {DELIMITER_NAMES[found]}: leave the "
                 "option out."
             )
+        if self.body is not None:
+            for line, (kind, _) in self._foot.items():
+                self.body.leave_out(kind, [line])
         # Before a header without rows is refused: bad lines may have been all there was below it.
         if self._bad is not None:
             self.notes += self._bad.notes(self._n_rows)
@@ -133,7 +153,7 @@ class DelimitedText:
             return None
         if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
             return None
-        text = collapse_spaces(text) if cut == b" " else text
+        text = self._layout.tidy(text)
         if len(self.names) > 1 and b'"' not in text and len(text) <= limits.LONGEST_ROW:
             # Nearly always there is a row on every line; a blank one is left out, or an error.
             n_rows = n_lines + (not text.endswith(b"\n"))
@@ -260,7 +280,7 @@ class DelimitedText:
     def _readable(self, line: bytes) -> str:
         """Decode a line; only where bad lines are left out may it be no text."""
         try:
-            text = (collapse_spaces(line) if self._delimiter == " " else line).decode("utf-8")
+            text = self._layout.tidy(line).decode("utf-8")
         except UnicodeDecodeError:
             raise _BadRow("is not UTF-8 text") from None
         if "\0" in text:
@@ -271,19 +291,33 @@ class DelimitedText:
         """Whether cells are a row of the table, and no blank line or header."""
         if self._bad is None and len(text) > limits.LONGEST_ROW:
             raise long_row(line)
-        if len(row) < 2 and text.isspace():
+        if len(row) < 2 and not self._layout.tidy(text).strip():
+            self._gap = line
             return False
         if not self.names and not self._take_header(row, line):
             return False
         if len(row) != len(self.names):
             noun = "cell" if len(row) == 1 else "cells"
             what = f"has {len(row)} {noun} where line {self._first_line} has {len(self.names)}"
+            is_below_line = self._layout.is_drawn and self._gap == line - 1
+            is_open = self.body is not None and self._n_rows and len(self.names) > 1
+            if is_open and (kind := kind_of_end(row, is_below_line=is_below_line)):
+                self._foot[line] = kind, f"{what}; {self._advice_on_width(len(row), line)}"
+                return False
             if self._bad is not None:
                 raise _BadRow(what)
-            advice = self._advice_on_width(len(row), line)
-            raise InputError(f"line {line} {what}; {advice}")
+            raise InputError(f"line {line} {what}; {self._advice_on_width(len(row), line)}")
+        self._refuse_foot()
         self._n_rows += 1
         return True
+
+    def _refuse_foot(self) -> None:
+        """Refuse lines that were taken for the foot where a row of the table follows them."""
+        for line, (_, fault) in self._foot.items():
+            if self._bad is None:
+                raise InputError(f"line {line} {fault}")
+            self._bad.leave_out(line, fault.partition(";")[0])
+        self._foot.clear()
 
     def _leave_out(self, line: int, error: Exception) -> None:
         """Leave out a line that is no row, or refuse it."""
@@ -304,7 +338,8 @@ class DelimitedText:
         """Say what to do about a row with another number of cells than the header."""
         # Lines of one cell, then wider ones: a title that hides what cuts the rest.
         is_title = self._n_rows < (_MOST_TITLE if len(self.names) == 1 else 1)
-        if n_cells > len(self.names) and is_title:
+        rows = self._layout.rows
+        if is_title and 2 * sum(len(row) == n_cells for row in rows) > len(rows):
             noun = "line" if line == 2 else "lines"
             return (
                 f"if a title stands above a header on line {line}, leave its {line - 1} {noun} out "
@@ -321,17 +356,18 @@ class DelimitedText:
         require_columns(len(cells), line)
         self._first_line = line
         self.renamed.clear()
-        if header_is_missing(cells):
-            self.names += [f"column_{number + 1}" for number in range(len(cells))]
-            note = f"Line {line} holds numbers only: the columns are named column_1, ..."
-            self.notes.append(note)
-            return True
         if not any(name.strip() for name in cells):
             raise InputError(
                 f"line {line} should name the columns and is blank; add a header, or leave out "
                 "what stands above it with --skip-rows."
             )
-        names, notes, renamed = unique_names(cells)
+        head = self._layout.head or first_row([cells])
+        if head.names is None:
+            self.names += [f"column_{number + 1}" for number in range(len(cells))]
+            note = f"Line {line} holds numbers only: the columns are named column_1, ..."
+            self.notes.append(note)
+            return True
+        names, notes, renamed = unique_names(head.names)
         self.names += names
         self.notes += notes
         self.renamed |= renamed
@@ -396,7 +432,7 @@ def _cut_cause(error: str) -> tuple[str, str]:
 def _read(text: Text) -> Table | PartedTable:
     table = DelimitedText(text)
     rows = Rows(table.pieces(), table.names, table.notes, True, table.renamed)
-    return table_of(text, rows, format="csv", delimiter=table.delimiter)
+    return table_of(text, rows, table.body, format="csv", delimiter=table.delimiter)
 
 
 DELIMITED = Reader("text", "delimiter encoding skip_rows bad_lines", _read)

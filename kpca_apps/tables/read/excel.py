@@ -20,7 +20,7 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, compress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -34,8 +34,15 @@ from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.limits import require_memory, require_table
 from kpca_apps.system.memory import available_bytes
-from kpca_apps.tables.input_file import InputFile, damage_refused
-from kpca_apps.tables.read.layout import HEADER_SAMPLE, find_header, header_is_missing
+from kpca_apps.tables.input_file import InputFile, ReadOptions, damage_refused
+from kpca_apps.tables.read.body import Body
+from kpca_apps.tables.read.head import (
+    HEADER_SAMPLE,
+    find_head,
+    find_header,
+    first_row,
+    header_is_missing,
+)
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars, plain_types
 
@@ -77,6 +84,7 @@ class ReadSheet:
     notes: list[str]
     name: str
     renamed: dict[str, str]  # see `unique_names`
+    body: Body | None  # None if all rows are taken as they are
 
 
 def _read_file(file: InputFile) -> Table | PartedTable:
@@ -93,19 +101,21 @@ def _read_file(file: InputFile) -> Table | PartedTable:
     data = file.contents()
     require_library("fastexcel", "excel", "Excel")
     unpacked = _bound_workbook(data)
-    sheet = _read_in_process(data, options.sheet, options.skip_rows, unpacked)
-    pieces = [as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else []
-    rows = Rows(iter(pieces), sheet.frame.columns, sheet.notes, True, sheet.renamed)
-    return table_of(file, rows, format="excel", reading=f"{file.source.reading} sheet {sheet.name}")
+    sheet = _read_in_process(data, options, unpacked)
+    pieces = iter([as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else [])
+    if sheet.body is not None:
+        pieces = sheet.body.rows(pieces)
+    rows = Rows(pieces, sheet.frame.columns, sheet.notes, True, sheet.renamed)
+    how = f"{file.source.reading} sheet {sheet.name}"
+    return table_of(file, rows, sheet.body, format="excel", reading=how)
 
 
-def _read_in_process(
-    data: bytes, sheet: str | int | None, skip_rows: int, unpacked: int
-) -> ReadSheet:
+def _read_in_process(data: bytes, options: ReadOptions, unpacked: int) -> ReadSheet:
     """Read a sheet of a workbook of so many bytes `unpacked`; InputError if its reader fails."""
     most = int(min(max(LEAST_BYTES, TIMES * unpacked), available_bytes()))
     seconds = LEAST_SECONDS + unpacked / BYTES_A_SECOND
-    request = {"sheet": sheet, "skip_rows": skip_rows, "bytes": most}
+    how = {name: getattr(options, name) for name in ("sheet", "skip_rows", "layout")}
+    request = {"how": how, "bytes": most}
     # Nothing is imported from the folder that happens to be current (-P).
     paths = os.pathsep.join(path for path in sys.path if path)
     one_thread = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
@@ -141,7 +151,8 @@ def _read_in_process(
     frame = pl.read_ipc(io.BytesIO(body))
     rows = frame.drop_in_place(ROW).to_numpy()
     frame.columns = found["columns"]
-    return ReadSheet(frame, rows, found["notes"], found["name"], found["renamed"])
+    of_sheet = None if found["body"] is None else Body(**found["body"])
+    return ReadSheet(frame, rows, found["notes"], found["name"], found["renamed"], of_sheet)
 
 
 def _serve(source: IO[bytes], target: IO[bytes]) -> None:
@@ -151,7 +162,7 @@ def _serve(source: IO[bytes], target: IO[bytes]) -> None:
     answer: dict[str, object]
     body = b""
     try:
-        sheet = _read(source.read(), request["sheet"], request["skip_rows"])
+        sheet = _read(source.read(), **request["how"])
         numbered = pl.DataFrame(
             [*(c.alias(str(k)) for k, c in enumerate(sheet.frame)), pl.Series(ROW, sheet.rows)]
         )
@@ -160,6 +171,7 @@ def _serve(source: IO[bytes], target: IO[bytes]) -> None:
         body = file.getvalue()
         answer = {name: getattr(sheet, name) for name in ("notes", "name", "renamed")}
         answer["columns"] = sheet.frame.columns
+        answer["body"] = None if sheet.body is None else asdict(sheet.body)
     except KpcaError as error:
         answer = {"error": type(error).__name__, "message": str(error)}
     target.write(json.dumps(answer).encode() + b"\n" + body)
@@ -176,7 +188,7 @@ def _bound_memory(n_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _read(data: bytes, sheet: str | int | None, skip_rows: int) -> ReadSheet:
+def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | None) -> ReadSheet:
     """Read one sheet of a workbook that is not too large, in this process."""
     import fastexcel
 
@@ -201,11 +213,9 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int) -> ReadSheet:
             raise InputError(
                 f'the sheet "{one_line(names[place])}" is empty{where}; there is nothing to screen.'
             )
-        bare = _without_margins(rows)
-        found = None if skip_rows else find_header(bare)
-        if found is None:
-            found = next(number for number, row in enumerate(bare) if any(row))
-        above = skip_rows + found
+        named = None if skip_rows else find_header(_without_margins(rows))
+        head = first_row(rows) if layout == "off" else find_head(rows, named)
+        found, above = head.place, skip_rows + head.place
         # Not with `header_row`, which leaves out what is empty from there on: columns would move.
         body = workbook.load_sheet(
             place,
@@ -215,7 +225,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int) -> ReadSheet:
             whitespace_as_null=True,
         )
         batch, errors = body.to_arrow_with_errors()
-        frame, header = as_polars(pa.Table.from_batches([batch])), rows[found]
+        frame, header = as_polars(pa.Table.from_batches([batch])), head.names or rows[found]
         # A margin, or cells that were emptied or only coloured: they are no columns.
         is_column = [
             bool(cell.strip()) or column.null_count() < len(column)
@@ -223,16 +233,10 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int) -> ReadSheet:
         ]
     frame = frame[[*compress(frame.columns, is_column)]]
     frame.columns, notes, renamed = unique_names(compress(header, is_column))
-    if header_is_missing(list(compress(header, is_column))):
+    if header_is_missing([*compress(header, is_column)]):
         notes.append(
             "The first row of the sheet holds numbers only and names the columns: if it is data, "
             "add a header row."
-        )
-    if filled[0] < found:
-        title = next(cell for cell in rows[filled[0]] if cell.strip())
-        notes.append(
-            f"Rows {skip_rows + 1} to {above} of the sheet stand above the header and are left "
-            f'out ("{one_line(title.strip(), 60)}"); --skip-rows sets how many.'
         )
     if len(names) > 1:
         others = ", ".join(f'"{one_line(name, 40)}"' for name in names if name != names[place])
@@ -254,7 +258,11 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int) -> ReadSheet:
         is_row |= cells.is_not_null().to_numpy()
     numbers = np.flatnonzero(is_row) + above + 2
     _refuse_long_cells(frame)
-    return ReadSheet(frame.filter(is_row), numbers, notes, names[place], renamed)
+    of_sheet = None
+    if layout != "off":
+        of_sheet = Body("row")
+        of_sheet.begin(head, rows, range(skip_rows + 1, skip_rows + 1 + len(rows)), is_column)
+    return ReadSheet(frame.filter(is_row), numbers, notes, names[place], renamed, of_sheet)
 
 
 def _refuse_long_cells(frame: pl.DataFrame) -> None:

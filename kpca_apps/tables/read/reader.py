@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from kpca_apps.tables.input_file import InputFile
+from kpca_apps.tables.read.body import Body
 from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.table import PartedTable, Rows, Table, collect
 
@@ -24,7 +25,10 @@ class Reader(Generic[T]):
     knows: Callable[[T], bool] | None = None  # of texts; None knows any
 
 
-def table_of(file: InputFile | Text, rows: Rows, **how: Any) -> Table | PartedTable:
+def table_of(
+    file: InputFile | Text, rows: Rows, body: Body | None = None, **how: Any
+) -> Table | PartedTable:
     """Take in the rows of a file; its `SourceInfo` says `how` they were read."""
     options, source = file.options, replace(file.source, **how)
-    return collect(rows, source, lambda: file.sha256, options.in_memory_rows, options.part_rows)
+    table = collect(rows, source, lambda: file.sha256, options.in_memory_rows, options.part_rows)
+    return table if body is None else body.settled(table, options.in_memory_rows)

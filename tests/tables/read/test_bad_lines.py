@@ -82,7 +82,8 @@ def test_a_footer_names_its_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"line 203 has 2 cells.*--bad-lines skip"):
         read_table(path)
     table = read_table(path, bad_lines="skip")
-    assert table.frame.height == 200 and "line 204 has 1 cell" in table.source.notes[0]
+    assert table.frame.height == 200 and "line 203 has 2 cells" in table.source.notes[1]
+    assert "line 204 (footer)" in table.source.notes[0]
 
 
 @pytest.mark.parametrize("header", [b"id,\xff,kind", b"id,\0,kind", b'id,"a"b,kind'])

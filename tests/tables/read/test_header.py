@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
 from kpca_apps.tables.opening import read_table
-from kpca_apps.tables.read.layout import find_header
+from kpca_apps.tables.read.head import find_header
 from tests.tables.whole_and_parts import read_both_ways
 
 BODY = [[str(n), str(2 * n), "xyz"[n % 3]] for n in range(20)]
@@ -90,15 +90,15 @@ def test_a_title_is_left_out_and_lines_stay_those_of_the_file(
 @pytest.mark.parametrize(
     ("above", "said"),
     [
-        ("Sizes, of May\n\n", 'Lines 1 to 2 stand above the header and are left out ("Sizes, of'),
-        ('"Sizes\nof May",,\n', 'Lines 1 to 2 stand above the header and are left out ("Sizes")'),
-        ("Sizes\r\n", 'Line 1 stands above the header and is left out ("Sizes")'),
+        ("Sizes, of May\n\n", 'lines 1-2 (title "Sizes")'),
+        ('"Sizes\nof May",,\n', 'lines 1-2 (title "Sizes of May")'),
+        ("Sizes\r\n", 'line 1 (title "Sizes")'),
     ],
 )
 def test_a_title_is_told_of(tmp_path: Path, above: str, said: str) -> None:
     path = tmp_path / "t.csv"
     path.write_text(above + written([["id", "size", "kind", "what"], *([*r, "a"] for r in BODY)]))
-    assert read_table(path).source.notes[0].startswith(said)
+    assert read_table(path).source.notes[0].startswith(f"Left out as no data: {said}")
 
 
 def test_a_title_stands_below_excels_own_line_too(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_title_stands_below_excels_own_line_too(tmp_path: Path) -> None:
         table = read_table(path, skip_rows=skip_rows)
         assert table.frame.columns == ["a", "b"]
         assert table.lines is not None and table.lines.tolist() == [5, 6]
-    assert read_table(path).source.notes[0].startswith("Lines 1 to 3 stand above")
+    assert "lines 1-3 (title" in read_table(path).source.notes[0]
 
 
 def test_a_title_is_found_above_rows_too_long_for_the_sample(tmp_path: Path) -> None:

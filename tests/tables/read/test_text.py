@@ -20,7 +20,8 @@ from kpca_apps.errors import InputError
 from kpca_apps.tables.input_file import ReadOptions, find_file
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.read.delimited import DelimitedText
-from kpca_apps.tables.read.layout import ONE_COLUMN, header_is_missing, sniff_delimiter
+from kpca_apps.tables.read.head import header_is_missing
+from kpca_apps.tables.read.layout import ONE_COLUMN, sniff_delimiter
 from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.values import is_number_like
 
@@ -40,7 +41,7 @@ def read_delimited(text: bytes, name: str, delimiter: str | None = None) -> CutT
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
         path.write_bytes(text)
-        table = read_table(path, delimiter=delimiter)
+        table = read_table(path, delimiter=delimiter, layout="off")
     assert table.lines is not None
     return CutText(table.frame, table.lines, table.source.notes)
 
