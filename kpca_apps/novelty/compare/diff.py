@@ -324,8 +324,7 @@ def _listed(
         seen, expected = map(quoted_cell, cut_apart(row["seen"] or "", row["expected"] or ""))
         reason = f"{quoted(columns)}: {seen}, expected {expected}"
     before, now = (
-        int(one["place"]) if one is not None and one["is listed"] else None
-        for one in (was, become)
+        int(one["place"]) if one is not None and one["is listed"] else None for one in (was, become)
     )
     return ListedRow(
         name=one_line(row["key"], CELL) if key else f"row of rank {row['place']}",
