@@ -174,3 +174,34 @@ def test_a_file_without_a_header_is_noticed(tmp_path: Path, names: tuple[str, ..
     path.write_text("\n".join([header, *rows]), encoding="utf-8")
     said = [note for note in screen_table(path, explain=0).warnings if "without a header" in note]
     assert len(said) == (names is not None and names[0] == "5.3")
+
+
+@pytest.mark.parametrize("hidden", quick(["town", "zip", "price", "amount"], "zip"))
+def test_evidence_of_hidden_columns_cites_none_of_their_values(hidden: str) -> None:
+    rng = np.random.default_rng(3)
+    places = {"Utrecht": "U-3511", "Arnhem": "A-6811", "Zwolle": "Z-8011"}
+    towns = rng.choice([*places], 600)
+    qty, price = rng.integers(2, 30, 600), rng.uniform(3, 90, 600).round(2)
+    table = pl.DataFrame({"town": towns, "zip": [places[town] for town in towns]})
+    table = table.with_columns(qty=pl.Series(qty), price=price, amount=(qty * price).round(2))
+    # A slip of the pen, a zip of another town, a lost point, and a product that is none.
+    table[10, "town"], table[20, "zip"] = (
+        "Utrehct",
+        places["Arnhem" if towns[20] != "Arnhem" else "Zwolle"],
+    )
+    table[30, "price"], table[40, "amount"] = 7613.7, 4127.43
+    right = {"town": "Utrecht", "zip": "", "price": "", "amount": f"{qty[40] * price[40]:.2f}"}
+    planted = {"town": "Utrehct", "zip": table[20, "zip"], "price": "7613.7", "amount": "4127.43"}
+
+    def said(*hide: str) -> str:
+        found = screen_table(table, hide=hide)
+        return repr(
+            (found.odd_cells, found.flagged_rows, found.patterns, found.ranked, found.rules)
+        )
+
+    words = {*filter(None, (right[hidden], planted[hidden]))}
+    if hidden == "zip":
+        words = {*places.values()}
+    shown, secret = said(), said(hidden)
+    assert all(word in shown for word in words)
+    assert not [word for word in words if word in secret]

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,12 +16,7 @@ from polars.testing import assert_frame_equal
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.novelty.checks.odd_cells import (
-    CellFaults,
-    ColumnFaults,
-    OddValue,
-    OddValues,
-)
+from kpca_apps.novelty.checks.odd_cells import ODD, CellFaults, ColumnFaults
 from kpca_apps.novelty.columns.encoded import _EncodedPart, _packed, _unpacked
 from kpca_apps.novelty.evidence import Evidence, as_table
 from kpca_apps.system import finished
@@ -160,12 +156,13 @@ def test_a_damaged_file_is_not_looked_at(
 
 
 def test_what_is_said_of_cells_comes_back_the_same() -> None:
-    odd = OddValue(0, "far above", "9é", 3.5, np.nan, 2, (1, 7), (2, 8))
+    value = (0, 0, "far above", "9é", 3.5, np.nan, 2, [1, 7], [2, 8])
+    odd = pl.DataFrame([value], schema=ODD, orient="row")
     says = "ZIP says Roma."
     cell = Evidence(1, "city", "contradicted", -4.6, "Rom", "Roma", "Roma", 9, says, ("zip",))
     used = ColumnFaults(9, 1, 1, 4, "?")
     contradicted = as_table([cell]).with_columns(line=2)
-    faults = CellFaults((used,), (1, 0), (OddValues((odd,), 2),), contradicted)
+    faults = CellFaults((used,), (1, 0), odd, 2, contradicted)
     part = _EncodedPart(np.zeros((2, 3)), faults, np.arange(2, dtype=np.uint64), np.ones(2))
     again = _unpacked(_packed(part))
     assert repr(again.faults) == repr(faults)  # NaN is not equal to itself

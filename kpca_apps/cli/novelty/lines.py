@@ -349,7 +349,8 @@ def place(row: RankedRow, result: ScreeningResult) -> str:
     rarity = f"p-value {row.p_value:.3g}; " if row.p_value is not None else ""
     if row.rarity is not None:
         rarity = f"{row.rarity.words} usual rows would score so high; "
-    verdict = "flagged" if row.flagged else "not flagged"
+    standing = result.standing(row)
+    verdict = "listed for an odd cell" if standing == "odd cell" else standing
     near = result.scores[abs(result.ranks - row.rank) == 1].tolist()
     (score, *_), limit = scores_text([row.score, *near], result.threshold.value)
     limit = f"threshold {limit}" if math.isfinite(result.threshold.value) else "no threshold"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -24,18 +23,13 @@ class FoundValue(NamedTuple):
     value: float = np.nan  # as a number; NaN where it is none
 
 
-@dataclass(frozen=True)
-class OddValue:
-    """A value that is odd by itself in a table, and where it stands."""
+class OddValue(NamedTuple):
+    """A value that is odd by itself in a table."""
 
-    check: int  # which of the column's found it
     kind: str
     seen: str
-    clearness: float
     value: float
     n_cells: int  # that hold it
-    rows: tuple[int, ...]  # from 1, in the order of the table; all, or the first
-    places: tuple[int, ...]  # lines of the file (or the same)
 
 
 class CellCheck(Protocol):

@@ -7,8 +7,8 @@ ones never comes back, and parts add up to what the whole would give.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -72,129 +72,99 @@ def checked(plan: ColumnPlan, table: Table) -> tuple[ColumnSpec, ...]:
     return (*plan.used, *naming)
 
 
-@dataclass(frozen=True)
-class OddValues:
-    """Odd values of a column, or of a part of it: those of the clearest 20,000 cells."""
-
-    values: tuple[OddValue, ...] = ()
-    n_cells: int = 0
-
-    @classmethod
-    def of(
-        cls,
-        column: Column,
-        spec: ColumnSpec,
-        rule: CellRule,
-        rows: IntArray,
-        places: IntArray,
-        is_accepted: BoolArray | None = None,
-    ) -> OddValues:
-        """Look through a part of a column, whose cells stand in some rows (from 1) and lines.
-
-        Cells of accepted rows, and those that an earlier check found, are passed over.
-        """
-        values = []
-        passed_over = np.zeros(len(rows), dtype=bool) if is_accepted is None else is_accepted
-        for number, check in enumerate(rule):
-            found_odd = [*check.find(column, spec)]
-            for found in found_odd:
-                cells = found.cells[~passed_over[found.cells]]
-                if cells.size:
-                    at = tuple(rows[cells].tolist()), tuple(places[cells].tolist())
-                    values.append(OddValue(number, *found[:3], found.value, cells.size, *at))
-            if found_odd:
-                passed_over = passed_over.copy()
-                passed_over[np.concatenate([found.cells for found in found_odd])] = True
-        return cls._merged(values)
-
-    def __add__(self, other: OddValues) -> OddValues:
-        """Put together the values of both parts, of which `other` comes later in the table."""
-        both = self._merged((*self.values, *other.values))
-        return replace(both, n_cells=self.n_cells + other.n_cells)
-
-    @classmethod
-    def _merged(cls, values: Iterable[OddValue]) -> OddValues:
-        """Put equal values, given in the order of the table, together; keep the clearest."""
-        found: dict[tuple[int, str, str], list[OddValue]] = {}
-        for value in values:
-            found.setdefault((value.check, value.kind, value.seen), []).append(value)
-        merged = [
-            replace(
-                alike[0],
-                n_cells=sum(one.n_cells for one in alike),
-                rows=tuple(row for one in alike for row in one.rows),
-                places=tuple(place for one in alike for place in one.places),
-            )
-            for alike in found.values()
-        ]
-        # By the value alone, not by where it stands: that would differ from part to part.
-        merged.sort(key=lambda value: (-value.clearness, value.kind, value.seen))
-        return cls(_clearest(merged, MAX_CELLS), sum(value.n_cells for value in merged))
+# Odd values of the columns that are checked, and the cells that hold each: all, or the first.
+ODD: dict[str, Any] = {
+    **dict.fromkeys(("column", "check"), pl.Int64),  # which of them, and of its checks
+    **dict.fromkeys(("kind", "seen"), pl.String),
+    **dict.fromkeys(("clearness", "value"), pl.Float64),  # as of `FoundValue`
+    "n_cells": pl.Int64,
+    **dict.fromkeys(("row", "line"), pl.List(pl.Int64)),  # from 1, in the order of the table
+}
+NONE_ODD = pl.DataFrame(schema=ODD)
 
 
-def _clearest(values: Iterable[OddValue], most: int) -> tuple[OddValue, ...]:
-    """Keep so many places of values, which come in their order."""
-    kept: list[OddValue] = []
-    for value in values:
-        if most <= 0:
-            break
-        kept.append(replace(value, rows=value.rows[:most], places=value.places[:most]))
-        most -= len(kept[-1].rows)
-    return tuple(kept)
+def _find_odd(
+    column: Column,
+    spec: ColumnSpec,
+    rule: CellRule,
+    rows: IntArray,
+    places: IntArray,
+    passed_over: BoolArray,
+) -> Iterator[tuple[Any, ...]]:
+    """Yield check, kind and so on of `ODD` in a part of a column, at some rows and lines.
+
+    Cells that are `passed_over` (n,), and those that an earlier check found, are not odd.
+    """
+    for number, check in enumerate(rule):
+        found_odd = [*check.find(column, spec)]
+        for found in found_odd:
+            cells = found.cells[~passed_over[found.cells]]
+            if cells.size:
+                at = rows[cells].tolist(), places[cells].tolist()
+                yield number, *found[:3], found.value, cells.size, *at
+        for found in found_odd:
+            passed_over[found.cells] = True
+
+
+def _merged(odd: pl.DataFrame) -> pl.DataFrame:
+    """Put equal values, given in the order of the table, together; keep the clearest of a column.
+
+    They are sorted by the value alone, not by where it stands: that would differ among parts.
+    """
+    alike = odd.group_by("column", "check", "kind", "seen", maintain_order=True).agg(
+        pl.first("clearness", "value"), pl.sum("n_cells"), pl.col("row", "line").explode()
+    )
+    by = ["column", "clearness", "kind", "seen"]
+    alike = alike.sort(by, descending=[False, True, False, False], maintain_order=True)
+    return _clearest(alike, MAX_CELLS, "column")
+
+
+def _clearest(odd: pl.DataFrame, most: int, of: str | pl.Expr) -> pl.DataFrame:
+    """Keep so many cells of values, which come in their order, among those alike in `of`."""
+    n = pl.col("row").list.len().cast(pl.Int64)
+    left = odd.with_columns(left=most - (n.cum_sum() - n).over(of)).filter(pl.col("left") > 0)
+    return left.with_columns(pl.col("row", "line").list.head("left")).drop("left")
 
 
 def table_of_evidence(
-    columns: Sequence[tuple[ColumnSpec, CellRule, Notation, OddValues]],
-    contradicted: pl.DataFrame,
-    *,
-    n_rows: int,
+    columns: Sequence[tuple[ColumnSpec, CellRule, Notation]], faults: CellFaults, *, n_rows: int
 ) -> tuple[pl.DataFrame, int]:
     """Put what is held against the cells of a table of `n_rows` together, the strongest first.
 
-    Of each column that is checked: what it is, allows, how it is written, and what was found; and
-    what other cells say, as of `CellFaults`. A word that stands for numbers again and again,
-    "empty", says that one is missing. Each cell has a line, whose `n_cells` also counts those that
-    read the same and are too many to be listed. Return how many cells are odd as well.
+    Of each column that is checked: what it is, allows, and how it is written. A word that stands
+    for numbers again and again, "empty", says that one is missing. Each cell has a line, whose
+    `n_cells` also counts those that read the same and are too many to be listed. Return how many
+    cells are odd as well.
     """
     few = max(MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD * n_rows)
-    found = [
-        (value, spec, rule, notation)
-        for spec, rule, notation, of_column in columns
-        for value in of_column.values
-        if not (value.kind == UNREADABLE and value.n_cells > few and value.seen.isalpha())
-    ]
-    found.sort(key=lambda entry: (-entry[0].clearness, entry[0].rows[0]))
-    n_cells = sum(of_column.n_cells for *_, of_column in columns)
-    n_cells -= sum(value.n_cells for *_, of in columns for value in of.values)
-    n_cells += sum(value.n_cells for value, *_ in found)
+    is_often = (pl.col("kind") == UNREADABLE) & (pl.col("n_cells") > few)
+    is_word = is_often & pl.col("seen").str.contains(r"^\p{L}+$")
+    n_cells = faults.n_odd - int(faults.odd.filter(is_word)["n_cells"].sum())
+    by = ["clearness", pl.col("row").list.first()]
+    found = faults.odd.filter(~is_word).sort(by, descending=[True, False], maintain_order=True)
     # Clearness counts the cells of a column that are as odd by chance, in decimal digits.
     looks = np.log(max(len(columns), 1) / max(n_rows, 1))
     lines = list[tuple[Any, ...]]()
-    kept = _clearest((value for value, *_ in found), MAX_CELLS_OF_TABLE)
-    for value, (_, spec, rule, notation) in zip(kept, found, strict=False):
-        says, meant = rule[value.check].explain(value, spec, notation)
-        log_p = min(looks - value.clearness * np.log(10.0), 0.0)
+    for of in _clearest(found, MAX_CELLS_OF_TABLE, pl.lit(0)).iter_rows(named=True):
+        spec, rule, notation = columns[of["column"]]
+        value, rows = OddValue(*(of[name] for name in OddValue._fields)), of["row"]
+        says, meant = rule[of["check"]].explain(value, spec, notation)
+        log_p = min(looks - of["clearness"] * np.log(10.0), 0.0)
         cell = Evidence(0, spec.name, value.kind, log_p, value.seen, meant, "", n_rows, says)
-        counts = [1 + value.n_cells - len(value.rows), *[1] * (len(value.rows) - 1)]
+        counts = [1 + value.n_cells - len(rows), *[1] * (len(rows) - 1)]
         # Readings that stand still are one fault: it places the first row of them alone.
-        goes_on = (np.diff(value.rows, prepend=-1) == 1) & (value.kind == STUCK)
+        goes_on = (np.diff(rows, prepend=-1) == 1) & (value.kind == STUCK)
         levels = np.where(goes_on, 0.0, log_p).tolist()
-        lines.append(
-            (value.rows, *cell[1:3], levels, *cell[4:], value.places, counts, spec.has_levels)
-        )
-    each = {
-        "row": pl.List(pl.Int64),
-        "log_p": pl.List(pl.Float64),
-        "line": pl.List(pl.Int64),
-        "n_cells": pl.List(pl.Int64),
-    }
+        lines.append((rows, *cell[1:3], levels, *cell[4:], of["line"], counts, spec.has_levels))
+    each = {"row": ODD["row"], "log_p": pl.List(pl.Float64), "line": ODD["line"]}
+    each["n_cells"] = pl.List(pl.Int64)
     schema = SCHEMA | {"line": pl.Int64, "n_cells": pl.Int64, "has_levels": pl.Boolean}
     own = pl.DataFrame(lines, schema=schema | each, orient="row").explode(*each)
     at = ["column", "row"]
     # Of what speaks against a cell, what gives the value that was meant is told.
-    told = contradicted.with_columns(n_cells=pl.lit(1, pl.Int64), has_levels=pl.lit(False)).sort(
-        pl.col("suggestion") == "", "log_p", "row", maintain_order=True
-    )
+    told = faults.contradicted.with_columns(
+        n_cells=pl.lit(1, pl.Int64), has_levels=pl.lit(False)
+    ).sort(pl.col("suggestion") == "", "log_p", "row", maintain_order=True)
     told = told.unique(at, keep="first", maintain_order=True).select([*schema])
     # Of a cell that is odd by itself, its column says what is wrong. What a formula gives was meant
     # there, rather than what would be usual in the column; of levels the letters say more.
@@ -282,7 +252,8 @@ class CellFaults:
 
     used: tuple[ColumnFaults, ...]  # of the columns the model uses, in the order of its plan
     n_missing: tuple[int, ...]  # cells without a value of all columns, in the table's order
-    odd: tuple[OddValues, ...]  # of the columns that are checked
+    odd: pl.DataFrame  # the values of the clearest 20,000 cells of each checked column: `ODD`
+    n_odd: int  # cells, listed or not
     contradicted: pl.DataFrame  # evidence of other cells, its rows from 1 and their lines: 100,000
 
     @classmethod
@@ -304,12 +275,17 @@ class CellFaults:
         places = rows if table.lines is None else table.lines
         # Of several files, each has such a line.
         named = places if table.source.file_column is None else rows
-        used, odd = [], []
-        for spec in plan.used:
-            used.append(ColumnFaults.of(table.column(spec.name), spec, named))
-        for spec, rule in zip(checked(plan, table), rules, strict=True):
-            column = table.column(spec.name)
-            odd.append(OddValues.of(column, spec, rule, rows, places, is_accepted))
+        passed_over = np.zeros(len(rows), dtype=bool) if is_accepted is None else is_accepted
+        used = tuple(ColumnFaults.of(table.column(one.name), one, named) for one in plan.used)
+        looked = enumerate(zip(checked(plan, table), rules, strict=True))
+        found = (
+            (number, *of)
+            for number, (spec, rule) in looked
+            for of in _find_odd(
+                table.column(spec.name), spec, rule, rows, places, passed_over.copy()
+            )
+        )
+        odd = pl.DataFrame([*found], schema=ODD, orient="row")
         formats = {spec.name: spec.format for spec in plan.specs}
         n_missing = []
         for name in table.frame.columns:
@@ -317,19 +293,19 @@ class CellFaults:
             n_missing.append(int((readings.missing | readings.unreadable).sum()))
         at = judged["row"].to_numpy()
         contradicted = judged.with_columns(row=rows[at], line=places[at])
-        if is_accepted is not None:
-            contradicted = contradicted.filter(~is_accepted[at])
-        return cls(tuple(used), tuple(n_missing), tuple(odd), contradicted)
+        contradicted = contradicted.filter(~passed_over[at])
+        n_odd = int(odd["n_cells"].sum())
+        return cls(used, tuple(n_missing), _merged(odd), n_odd, contradicted)
 
     def __add__(self, other: CellFaults) -> CellFaults:
         """Faults of both parts, of which `other` comes later in the table."""
         used = tuple(a + b for a, b in zip(self.used, other.used, strict=True))
         n_missing = tuple(a + b for a, b in zip(self.n_missing, other.n_missing, strict=True))
-        odd = tuple(a + b for a, b in zip(self.odd, other.odd, strict=True))
+        odd = _merged(pl.concat([self.odd, other.odd]))
         both = pl.concat([self.contradicted, other.contradicted])
         if len(both) > MAX_CELLS_OF_TABLE:
             both = both.sort("log_p", maintain_order=True).head(MAX_CELLS_OF_TABLE)
-        return CellFaults(used, n_missing, odd, both)
+        return CellFaults(used, n_missing, odd, self.n_odd + other.n_odd, both)
 
     def sentences(
         self, plan: ColumnPlan, name: str, *, in_lines: bool, drawn: bool = False

@@ -36,7 +36,7 @@ from kpca_apps.engine.rows import (
 )
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import listed, one_line, quoted, suggest
-from kpca_apps.novelty.checks.odd_cells import CellFaults, CellRule, cell_rules
+from kpca_apps.novelty.checks.odd_cells import NONE_ODD, CellFaults, CellRule, cell_rules
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import UNKNOWN
 from kpca_apps.novelty.evidence import NO_EVIDENCE
@@ -579,7 +579,7 @@ def _looked_through(
     judged = encoder.judge(table, own=learned)
     if not rules:
         no_hashes = np.zeros(len(learned), dtype=np.uint64)
-        return CellFaults((), (), (), NO_EVIDENCE), no_hashes, judged.surprise
+        return CellFaults((), (), NONE_ODD, 0, NO_EVIDENCE), no_hashes, judged.surprise
     faults = CellFaults.of(table, encoder.plan, rules, first_row, is_accepted, judged.evidence)
     return faults, hash_rows(table, encoder), judged.surprise
 

@@ -406,8 +406,8 @@ def evidence_against(rows: Encoded) -> tuple[pl.DataFrame, int]:
     """Return what is held against single cells of a table, and how many of them are odd."""
     checks, notations = checked(rows.encoder.plan, rows.sample_table), notations_of(rows.encoder)
     each = [notations.get(spec.name, Notation()) for spec in checks]
-    columns = [*zip(checks, rows.rules, each, rows.faults.odd, strict=True)]
-    return table_of_evidence(columns, rows.faults.contradicted, n_rows=rows.n_rows)
+    columns = [*zip(checks, rows.rules, each, strict=True)]
+    return table_of_evidence(columns, rows.faults, n_rows=rows.n_rows)
 
 
 # A row's place is by its strongest evidence. Its score puts it at rank r: so many rows are as odd

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.novelty.checks.forms import learn_forms
-from kpca_apps.novelty.checks.odd_cells import OddValues, cell_rules, checked
+from kpca_apps.novelty.checks.odd_cells import CellFaults, cell_rules, checked
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.tables.frames import table_from_frame
 
@@ -18,11 +18,8 @@ def found(texts: list[str]) -> list[tuple[str, str]]:
     """Odd values of a column that stands alone, with their kinds."""
     table = table_from_frame(pl.DataFrame({"text": texts}), "table")
     plan = infer_plan(table)
-    (rule,) = cell_rules(table, plan, len(texts))
-    (spec,) = checked(plan, table)
-    rows = np.arange(1, len(texts) + 1)
-    values = OddValues.of(table.column("text"), spec, rule, rows, rows)
-    return [(value.kind, value.seen) for value in values.values]
+    odd = CellFaults.of(table, plan, cell_rules(table, plan, len(texts))).odd
+    return odd.select("kind", "seen").rows()
 
 
 def names(n: int, seed: int = 0) -> list[str]:

@@ -80,8 +80,8 @@ def found_in(table: Table, cuts: list[int], **told: tuple[str, ...]) -> tuple[li
         add, [CellFaults.of(p, plan, rules, i) for p, i in zip(parts, cuts[:-1], strict=True)]
     )
     notations = [getattr(coder, "notation", Notation()) for coder in encoder.coders]
-    columns = list(zip(plan.used, rules, notations, faults.odd, strict=True))
-    evidence, n_cells = table_of_evidence(columns, faults.contradicted, n_rows=table.frame.height)
+    columns = list(zip(plan.used, rules, notations, strict=True))
+    evidence, n_cells = table_of_evidence(columns, faults, n_rows=table.frame.height)
     return list(listed_cells(evidence, in_lines=lines is not None)), n_cells
 
 
