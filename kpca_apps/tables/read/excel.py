@@ -213,7 +213,10 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
             raise InputError(
                 f'the sheet "{one_line(names[place])}" is empty{where}; there is nothing to screen.'
             )
-        named = None if skip_rows else find_header(_without_margins(rows))
+        # A title may stand further left than its table.
+        bare = _without_margins(rows)
+        named = None if skip_rows else find_header(bare)
+        named = first_row(bare).place if named is None else named
         head = first_row(rows) if layout == "off" else find_head(rows, named)
         found, above = head.place, skip_rows + head.place
         # Not with `header_row`, which leaves out what is empty from there on: columns would move.
