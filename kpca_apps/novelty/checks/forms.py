@@ -3,7 +3,7 @@
 A URL without its prefix, an e-mail address without @, "12.:30-13:30" among times, a digit or "tbd"
 among words. Signs are told apart that are neither letter, digit nor space. Nearly all cells have a
 sign equally often, or a letter; or, where nearly all hold digits, nearly all have one of a few
-shapes. Cells are named that fewer than one of 300 are like.
+shapes. Cells are named that at most one of 300 is like.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-MIN_CELLS, RARE, FEW = 100, 1 / 300, 2
+RARE = 300  # cells for one that may be odd: of fewer, one is a second way to write as often
+LOOKED_AT = 100  # different texts in which signs are sought
 ALL = 0.98  # share of the cells that hold digits where shapes are looked at
 USUAL = 0.02  # share of the cells that a usual shape has
 WORD = 4.0  # characters on average: beside shorter texts, x and n are codes
@@ -46,15 +47,15 @@ def learn_forms(
     levels = table.column(spec.name).levels
     texts, counts = levels.texts, levels.counts
     n = int(counts.sum())
-    if n < MIN_CELLS:
+    if n < RARE:
         return None
-    few = max(FEW, RARE * n)
+    few = n / RARE
 
     def nearly_all(held: pl.Series) -> bool:
         return n - int(counts[held.to_numpy()].sum()) <= few
 
     signs: dict[str, int] = {}
-    for sign in sorted({*"".join(texts.sample(min(len(texts), MIN_CELLS), seed=0))}):
+    for sign in sorted({*"".join(texts.sample(min(len(texts), LOOKED_AT), seed=0))}):
         if not (sign.isalnum() or sign.isspace()):
             times = texts.str.count_matches(sign, literal=True)
             usual = int(np.argmax(np.bincount(times.to_numpy(), counts)))

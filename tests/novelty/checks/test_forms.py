@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.novelty.checks.forms import learn_forms
 from kpca_apps.novelty.checks.odd_cells import CellFaults, cell_rules, checked
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.tables.frames import table_from_frame
@@ -64,11 +63,10 @@ def test_nothing_is_odd_of_random_texts(seed: int) -> None:
     assert found([f"w{text}" for text in texts]) == []
 
 
-def test_few_cells_say_nothing() -> None:
-    table = table_from_frame(pl.DataFrame({"text": [*MAILS[:60], "none.example.org"]}), "table")
-    plan = infer_plan(table)
-    (spec,) = checked(plan, table)
-    assert learn_forms(table, spec, plan, 61) is None
+@pytest.mark.parametrize(("n", "n_other"), [(250, 1), (400, 2)])
+def test_a_form_that_one_of_200_have_is_no_error(n: int, n_other: int) -> None:
+    others = [f"{name.replace(' ', '.')} without" for name in names(n_other, seed=1)]
+    assert found([*MAILS[:n], *others]) == []
 
 
 def test_letters_that_are_codes_stand_for_nothing() -> None:

@@ -25,7 +25,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
 FAR_SHARES = (0.9, 0.98)  # quantiles of ratios that their tail goes through
-FALSE_DISCOVERIES = 0.05  # at most, of the numbers that a predictor names
+FALSE_DISCOVERIES = 0.05  # at most, of the numbers that all predictors name
 # More numbers beyond their tail are a second group, and so are those that make the tail as heavy:
 # normal ones have a Pareto exponent of 4.6, those of a Cauchy distribution 1.0, and where 6 % lie
 # six times as far off as nine of ten others do, it is 0.9.
@@ -50,12 +50,13 @@ class Calibrated:
     limit: Annotated[float, Meta(ge=-1e3, le=0)]  # log of the share of those that are named
 
     @classmethod
-    def fit(cls, of: Ratios) -> Calibrated:
-        """Learn from the rows that the predictor was learned from."""
+    def fit(cls, of: Ratios, n_predictors: int) -> Calibrated:
+        """Learn from the rows that the predictor, one of so many, was learned from."""
         logs = _logs(of.ratio[~np.isnan(of.ratio)])
         tail = UpperTail.fit(logs, shares=FAR_SHARES)
         ordered = np.sort(-tail.steepness(logs))
-        allowed = np.log(FALSE_DISCOVERIES * np.arange(1, len(logs) + 1) / len(logs))
+        n_looked = len(logs) * n_predictors
+        allowed = np.log(FALSE_DISCOVERIES * np.arange(1, len(logs) + 1) / n_looked)
         below = np.flatnonzero(ordered <= allowed)
         return cls(tail, float(min(allowed[below[-1]] if len(below) else allowed[0], 0.0)))
 

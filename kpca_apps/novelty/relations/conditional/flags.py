@@ -3,7 +3,8 @@
 Of the n rows that agree with a row in all other such columns that have to do with one, k have its
 value there: where n is at least 50, the value has the share (k - 1/2) / n. It counts where the
 value is far more frequent beside other patterns: a flag that is rare everywhere contradicts
-nothing. Two values are a flag, whatever their digits. The surprise of a row is by the share of the
+nothing. Two values are a flag, whatever their digits. A column that more than a few rows clearly
+contradict is loose by its nature, and is not judged. The surprise of a row is by the share of the
 rows learned from whose rarest value is as rare.
 """
 
@@ -18,6 +19,7 @@ from msgspec import Meta
 
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
 from kpca_apps.novelty.relations.conditional.counts import LevelColumn
+from kpca_apps.novelty.relations.conditional.expected import FEW, FEW_SHARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 MOST_VALUES = 10  # of a column
@@ -26,8 +28,9 @@ LEAST_NATS = 20.0  # that two columns have to say of each other in all
 # Codes times the powers of an odd number (that of the golden ratio) are one number of a row.
 STEP = np.uint64(0x9E3779B97F4A7C15)
 # A value counts where it is at most so frequent as among all rows; it is named where it is so much
-# rarer still, and most rows agree on another.
+# rarer still, by all that the rows may leave unsaid, and most rows agree on another.
 CONTRADICTED, CLEARLY, AGREEING = 0.2, 0.05, 0.95
+UNSEEN = 3  # rows that may have had it where n do not, so that its share is 3 / n at most
 
 
 class OddFlag(NamedTuple):
@@ -82,16 +85,18 @@ class FlagCounts:
         n_same = np.where(known, self.counts[place, at], 0) - own
         n_rows = self.counts.sum(axis=1)[place] - own
         share = (n_same + 0.5) / (n_rows + 1)
-        lift = share / np.where(known, np.maximum(self.share[at], 1.0 / n_rows), 1.0)
-        counts = (self.keys[place] == key) & (lift < CONTRADICTED)
-        return _Asked(np.where(counts, share, 1.0), lift, place, n_same, n_rows)
+        usual = np.where(known, np.maximum(self.share[at], 1.0 / n_rows), 1.0)
+        counts = (self.keys[place] == key) & (share < CONTRADICTED * usual)
+        clear = counts & ((n_same + UNSEEN) / (n_rows + 1) < CLEARLY * usual)
+        clear &= self.counts.max(axis=1)[place] >= AGREEING * n_rows
+        return _Asked(np.where(counts, share, 1.0), clear, place, n_same, n_rows)
 
 
 class _Asked(NamedTuple):
     """What the rows say that agree in the other columns."""
 
     share: FloatArray  # (n,), of the value; 1 where it contradicts nothing
-    lift: FloatArray  # (n,), that over its share of all rows
+    clear: BoolArray  # (n,), where it is clearly wrong
     place: IntArray  # (n,), of the pattern
     n_same: IntArray  # (n,), others that have the value,
     n_rows: IntArray  # (n,), and all others
@@ -113,9 +118,12 @@ class Flags:
             FlagCounts.of(few[t], tuple(few[g] for g in np.flatnonzero(tells[t])), codes)
             for t in np.flatnonzero(tells.any(axis=1))
         ]
-        found = cls(tuple(of for of in counts if len(of.keys)), UpperTail.fit(np.zeros(1)))
+        own = np.ones(len(codes[0]) if codes else 0, dtype=bool)
+        most = max(FEW, FEW_SHARE * len(own))
+        strict = (of for of in counts if len(of.keys) and of.ask(codes, own).clear.sum() <= most)
+        found = cls(tuple(strict), UpperTail.fit(np.zeros(1)))
         if found.counts:
-            rarest = found._rarest(codes, np.ones(len(codes[0]), dtype=bool))
+            rarest = found._rarest(codes, own)
             return cls(found.counts, UpperTail.fit(rarest, ends=True))
         return found
 
@@ -127,16 +135,13 @@ class Flags:
         best: dict[int, OddFlag] = {}
         for of in self.counts:
             asked = of.ask(codes, own)
-            for row in np.flatnonzero((asked.share < 1) & (asked.lift < CLEARLY)).tolist():
-                counts, n_rows = of.counts[asked.place[row]], int(asked.n_rows[row])
-                expected, n_same = int(counts.argmax()), int(asked.n_same[row])
-                log_p = float(np.log(asked.share[row]))
-                if counts[expected] >= AGREEING * n_rows and (
-                    row not in best or log_p < best[row].log_p
-                ):
-                    n_expected = int(counts[expected])
+            for row in np.flatnonzero(asked.clear).tolist():
+                counts, log_p = of.counts[asked.place[row]], float(np.log(asked.share[row]))
+                if row not in best or log_p < best[row].log_p:
+                    most, n_same = int(counts.argmax()), int(asked.n_same[row])
+                    agreeing, n_rows = int(counts[most]), int(asked.n_rows[row])
                     best[row] = OddFlag(
-                        row, of.target, of.given, expected, n_expected, n_same, n_rows, log_p
+                        row, of.target, of.given, most, agreeing, n_same, n_rows, log_p
                     )
         return surprise, tuple(best[row] for row in sorted(best))
 

@@ -85,7 +85,7 @@ class NumberRelations:
             ratios = of.ratios(table, cells, own)
             if np.isnan(ratios.ratio).all():
                 continue
-            tails = Calibrated.fit(ratios)
+            tails = Calibrated.fit(ratios, len(found))
             # Of two groups, each may have a law of its own.
             if not isinstance(of, Paired) or tails.is_of_one_group(ratios):
                 kept.append(of)

@@ -65,6 +65,14 @@ def test_rare_flags_that_have_nothing_to_do_with_others_are_not_odd() -> None:
     assert not learned.flags.counts and not of.surprise.any()
 
 
+def test_columns_that_a_hundredth_of_the_rows_contradicts_are_loose() -> None:
+    rng = np.random.default_rng(3)
+    kind = rng.choice(list("ABC"), 3_000, p=[0.5, 0.3, 0.2])
+    coarse = np.where(rng.random(3_000) < 0.98, kind, rng.choice(list("ABC"), 3_000))
+    _, of = judged(pl.DataFrame({"kind": kind, "coarse": np.char.add(coarse, "1")}))
+    assert not of.cells
+
+
 def test_few_rows_alike_say_nothing() -> None:
     _, of = judged(machines(60))
     assert not of.cells
