@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.novelty.checks.odd_cells import CellFaults, cell_rules, checked
+from kpca_apps.novelty.checks.odd_cells import CellFaults, cell_rules
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.tables.frames import table_from_frame
 
