@@ -561,6 +561,9 @@ class Suggestions:
                 of_cell = self._reason(cell, by_score.get(cell.column), share)
                 (first if is_first else last).append(of_cell)
         names = {one.column for one in first}
+        # Cells that are odd by themselves, and together, are one reason.
+        together = {one.column: one.together for one in reasons if {*one.together} <= names}
+        first = [replace(one, together=together.get(one.column, ())) for one in first]
         rest = [_without(one, names) for one in reasons if one.column not in names]
         expected = {cell.column: cell for cell in reversed(cells)}
         mended = [

@@ -69,6 +69,15 @@ def test_rules_that_are_written_are_said_and_rows_they_cannot_judge_counted(
     assert f"Not judged, as {n} rows lack a value: gross = net + tax\n" in done.err
 
 
+def test_rules_are_found_in_all_lines_where_the_layout_is_off(invoices: Path, kpca: Run) -> None:
+    text = Path("invoices.csv").read_text(encoding="utf-8")
+    Path("titled.csv").write_text(f"Invoices of May\n\n{text}", encoding="utf-8")
+    found = kpca("rules", "invoices.csv", "--quiet").out.splitlines()
+    titled = kpca("rules", "titled.csv", "--quiet").out.splitlines()
+    assert len(titled) == len(found) and any("not in line 11" in line for line in titled)
+    assert kpca("rules", "titled.csv", "--layout", "off", "--quiet").code == 3
+
+
 def test_a_check_as_json(invoices: Path, kpca: Run) -> None:
     kpca("rules", "invoices.csv", "--out", "rules.json")
     done = kpca("rules", "more.csv", "--rules", "rules.json", "--json", "--id", "net")

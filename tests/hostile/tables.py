@@ -145,7 +145,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "only_a_mark": (b"\xef\xbb\xbf", "empty"),
     "only_a_blank_cell": (b'"\n"\n', "line 1 should name the columns"),
     "header_only": (b"a,b\n", "line 1 is a header without rows"),
-    "blank_header": (b"\n,,\n1,2,3\n", "line 2 should name the columns"),
+    "blank_header": (b"\n,,\n1,2,3\n", "line 3 is a header without rows"),
     "short_row": (b"a,b\n\n1,2\n3\n", "line 4 has 1 cell where line 1 has 2"),
     "long_row": (b'a,b\n"x\ny",2\n3,4,5\n', "line 4 has 3 cells where line 1 has 2"),
     "short_row_after_stray_quote": (b'a,b\n5",1\n3\n', "line 3 has 1 cell where line 1 has 2"),

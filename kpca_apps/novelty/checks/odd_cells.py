@@ -169,7 +169,8 @@ def table_of_evidence(
     # Of a cell that is odd by itself, its column says what is wrong. What a formula gives was meant
     # there, rather than what would be usual in the column; of levels the letters say more.
     beside = own.join(told, on=at, how="left", suffix="_told", maintain_order="left")
-    follows = ~pl.col("has_levels") & (pl.col("suggestion_told") != "").fill_null(False)
+    is_open = ~pl.col("has_levels") | (pl.col("suggestion") == "")
+    follows = is_open & (pl.col("suggestion_told") != "").fill_null(False)
     is_told = follows | (pl.col("has_levels") & pl.col("given_told").is_not_null())
     both = pl.concat_str("sentence", "sentence_told", separator=" ")
     own = beside.with_columns(

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from kpca_apps.names import one_line, quoted
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.read.head import HEADER_SAMPLE, Head, is_measure
-from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, collect
+from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, collect, line_column
 from kpca_apps.tables.values import Column, NumberFormat
 
 _MOST_FOOT = 100  # rows at the end that are looked at
@@ -83,7 +83,7 @@ class Body:
 
     def rows(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """Yield the rows without those of the header; the line of each is in the last column."""
-        known = pa.array(self._all(), pa.int64())
+        known = line_column(np.array(self._all(), np.int64))
         names = {k: name for k, name in enumerate(self.header) if name}
         for piece in pieces:
             if piece.num_rows:
@@ -91,9 +91,10 @@ class Body:
                 out = pc.is_in(lines, known)
                 repeated = pc.invert(out)
                 for k, name in names.items():
-                    # Not by `pc.equal`, which loads pandas to ask whether the name is a series.
-                    texts = piece.column(k).cast(pa.string())
-                    repeated = pc.and_(repeated, pc.is_in(texts, pa.array([name])))
+                    # Not by `pa.array` or `pc.equal`, which load pandas to ask whether the name
+                    # is a series.
+                    texts, named = piece.column(k), pl.Series([name]).to_arrow()
+                    repeated = pc.and_(repeated, pc.is_in(texts.cast(named.type), named))
                     if not pc.any(repeated).as_py():
                         break
                 if len(names) > 1:
