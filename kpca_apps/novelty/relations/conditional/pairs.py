@@ -79,7 +79,7 @@ class Paired:
     ) -> tuple[str, str]:
         """Say why a number is odd, around what is expected."""
         return (
-            f"Rows with a like {quoted(self.other.name)} lie ",
+            f"Rows with a similar {quoted(self.other.name)} lie ",
             f", this one {of.ratio[row]:,.0f} times as far from that as nine of ten are.",
         )
 
