@@ -28,6 +28,8 @@ from kpca_apps.tables.table import Table
 TOGETHER, SAMPLE, MOST_GIVEN = 0.7, 2_000, 2
 # Half of the numbers lie so much nearer to what is expected than to the median.
 NEARER = 0.5
+# Of more columns all others say what one should be, and pairs of them would outgrow the table.
+MOST_NUMBERS = 200
 INTERVALS, LEAST_ROWS = 40, 25  # intervals, and rows of each
 # Least distance that is usual in an interval: of that of all rows, and of the median distance to
 # the median, so that coarser rounding than most is nothing odd; and the share that is nearer.
@@ -89,7 +91,7 @@ def find_pairs(table: Table, numbers: Sequence[ColumnSpec]) -> Iterator[Paired]:
     # What runs on with the rows goes with all that grows.
     numbers = [spec for spec in numbers if spec.format is not None and not spec.runs_on]
     n = table.frame.height
-    if len(numbers) < 2 or n < 2 * LEAST_ROWS:
+    if not 2 <= len(numbers) <= MOST_NUMBERS or n < 2 * LEAST_ROWS:
         return
     values = np.stack([values_of(table, spec) for spec in numbers])
     together = np.abs(_rank_correlations(values[:, :: max(n // SAMPLE, 1)]))
