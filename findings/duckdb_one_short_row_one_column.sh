@@ -2,8 +2,7 @@
 # DuckDB 2.0.1: read_csv of a table of three columns, one row of which has two cells.
 # Guess before it was run: an error that names the row, or a NULL in it.
 # Seen: a table of one column of texts, '1,2,3' and so on: as rows do not agree on a delimiter the
-# sniffer takes a table without one. polars, pandas, pyarrow and astropy refuse the file or fill the
-# gap. The number of columns is the only sign.
+# sniffer takes a table without one. pandas fills the gap. The number of columns is the only sign.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

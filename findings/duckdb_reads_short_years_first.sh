@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # DuckDB 2.0.1: read_csv of a column of dates with years of two digits, all days below 13 (01/02/24).
-# Guess before it was run: 1 February or 2 January 2024, as with years of four digits.
+# Guess before it was run: 2 January 2024, the month first.
 # Seen: 24 February 2001, and 25/02/24 is 24 February 2025: with two digits the year is taken from the
 # front, and every date of the column is a valid one, decades apart. With four digits the day is taken
 # from the front.

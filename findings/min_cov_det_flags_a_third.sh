@@ -2,8 +2,8 @@
 # scikit-learn 1.9.1: MinCovDet of clean normal rows, distances beyond the quantile .975 of chi-
 # squared, as its example flags outliers.
 # Guess before it was run: about 2.5 % of the rows are flagged, at most 6 % in small tables.
-# Seen: 34 % of 100 rows of 20 columns, 17 % of 50 rows of 5, 6 % of 100 rows of 5; 3 % only from a
-# thousand rows on. The correction for small samples that other implementations make (Pison et al.
+# Seen: 33 % of 100 rows of 20 columns, 13 % of 50 rows of 5, 7 % of 100 rows of 5; 3 % only at a
+# thousand rows. The correction for small samples that other implementations make (Pison et al.
 # 2002) is missing.
 set -euo pipefail
 folder=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # polars 2.1.0, DuckDB 2.0.1 and pandas 3.1.1: a column of 01/02/2024, all days below 13, dates asked
 # for.
-# Guess before it was run: text in polars, month first in DuckDB and pandas, as in America.
+# Guess before it was run: text in polars, month first in DuckDB, as in America.
 # Seen: polars and DuckDB read 1 February, pandas 2 January, none with a word. So the same export is
 # read otherwise by what writes the model and what scores with it, and both look right.
 set -euo pipefail
