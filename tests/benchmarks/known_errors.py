@@ -50,8 +50,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from real_tables import datalab, prepared, pyod_scores
-from scipy.stats import rankdata
+from real_tables import datalab, peer_ranks, prepared, pyod_scores
 from threadpoolctl import threadpool_limits
 
 from kpca_apps import screen_table
@@ -241,15 +240,8 @@ def ranks_of(
         ranks = {"kpca_apps": result.ranks.astype(float)}
         named = {row - 1 for cell in result.odd_cells for row in (cell.row, *cell.more_rows)}
         X = prepared(path)
-    for name, method in methods.items():
-        started = time.process_time()
-        try:
-            ranks[name] = rankdata(-method(X))
-        except Exception as failure:  # a peer may fail in any way it likes
-            print(f"{name} failed on {table.name}: {failure}")
-            ranks[name] = np.full(len(X), (len(X) + 1) / 2)
-        seconds[name] = time.process_time() - started
-    return ranks, named, seconds
+    of_peers, spent = peer_ranks(methods, X, table.name)
+    return ranks | of_peers, named, seconds | spent
 
 
 def main() -> None:

@@ -201,6 +201,22 @@ def peers() -> dict[str, Callable[[FloatArray], FloatArray]]:
     return found
 
 
+def peer_ranks(
+    methods: dict[str, Callable[[FloatArray], FloatArray]], X: FloatArray, table: str
+) -> tuple[dict[str, FloatArray], dict[str, float]]:
+    """Rank rows by each method; return the ranks, and the CPU seconds it took."""
+    ranks, seconds = {}, {}
+    for name, method in methods.items():
+        started = time.process_time()
+        try:
+            ranks[name] = rankdata(-method(X))
+        except Exception as failure:  # a peer may fail in any way it likes
+            print(f"{name} failed on {table}: {failure}")
+            ranks[name] = np.full(len(X), (len(X) + 1) / 2)
+        seconds[name] = time.process_time() - started
+    return ranks, seconds
+
+
 def measure(
     table: RealTable,
     seed: int,
@@ -221,7 +237,8 @@ def measure(
             started = time.process_time()
             with mock.patch.object(combined, "CONTAMINATED", weights):
                 found = screen_table(path)
-            ranks[name] = found.ranks
+            # Single cells place rows by themselves, whatever the score is made of.
+            ranks[name] = found.ranks if name == OURS else rankdata(-found.scores)
             seconds[name] = time.process_time() - started
             if parts and name == OURS:
                 ranks[SCORE_ALONE], seconds[SCORE_ALONE] = rankdata(-found.scores), seconds[OURS]
@@ -230,14 +247,9 @@ def measure(
             ranks["columns' kernel"] = rankdata(-columns_error(path))
             seconds["columns' kernel"] = time.process_time() - started
         X = prepared(path)
-    for name, method in methods.items():
-        started = time.process_time()
-        try:
-            ranks[name] = rankdata(-method(X))
-        except Exception as failure:  # a peer may fail in any way it likes
-            print(f"{name} failed on {table.name}: {failure}")
-            ranks[name] = np.full(len(X), (len(X) + 1) / 2)
-        seconds[name] = time.process_time() - started
+    of_peers, spent = peer_ranks(methods, X, table.name)
+    ranks |= of_peers
+    seconds |= spent
     for name, rank in ranks.items():
         for fault in faults + errors:
             records.append(

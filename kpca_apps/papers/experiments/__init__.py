@@ -1,1 +1,1 @@
-"""A room for each paper, a module for each experiment; the registry finds every `Experiment`."""
+"""A module for each experiment, whose `run` is called by the name that `experiments.csv` lists."""
