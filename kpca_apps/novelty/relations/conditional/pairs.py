@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+import polars as pl
 from msgspec import Meta
 
 from kpca_apps.names import quoted
@@ -151,11 +152,9 @@ def _rank_correlations(values: FloatArray) -> FloatArray:
     known = ~np.isnan(values)
     scores = np.zeros(values.shape)
     for line, seen, column in zip(scores, known, values, strict=True):
-        ranks = np.unique(column[seen], return_inverse=True)[1]
-        # Places among distinct values would weigh ties: middle ranks.
-        counts = np.bincount(ranks)
-        middle = (np.cumsum(counts) - 0.5 * counts)[ranks]
-        line[seen] = middle - (middle.mean() if len(middle) else 0.0)
+        if seen.any():
+            ranks = pl.Series(column[seen]).rank().to_numpy()
+            line[seen] = ranks - ranks.mean()
     squares = scores**2 @ known.T
     size = np.sqrt(squares * squares.T)
     together = np.divide(scores @ scores.T, size, out=np.zeros(size.shape), where=size > 0)
