@@ -19,7 +19,7 @@ class CommandReference(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the sections of all commands."""
-        content = StringList(list(reference()), source="kpca --help-all")
+        content = StringList(list(reference()), source="kpca --help")
         parent = nodes.section()
         self.state.nested_parse(content, 0, parent, match_titles=True)
         return list(parent.children)
@@ -57,7 +57,7 @@ def _options(command: Any) -> Iterator[str]:
     """
     panels: dict[str, list[Any]] = {}
     for one in command.params:
-        if one.param_type_name == "option" and one.name != "help_all":
+        if one.param_type_name == "option":
             panels.setdefault(one.rich_help_panel or "Options", []).append(one)
     for panel, options in panels.items():
         yield from (f"**{panel}**", "")

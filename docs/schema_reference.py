@@ -43,8 +43,7 @@ def reference() -> Iterator[str]:
 
 def _keys(schema: dict[str, Any]) -> Iterator[str]:
     for key, one in schema["properties"].items():
-        about = _escaped(one.get("description", ""))
-        yield from (f"``{key}`` : {_escaped(type_of(one))}", f"    {about or '..'}", "")
+        yield from (f"- ``{key}``: {_escaped(type_of(one))}", "")
 
 
 def type_of(schema: dict[str, Any]) -> str:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kpca_apps.api import (
-        RuleCheck,
-        Rules,
         Screening,
         check_rules,
         find_rules,
@@ -40,9 +38,9 @@ if TYPE_CHECKING:
         RefusedError,
         StoppedError,
     )
-    from kpca_apps.novelty.columns.encoded import Execution
+    from kpca_apps.novelty.columns.parts import Execution
     from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-    from kpca_apps.novelty.detector.pyod import PyodNovelty
+    from kpca_apps.novelty.relations.results import RuleCheck, Rules
     from kpca_apps.novelty.screening.model import load_model, save_model
     from kpca_apps.system.workers import Workers
     from kpca_apps.tables.opening import open_table, read_table
@@ -62,7 +60,6 @@ __all__ = [
     "MemoryLimitError",
     "ModelFileError",
     "OptionError",
-    "PyodNovelty",
     "RefusedError",
     "RuleCheck",
     "Rules",
@@ -86,41 +83,23 @@ __all__ = [
     "screen_table",
 ]
 
-_HOMES = {
-    "ConfigError": "errors",
-    "DenoiseInfo": "denoise.denoiser",
-    "DictionaryDenoiser": "denoise.dictionary",
-    "Execution": "novelty.columns.encoded",
-    "InputError": "errors",
-    "KernelPCA": "engine.kernel_pca",
-    "KernelPCANovelty": "novelty.detector.estimator",
-    "KpcaError": "errors",
-    "KpcaWarning": "errors",
-    "MemoryLimitError": "errors",
-    "ModelFileError": "errors",
-    "OptionError": "errors",
-    "PyodNovelty": "novelty.detector.pyod",
-    "RefusedError": "errors",
-    "RuleCheck": "api",
-    "Rules": "api",
-    "Screening": "api",
-    "StoppedError": "errors",
-    "Workers": "system.workers",
-    "check_rules": "api",
-    "denoise_kpca": "denoise.denoiser",
-    "denoise_mosaic": "denoise.mosaic",
-    "denoise_with_info": "denoise.denoiser",
-    "find_rules": "api",
-    "fit_model": "api",
-    "load_model": "novelty.screening.model",
-    "measure_noise": "denoise.denoiser",
-    "open_table": "tables.opening",
-    "read_table": "tables.opening",
-    "run_batch": "denoise.batch.run",
-    "save_model": "novelty.screening.model",
-    "score_table": "api",
-    "screen_table": "api",
+_NAMES = {  # by the module they are in
+    "api": "Screening check_rules find_rules fit_model score_table screen_table",
+    "denoise.batch.run": "run_batch",
+    "denoise.denoiser": "DenoiseInfo denoise_kpca denoise_with_info measure_noise",
+    "denoise.dictionary": "DictionaryDenoiser",
+    "denoise.mosaic": "denoise_mosaic",
+    "engine.kernel_pca": "KernelPCA",
+    "errors": "ConfigError InputError KpcaError KpcaWarning MemoryLimitError ModelFileError "
+    "OptionError RefusedError StoppedError",
+    "novelty.columns.parts": "Execution",
+    "novelty.detector.estimator": "KernelPCANovelty",
+    "novelty.relations.results": "RuleCheck Rules",
+    "novelty.screening.model": "load_model save_model",
+    "system.workers": "Workers",
+    "tables.opening": "open_table read_table",
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 # A type checker, for which every name would be there, has the imports above.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -17,8 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError, about
-from kpca_apps.names import cut_apart, name_key, one_line
-from kpca_apps.novelty.columns.encoded import AnyTable, Execution, take_rows
+from kpca_apps.names import cut_apart, name_key, one_line, shown
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.marks import Marks, marks_of, read_marks
 from kpca_apps.novelty.redact import masked
@@ -27,9 +27,9 @@ from kpca_apps.novelty.relations.rule_file import read_rules
 from kpca_apps.novelty.relations.rules import HeldRules
 from kpca_apps.novelty.relations.table_rules import check_table_rules, find_table_rules
 from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
+from kpca_apps.novelty.run import inherit_options, score, screen
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
-from kpca_apps.novelty.screening.run import inherit_options, score, screen
 from kpca_apps.novelty.written_tables import (
     found_columns,
     odd_cell_columns,
@@ -73,17 +73,6 @@ from kpca_apps.tables.read.uri import scheme_of, with_file
 from kpca_apps.tables.table import PartedTable, Table
 from kpca_apps.tables.write import Added
 
-__all__ = [
-    "RuleCheck",
-    "Rules",
-    "Screening",
-    "check_rules",
-    "find_rules",
-    "fit_model",
-    "score_table",
-    "screen_table",
-]
-
 # Any: a frame of another library is known by what it can do.
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
@@ -115,7 +104,7 @@ class Screening(ScreeningResult):
         Of every row in input order; higher scores are more novel. P-values where there is a
         reference, rarities (how many usual rows would score so high) where there is none.
     is_flagged : (n,) bool array
-        Rows above the threshold.
+        Rows above the threshold or, with `fdr`, listed for one of their cells.
     ranks : (n,) int array
         1 = most novel.
     ranked : tuple of RankedRow
@@ -754,7 +743,7 @@ def score_table(
             **{name: asked[name] for name in (*RULES, "positive", "explain", "jobs")},
             id=None if is_known else opened.id,
             label=None if label is None else column_name(label),
-            hide=None if hide is None else _names(hide),
+            hide=None if hide is None else _names("hide", hide),
         )
         tables = {"model": model, "table": table, "accept": accept, "marks": marks}
         result = score(
@@ -842,7 +831,7 @@ def find_rules(
         options = _options(given, opened.id, opened.categories)
         work = execution or Execution()
         found = find_table_rules(opened.table, options.columns, seed=seed, execution=work)
-    return Rules(**_fields_of(found))
+    return Rules(**_fields_of(HeldRules, found))
 
 
 def check_rules(
@@ -912,13 +901,13 @@ def check_rules(
             )
         known = read_rules(rules) if isinstance(rules, str | Path) else rules
         opened = _opened(table, id, _reading(asked, table))
-        shown = ColumnOptions(id=opened.id, hide=_names(hide))
-        checked, rows = check_table_rules(known, opened.table, shown, execution or Execution())
-    return RuleCheck(**_fields_of(checked), rows=rows, _frame=opened.given)
+        columns = ColumnOptions(id=opened.id, hide=_names("hide", hide))
+        checked, rows = check_table_rules(known, opened.table, columns, execution or Execution())
+    return RuleCheck(**_fields_of(HeldRules, checked), rows=rows, _frame=opened.given)
 
 
-def _fields_of(rules: HeldRules) -> dict[str, Any]:
-    return {one.name: getattr(rules, one.name) for one in fields(HeldRules)}
+def _fields_of(kind: type[HeldRules] | type[ScreeningResult], found: object) -> dict[str, Any]:
+    return {one.name: getattr(found, one.name) for one in fields(kind)}
 
 
 def _opened(
@@ -964,10 +953,12 @@ def _is_path(given: TableLike) -> TypeGuard[str | Path | list[str | Path]]:
     return all(isinstance(path, str | Path) for path in several)
 
 
-def _names(given: Columns | None) -> tuple[str, ...]:
-    """Return the names of columns; a text is one name."""
+def _names(option: str, given: Columns | None) -> tuple[str, ...]:
+    """Return the names of columns that an option is given; a text is one name."""
     if given is None:
         return ()
+    if not isinstance(given, Iterable):
+        raise OptionError(option, f"takes a name or a list of names, got {shown(given)}")
     return tuple(map(column_name, [given] if isinstance(given, str) else given))
 
 
@@ -975,7 +966,7 @@ def _options(
     asked: Mapping[str, Any], id: str | None, categories: Sequence[str] | set[str]
 ) -> ScreeningOptions:
     """Gather options; columns that were given as categories are, unless anything else is said."""
-    names = {name: _names(asked[name]) for name in LISTS}
+    names = {name: _names(name, asked[name]) for name in LISTS}
     label = None if asked["label"] is None else column_name(asked["label"])
     spoken_for = {*names["exclude"], *names["numeric"], *names["categorical"], *names["by"]}
     keys = set(map(name_key, filter(None, {id, label, *spoken_for})))
@@ -1012,15 +1003,15 @@ def _working(
     jobs: int | None,
     scheduler: str | Any | None,
     work_dir: str | Path | None,
-) -> Iterator[Execution | None]:
+) -> Iterator[Execution]:
     """Start the workers that are asked for, and let them go at the end."""
-    if kind is None and scheduler is None and work_dir is None:
+    if execution is not None:
+        if not (kind is scheduler is work_dir is None):
+            raise ConfigError(
+                "execution= has workers of its own: leave --workers, --scheduler and --work-dir out"
+            )
         yield execution
         return
-    if execution is not None:
-        raise ConfigError(
-            "execution= has workers of its own: leave --workers, --scheduler and --work-dir out"
-        )
     with (
         work_folder(work_dir, on_dask=on_dask(kind, scheduler)) as finished,
         workers_for(kind, jobs, scheduler) as workers,
@@ -1037,9 +1028,9 @@ def _refuse_forked() -> None:
         _screened_in.append(os.getpid())
     if _screened_in != [os.getpid()]:
         raise RefusedError(
-            "this process was forked from one that had screened tables, and the threads that read "
-            'them are not here: start processes by multiprocessing.get_context("spawn"), or let '
-            "Workers start them"
+            "this process was forked from one that had screened tables, and the threads of polars, "
+            "by which a table of any size is read, are not here: start processes by "
+            'multiprocessing.get_context("spawn"), or let Workers start them'
         )
 
 
@@ -1059,12 +1050,12 @@ def _in_python() -> Iterator[None]:
 
 
 def _screening(result: ScreeningResult, model: NoveltyModel, opened: Frame, call: str) -> Screening:
-    found = {one.name: getattr(result, one.name) for one in fields(ScreeningResult)}
-    found["command"] = call
-    notes = tuple(map(in_keywords, result.source.notes))
-    found["source"] = replace(result.source, notes=notes)
-    found["warnings"] = tuple(map(in_keywords, result.warnings))
-    found["columns"] = tuple(
-        replace(column, why=in_keywords(column.why)) for column in result.columns
+    result = replace(
+        result,
+        command=call,
+        source=replace(result.source, notes=tuple(map(in_keywords, result.source.notes))),
+        warnings=tuple(map(in_keywords, result.warnings)),
+        columns=tuple(replace(one, why=in_keywords(one.why)) for one in result.columns),
     )
+    found = _fields_of(ScreeningResult, result)
     return Screening(**found, model=model, _table=opened.table, _frame=opened.given)

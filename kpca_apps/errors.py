@@ -34,28 +34,6 @@ from typing import Any
 
 from kpca_apps.names import one_line, reason_of, suggest, without_passwords
 
-__all__ = [
-    "ConfigError",
-    "InputError",
-    "KpcaError",
-    "KpcaWarning",
-    "MemoryLimitError",
-    "ModelFileError",
-    "OptionError",
-    "ParameterError",
-    "RefusedError",
-    "StoppedError",
-    "UnlikeFilesError",
-    "UnreachableError",
-    "about",
-    "flag_of",
-    "install_extra",
-    "opening",
-    "storage_error",
-    "storage_named",
-    "warn_caller",
-]
-
 _MAX_PLACE = 300  # characters: of a path, and a name in an archive
 # Errors of polars have the system's number in their text, the way Rust writes it.
 _RUST_NUMBER = re.compile(r"\(os error ([0-9]{1,5})\)")

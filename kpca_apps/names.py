@@ -20,7 +20,8 @@ _LISTED = 5  # names quoted in one sentence
 MISSING = "(missing)"  # what stands for a cell without a value
 _CELL, _BEFORE = 40, 6  # characters of a cell in a sentence, and before the first that differs
 _WORDS = re.compile(r'[^\W\d_]|"')
-_SHOWN = 40  # characters of a value that cannot be used
+_SHOWN, _REASON = 40, 120  # characters of a value that cannot be used, and of why
+_OBJECT = re.compile(r"<[^<>]* at 0x[0-9A-Fa-f]+>")  # as Python writes those without words
 
 # Characters that would break a one-line message, reorder it or hide in it: controls, bidirectional
 # and zero-width marks, line and paragraph separators, lone surrogates, private use and unassigned
@@ -47,6 +48,11 @@ _PASSWORD = re.compile(
     r"(?:(?!\[)[^/?#@:]*:|[^/?#]*:(?=[^/?#]*[@\uff20\ufe6b])|[^/?#\[]*:(?!\d+(?:[/?#,]|\Z))))"
     r".*[@\uff20\ufe6b]",  # urlsplit takes wide and small forms for an @
     re.DOTALL,
+)
+# Behind the colon of a server without a user stands a number: else a host was left out.
+_NO_PORT = re.compile(
+    r"\A((?:--[\w-]+=)?\s*postgres(?:ql)?:/{1,2}[^/?#@\[]*:)(?!\d*(?:[/?#,]|\Z))[^/?#@]*(?![^/?#]*@)",
+    re.I,
 )
 
 
@@ -146,9 +152,14 @@ def in_prose(names: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def reason_of(error: Exception) -> str:
-    """Say in one line what the system, or a library, says of an error."""
-    return one_line(getattr(error, "strerror", None) or str(error))
+def reason_of(error: BaseException) -> str:
+    """Return the first line of what the system, or a library, says of an error.
+
+    >>> reason_of(ValueError("no image in <_io.BytesIO object at 0x7fef00ed3790>: cut short."))
+    'no image in it: cut short'
+    """
+    said = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+    return one_line(_OBJECT.sub("it", said.split("\n", 1)[0].rstrip(".")), _REASON)
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
@@ -239,12 +250,13 @@ def without_password(text: str) -> str:
     """Put dots for the password of an address, at the beginning of a word or behind ``--option=``.
 
     Whatever stands between a colon and a later ``@`` is taken for one: also where it could be a
-    port, and a name with an ``@`` in it, which can be written ``%40``.
+    port, and a name with an ``@`` in it, which can be written ``%40``. So is what stands in the
+    place of a port of PostgreSQL and is no number.
 
     >>> without_password("postgresql://ada:12/abc@db/shop"), without_password("--a=x://b@c:1/d")
     ('postgresql://ada:...@db/shop', '--a=x://b@c:1/d')
     """
-    return _PASSWORD.sub(r"\1...@", text)
+    return _NO_PORT.sub(r"\1...", _PASSWORD.sub(r"\1...@", text))
 
 
 def without_passwords(sentence: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar, Literal, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import Any, Literal, dataclass_transform, get_args, get_origin, get_type_hints
 
 from kpca_apps.errors import OptionError, ParameterError, flag_of
 from kpca_apps.names import one_line, shown, suggest
@@ -33,6 +33,7 @@ RuleFormat = Literal["text", "json", "sql", "pandera", "dqx"]
 RIDGES = (1e-12, 1e12)
 _MOST = 2**53
 MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
+MOST_SKIPPED = 10_000  # lines above a header: its text is held until it is found
 # Of a table: how its file is read.
 OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines", "layout")
 READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")  # and which rows are read
@@ -71,8 +72,6 @@ files, general = panel("Reading and writing"), panel("General")
 class Options:
     """The options of some commands, declared by `panel`; these are what most commands have."""
 
-    common: ClassVar[str] = ""  # what ``--help`` shows; ``--help-all`` shows the others too
-
     json: bool = general("Print the result as JSON on stdout.", default=False)
     quiet: bool = general("Print errors only.", default=False, flags=("--quiet", "-q"))
     dry_run: bool = general("Print what would be done, and stop.", default=False)
@@ -94,8 +93,6 @@ _model, _work = panel("Model"), panel("Parallel work")
 class NoveltyOptions(Options):
     """The options of screening; each command and each function takes those of use to it."""
 
-    common = "share alpha accept marks id exclude by hide out dry_run"
-
     share: float | None = _rule(
         "Flag this share of the rows: a choice, not a test. Default without a reference: 0.01.",
         "S",
@@ -116,7 +113,7 @@ class NoveltyOptions(Options):
     accept: str | None = _known(
         "Table of rows judged fine: they are learned as normal and not listed. Usually a "
         "flagged.csv cut down to them. A row is accepted if it equals one of them in the columns "
-        "both have; * stands for any value, an empty cell for a missing one.",
+        "both have, an empty cell a missing one.",
         "FILE",
     )
     marks: str | None = _known(
@@ -255,11 +252,22 @@ class NoveltyOptions(Options):
         "TABLE is in.",
         "NAME",
     )
+    junit: str | None = files(
+        "Write the rules as test cases into a file of JUnit XML, which continuous integration "
+        "reads: a rule that breaks is a failure, with the lines that break it.",
+        "FILE",
+    )
+    fail_on_flagged: bool = files(
+        "End with exit code 6 where a row is flagged; all is written as without it.", default=False
+    )
     delimiter: str | None = files("Column separator. Default: detected.", "C")
     encoding: str | None = files("Text encoding. Default: detected.", "NAME")
     sheet: str | None = files("Name or number of the workbook's sheet. Default: the first.", "NAME")
     skip_rows: int = files(
-        "Lines to skip before the header. Title lines are detected without it.", "N", default=0
+        "Lines to skip before the header. Title lines are detected without it.",
+        "N",
+        default=0,
+        within=(0, MOST_SKIPPED),
     )
     bad_lines: BadLinesName = files(
         "What to do with lines that cannot be parsed: refuse the file, or skip and list them.",
@@ -302,7 +310,7 @@ class NoveltyOptions(Options):
 # Options that name any number of columns.
 LISTS = ("exclude", "categorical", "numeric", "by", "hide")
 # Of the command line alone: where results are written, and what is printed.
-_OF_COMMANDS = "out force each to_send write_to json quiet dry_run config"
+_OF_COMMANDS = "out force each to_send write_to junit fail_on_flagged json quiet dry_run config"
 KEYWORDS = {  # the keyword of each option that functions have
     flag_of(name): f"{name}="
     for name in ("reference", *(one.name for one in fields(NoveltyOptions)))
@@ -310,6 +318,7 @@ KEYWORDS = {  # the keyword of each option that functions have
 }
 
 
+_FLAG = re.compile(r"(?<![^ (])--[\w-]+(?=[).,;:]*(?: |\Z))")  # an option, as a word
 # A quotation; quotes inside words are part of what it quotes.
 _QUOTED = re.compile(r"""((?<![^\s(\[])".*?"(?=[\s.,;:?!)\]]|$))""", re.DOTALL)
 
@@ -321,14 +330,9 @@ def in_keywords(sentence: str, keywords: Mapping[str, str] = KEYWORDS) -> str:
     """
     parts = _QUOTED.split(sentence)
     parts[::2] = [
-        " ".join(_with_keyword(word, keywords) for word in part.split(" ")) for part in parts[::2]
+        _FLAG.sub(lambda found: keywords.get(found[0], found[0]), part) for part in parts[::2]
     ]
     return "".join(parts)
-
-
-def _with_keyword(word: str, keywords: Mapping[str, str]) -> str:
-    flag = word.lstrip("(").rstrip(").,;:")
-    return word.replace(flag, keywords[flag]) if flag in keywords else word
 
 
 def check_limits(values: object) -> None:

@@ -47,7 +47,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 
-# Scripts to run by hand on data that is not in the repository (CONTRIBUTING.md).
+# Scripts to run by hand on data that is not in the repository (benchmarks/README.md).
 collect_ignore = ["benchmarks"]
 
 # Milliseconds until a page counts as stuck: of half a minute busy machines took more.

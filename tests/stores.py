@@ -6,7 +6,6 @@ And one that misbehaves, in whatever interface it is asked.
 from __future__ import annotations
 
 import importlib.util
-import logging
 import os
 import shutil
 import socket
@@ -49,21 +48,26 @@ def s3_environment(url: str) -> Iterator[None]:
 @contextmanager
 def moto_store(bucket: str = BUCKET) -> Iterator[Any]:
     """Run moto's server with one empty bucket; what is given is boto3's client of it."""
-    server_of = pytest.importorskip("moto.server", reason="needs moto's server of S3")
+    if importlib.util.find_spec("moto") is None:
+        pytest.skip("needs moto's server of S3")
     import boto3
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = server_of.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    _, port = server.get_host_and_port()
-    url = f"http://127.0.0.1:{port}"
-    try:
+    with started([sys.executable, "-m", "moto.server"], "-H", "-p") as port:
+        url = f"http://127.0.0.1:{port}"
         with s3_environment(url):
             client = boto3.client("s3", endpoint_url=url)
             client.create_bucket(Bucket=bucket)
             yield client
-    finally:
-        server.stop()
+
+
+def held(store: Any, prefix: str = "out") -> dict[str, bytes]:
+    """What lies in the bucket below a folder, but for the empty objects that stand for folders."""
+    found = store.list_objects_v2(Bucket=BUCKET, Prefix=f"{prefix}/").get("Contents", [])
+    keys = [item["Key"] for item in found if not item["Key"].endswith("/")]
+    return {
+        key.removeprefix(f"{prefix}/"): store.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+        for key in keys
+    }
 
 
 @contextmanager
@@ -72,7 +76,7 @@ def google_store(bucket: str = BUCKET) -> Iterator[str]:
     if importlib.util.find_spec("gcp_storage_emulator") is None:
         pytest.skip("needs gcp-storage-emulator")
     words = ["-m", "gcp_storage_emulator", "start", "--in-memory", "--default-bucket", bucket]
-    with _started([sys.executable, *words], "--host", "--port") as port:
+    with started([sys.executable, *words], "--host", "--port") as port:
         with patch.dict(os.environ, {"STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{port}"}):
             yield f"gs://{bucket}"
 
@@ -85,7 +89,7 @@ def azure_store(container: str = BUCKET) -> Iterator[str]:
         pytest.skip("needs Azurite (npm install azurite)")
     with tempfile.TemporaryDirectory() as folder:
         words = [program, "--location", folder, "--skipApiVersionCheck", "--silent"]
-        with _started(words, "--blobHost", "--blobPort") as port:
+        with started(words, "--blobHost", "--blobPort") as port:
             with azure_environment(f"http://127.0.0.1:{port}"):
                 place_of(f"az://{container}").system.create_dir(container)
                 yield f"az://{container}"
@@ -101,7 +105,7 @@ def azure_environment(url: str, key: str = ACCOUNT_KEY) -> Iterator[None]:
 
 
 @contextmanager
-def _started(words: list[str], host: str, port: str) -> Iterator[int]:
+def started(words: list[str], host: str, port: str) -> Iterator[int]:
     """Run a server in a process of its own until it is no longer needed; give its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

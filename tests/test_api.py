@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +21,9 @@ from kpca_apps import (
     ConfigError,
     Execution,
     InputError,
-    RefusedError,
     Screening,
+    check_rules,
+    find_rules,
     fit_model,
     load_model,
     open_table,
@@ -33,11 +32,12 @@ from kpca_apps import (
     screen_table,
 )
 from kpca_apps.novelty.columns.plan import ColumnOptions
+from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.screening.model import RULES, ScreeningOptions
-from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.written_tables import found_columns
 from kpca_apps.options import READING, NoveltyOptions
 from kpca_apps.report.novelty.page import render_in_notebook, render_screening
+from kpca_apps.system import workers
 from tests.novelty.tables import correlated, frame_of
 from tests.report.examples import SCREENINGS
 
@@ -65,14 +65,6 @@ def test_every_option_is_a_keyword_with_its_default() -> None:
     of_model = dict.fromkeys((*RULES, "id", "label", "positive", "explain", "jobs", "hide"))
     found = {n: one.default for n, one in signature(score_table).items() if n in known}
     assert found == of_model | of_reading
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_every_keyword_is_typed_and_told_of(function: Callable[..., Any]) -> None:
-    told = str(function.__doc__).split("Returns")[0]
-    for name, one in signature(function).items():
-        assert one.annotation is not inspect.Parameter.empty, name
-        assert re.search(rf"\b{name}\b", told), name
 
 
 def signature(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -185,20 +177,6 @@ def test_another_column_names_the_rows_if_asked() -> None:
         screen_table(frame, id="kode")
 
 
-@pytest.mark.parametrize("kind", [pl.DataFrame, pa.table, dict])
-def test_frames_come_back_as_they_came(kind: Callable[[Any], Any]) -> None:
-    columns = {name: birds()[name].tolist() for name in ("wing", "bill", "mass")}
-    found = screen_table(kind(columns), count=3, explain=0)
-    whole, flagged = found.to_frame(), found.flagged()
-    assert type(whole) is type(flagged) is (pa.Table if kind is pa.table else pl.DataFrame)
-    as_polars = pl.DataFrame(whole)
-    assert as_polars.select(columns.keys()).to_dict(as_series=False) == columns
-    assert as_polars["rank"].to_list() == found.ranks.tolist()
-    assert (
-        pl.DataFrame(flagged).drop("row", "hint").equals(as_polars.filter("flagged").sort("rank"))
-    )
-
-
 def test_numbers_that_pandas_holds_as_categories_are_categories() -> None:
     frame = birds(120).assign(zone=pd.Categorical(np.arange(120) % 12))
 
@@ -309,14 +287,6 @@ def test_errors_and_warnings_name_keywords() -> None:
     assert "--" not in words
 
 
-def test_a_column_that_cannot_be_read_is_named() -> None:
-    for table in (birds().assign(x=1j), birds().assign(x=[object()] * 60)):
-        with pytest.raises(InputError, match=r'^table: column "x" holds '):
-            screen_table(table)
-    found = screen_table(birds().assign(x=[1, "a"] * 30), explain=0)
-    assert 'Read as text, as cells are of several types: "x".' in found.source.notes
-
-
 def test_the_text_of_a_result_is_a_few_lines(result: Screening) -> None:
     first, *rows = repr(result).splitlines()
     oddest = result.ranked[0]
@@ -330,21 +300,12 @@ def test_the_text_of_a_result_is_a_few_lines(result: Screening) -> None:
     assert html.startswith('<div class="kpca-screening">') and "3 of 60 rows stand out" in html
 
 
-def test_hidden_values_are_nowhere_to_be_seen(tmp_path: Path) -> None:
-    # Names and values that are found nowhere else on a page.
+def test_a_hidden_index_is_in_no_frame_unless_it_is_asked_for() -> None:
     frame = birds(odd=0).set_axis([f"secret {k:02d}" for k in range(60)])
     frame.iloc[7, frame.columns.get_loc("bill")] = 77777.125
-    values = r"secret [0-9]|77,?777"
-
-    def shown(found: Screening) -> list[str]:
-        found.save_report(tmp_path / "report.html")
-        page = (tmp_path / "report.html").read_text("utf-8")
-        return [repr(found), found._repr_html_(), page]
-
-    assert all(re.search(values, text) for text in shown(screen_table(frame)))
     found = screen_table(frame, hide=["bill", "index"])
-    assert not any(re.search(values, text) for text in shown(found))
-    # Neither is it in a frame, unless it is asked for; rows are known by their place.
+    assert not re.search("secret [0-9]|77,?777", repr(found) + found._repr_html_())
+    # Rows are known by their place.
     assert found.to_frame()["bill"].isna().all() and found.to_frame().index[7] == 7
     assert found.flagged().loc[7, found.to_frame().columns].equals(found.to_frame().loc[7])
     kept = found.flagged(keep_hidden=True)
@@ -366,12 +327,6 @@ def test_a_call_cites_no_hidden_value(tmp_path: Path) -> None:
     assert "positive='(hidden)'" in scored.command
     other = screen_table(frame, **asked, hide="colour")  # type: ignore[arg-type]
     assert "positive='odd'" in other.command
-    with closing(sqlite3.connect(tmp_path / "shop.db")) as shop:
-        frame.to_pandas().to_sql("birds", shop, index=False)
-    query, uri = "SELECT * FROM birds WHERE kind <> 'QZsecret'", f"sqlite:///{tmp_path}/shop.db"
-    assert "QZsecret" in screen_table(uri, query=query).command
-    command = screen_table(uri, query=query, hide="mass").command
-    assert "QZsecret" not in command and "query='(hidden)'" in command
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow", "dict", "file"])
@@ -387,30 +342,14 @@ def test_hidden_columns_are_empty_in_frames_of_every_kind(library: str, tmp_path
     found = screen_table(given, hide="bill")
 
     def cells(frame: Any) -> pl.Series:
-        frame = pl.from_arrow(frame) if library == "pyarrow" else frame
-        return pl.Series(frame["bill"])
+        assert type(frame) is (pa.Table if library == "pyarrow" else pl.DataFrame)
+        return pl.Series(pl.DataFrame(frame)["bill"])
 
     assert cells(found.to_frame()).dtype == cells(found.to_frame(keep_hidden=True)).dtype
     assert cells(found.to_frame()).null_count() == 60
     assert cells(found.flagged()).null_count() == found.n_flagged == 1
     assert cells(found.to_frame(keep_hidden=True)).equals(frame["bill"])
     assert "bill" in frame.columns and frame["bill"].null_count() == 0
-
-
-def test_tables_are_saved_like_the_input_if_asked(tmp_path: Path) -> None:
-    sizes = [f"{10 + i % 7},5" for i in range(40)]
-    rows = zip([*sizes, "10,5"], [*sizes, "16,5"], strict=True)
-    text = "height;weight\n" + "".join(f"{a};{b}\n" for a, b in rows)
-    (tmp_path / "people.csv").write_text(text, "utf-8")
-    result = screen_table(tmp_path / "people.csv")
-    assert result.save_tables(tmp_path / "out", format="same") == ()
-    names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"scored.csv", "flagged.csv", "odd_cells.csv"}
-    scored = pl.read_csv(tmp_path / "out" / "scored.csv", separator=";", decimal_comma=True)
-    assert scored["height"].to_list()[:2] == [10.5, 11.5]
-    np.testing.assert_array_equal(scored["novelty_score"], result.scores)
-    result.save_tables(tmp_path / "out", format="parquet")
-    assert pl.read_parquet(tmp_path / "out" / "scored.parquet").height == 41
 
 
 def test_the_report_is_saved_as_the_page_it_is(result: Screening, tmp_path: Path) -> None:
@@ -488,6 +427,37 @@ def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
     assert not [text for text in again.warnings if "nothing" in text]
 
 
+@pytest.mark.parametrize("option", ["hide", "exclude", "categorical", "numeric", "by"])
+@pytest.mark.parametrize("given", [True, 5, 1.5])
+def test_what_is_no_name_of_a_column_is_refused_by_its_option(option: str, given: Any) -> None:
+    frame = {"a": [i % 7 for i in range(40)], "b": [i % 5 for i in range(40)]}
+    with pytest.raises(ConfigError, match=f"^{option}= takes a name or a list of names, got"):
+        screen_table(frame, **{option: given})
+    rules = find_rules(frame)
+    if option == "hide":
+        with pytest.raises(ConfigError, match=r"^hide= takes a name"):
+            check_rules(frame, rules, hide=given)
+        with pytest.raises(ConfigError, match=r"^hide= takes a name"):
+            score_table(fit_model(frame), frame, hide=given)
+
+
+def test_jobs_alone_are_the_threads_of_a_table_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, started = tmp_path / "table.csv", list[int]()
+    rows = np.random.default_rng(0).normal(size=(100_500, 2))
+    pl.DataFrame(rows, ["a", "b"]).write_csv(path)
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, max_workers: int) -> None:
+            started.append(max_workers)
+            super().__init__(max_workers)
+
+    monkeypatch.setattr(workers, "ThreadPoolExecutor", Pool)
+    screen_table(path, jobs=3, count=5)
+    assert started and {*started} == {3}
+
+
 def test_names_of_columns_are_not_made_into_keywords() -> None:
     numbers = [f"{i / 2}" for i in range(26)]
     cells = [*numbers, *(f"low {i}" for i in range(14))]
@@ -506,28 +476,6 @@ def test_a_caller_who_raises_where_floats_underflow_is_served() -> None:
     assert np.array_equal(found.scores, screen_table(table).scores)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forked processes here")
-def test_a_forked_child_is_refused_at_once() -> None:
-    script = """
-import os, sys
-from kpca_apps import RefusedError, screen_table
-table = {"a": [i % 7 for i in range(40)], "b": [i % 5 for i in range(40)]}
-screen_table(table)
-child = os.fork()
-if not child:
-    try:
-        screen_table(table)
-    except RefusedError as error:
-        print(error, flush=True)
-    os._exit(0)
-os.waitpid(child, 0)
-"""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=120
-    )
-    assert 'get_context("spawn")' in done.stdout
-
-
 def test_workers_are_a_keyword(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     pl.DataFrame({"a": rng.normal(size=900), "b": rng.normal(size=900)}).write_parquet(
@@ -535,7 +483,7 @@ def test_workers_are_a_keyword(tmp_path: Path) -> None:
     )
     table = open_table(tmp_path / "many.parquet", in_memory_rows=100, part_rows=300)
     alone = screen_table(table, count=5)
-    shared = screen_table(table, count=5, workers="processes", jobs=2)
+    shared = screen_table(table, count=5, workers="threads", jobs=2)
     np.testing.assert_allclose(shared.scores, alone.scores, rtol=0, atol=1e-10)
     with pytest.raises(ConfigError, match=r"scheduler= is the address .* leave one of them out"):
         screen_table(table, workers="threads", scheduler="tcp://127.0.0.1:1")
@@ -550,16 +498,6 @@ def test_a_list_where_a_word_belongs_is_shown_as_it_is_with_what_was_meant() -> 
 
 def test_no_columns_may_be_none() -> None:
     assert screen_table(birds(), exclude=None, count=2).n_flagged == 2  # type: ignore[arg-type]
-
-
-def test_a_model_never_replaces_anything_but_a_model(tmp_path: Path) -> None:
-    (tmp_path / "birds.csv").write_text("a,b\n1,2\n")
-    model = fit_model(birds())
-    with pytest.raises(RefusedError, match=r"birds\.csv: exists and is not a model"):
-        save_model(model, tmp_path / "birds.csv")
-    assert (tmp_path / "birds.csv").read_text() == "a,b\n1,2\n"
-    for _ in range(2):
-        save_model(model, tmp_path / "birds.kpca")
 
 
 @pytest.mark.parametrize("wrong", [{"format": "xls"}, {"flagged": "xls"}])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from kpca_apps import (
     Rules,
     check_rules,
     find_rules,
-    open_table,
 )
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.options import READING, NoveltyOptions
@@ -38,13 +36,10 @@ def rules() -> Rules:
 
 
 @pytest.mark.parametrize("function", [find_rules, check_rules])
-def test_keywords_are_options_typed_and_told_of(function: Callable[..., Any]) -> None:
+def test_keywords_are_options_with_their_defaults(function: Callable[..., Any]) -> None:
     known = vars(NoveltyOptions()) | vars(ColumnOptions())
-    told = str(function.__doc__).split("Returns")[0]
     parameters = dict(inspect.signature(function).parameters)
     for name, one in parameters.items():
-        assert one.annotation is not inspect.Parameter.empty, name
-        assert re.search(rf"\b{name}\b", told), name
         assert one.default in (known.get(name), inspect.Parameter.empty), name
     assert {*READING} < {*parameters}
 
@@ -104,13 +99,6 @@ def test_the_index_of_pandas_names_the_rows() -> None:
     assert [*found[found["rule"] == "gross = net + tax"]["id"]] == [given.index[7]]
 
 
-def test_parts_give_the_same(rules: Rules, tmp_path: Path) -> None:
-    orders().write_parquet(tmp_path / "table.parquet")
-    table = open_table(tmp_path / "table.parquet", in_memory_rows=10, part_rows=64)
-    assert find_rules(table).sentences == rules.sentences
-    assert check_rules(table, rules).rows == check_rules(orders(), rules).rows
-
-
 def test_options_of_columns() -> None:
     found = find_rules(orders(), exclude=["gross"], hide="net", seed=3)
     assert not any("gross" in one for one in found.sentences)
@@ -123,11 +111,7 @@ def test_options_of_columns() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: find_rules(orders(), id="no"), ConfigError, 'id= names a column "no"'),
         (lambda: find_rules(orders(), seed=-1), ConfigError, "seed= must be at least 0"),
-        (lambda: find_rules(orders(), delimiter=";"), ConfigError, "delimiter= says how a file"),
-        (lambda: find_rules("no.csv"), InputError, "no.csv: no such file"),
-        (lambda: check_rules(orders(), "no.json"), InputError, "no.json: no such file"),
         (
             lambda: check_rules(orders().drop("net"), find_rules(orders())),
             InputError,

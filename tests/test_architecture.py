@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import pkgutil
 import re
 import shlex
 import subprocess
@@ -13,19 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import kpca_apps
-
-HEAVY = ("sklearn", "numba", "PIL", "scipy", "matplotlib", "polars", "skimage", "jinja2")
 TEXT = {".py", ".md", ".toml", ".html", ".css", ".js", ".json", ".csv", ".cfg", ""}
-
-
-def modules() -> list[str]:
-    found = pkgutil.walk_packages(kpca_apps.__path__, "kpca_apps.")
-    return ["kpca_apps", *(module.name for module in found)]
-
-
-def run_python(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
 def told_commands(repository: Path) -> list[list[str]]:
@@ -66,32 +51,6 @@ def test_no_path_of_one_machine_stands_in_the_repository(repository: Path) -> No
         and pattern.search(path.read_text(encoding="utf-8", errors="replace"))
     ]
     assert found == []
-
-
-def test_help_starts_without_the_heavy_libraries() -> None:
-    done = run_python(
-        "import sys\n"
-        "sys.argv = ['kpca', '--help']\n"
-        "from kpca_apps.cli.main import main\n"
-        "try:\n"
-        "    main()\n"
-        "except SystemExit as end:\n"
-        "    assert not end.code, end.code\n"
-        f"print('loaded:', sorted(set({HEAVY!r}) & set(sys.modules)))\n"
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "loaded: []"
-    assert "novelty" in done.stdout
-
-
-def test_public_names_exist() -> None:
-    for name in modules():
-        if name == "kpca_apps.napari.widget" and importlib.util.find_spec("napari") is None:
-            continue  # which no other module needs
-        module = importlib.import_module(name)
-        public = getattr(module, "__all__", ())
-        assert len(set(public)) == len(public), name
-        assert [entry for entry in public if not hasattr(module, entry)] == [], name
 
 
 def command_of(words: list[str]) -> tuple[str, ...]:

@@ -78,11 +78,6 @@ def usual(tmp_path_factory: pytest.TempPathFactory, inputs: Path) -> dict[str, b
     return written(tmp_path_factory.mktemp("usual") / "out", inputs)
 
 
-def same(found: dict[str, bytes], usual: dict[str, bytes]) -> None:
-    assert [*found] == [*usual]
-    assert [name for name in found if found[name] != usual[name]] == []
-
-
 @pytest.fixture(scope="session")
 def locales(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Locales with decimal commas, with a dotless i, and of one byte a letter."""
@@ -95,22 +90,35 @@ def locales(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.release
-@pytest.mark.parametrize("name", ["de_DE.UTF-8", "tr_TR.UTF-8", "de_DE.ISO-8859-1"])
-def test_no_locale_changes_a_byte(
-    name: str, locales: Path, tmp_path: Path, inputs: Path, usual: dict[str, bytes]
-) -> None:
-    settings = {"LOCPATH": str(locales), "LC_ALL": name, "LANG": name}
-    same(written(tmp_path / "out", inputs, **settings), usual)
+ASCII = {"PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+MADE = ("de_DE.UTF-8", "tr_TR.UTF-8", "de_DE.ISO-8859-1")
+ZONES = ("Pacific/Kiritimati", "America/St_Johns", "EST5EDT", ":nowhere")
+ENVIRONMENTS: dict[str, dict[str, str | None]] = {
+    **{name: {"LC_ALL": name, "LANG": name} for name in MADE},
+    **{name: {"LC_ALL": name, **ASCII} for name in ("C", "POSIX")},
+    **{zone: {"TZ": zone} for zone in ZONES},
+    "no home": {"HOME": None, "XDG_CACHE_HOME": None, "XDG_CONFIG_HOME": None, "USER": None},
+    "home is missing": {"HOME": "/nonexistent/home"},
+    "home is a file": dict.fromkeys(("HOME", "MPLCONFIGDIR", "XDG_CACHE_HOME"), "/dev/null"),
+    "no TMPDIR": {"TMPDIR": "/dev/null", "TMP": "/dev/null", "TEMP": "/dev/null"},
+}
 
 
 @pytest.mark.release
-@pytest.mark.parametrize("name", ["C", "POSIX"])
-def test_ascii_alone_changes_no_byte(
-    name: str, tmp_path: Path, inputs: Path, usual: dict[str, bytes]
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_no_locale_time_zone_or_home_changes_a_byte(
+    name: str,
+    tmp_path: Path,
+    inputs: Path,
+    usual: dict[str, bytes],
+    request: pytest.FixtureRequest,
 ) -> None:
-    settings = {"LC_ALL": name, "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-    same(written(tmp_path / "out", inputs, **settings), usual)
+    settings = ENVIRONMENTS[name]
+    if name in MADE:
+        settings = settings | {"LOCPATH": str(request.getfixturevalue("locales"))}
+    found = written(tmp_path / "out", inputs, **settings)
+    assert [*found] == [*usual]
+    assert [name for name in found if found[name] != usual[name]] == []
 
 
 @pytest.mark.release
@@ -120,37 +128,8 @@ def test_names_beyond_ascii_are_files_like_others_where_the_locale_has_ascii_alo
     """What is told of the name may differ; the scores do not."""
     named = tmp_path / "Maße"
     shutil.copytree(inputs, named)
-    settings = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-    found = written(tmp_path / "out", named, **settings)
+    found = written(tmp_path / "out", named, LC_ALL="C", **ASCII)
     assert found["screened/scored.csv"] == usual["screened/scored.csv"]
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "America/St_Johns", "EST5EDT", ":nowhere"])
-def test_no_time_zone_changes_a_byte(
-    zone: str, tmp_path: Path, inputs: Path, usual: dict[str, bytes]
-) -> None:
-    same(written(tmp_path / "out", inputs, TZ=zone), usual)
-
-
-@pytest.mark.release
-@pytest.mark.parametrize(
-    "environment",
-    [
-        {"HOME": None, "XDG_CACHE_HOME": None, "XDG_CONFIG_HOME": None, "USER": None},
-        {"HOME": "/nonexistent/home"},
-        {"HOME": "/dev/null", "MPLCONFIGDIR": "/dev/null", "XDG_CACHE_HOME": "/dev/null"},
-        {"TMPDIR": "/dev/null", "TMP": "/dev/null", "TEMP": "/dev/null"},
-    ],
-    ids=["no home", "home is missing", "home is a file", "no TMPDIR"],
-)
-def test_no_home_or_folder_that_cannot_be_written_to_changes_a_byte(
-    environment: dict[str, str | None],
-    tmp_path: Path,
-    inputs: Path,
-    usual: dict[str, bytes],
-) -> None:
-    same(written(tmp_path / "out", inputs, **environment), usual)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of another kind")

@@ -44,6 +44,9 @@ def test_an_option_that_is_refused_is_known_by_its_field() -> None:
         ("give --share or (--skip-rows), --by.", "give share= or (skip_rows=), by=."),
         ('a column "of --count 3"', 'a column "of --count 3"'),
         ("a--share, --shares, --out, --force", "a--share, --shares, --out, --force"),
+        ("leave --by out, or --landmarks", "leave by= out, or n_landmarks="),
+        ('the column "a"b": leave --by out', 'the column "a"b": leave by= out'),
+        ('no label is "y "--share" q" (--positive).', 'no label is "y "--share" q" (positive=).'),
     ],
 )
 def test_options_in_a_sentence_are_spelled_as_keywords(sentence: str, expected: str) -> None:
@@ -53,17 +56,3 @@ def test_options_in_a_sentence_are_spelled_as_keywords(sentence: str, expected: 
 def test_every_field_has_a_flag_of_its_own() -> None:
     flags = [flag_of(one.name) for one in fields(NoveltyOptions)]
     assert len({*flags}) == len(flags)
-
-
-@pytest.mark.parametrize(
-    ("sentence", "spelt"),
-    [
-        ("leave --by out, or --landmarks", "leave by= out, or n_landmarks="),
-        ('the column "a"b": leave --by out', 'the column "a"b": leave by= out'),
-        ('no label is "y "--share" q" (--positive).', 'no label is "y "--share" q" (positive=).'),
-    ],
-)
-def test_python_spells_options_as_keywords_and_leaves_what_is_quoted(
-    sentence: str, spelt: str
-) -> None:
-    assert in_keywords(sentence) == spelt

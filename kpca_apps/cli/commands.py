@@ -29,7 +29,8 @@ PIPED = "TABLE.csv"
 _IN_RUNS = ("model.kpca", "report-marked.html")
 # Options that change no number in a result: left out of the command that reproduces it.
 _NO_NUMBER = frozenset(
-    "force to_send json quiet config dry_run preview jobs workers scheduler work_dir".split()
+    "force to_send junit fail_on_flagged json quiet config dry_run preview jobs workers scheduler "
+    "work_dir".split()
 )
 _PATHS = frozenset("table reference accept marks model per_image out inputs data old new".split())
 
@@ -165,13 +166,10 @@ def _is_cut(path: str) -> bool:
     return Path(path).is_absolute() and not Path(path).is_relative_to(Path.cwd())
 
 
-def _first_part(path: str) -> str:
-    """Return the part of a path that was cut which it begins with; a URI is named whole."""
-    return path if scheme_of(path) is not None else path.partition("/")[0]
-
-
 def _missing(*paths: str) -> str:
     """Say which paths were cut to names, and what stands for a pipe."""
-    cut = dict.fromkeys(_first_part(portable(path)) for path in paths if _is_cut(path))
+    shown = [portable(path) for path in paths if _is_cut(path)]
+    # A folder is named, not what lies in it; a URI is named whole.
+    cut = dict.fromkeys(one if scheme_of(one) else one.partition("/")[0] for one in shown)
     missing = f"; put the full path of {' and of '.join(cut)} in place of the name" if cut else ""
     return missing + f"; {PIPED} stands for the table that was piped in" * ("-" in paths)

@@ -23,7 +23,7 @@ from kpca_apps import __version__
 from kpca_apps.cli.console import say_error
 from kpca_apps.cli.denoise import commands as denoise
 from kpca_apps.cli.novelty import commands as novelty
-from kpca_apps.cli.options import HelpfulCommand, UsageError, config_at_fault, paragraphs
+from kpca_apps.cli.options import CarefulCommand, UsageError, config_at_fault, paragraphs
 from kpca_apps.cli.papers import commands as papers
 from kpca_apps.cli.schema import schema
 from kpca_apps.cli.server.command import mcp
@@ -48,7 +48,7 @@ app = typer.Typer(
     cls=_Work,
     help="Kernel PCA: find outliers in tables, denoise images, reproduce the papers.",
     no_args_is_help=True,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -56,7 +56,7 @@ app.add_typer(novelty.app, name="novelty")
 app.add_typer(denoise.app, name="denoise")
 app.add_typer(papers.app, name="papers")
 for function in (schema, mcp):
-    app.command(function.__name__, help=paragraphs(function), cls=HelpfulCommand)(function)
+    app.command(function.__name__, help=paragraphs(function), cls=CarefulCommand)(function)
 
 
 def _show_version(wanted: bool) -> None:
@@ -87,7 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None, heard: list[int]) -> int:
-    _open_closed_streams()
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # a caller has closed it: words go nowhere
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123
     # Pictures go into files: whatever windows the environment asks for, or nonsense, is not asked.
     os.environ["MPLBACKEND"] = "agg"
     for stream in (sys.stdout, sys.stderr):
@@ -121,13 +123,6 @@ def _sayable(word: str) -> str:
         if b"\0" not in os.fsencode(word):
             return word
     raise ConfigError(f'"{one_line(word)}" holds what is no character; leave it out.')
-
-
-def _open_closed_streams() -> None:
-    """Let words go nowhere where a caller has closed stdout or stderr."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123
 
 
 class _InterruptError(KeyboardInterrupt):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-import textwrap
 import tomllib
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
@@ -19,17 +17,14 @@ from typer.core import TyperCommand
 
 from kpca_apps.errors import ConfigError, InputError, KpcaError, about, flag_of, opening
 from kpca_apps.names import one_line, shown, suggest
-from kpca_apps.options import THRESHOLD, Options, files, general, panel
+from kpca_apps.options import THRESHOLD, Options
 from kpca_apps.system.files.texts import read_text
 from kpca_apps.system.limits import require_addresses
 from kpca_apps.tables.read.uri import refuse_password
 
-__all__ = ["Options", "command", "files", "general", "panel"]
-
 MAX_CONFIG_BYTES = 1_000_000
 
-
-_ALL, _CONFIG = "kpca_apps.help_all", "kpca_apps.config"
+_CONFIG = "kpca_apps.config"
 # Typer may carry its own copy of click; the base of its usage errors is found through what it
 # exports, whichever copy that is.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -67,8 +62,8 @@ _PARSERS: dict[frozenset[type], Callable[[object], float]] = {
 }
 
 
-class HelpfulCommand(TyperCommand):
-    """A command whose ``--help`` shows its common options, and ``--help-all`` every one."""
+class CarefulCommand(TyperCommand):
+    """A command that refuses words of a line that cannot be meant."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return what follows the command's name: arguments as they are to be typed."""
@@ -122,36 +117,6 @@ class HelpfulCommand(TyperCommand):
                 error.args = (str(error), name)
             raise
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options under their titles, then the names of those left out."""
-        common: frozenset[str] = getattr(self.callback, "common", frozenset())
-        whole = _ALL in ctx.meta or not common
-        shown: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        others: dict[str, list[str]] = defaultdict(list)
-        for one in self.get_params(ctx):
-            record = one.get_help_record(ctx)
-            title = getattr(one, "rich_help_panel", None) or "Options"
-            if one.param_type_name == "argument":
-                shown["Arguments"].append((str(one.metavar), getattr(one, "help", None) or ""))
-            elif record is not None and one.name != "help":
-                if whole or one.name in common:
-                    shown[title if whole else "Common options"].append(record)
-                else:
-                    flags = [*one.opts, *one.secondary_opts]
-                    others[title].append("/".join(flag for flag in flags if flag.startswith("--")))
-        for title, records in shown.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
-        if others:
-            title_width = 4 + max(map(len, others))
-            with formatter.section(f"More options (described by {ctx.command_path} --help-all)"):
-                for title, flags in others.items():
-                    lines = textwrap.wrap(
-                        "  ".join(flags), formatter.width - title_width, break_on_hyphens=False
-                    )
-                    names = f"\n{' ' * title_width}".join(lines)
-                    formatter.write(f"  {title:<{title_width - 2}}{names}\n")
-
 
 def _reconcile(ctx: Any) -> None:
     """Let a threshold on the command line replace one of a config file, and its --hide add to it.
@@ -166,14 +131,6 @@ def _reconcile(ctx: Any) -> None:
     if "hide" in typed:
         hidden = map(str, config.get("hide", ()))  # as it stands in the file: names may be numbers
         ctx.params["hide"] = [*dict.fromkeys([*hidden, *ctx.params["hide"]])]
-
-
-def _help_all(context: typer.Context, wanted: bool) -> None:
-    """Print the help with every option, and stop."""
-    if wanted:
-        context.meta[_ALL] = True
-        typer.echo(context.get_help())
-        raise typer.Exit
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -278,27 +235,10 @@ def command(
             options = kind(**{one.name: values.get(one.name) for one in every})
             function(**{name: values[name] for name in own}, options=options)
 
-        if common := chosen & {*kind.common.split()}:
-            common |= {*own}
-            parameters["help_all"] = Parameter(
-                "help_all",
-                Parameter.KEYWORD_ONLY,
-                default=typer.Option(
-                    False,
-                    "--help-all",
-                    help="Show all options and exit.",
-                    show_default=False,
-                    is_eager=True,
-                    callback=_help_all,
-                    rich_help_panel="General",
-                ),
-                annotation=bool,
-            )
         # Typer finds a command's parameters by its signature and annotations.
-        run.common = frozenset(common)  # type: ignore[attr-defined]
         run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
         run.__annotations__ = {name: one.annotation for name, one in parameters.items()}
-        app.command(function.__name__, help=paragraphs(function), cls=HelpfulCommand)(run)
+        app.command(function.__name__, help=paragraphs(function), cls=CarefulCommand)(run)
         return function
 
     return register

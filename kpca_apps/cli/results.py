@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from kpca_apps.report.result_json import Result
 
 REPORT_FILE = "report.html"
+# What only some commands tell of a run.
+_DETAILS: dict[str, Any] = {
+    "seconds of images": dict[str, float],
+    "version of the table": str,
+    **dict.fromkeys(("workers", "threads of a worker", "resumed"), int),
+}
 RUN = Document(
     "run",
     "When, where and how long a command ran, and the files it wrote: run.json of every run.",
@@ -28,17 +34,9 @@ RUN = Document(
         **dict.fromkeys(("started", "finished", "host", "platform", "tool"), str),
         "seconds": dict[str, float],
         "files": tuple[str, ...],
-        "seconds of images": dict[str, float],
-        "version of the table": str,
-        **dict.fromkeys(("workers", "threads of a worker", "resumed"), int),
+        **_DETAILS,
     },
-    optional=(
-        "seconds of images",
-        "version of the table",
-        "workers",
-        "threads of a worker",
-        "resumed",
-    ),
+    optional=_DETAILS,
 )
 
 

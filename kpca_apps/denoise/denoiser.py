@@ -11,6 +11,8 @@ from typing import Any, Literal, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kpca_apps.denoise.defects import without_defects
+from kpca_apps.denoise.estimate.info import NO_DEFECTS
 from kpca_apps.denoise.estimate.info import DenoiseInfo as DenoiseInfo
 from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import Axes, Picture, checked_image, read_picture, value_range
@@ -25,6 +27,7 @@ from kpca_apps.denoise.options import (
     Quality,
     is_relative,
 )
+from kpca_apps.denoise.progress import share_of_work
 from kpca_apps.denoise.regions import Region, window_around, window_of
 from kpca_apps.errors import ConfigError, warn_caller
 from kpca_apps.names import shown
@@ -125,7 +128,7 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
         Any real dtype; not changed. 3 channels are red, green and blue, 4 have alpha; of any other
         number each is denoised on its own. With `stack_axis` it has an axis of pages, too. Pixels
         that are not a number, masked in a masked array or wholly transparent are no data, as those
-        outside `mask`.
+        outside `mask`, and neither is padding: areas of one value from the border on.
     sigma : float or sequence of float, optional
         Standard deviation of the noise in the units of the image, the same in every channel, or
         one for each channel but alpha (for ``"gaussian"`` and ``"poisson"`` noise). For
@@ -159,7 +162,8 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
         The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
         pixels, ``"poisson"`` for noise whose variance grows with brightness, as that of counted
         light; ``"speckle"`` for noise that multiplies it; ``"auto"`` chooses one of these where the
-        noise is found to be so (in stacks ``"poisson"`` for speckle), else ``"gaussian"``.
+        noise is found to be so (in stacks ``"poisson"`` for speckle), else ``"gaussian"``. Before
+        any noise but ``"impulse"``, defects of the sensor go: lone pixels and dead lines.
     method : {"rbf", "linear", "mika"}
         ``"mika"`` is kernel PCA of each group of similar patches with ``exp(-|x - y|^2 / c)``, cut
         at the noise, and fixed-point pre-images, once (Mika et al. 1998). ``"rbf"`` repeats that on
@@ -398,36 +402,57 @@ def _clean_picture(
     known_laws: Sequence[NoiseLaw],
 ) -> tuple[NDArray[np.float32], DenoiseInfo]:
     """Find the noise of a picture, if need be, and take it out of its planes."""
-    seen = look(measured, options, sigma, known_laws)
-    name, unit = seen.noise, picture.unit
-    planes = seen.planes if measured is picture else picture.planes()
-    model = MODELS[name]
+    given, unit, is_part = picture.planes(), picture.unit, measured is not picture
+    defects = NO_DEFECTS
+    # Impulses are lone pixels, too, of which there is another model.
+    if options.noise != "impulse" and picture.n_pages == 1:
+        planes, defects = without_defects(given, picture.step)
+        if defects:
+            picture = replace(picture, mended=planes)
+            part = without_defects(measured.planes(), picture.step)[0]
+            measured = replace(measured, mended=part) if is_part else picture
+    # What is denoised on the way to a measure is no share of the work.
+    with share_of_work(0.0, 0.0):
+        seen = look(measured, options, sigma, known_laws, is_whole=measured is picture)
+        noise = MODELS[seen.noise].measure(seen) if sigma is None else None
+    name, idle = seen.noise, False
+    planes = picture.planes() if is_part else seen.planes
     is_relative = NOISE_MODELS[name].relative
-    if sigma is None:
-        noise, idle = model.measure(seen), False
-    else:
+    if noise is None:
         level = _scaled_sigma(sigma, name, picture)
         levels = level if isinstance(level, tuple) else (level,) * len(planes)
         noise = Measured(level, levels, black=seen.black)
         idle = not any(levels) and not NOISE_MODELS[name].beside
-    cleaned, levels = planes, noise.levels
-    if noise.established and not idle and options.strength > 0.0:
+    cleaned, levels = given, noise.levels
+    if not noise.established or idle:
+        defects = NO_DEFECTS
+    elif options.strength > 0.0:
         black = np.float32(noise.black)
         if picture.data is not None:
             planes = picture.continued()
-        cleaned, levels = model.denoise(planes + black if black else planes, noise.known, options)
-        cleaned = cleaned - black if black else cleaned
+        place = np.float32(1.0) if seen.place is None else seen.place
+        cleaned, levels = MODELS[name].denoise((planes + black) / place, noise.known, options)
+        cleaned = cleaned * place - black
     channels = levels if is_relative else tuple(level / unit for level in levels)
+    found = float(np.sqrt(np.mean(np.square(channels))))
+    place_range = None
+    if seen.place is not None:
+        place_range = found * float(seen.place.min()), found * float(seen.place.max())
+    # That of luminance, and of noise that was not cut off: it holds what is said of all channels.
+    likely = [one / unit for one in noise.interval or ()]
     info = replace(
         seen.white,
         noise=name,
-        sigma=float(np.sqrt(np.mean(np.square(channels)))),
+        sigma=found,
         channel_sigma=channels,
         estimated=sigma is None,
         data_range=picture.data_range,
-        sigma_range=noise.interval and (noise.interval[0] / unit, noise.interval[1] / unit),
+        sigma_range=(min(*likely, found), max(*likely, found)) if likely else None,
         established=noise.established,
         impulses=seen.impulses,
+        defects=defects,
+        empty=0.0 if picture.data is None else 1.0 - float(picture.data.mean()),
+        place_range=place_range,
         laws=typical_laws(seen.laws, picture),
     )
     return cleaned, info

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter
 
-from kpca_apps.denoise.masks import Mask, continued, data_pixels, imputed
+from kpca_apps.denoise.masks import Mask, both, continued, data_pixels, imputed, padding_in
 from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE, Window
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import shown
@@ -20,6 +21,14 @@ NARROWEST = 1e-290  # a range of values, of whose inverse float64 has all digits
 # squares of much less are no numbers in single precision.
 EVEN = 1e-6
 MOST_BEYOND = 1e6  # data ranges an image may span: single precision would over- or underflow
+# Share of the light that rounding may change in a window so wide (root mean square): a smooth
+# picture loses that where it has less than 3 counts on average, and integers are coarser than what
+# denoising leaves of their noise.
+LOST, AROUND = 0.1, 8
+# Steps of thresholds from row to row and from column to column, which fill [0, 1) evenly in any
+# neighbourhood: powers of the inverse of the plastic number (Roberts 2018, "The unreasonable
+# effectiveness of quasirandom sequences").
+DITHER = (0.5698402909980532, 0.7548776662466927)
 NARROW = 2  # bytes: unsigned integers no wider fill the range of their dtype
 # Of [0, 1]: floats that span less of it are in other units, such as the metres of a microscope.
 LEAST_OF_UNIT = 0.1
@@ -103,9 +112,12 @@ class Picture:
     # something else in the holes.
     data: Mask | None = None
     given: NDArray[Any] | None = None
+    mended: NDArray[np.float32] | None = None  # its planes without defects, if it has some
 
     def planes(self) -> NDArray[np.float32]:
         """Return the colours on the scale 0..255: (values - lowest) * unit."""
+        if self.mended is not None:
+            return self.mended.copy()
         return np.stack([self.plane(channel) for channel in self.colours])
 
     def plane(self, channel: NDArray[Any]) -> NDArray[np.float32]:
@@ -130,6 +142,14 @@ class Picture:
     def grey(self) -> Picture:
         """Return the picture of its first channel alone."""
         return replace(self, colours=self.colours[:1])
+
+    @property
+    def step(self) -> float:
+        """How far apart whole values, whatever type holds them, are on the scale; else 0."""
+        is_whole = self.colours.dtype.kind in "ui" or np.array_equal(
+            self.colours, np.rint(self.colours)
+        )
+        return self.unit if is_whole else 0.0
 
     def cut(self, window: Window) -> Picture:
         """Return a part of each page, without alpha, on the same scale."""
@@ -193,7 +213,7 @@ def read_picture(
 ) -> Picture:
     """Return the picture of an image's planes (channels, pages, h, w), on the scale 0..255.
 
-    A mask (pages, h, w) says where there are data.
+    A mask (pages, h, w) says where there are data; padding is none.
     """
     if len(planes) not in (1, 3, 4):
         raise InputError(
@@ -201,6 +221,9 @@ def read_picture(
             "or 4 (RGB and alpha), or denoise each channel as a grey image"
         )
     data, given, n_pages = data_pixels(planes, mask), None, planes.shape[1]
+    if (padding := padding_in(planes[:3])).any():
+        seen = both(data, ~padding)
+        data = seen if seen is not None and seen.any() else data
     if data is not None:
         given = planes[:3].reshape(len(planes[:3]), -1, planes.shape[-1])
         planes = _without_holes(planes, data)
@@ -254,12 +277,40 @@ def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
     return pixels
 
 
-def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return values in the type of a file: of integers rounded, and within its range."""
+def as_stored(
+    values: NDArray[Any], dtype: np.dtype[Any], *, dithered: bool = False
+) -> NDArray[Any]:
+    """Return values in the type of a file: of integers rounded, and within its range.
+
+    Dithered, an integer above or below stands for a fraction as often as keeps the mean around.
+
+    >>> as_stored(np.full((4, 6), 0.25), np.dtype("u1"), dithered=True).sum()
+    np.uint64(6)
+    """
     if dtype.kind not in "ui":
         return values.astype(dtype)
+    whole = np.rint(values)
+    if dithered:
+        rows, columns = (np.arange(n) * step for n, step in zip(values.shape, DITHER, strict=False))
+        thresholds = np.add.outer(rows, columns) % 1.0
+        whole = np.floor(values + thresholds.reshape(*thresholds.shape, *[1] * (values.ndim - 2)))
     limits = np.iinfo(dtype)
-    return np.asarray(np.clip(np.rint(values), limits.min, limits.max), dtype)
+    return np.asarray(np.clip(whole, limits.min, limits.max), dtype)
+
+
+def loses_light(values: NDArray[np.floating], dtype: np.dtype[Any]) -> bool:
+    """Whether rounding values to a type changes the mean around by more than `LOST` of it.
+
+    >>> loses_light(np.full((16, 16), 0.3), np.dtype("u1"))
+    True
+    """
+    if dtype.kind not in "ui":
+        return False
+    given = np.nan_to_num(values)
+    around = (AROUND, AROUND, 1)[: values.ndim]
+    lost = uniform_filter(as_stored(given, dtype) - given, around, mode="reflect")
+    light = float(np.mean(np.abs(given), dtype=np.float64))
+    return float(np.sqrt(np.mean(np.square(lost), dtype=np.float64))) > LOST * light
 
 
 def dtype_range(dtype: np.dtype[Any]) -> float | None:

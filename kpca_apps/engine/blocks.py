@@ -97,7 +97,9 @@ class BlockPCA:
         """Fit to the features (n, p) of rows; `block` (p,) says which block each is of."""
         n, p = features.shape
         if n >= p:
-            return cls.of_sums(CovarianceSums.of_values(features, features.mean(axis=0)), block)
+            return cls.of_sums(
+                CovarianceSums.of_values(features.copy(), features.mean(axis=0)), block
+            )
         mean, deviation = features.mean(axis=0), features.std(axis=0)
         deviation = np.maximum(deviation, SMALLEST_DEVIATION)
         with one_blas_thread():

@@ -51,19 +51,6 @@ SMALLEST_SINE = 1e-6
 """Length below which what the points keep of some combination of the components is rounding."""
 
 
-@dataclass(frozen=True)
-class ScoreChanges:
-    """How far the scores of some rows lie from what they were."""
-
-    # Length of the change of a row's projections, over that of its projections at the root mean
-    # square.
-    projection_mean: float
-    projection_worst: float
-    # Change of a row's reconstruction error, over the mean error.
-    error_mean: float
-    error_worst: float
-
-
 @dataclass(frozen=True, eq=False)
 class ReducedSet:
     """A subspace of few points, and how far it is from the one it stands for."""
@@ -84,17 +71,6 @@ class ReducedSet:
             f"{worst:.2g} at worst, the mean by {self.mean_distance:.2g}"
         )
 
-    def changes(self, original: KernelSubspace, X: Matrix) -> ScoreChanges:
-        """Return how far the scores of rows, best held out, lie from those of what was reduced."""
-        T, error = original.project_and_error(X)
-        T_new, error_new = self.subspace.project_and_error(X)
-        usual = float(np.sqrt(np.einsum("ij,ij->", T, T) / len(T)))
-        moved = np.linalg.norm(T_new - T, axis=1) / (usual or 1.0)
-        changed = np.abs(error_new - error) / (float(error.mean()) or 1.0)
-        return ScoreChanges(
-            float(moved.mean()), float(moved.max()), float(changed.mean()), float(changed.max())
-        )
-
 
 def reduced_set(
     subspace: KernelSubspace, n_points: int, *, max_iter: int = 100, n_jobs: int | None = None
@@ -111,7 +87,13 @@ def reduced_set(
     # lie nearest to the old ones: the polar factor of their projections. Components of (x.y)^2 and
     # their mean are kept without loss by as many points as they have eigenvectors: at most one a
     # column for each (`square_expansion`).
-    _check(subspace, n_points)
+    q, n = subspace.n_components, len(subspace.points)
+    subspace.kernel.require_psd("A smaller set of points")
+    if not max(q, 1) <= n_points <= n:
+        raise ValueError(
+            f"n_points must be at least the number of components and at most the number of "
+            f"points, here from {max(q, 1)} to {n}; got {n_points}."
+        )
     with one_blas_thread():
         eigenvectors = _eigenvectors(subspace)
         if eigenvectors is not None and len(eigenvectors) <= n_points:
@@ -122,20 +104,6 @@ def reduced_set(
         if max_iter > 0 and subspace.kernel.is_differentiable:
             points = _moved(subspace, points, max_iter)
         return _projected(subspace, points)
-
-
-def _check(subspace: KernelSubspace, n_points: int) -> None:
-    q, n = subspace.n_components, len(subspace.points)
-    if not subspace.kernel.is_psd:
-        raise ValueError(
-            f"The kernel {subspace.kernel.describe()} is indefinite: it has no distances by which "
-            "a smaller set of points could be judged."
-        )
-    if not max(q, 1) <= n_points <= n:
-        raise ValueError(
-            f"n_points must be at least the number of components and at most the number of "
-            f"points, here from {max(q, 1)} to {n}; got {n_points}."
-        )
 
 
 def _targets(subspace: KernelSubspace) -> Matrix:

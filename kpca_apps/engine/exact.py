@@ -6,53 +6,25 @@ their Gram matrix (see `centre_in_place`), the components are V = sum_i alpha_i 
     C V = lambda V,  that is  K~ alpha = n lambda alpha,  and  n lambda alpha'alpha = 1,
 
 the last so that |V| = 1. lambda is the variance along V, n lambda the eigenvalue of K~.
-"""
 
-# What differs from this in the papers, each otherwise clear:
-#
-# - One name for the eigenvalues of C and of K: [1] in eq. 12 and 16, [3] in eq. 3.10-3.11; [4]
-# calls lambda an eigenvalue of K, and asks 1 = a'a where 1 = a'Ka is meant. [5] scales no alpha.
-# - [2] divides eigenvectors by the root of the eigenvalue of K/n (eq. 17-19 and its pseudo-code):
-#   |V|^2 is n, and projections are sqrt(n) times ours; so they are in R's kernlab.
-# - [2] has the covariance for K (eq. 16): K is the Gram matrix, which shares the nonzero
-# eigenvalues of n C. In its eq. 13 alpha is in R^n, not R^p, and V lies in the span of the images
-# rather than being it. The vector of [1], eq. 14, is in R^M, not F.
-# - The pseudo-code compute_principal_components_fs of [2] and the algorithm of [3] leave the
-#   centring of K out; it comes first.
-# - [5] takes K for always invertible. K~ never is, K~ 1 = 0, and K is singular for repeated rows or
-#   few monomials; K alpha = n lambda alpha follows all the same, as what K maps to 0 adds nothing
-#   to V.
-# - Components are sorted by decreasing variance; [1], 4.2, and [2], IV, write ascending. That the
-#   first hold most mutual information with the inputs is so for Gaussian images.
-# - [4] knows no ranking of kernel components: lambda ranks them exactly, and all sum to the total
-#   variance in feature space; it only does not compare between kernels.
-# - [4] wants N dimensions to part N points and finds no covariance there: N - 1 are enough, and C
-#   exists, if large.
-#
-# [1] Scholkopf, Smola and Muller (1996), Nonlinear component analysis as a kernel eigenvalue
-#     problem, MPI technical report 44, eq. 5-17 and 46-50.
-# [2] Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 11-19 and VI.
-# [3] Course notes on kernel PCA (in Spanish), eq. 3.5-3.12.
-# [4] World Heritage Encyclopedia, Kernel PCA.
-# [5] Course notes on kernel PCA (in English), section 2.2, eq. 8-12.
+References
+----------
+.. [1] Scholkopf, Smola and Muller (1996), Nonlinear component analysis as a kernel eigenvalue
+   problem, MPI technical report 44, eq. 5-17 and 46-50.
+"""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.linalg.eigen import (
-    Solver,
-    block_krylov,
-    block_width,
-    lapack_pairs,
-    significant,
-)
+from kpca_apps.engine.linalg.eigen import block_krylov, block_width, lapack_pairs, significant
 from kpca_apps.engine.linalg.gram import about_mean, gram_matrix
 from kpca_apps.engine.linalg.panels import GramPanels, centred
-from kpca_apps.engine.plan import ExactPlan, lapack_after_krylov, plan_exact
+from kpca_apps.engine.plan import ExactPlan, FitOptions, lapack_after_krylov, plan_exact
 from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.system.arrays import Matrix
@@ -69,23 +41,21 @@ def fit_exact(
     X: Matrix,
     *,
     rng: np.random.Generator,
-    n_components: int | None = None,
-    center: bool = True,
-    solver: Solver = "auto",
-    n_jobs: int | None = None,
+    options: FitOptions = FitOptions(),  # noqa: B008 (it cannot change)
     plan: ExactPlan | None = None,
 ) -> KernelSubspace:
     """Fit kernel PCA on the Gram matrix of all rows, which become the points of the subspace.
 
-    Arguments are as in `KernelPCA`; a ``plan`` that `plan_exact` made decides on components,
-    solver, precision and memory. MemoryLimitError, before anything is allocated, if the estimate
-    exceeds the budget.
+    A ``plan`` that `plan_exact` made of the options decides on components, solver, precision and
+    memory; made here, it is for float64. MemoryLimitError, before anything is allocated, if the
+    estimate exceeds the budget.
     """
     # Components are kept by decreasing variance (modulus of it for an indefinite kernel, where they
     # are normalised by 1 / sqrt(|eigenvalue|)). 0 keeps the mean alone: Hoffmann's potential.
     # Float32 leaves out eigenvalues below 1e-3 of the largest: it does not have three digits of
     # them.
-    plan = plan or plan_exact(kernel, X, n_components=n_components, center=center, solver=solver)
+    plan = plan or plan_exact(kernel, X, replace(options, precision="float64"))
+    center, n_jobs = options.center, options.n_jobs
     n, by_modulus = len(X), not kernel.is_psd
     kernel = about_mean(kernel, X) if center else kernel
     # Of the matrix before it is centred, of moduli if it is indefinite. Where it overflows, the

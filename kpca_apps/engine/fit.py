@@ -131,8 +131,7 @@ def _fit_exactly(
         kernel,
         np.array(source.sample[:]),  # The fit keeps its rows; the caller's stay the caller's.
         rng=rng,
-        center=options.center,
-        n_jobs=options.n_jobs,
+        options=options,
         plan=plan,
     )
     length = float(subspace.kernel.diagonal(subspace.points).mean())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -336,14 +336,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             fit = replace(fit, warnings=(*fit.warnings, more))
         return kernel, fit
 
-    def _fit(self, source: RowSource, kernel: Kernel | None = None) -> tuple[Kernel, SubspaceFit]:
+    def _fit(
+        self,
+        source: RowSource,
+        kernel: Kernel | None = None,
+        fit: Callable[..., SubspaceFit] = fit_subspace,
+    ) -> tuple[Kernel, SubspaceFit]:
         rng = seeded_generator(self.random_state)
-        kernel = kernel or self._resolved(source, rng)
-        self._require_preimage(kernel)
-        return kernel, fit_subspace(source, kernel, self._options(source), rng)
-
-    def _resolved(self, source: RowSource, rng: np.random.Generator) -> Kernel:
-        return resolved_kernel(
+        kernel = kernel or resolved_kernel(
             self.kernel,
             source.sample,
             rng,
@@ -352,6 +352,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             degree=int(self.degree),
             coef0=float(self.coef0),
         )
+        self._require_preimage(kernel)
+        return kernel, fit(source, kernel, self._options(source), rng)
 
     def _options(self, source: RowSource) -> FitOptions:
         """Return what a fit to some rows is asked for."""
@@ -361,18 +363,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             found, expected = landmarks.shape[1], source.sample.shape[1]
             if found != expected:
                 raise ValueError(f"landmarks has {found} features, but X has {expected}.")
-        return FitOptions(
-            n_components=self.n_components,
-            center=self.center,
-            ridge=self.ridge,
-            method=self.method,
-            solver=self.solver,
-            precision=self.precision,
-            n_landmarks=int(self.n_landmarks),
-            landmarks=landmarks,
-            memory_budget=self.memory_budget,
-            n_jobs=self.n_jobs,
-        )
+        asked = {one.name: getattr(self, one.name) for one in fields(FitOptions)}
+        return FitOptions(**asked | {"landmarks": landmarks, "n_landmarks": int(self.n_landmarks)})
 
     def _hold(self, kernel: Kernel, fit: SubspaceFit, *, warn: bool = False) -> Self:
         """Take the attributes from a fit, and warn of what its reader must know if asked to."""
@@ -444,14 +436,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         goes_on = hasattr(self, "sums_")
         rows = checked_rows(self, X, reset=not goes_on)
         source = ArrayRows(rows, n_jobs=self.n_jobs)
-        options = self._options(source)
         if not goes_on:
-            rng = seeded_generator(self.random_state)
-            kernel = self._resolved(source, rng)
-            self._require_preimage(kernel)
-            fit = fit_through_landmarks(source, kernel, options, rng)
-            return self._hold(kernel, fit, warn=True)
-        fit = add_rows(self.fitted_, source, options)
+            return self._hold(*self._fit(source, fit=fit_through_landmarks), warn=True)
+        fit = add_rows(self.fitted_, source, self._options(source))
         if few := self._of_few_first_rows():
             assert fit.landmarks is not None
             said = replace(fit.landmarks, first_rows=None)
@@ -583,8 +570,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def compress(self, n_points: int) -> Self:
         """Return a model like this one that compares rows with fewer points.
 
-        Its ``reduced_set_`` says how far components and mean have moved, and tells the changes of
-        scores on rows of one's own.
+        Its ``reduced_set_`` says how far components and mean have moved.
 
         Parameters
         ----------
@@ -690,11 +676,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _require_preimage(self, kernel: Kernel) -> str:
         """Return the way back that the kernel allows, and refuse what it does not allow."""
-        if self.ridge is not None and not kernel.is_psd:
-            raise ValueError(
-                f"ridge needs a positive semi-definite kernel, and {kernel.describe()} is "
-                "indefinite: leave it out, or choose another kernel."
-            )
+        if self.ridge is not None:
+            kernel.require_psd("ridge", "leave it out, or choose another kernel")
         chosen = self.preimage
         descends = kernel.is_psd and kernel.is_differentiable
         if chosen == "auto":

@@ -48,18 +48,18 @@ class LandmarkBasis:
     triangular: bool = False  # whether B is upper triangular: its products take half as long
 
     @classmethod
-    def from_eigen(cls, kernel: Kernel, points: Matrix, cut: float = 1e-10) -> LandmarkBasis:
-        """Make B = U S^(-1/2) from K_mm = U S U', without eigenvalues below ``cut`` of the largest.
+    def from_eigen(cls, kernel: Kernel, points: Matrix) -> LandmarkBasis:
+        """Make B = U S^(-1/2) from K_mm = U S U', without eigenvalues below 1e-10 of the largest.
 
         ValueError if there are no points, or the kernel is indefinite.
         """
         # A cut of 1e-6 would cost 6e-4 in the reconstruction error.
-        _require_psd(kernel)
+        kernel.require_psd("The Nystrom method", "use method='exact'")
         if not len(points):
             raise ValueError("There are no landmarks: no row has length in feature space.")
         with one_blas_thread():
             values, vectors = eigh(gram_matrix(kernel, points), check_finite=False)
-            keep = values > cut * max(values[-1], 0.0)
+            keep = values > 1e-10 * max(values[-1], 0.0)
             transform = vectors[:, keep][:, ::-1] / np.sqrt(values[keep][::-1])
         return cls(kernel, points, np.ascontiguousarray(transform))
 
@@ -70,7 +70,7 @@ class LandmarkBasis:
         The jitter starts at 1e-7 sqrt(m) times the mean of k(z, z) and grows tenfold until that
         succeeds.
         """
-        _require_psd(kernel)
+        kernel.require_psd("The Nystrom method", "use method='exact'")
         with one_blas_thread():
             gram = gram_matrix(kernel, points)
             size = float(np.trace(gram)) / len(gram)
@@ -174,15 +174,21 @@ class CovarianceSums:
         shift = z[np.flatnonzero(in_use)[:SHIFT_ROWS]].mean(axis=0).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             # Of a mask each block is a copy, which may be written over.
-            sums = sum_row_blocks(lambda block: _sums_about(shift, block), z, in_use, n_jobs=n_jobs)
+            sums = sum_row_blocks(
+                lambda block: cls.of_values(block, shift), z, in_use, n_jobs=n_jobs
+            )
         sums = replace(sums, norm=float(lengths[in_use].sum()))
         sums.require_finite(basis.kernel)
         return sums
 
     @classmethod
     def of_values(cls, values: Matrix, shift: Matrix) -> CovarianceSums:
-        """Return the sums over rows of features, ``(n, p)``, about a shift, without lengths."""
-        return _sums_about(shift, values.copy())
+        """Return the sums over rows ``(n, p)``, which are written over, without their lengths."""
+        values -= shift.astype(values.dtype)
+        # A matrix times its own transpose: numpy calls syrk, half the work and symmetric bits.
+        scatter = (values.T @ values).astype(np.float64, copy=False)
+        total = values.sum(axis=0, dtype=np.float64)
+        return cls(len(values), total, scatter, shift, norm=0.0)
 
     def require_finite(self, kernel: Kernel) -> None:
         """ValueError if the kernel overflowed on a row."""
@@ -289,18 +295,11 @@ class FeatureSums:
             found = np.empty((len(rows), len(shift)), self._summed_in)
             for start in range(0, len(rows), BLOCK):
                 found[start : start + BLOCK] = values(rows[start : start + BLOCK])
-            return replace(_sums_about(shift, found), norm=float(kernel.diagonal(rows).sum()))
+            return replace(
+                CovarianceSums.of_values(found, shift), norm=float(kernel.diagonal(rows).sum())
+            )
 
         return sums
-
-
-def _sums_about(shift: Matrix, values: Matrix) -> CovarianceSums:
-    """Return the sums over rows ``(b, p)``, which are written over, without their lengths."""
-    values -= shift.astype(values.dtype)
-    # A matrix times its own transpose: numpy calls syrk, half the work and symmetric bits.
-    scatter = (values.T @ values).astype(np.float64, copy=False)
-    total = values.sum(axis=0, dtype=np.float64)
-    return CovarianceSums(len(values), total, scatter, shift, norm=0.0)
 
 
 @dataclass(frozen=True)
@@ -405,11 +404,3 @@ def subspace_from_sums(
             gain=np.ones(q),
         )
     return subspace if rho is None else subspace.with_soft_cut(rho)
-
-
-def _require_psd(kernel: Kernel) -> None:
-    if not kernel.is_psd:
-        raise ValueError(
-            f"The Nystrom method needs a positive semi-definite kernel; {kernel.describe()} "
-            "is indefinite: use method='exact'."
-        )

@@ -19,7 +19,7 @@ from kpca_apps.engine.linalg.eigen import (
 )
 from kpca_apps.engine.linalg.panels import PANEL
 from kpca_apps.engine.precision import Precision, choose_precision
-from kpca_apps.engine.rows import SampleRows
+from kpca_apps.engine.rows import SUMMED, SampleRows
 from kpca_apps.engine.subspace import Resolved
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.system.arrays import Matrix
@@ -132,15 +132,7 @@ def choose_regime(
         )
     if method != "nystroem" and (exact or (len(X) == n and (n <= LARGEST_EXACT or few))):
         try:
-            return plan_exact(
-                kernel,
-                X[:],
-                n_components=options.n_components,
-                center=options.center,
-                solver=options.solver,
-                precision=precision,
-                memory_budget=options.memory_budget,
-            )
+            return plan_exact(kernel, X[:], replace(options, precision=precision))
         except MemoryLimitError:
             if exact:
                 raise
@@ -171,51 +163,39 @@ def choose_landmarks(kernel: Kernel, n_features: int, landmarks: str = "auto") -
     return "rpcholesky" if n_features <= FEW_COLUMNS else "kmeans"
 
 
-def plan_exact(
-    kernel: Kernel,
-    X: Matrix,
-    *,
-    n_components: int | None = None,
-    center: bool = True,
-    solver: Solver = "auto",
-    precision: Precision = "float64",
-    memory_budget: int | None = None,
-) -> ExactPlan:
-    """Choose solver, precision and storage of an exact fit (arguments as of `fit_exact`).
+def plan_exact(kernel: Kernel, X: Matrix, options: FitOptions) -> ExactPlan:
+    """Choose solver, precision and storage of an exact fit.
 
     MemoryLimitError if no way of fitting stays within the budget.
     """
     n, d = X.shape
-    q = n if n_components is None else min(n_components, n)
-    resolved = choose_precision(kernel, X, q, precision, center=center)
+    q = n if options.n_components is None else min(options.n_components, n)
+    resolved = choose_precision(kernel, X, q, options.precision, center=options.center)
     ways = [
         ExactPlan(n, q, "krylov", resolved, stored, _krylov_bytes(n, d, q, resolved, stored))
         for stored in (True, False)
     ]
-    if choose_solver(n, q, solver) == "lapack":
+    if choose_solver(n, q, options.solver) == "lapack":
         # An iteration for many components of many rows takes less memory than LAPACK, and its time.
-        others = ways if solver == "auto" and 2 * q < n else []
+        others = ways if options.solver == "auto" and 2 * q < n else []
         ways = [_lapack_plan(n, q, resolved, indefinite=not kernel.is_psd), *others]
-    budget = default_budget() if memory_budget is None else memory_budget
+    budget = default_budget() if options.memory_budget is None else options.memory_budget
     for way in ways:
         if way.n_bytes <= budget:
             _log.info("%s", way.describe())
-            return replace(way, memory_budget=memory_budget)
+            return replace(way, memory_budget=options.memory_budget)
     least = min(way.n_bytes for way in ways)
-    require(least, memory_budget, f"An exact fit of n = {n} rows", "use method='nystroem'")
+    what = f"An exact fit of n = {n} rows"
+    require(least, options.memory_budget, what, "use method='nystroem'")
     return ways[-1]
 
 
 def lapack_after_krylov(plan: ExactPlan, *, indefinite: bool) -> ExactPlan:
     """Return the plan for rows whose leading eigenvalues lie too close together to iterate."""
     lapack = _lapack_plan(plan.n, plan.q, plan.precision, indefinite=indefinite)
-    budget = default_budget() if plan.memory_budget is None else plan.memory_budget
-    if lapack.n_bytes > budget:
-        raise MemoryLimitError(
-            f"The {plan.q} leading eigenvalues of n = {plan.n} rows lie too close together to "
-            f"iterate, and LAPACK needs {_size_text(lapack.n_bytes)}: use method='nystroem', ask "
-            "for fewer components, or raise memory_budget."
-        )
+    what = f"{plan.q} leading eigenvalues of n = {plan.n} rows lie too close together to iterate"
+    advice = "use method='nystroem', or ask for fewer components"
+    require(lapack.n_bytes, plan.memory_budget, f"LAPACK, as {what},", advice)
     return lapack
 
 
@@ -263,11 +243,11 @@ def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
     return gram + kernel + 2 * item * n * basis + max(iteration, refinement) + small
 
 
-def nystroem_bytes(n_landmarks: int, n_features: int, block: int = 4096) -> int:
+def nystroem_bytes(n_landmarks: int, n_features: int) -> int:
     """Return the bytes of a Nystrom fit beyond its rows."""
     # About three m x m matrices, and of one block what is summed of its kernel values and some of
     # these values themselves.
-    return n_landmarks * (24 * n_landmarks + 12 * block + 2 * _ITEM * n_features)
+    return n_landmarks * (24 * n_landmarks + 12 * SUMMED + 2 * _ITEM * n_features)
 
 
 def _size_text(n_bytes: int) -> str:

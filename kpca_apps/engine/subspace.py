@@ -44,14 +44,6 @@ class KernelSubspace:
     # and P phi(x) = mean + sum_a t_a V_a [3]. The offset does what centring the Gram matrix of new
     # rows does, K~t = Kt - 1' K - Kt 1 + 1' K 1 with entries 1/n in 1 and 1' (eq. 54 of [2]).
     #
-    # Read with that, eq. (7) of [3] is V'x of centred x, not Vx; in eq. (20) the indices of the two
-    # middle terms have changed places, while eq. (21) is right, and is what the pseudo-code means
-    # by eq. (24); its gx has a row for each point to project, not a column. A tilde is missing on
-    # Phi(t) on the left of eq. (51) of [2]. The English course notes' step 4, x'v, is phi(x)'v, and
-    # their eq. (13) is about the centred kernel. With all components P phi(x_i) = phi(x_i): what
-    # section 4.6 of [2] calls no longer possible, for want of pre-images, is so in input space
-    # (`kpca_apps.engine.preimage.fixed_point`); in feature space reconstruction is complete.
-    #
     # [1] Scholkopf, Smola and Muller (1998), Nonlinear component analysis as a kernel eigenvalue
     #     problem, Neural Computation 10, 1299-1319.
     # [2] Scholkopf, Smola and Muller (1996), its first form, MPI technical report 44, eq. 17, 24,
@@ -101,19 +93,19 @@ class KernelSubspace:
         self,
         X: Matrix,
         *,
-        clip: bool = True,
         precision: Resolved = "float64",
         n_jobs: int | None = None,
     ) -> Matrix:
         """Return the squared feature-space distance of rows to the subspace, shape ``(n,)``.
 
-        ``clip`` replaces the tiny negative values that rounding leaves on the subspace by 0.
-        ValueError if the kernel is indefinite: then there is no distance to speak of.
+        The tiny negative values that rounding leaves on the subspace are replaced by 0. ValueError
+        if the kernel is indefinite: then there is no distance to speak of.
         """
         # The error is a difference of terms the size of k(x, x): below about 1e-13 of it, 5e-5 in
         # float32, nothing is resolved.
         error = map_row_blocks(self.errors(precision), X, block=self._block, n_jobs=n_jobs)
-        return np.maximum(error, 0.0, out=error) if clip else error
+        clipped: Matrix = np.maximum(error, 0.0, out=error)
+        return clipped
 
     def errors(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
         """Return the map from rows ``(b, d)`` to reconstruction errors ``(b,)``, prepared once.
@@ -135,7 +127,7 @@ class KernelSubspace:
 
     def _errors_by_factor(self, precision: Resolved) -> Callable[[Matrix], Matrix]:
         """Return `errors` by a triangular factor of the weights, times the roots of the gains."""
-        self._require_psd()
+        self.kernel.require_psd("A reconstruction error")
         factors = np.sqrt(self.gain)
         order, norms = squared_norms(
             self.weights * factors, self.offset * factors, self.mean_weights, precision
@@ -158,7 +150,7 @@ class KernelSubspace:
 
         The latter, in float64, is a row's squared distance from the mean.
         """
-        self._require_psd()
+        self.kernel.require_psd("A reconstruction error")
         kernel_rows = self.kernel.against(self.points, precision)
         stacked = np.column_stack([self.weights * factors, self.mean_weights]).astype(
             precision, copy=False
@@ -174,20 +166,8 @@ class KernelSubspace:
 
         return products
 
-    def _require_psd(self) -> None:
-        if not self.kernel.is_psd:
-            raise ValueError(
-                f"The kernel {self.kernel.describe()} is indefinite, so a reconstruction error "
-                "is no distance; use a positive semi-definite kernel."
-            )
-
     def project_and_error(
-        self,
-        X: Matrix,
-        *,
-        clip: bool = True,
-        precision: Resolved = "float64",
-        n_jobs: int | None = None,
+        self, X: Matrix, *, precision: Resolved = "float64"
     ) -> tuple[Matrix, Matrix]:
         """Return projections ``(n, q)`` and reconstruction errors ``(n,)`` in one pass."""
         products = self._products(np.ones(self.n_components), precision)
@@ -197,9 +177,8 @@ class KernelSubspace:
             rest -= np.einsum("ij,ij->i", t, t * self.gain)
             return np.column_stack([t, rest])
 
-        scored = map_row_blocks(score, X, block=self._block, n_jobs=n_jobs)
-        error = scored[:, -1]
-        return scored[:, :-1], np.maximum(error, 0.0) if clip else error.copy()
+        scored = map_row_blocks(score, X, block=self._block)
+        return scored[:, :-1], np.maximum(scored[:, -1], 0.0)
 
     def prepared(self, name: str, prepare: Callable[[], Prepared]) -> Prepared:
         """Return what depends on the subspace alone, computed when it is first asked for.
@@ -234,20 +213,10 @@ class KernelSubspace:
             gain=self.gain[:q],
         )
 
-    def with_gain(self, gain: Matrix) -> KernelSubspace:
-        """Return the same subspace with other gains, shape ``(q,)``, each in [0, 1]."""
-        gain = np.asarray(gain, dtype=np.float64)
-        if gain.shape != (self.n_components,) or not ((gain >= 0.0) & (gain <= 1.0)).all():
-            raise ValueError(f"gain must hold {self.n_components} numbers in [0, 1].")
-        return replace(self, gain=gain)
-
     def with_soft_cut(self, rho: float) -> KernelSubspace:
         """Return the subspace with gain variance / (variance + rho), rho an absolute variance."""
-        if not self.kernel.is_psd:
-            raise ValueError("A Tikhonov filter needs a positive semi-definite kernel.")
-        if not (np.isfinite(rho) and rho > 0.0):
-            raise ValueError(f"A Tikhonov filter needs a finite ridge > 0, got {rho!r}.")
-        return self.with_gain(self.variances / (self.variances + rho))
+        self.kernel.require_psd("A Tikhonov filter")
+        return replace(self, gain=self.variances / (self.variances + rho))
 
 
 def component_signs(columns: Matrix) -> Matrix:

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from kpca_apps.errors import InputError
 from kpca_apps.images import raw, tiff
 from kpca_apps.images.laboratory import czi, dicom, fits, mrc, nifti, nikon, ome_zarr
-from kpca_apps.images.photographs import avif, heic, jpeg, lossless, png
+from kpca_apps.images.photographs import heif, jpeg, lossless, png
 from kpca_apps.images.types import Format
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import place_of
@@ -27,8 +27,7 @@ FORMATS: dict[str, Format] = {
     "raw": raw.FORMAT,
     "tiff": tiff.FORMAT,
     **lossless.FORMATS,
-    "avif": avif.FORMAT,
-    "heic": heic.FORMAT,
+    **heif.FORMATS,
     "fits": fits.FORMAT,
     "mrc": mrc.FORMAT,
     "nifti": nifti.FORMAT,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import ImageCms
-from tifffile import TiffFile
+from tifffile import TiffFile, TiffTags
 
 from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.dng import negative_tags
@@ -145,10 +145,16 @@ def _is_plain_tiff(data: Content) -> bool:
     """
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return False
-    with suppress(Exception), TiffFile(to_open(data)) as file:
-        pages = [one for top in file.pages for one in (top, *(top.pages or ()))]
-        return not any(DNG_VERSION in one.tags or MAKE in one.tags for one in pages)
+    with suppress(Exception):
+        return not any(DNG_VERSION in tags or MAKE in tags for tags in _tags_of_pages(data))
     return False
+
+
+def _tags_of_pages(data: Content) -> Iterator[TiffTags]:
+    """Yield the tags of all pictures of a file that is like a TIFF, and of those inside them."""
+    with TiffFile(to_open(data)) as file:
+        for top in file.pages:
+            yield from (one.tags for one in (top, *(top.pages or ())))
 
 
 def _wrong(raw: rawpy.RawPy, *, is_plain: bool) -> str:
@@ -204,10 +210,10 @@ def _read_mosaic(data: Content, label: str) -> Mosaic:
     # All 16 bits: steps of the sensor, which its noise hid, would show in denoised shadows.
     finer = max(1, 65535 // max(top, white))
     negative = Negative(
-        black=black.astype(np.float32),
+        black=(finer * black).astype(np.float32),
         scale=scale,
         finer=finer,
-        white=lowest + finer * (white - lowest),
+        white=finer * white,
         tags=negative_tags(data, _described(data), flip, matrix, balance),
     )
     return Mosaic(
@@ -226,13 +232,12 @@ def _develop(
 ) -> NDArray[np.uint16]:
     """Develop a mosaic in place of the file's own, or that for None."""
     with _opened(data, label) as raw:
-        visible, black, n = raw.raw_image_visible, negative.black, len(negative.black)
-        if light is None:
-            for y, x in np.ndindex(n, n):
-                finer = black[y, x] + negative.finer * (visible[y::n, x::n] - black[y, x])
-                visible[y::n, x::n] = np.clip(np.rint(finer), 0, 65535)
-        else:
-            visible[...] = negative.counts(light)
+        black, finer, n = negative.black, negative.finer, len(negative.black)
+        visible = raw.raw_image_visible
+        counts = finer * visible if light is None else negative.counts(light)
+        for y, x in np.ndindex(n, n):  # LibRaw subtracts the file's own black
+            own = counts[y::n, x::n] - black[y, x] * (finer - 1) / finer
+            visible[y::n, x::n] = np.clip(np.rint(own), 0, 65535)
         picture = raw.postprocess(
             use_camera_wb=True,
             output_bps=16,
@@ -250,9 +255,9 @@ def _noise_profile(data: Content) -> NDArray[np.float64] | None:
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return None
     # Whatever is wrong with the tags, the noise can be measured.
-    with suppress(Exception), TiffFile(to_open(data)) as file:
-        for page in [one for top in file.pages for one in (top, *(top.pages or ()))]:
-            tag = page.tags.get(NOISE_PROFILE)
+    with suppress(Exception):
+        for tags in _tags_of_pages(data):
+            tag = tags.get(NOISE_PROFILE)
             if tag is None or len(tag.value) not in (2, 6):
                 continue
             profile = np.broadcast_to(np.reshape(tag.value, (-1, 2)).astype(np.float64), (3, 2))

@@ -67,7 +67,7 @@ PLAIN, JPEG, ZIP, OLD_ZIP, PACKBITS, INKS, YCBCR = 1, 7, 8, 32946, 32773, 5, 6
 _RATIOS = {PLAIN: 1, PACKBITS: 64, ZIP: DEFLATE_RATIO, OLD_ZIP: DEFLATE_RATIO, 5: 2800}
 _RATIOS |= {34925: 16_000, 34926: 50_000, 50000: 50_000, 50013: DEFLATE_RATIO}
 # Schemes whose strips or tiles are images of another kind.
-_IMAGES = {JPEG: "jpeg", 34712: "jp2", 33003: "jp2", 33005: "jp2", 34887: "lerc", 34933: "png"}
+_IMAGES = {JPEG: "jpeg", 34712: "jp2", 33003: "jp2", 33005: "jp2", 34933: "png"}
 _IMAGES |= {34927: "webp", 50001: "webp", 50002: "jxl"}
 _RATIOS |= dict.fromkeys(_IMAGES, UNBOUNDED) | {JPEG: 3 * PIXELS_PER_BYTE}
 # Schemes that are written as they were read, for they lose nothing; others become Deflate.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
 from kpca_apps.images.tags import Directory, exif_orientation
-from kpca_apps.names import one_line
+from kpca_apps.names import reason_of
 from kpca_apps.system.quiet import warnings_ignored
 
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each
@@ -97,7 +97,7 @@ class Metadata:
 class Negative:
     """How light becomes counts of a sensor, finer ones than it had, and what a DNG says of them."""
 
-    black: NDArray[np.float32]  # (n, n): of each pixel of the pattern
+    black: NDArray[np.float32]  # (n, n): of each pixel of the pattern, in the finer counts
     scale: np.float32  # light of one count of the sensor
     finer: int  # parts that such a count is divided into
     white: int  # count at which pixels saturate
@@ -233,8 +233,10 @@ def damage_refused(label: str) -> Iterator[None]:
             yield
     except (InputError, MemoryError):
         raise
+    except (OverflowError, TypeError):  # of what a header states, of which they say nothing
+        raise InputError(f"{label}: its header is damaged; fetch the file again.") from None
     except Exception as error:
-        reason = one_line(str(error) or type(error).__name__, 100)
         raise InputError(
-            f"{label}: its pixels are damaged or cut short ({reason}); fetch the file again."
+            f"{label}: its pixels are damaged or cut short ({reason_of(error)}); fetch the file "
+            "again."
         ) from None

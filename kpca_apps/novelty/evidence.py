@@ -2,8 +2,9 @@
 
 A detector judges rows one at a time. How strong evidence is depends on no other row that is judged,
 so that tables of evidence of the parts of a table add up to that of the whole. A p-value is
-calibrated: among rows without errors it is uniform, or larger. It is already multiplied by how many
-columns, pairs or rules the detector looked at in the row.
+already multiplied by how many columns, pairs or rules the detector looked at in the row. Those of
+far numbers and of new levels are meant to be uniform among rows without errors, or larger; those of
+contradictions order cells, and come out too small where exceptions are there by right.
 """
 
 from __future__ import annotations
@@ -50,3 +51,27 @@ def as_table(lines: Iterable[Evidence]) -> pl.DataFrame:
 
 
 NO_EVIDENCE = as_table(())
+MAX_EVIDENCE = 100_000  # of more, the strongest evidence is kept
+# Cells that are odd alike are one finding.
+_ALIKE = ("column", "kind", "seen", "sentence", "suggestion", "expected")
+
+
+def in_findings(cells: pl.DataFrame) -> pl.DataFrame:
+    """Put cells that are odd alike together, a line for all, their rows in order.
+
+    `cells` also have the line that each stands on, and the number of cells that it stands for.
+    """
+    rows, first = pl.col("row", "line").sort_by("row"), pl.first("log_p", "given", "others", "rule")
+    return cells.group_by(_ALIKE, maintain_order=True).agg(rows, pl.sum("n_cells"), first)
+
+
+def of_rows(findings: pl.DataFrame) -> pl.DataFrame:
+    """Return what each row has against it, `log_p`: the strongest of its findings.
+
+    Rows that follow each other in one finding are one fault, a sensor that stands still or a gap in
+    what was recorded: it counts for the first of them alone.
+    """
+    each = findings.with_row_index("finding").explode("row")
+    goes_on = (pl.col("row").diff() == 1).over("finding").fill_null(False)
+    log_p = pl.when(goes_on).then(0.0).otherwise("log_p")
+    return each.select("row", log_p=log_p).group_by("row", maintain_order=True).agg(pl.min("log_p"))

@@ -24,17 +24,11 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, about, opening
 from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.encoded import (
-    Accepted,
-    AnyTable,
-    Execution,
-    HashArray,
-    each_part,
-    mixed,
-    rows_of,
-)
+from kpca_apps.novelty.accepted import Accepted, find_accepted
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, each_part
+from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.result import MARKS_FORMAT, RowMark
-from kpca_apps.system.arrays import IntArray
+from kpca_apps.system.arrays import HashArray, IntArray
 from kpca_apps.system.files.texts import require_file
 from kpca_apps.system.stores.addresses import located
 from kpca_apps.system.stores.buckets import place_of
@@ -103,6 +97,13 @@ def row_keys(table: Table, hidden: Collection[str]) -> list[str]:
 def _start(names: Iterable[str], *, is_part: bool) -> str:
     of_names = sum(_text_hash(name) for name in names) & 0xFFFFFFFF
     return f"{'h' if is_part else 'v'}{of_names:08x}"
+
+
+def mixed(values: HashArray) -> HashArray:
+    """Spread bits evenly (the finaliser of splitmix64, Steele, Lea and Flood 2014)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
 
 
 def _row_hashes(table: Table, names: Iterable[str]) -> HashArray:
@@ -223,13 +224,13 @@ def marks_of(table: Table, name: str) -> Marks:
             "accept.csv that its button wrote."
         )
     marks = []
-    for number, record in enumerate(_records(table), start=1):
+    for row, record in enumerate(_records(table)):
         try:
             marks.append(msgspec.convert(record, _Mark, strict=False))
         except msgspec.MsgspecError as error:
-            place = f"row {number}" if table.lines is None else f"line {table.lines[number - 1]}"
+            why = one_line(str(error), _LONGEST)
             raise InputError(
-                f"{name}, {place}: no mark that a page wrote ({one_line(str(error), _LONGEST)})."
+                f"{name}, {table.place_of(row)}: no mark that a page wrote ({why})."
             ) from None
     return Marks(name, tuple(marks), None)
 
@@ -316,7 +317,7 @@ def _look(
     """Return how many rows a table has; of those wanted places, keys, and keys of what is seen."""
     keys = _row_hashes(table, columns)
     places = np.flatnonzero(np.isin(keys, wanted))
-    return len(keys), places, keys[places], row_keys(rows_of(table, places), hidden)
+    return len(keys), places, keys[places], row_keys(table.take(places), hidden)
 
 
 def _notes(marks: Marks, idle: Sequence[_Mark], where: str) -> Iterator[str]:
@@ -333,3 +334,33 @@ def _notes(marks: Marks, idle: Sequence[_Mark], where: str) -> Iterator[str]:
         f"{marks.name}: {rows} none of {where} ({', '.join(names)}{more}); a row whose cells have "
         "changed is another one, and judged again."
     )
+
+
+def find_judged(
+    accept: Sequence[Table | Marks],
+    table: AnyTable,
+    specs: Sequence[ColumnSpec],
+    execution: Execution,
+    *,
+    most: float = 1.0,
+    hidden: Collection[str] = (),
+) -> Accepted | None:
+    """Find the rows of a table that readers judged before, by their cells or by their keys."""
+    found: Accepted | None = None
+    for one in accept:
+        if isinstance(one, Table) and is_list_of_marks(one):
+            one = marks_of(one, one.source.name)
+        if isinstance(one, Marks):
+            of_one = find_marked(one, table, execution, hidden)
+        else:
+            of_one = find_accepted(one, table, specs, execution, most=most, hidden=hidden)
+        found = of_one if found is None else found.joined(of_one)
+    if found is None:
+        return None
+    n_rows, n_left = len(found.is_accepted), int((~found.is_accepted).sum())
+    if n_left < (1 - most) * n_rows or not n_left:
+        raise InputError(
+            f"{found.name}: {n_rows - n_left:,} of the {n_rows:,} rows of "
+            f"{one_line(table.source.name, 60)} are fine or known: too many to judge the others by."
+        )
+    return found

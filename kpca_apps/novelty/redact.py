@@ -211,11 +211,11 @@ def _texts(
 
 
 def redact_source(source: SourceInfo, hidden: Collection[str]) -> SourceInfo:
-    """Take out the notes that name files, where the column of the files is hidden."""
+    """Take out what names files, where the column of the files is hidden."""
     if source.file_column not in hidden:
         return source
     # What is said of the files names them, but for the first sentence: how many they are.
-    return replace(source, notes=source.notes[:1])
+    return replace(source, notes=source.notes[:1], left_out=())
 
 
 def _ranked(row: RankedRow, hidden: Collection[str], has_id: bool, group: str) -> RankedRow:

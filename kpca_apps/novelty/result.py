@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 
 from kpca_apps.novelty.magnitudes import varies
-from kpca_apps.novelty.relations.rule import WHOLE_TABLE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.source_info import SourceInfo as SourceInfo  # for the reports, too
 
@@ -29,7 +28,8 @@ WIDE = 30.0  # a spread of scores that only a logarithmic axis shows
 REACH = 2.0  # how far the histogram goes beyond the flagged, in steps from the median to them
 N_KINDS = 5  # kinds of reason that come first
 # Kinds of odd cell: by other cells of its row, and a level written like a common one.
-CONTRADICTED, MISSPELT = "contradicted", "misspelt"
+CONTRADICTED, MISSPELT, NEW = "contradicted", "misspelt", "new"
+COMPARING = ("sorted", "unique", "determines")  # kinds of rule that compare rows with each other
 REVEALED = "is hidden, but follows from"  # in notes to who may see all, not to who is sent a page
 # Odd cells that a page shows; of one column: one bad column does not fill it.
 MAX_ODD_CELLS, MAX_ODD_CELLS_A_COLUMN = 50, 10
@@ -152,7 +152,7 @@ class RankedRow:
     id: str | None  #: text of the column that names the rows, asked for or found
     score: float  #: higher = more novel
     p_value: float | None  #: share of normal rows expected to score as high; None: no reference
-    flagged: bool  #: whether the score exceeds the threshold
+    flagged: bool  #: for its score or, with fdr, listed for one of its cells
     reasons: tuple[Reason, ...] = ()  #: what explains the row first, then by share
     explained: bool = False  #: whether reasons were computed, far down the list the first alone
     hints: tuple[str, ...] = ()  #: what may have gone wrong with it: a sentence each
@@ -231,7 +231,8 @@ class OddCell:
     #: "far above" or "far below" all other values, "date" (the same of dates), "zero" (where 0 is
     #: far from all others), "sign" (lost or wrong), "placeholder" (a code for missing values),
     #: "stuck" (a sensor that stands still), "code" (a wrong check digit or length), "misspelt",
-    #: "form" (lacks what nearly all texts have), "unreadable" (no number or no possible date), or
+    #: "form" (lacks what nearly all texts have), "new" (a level that the
+    #: reference never has), "unreadable" (no number or no possible date), or
     #: "contradicted" (by other cells of its row, or by a rule).
     kind: str
     seen: str  #: as it stands in the table
@@ -247,7 +248,8 @@ class OddCell:
     expected: str = ""  #: what they allow, in words where that is no single value
     others: tuple[str, ...] = ()  #: of these columns, any that may be the wrong one instead
     rule: str = ""  #: that the row breaks, in plain English
-    #: Of a right row, to have such a cell: calibrated, and multiplied by how many were looked at.
+    #: Of a right row, to have such a cell, multiplied by how many were looked at; too small where
+    #: exceptions to what other cells say are there by right.
     p_value: float = 1.0
 
     @property
@@ -294,7 +296,7 @@ class FoundRule:
     @property
     def compares_rows(self) -> bool:
         """Whether it says something of rows beside others, so that no cell of one breaks it."""
-        return self.kind in {rule.__struct_config__.tag for rule in WHOLE_TABLE}
+        return self.kind in COMPARING
 
 
 @dataclass(frozen=True)
@@ -390,7 +392,7 @@ class ScoreDistribution:
     """The scores of all rows, thinned for drawing; every number kept is exact."""
 
     n_rows: int
-    n_flagged: int
+    n_flagged: int  #: for their score
     #: (b + 1,), bins of a histogram from the lowest score to the highest or, where that is far,
     #: to somewhat above the threshold, which would else be lost in the heap.
     edges: FloatArray
@@ -535,11 +537,11 @@ class ScreeningResult:
     reference: SourceInfo | None  #: the clean reference fitted on; None: the table itself
     scores: FloatArray  #: (n,), of every row in input order, higher = more novel
     p_values: FloatArray | None  #: (n,), calibrated, where a reference exists
-    is_flagged: BoolArray  #: (n,), rows above the threshold
+    is_flagged: BoolArray  #: (n,), above the threshold or, with fdr, listed for one of their cells
     #: (n,), 1 = most novel, by score and what is held against single cells; every row has its own
     #: rank, accepted ones after all others.
     ranks: IntArray
-    threshold: ThresholdInfo  #: above which rows are flagged
+    threshold: ThresholdInfo  #: of the scores, above which rows are flagged
     ranked: tuple[RankedRow, ...]  #: the oddest rows by rank: 100, or more where more are explained
     columns: tuple[ColumnProfile, ...]  #: every column of the table in input order
     map: ComponentMap  #: rows on the first two components, scree and gains
@@ -636,7 +638,7 @@ class ScreeningResult:
     def distribution(self) -> ScoreDistribution:
         """How the scores of rows that may be flagged lie: all that a report says of them."""
         scores = self.scores if self.is_accepted is None else self.scores[~self.is_accepted]
-        return ScoreDistribution.of(scores, self.n_flagged)
+        return ScoreDistribution.of(scores, int((scores > self.threshold.value).sum()))
 
     @property
     def n_rows(self) -> int:
@@ -655,7 +657,7 @@ class ScreeningResult:
 
     @cached_property
     def n_flagged(self) -> int:
-        """Rows above the threshold."""
+        """Rows above the threshold or, with fdr, listed for one of their cells."""
         return int(self.is_flagged.sum())
 
 

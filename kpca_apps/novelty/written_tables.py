@@ -15,21 +15,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from kpca_apps.novelty.columns.encoded import (
-    AnyTable,
-    Execution,
-    in_parts,
-    joined_rows,
-    rows_of,
-    take_rows,
-)
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, in_parts, joined_rows, take_rows
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import FlaggedRow, ScreeningResult
 from kpca_apps.novelty.row_values import let_go
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.files.output import atomic_write
 from kpca_apps.tables.frames import frame_without
-from kpca_apps.tables.read.layout import ONE_COLUMN
+from kpca_apps.tables.read.layout.lines import ONE_COLUMN
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table, TablePart
 from kpca_apps.tables.values import Column, NumberFormat
@@ -40,10 +33,10 @@ from kpca_apps.tables.write import (
     Written,
     csv_bytes,
     input_names,
-    open_scored,
     scored_kind,
     scored_notes,
     scored_part,
+    write_scored,
 )
 from kpca_apps.tables.write_excel import MAX_CELL, Sheet, SheetColumn, cells_of, workbook_bytes
 
@@ -132,17 +125,21 @@ def _write_scored(
     table, kind = in_parts(table), scored_kind(path)
     hidden = frozenset() if keep_hidden else result.hidden_columns
     inside, back = np.unique(kept, return_inverse=True)
-    with open_scored(path) as append:
-        if not isinstance(table, PartedTable):
-            rows = _without(table, hidden)
-            append(scored_part(rows, found_columns(result), kind, style=style))
-            return rows_of(table, kept)
-        parts, work = _scored_parts(table, result, hidden, inside), execution or Execution()
-        pieces: list[Table] = []
-        for data, rows in work.over("Writing rows", _written, parts, table.n_rows, kind, style):
-            append(data)
+    if not isinstance(table, PartedTable):
+        rows = _without(table, hidden)
+        write_scored(path, [scored_part(rows, found_columns(result), kind, style=style)])
+        return table.take(kept)
+    tasks, work = _scored_parts(table, result, hidden, inside), execution or Execution()
+    done = work.over("Writing rows", _written, tasks, table.n_rows, kind, style)
+    pieces: list[Table] = []
+
+    def parts() -> Iterator[Written]:
+        for data, rows in done:
             pieces.append(rows)
+            yield data
             let_go(result.scores, result.ranks, result.rarities, result.p_values)
+
+    write_scored(path, parts())
     return joined_rows(pieces, back, table.source)
 
 
@@ -161,7 +158,7 @@ def _written(task: _ScoredPart, kind: str, style: CsvStyle) -> tuple[Written, Ta
     table = task.part.read()
     rows, header = _without(table, task.hidden), task.part.number == 0
     written = scored_part(rows, task.found, kind, header=header, style=style)
-    return written, rows_of(table, task.kept)
+    return written, table.take(task.kept)
 
 
 def _without(rows: Table, hidden: frozenset[str]) -> Table:
@@ -302,7 +299,7 @@ def _workbook(
 
     Of each column of the first sheet its cells, and its name in the input, if it is of it.
     """
-    formats = {spec.name: spec.format for spec in plan.specs}
+    formats = plan.formats
     sheet = [
         SheetColumn(
             column.name,

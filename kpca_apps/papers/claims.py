@@ -1,7 +1,7 @@
-"""Judge the claims of ``tables/claims.csv`` by what an experiment measures.
+"""Judge the claims of ``tables/claims.csv`` by what experiments measure.
 
 The texts of a claim are formats of the measured values. One with a tolerance is a number, any other
-a statement.
+a statement. A condition is what had to be assumed beyond the paper, a reason why it does not hold.
 """
 
 from __future__ import annotations
@@ -10,31 +10,32 @@ import json
 
 import numpy as np
 
-from kpca_apps.papers.result import Claim, close_to, stated
+from kpca_apps.papers.result import Claim, Verdict
 from kpca_apps.papers.tables import read_table
 
-ABOUT = ("condition", "reason", "source")
+
+def judged(claim: str, holds: bool | np.bool, *values: object) -> Claim:
+    """Judge a statement by whether it holds; the values fill its texts."""
+    texts = _filled(claim, values)
+    return Claim(texts["what"], texts["paper"], texts["ours"], None, *_verdict(holds, texts))
 
 
-class Claims:
-    """The claims of one experiment."""
+def near(claim: str, ours: float, *values: object) -> Claim:
+    """Judge a number by the paper's and its tolerance; the values fill those and the texts."""
+    texts = _filled(claim, values)
+    paper, tolerance = (json.loads(texts[name]) for name in ("paper", "tolerance"))
+    verdict = _verdict(abs(ours - paper) <= tolerance, texts)
+    return Claim(texts["what"], paper, ours, tolerance, *verdict)
 
-    def __init__(self, experiment: str) -> None:
-        rows = (row for row in read_table("claims") if row["experiment"] == experiment)
-        self._texts = {row["claim"]: row for row in rows}
 
-    def __call__(self, claim: str, holds: bool | np.bool, *values: object) -> Claim:
-        """Judge a statement by whether it holds; the values fill its texts."""
-        texts = self._filled(claim, values)
-        about = {name: texts[name] for name in ABOUT}
-        return stated(texts["what"], texts["paper"], texts["ours"], bool(holds), **about)
+def _filled(claim: str, values: tuple[object, ...]) -> dict[str, str]:
+    row = next(row for row in read_table("claims") if row["claim"] == claim)
+    return {head: text.format(*values) for head, text in row.items()}
 
-    def near(self, claim: str, ours: float, *values: object) -> Claim:
-        """Judge a number by the paper's and its tolerance; the values fill those and the texts."""
-        texts = self._filled(claim, values)
-        paper, tolerance = (json.loads(texts[name]) for name in ("paper", "tolerance"))
-        about = {name: texts[name] for name in ABOUT}
-        return close_to(texts["what"], paper, ours, tolerance, **about)
 
-    def _filled(self, claim: str, values: tuple[object, ...]) -> dict[str, str]:
-        return {head: text.format(*values) for head, text in self._texts[claim].items()}
+def _verdict(holds: bool | np.bool, texts: dict[str, str]) -> tuple[Verdict, str, str]:
+    """Return verdict, why, and source."""
+    if not holds:
+        return "not reproduced", texts["reason"] or texts["condition"], texts["source"]
+    condition = texts["condition"]
+    return "reproduced with a condition" if condition else "reproduced", condition, texts["source"]

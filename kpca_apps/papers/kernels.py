@@ -1,4 +1,4 @@
-"""Kernels of the papers: of images seen at a resolution, smoothed or part by part; iterated ones.
+"""Kernels of the papers: of images at a resolution, smoothed or part by part; their maps.
 
 A row holds the pixels of one image, row of the image after row. `sampled` and `smoothed` are linear
 maps: any kernel of the mapped rows is a kernel of images. Equations are those of Scholkopf, Smola
@@ -7,7 +7,13 @@ and Muller (1996), MPI technical report 44.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
+
 import numpy as np
+from scipy.linalg import eigvalsh
 
 from kpca_apps.engine.kernels import RBF, Kernel, Scaled
 from kpca_apps.system.arrays import Matrix
@@ -96,3 +102,64 @@ def _smoothing_root(side: int, sigma: float) -> Matrix:
         values, vectors = np.linalg.eigh(np.exp(-0.5 * ((lag[:, None] - lag) / sigma) ** 2) / mass)
         root: Matrix = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     return root
+
+
+def ordered_products(X: Matrix, degree: int) -> Matrix:
+    """Return C_d: the products of d entries in every order, shape ``(n, N^d)``."""
+    # (x.y)^d = C_d(x).C_d(y) = c_d(x).c_d(y). Either map shows what the kernel spares: at N = 256
+    # and d = 5 there are C(N + d - 1, d) = 9,525,431,552 monomials. Eq. 19-22 and B.1.
+    chosen = product(range(X.shape[1]), repeat=degree)
+    return np.column_stack([np.prod(X[:, factors], axis=1) for factors in map(list, chosen)])
+
+
+def monomials(X: Matrix, degree: int) -> Matrix:
+    """Return c_d: each monomial of degree d, weighted, shape ``(n, C(N + d - 1, d))``."""
+    # sqrt(d! / (n_1! ... n_N!)) x_1^n_1 ... x_N^n_N over all n_1 + ... + n_N = d: the root is that
+    # of the number of orders of its factors.
+    columns = []
+    for factors in combinations_with_replacement(range(X.shape[1]), degree):
+        repeats = math.prod(math.factorial(count) for count in Counter(factors).values())
+        orders = math.factorial(degree) // repeats
+        columns.append(math.sqrt(orders) * np.prod(X[:, list(factors)], axis=1))
+    return np.column_stack(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class MercerCheck:
+    """What a Gram matrix says about its kernel."""
+
+    eigenvalues: Matrix  # (n,), increasing
+
+    @property
+    def is_psd(self) -> bool:
+        """Whether no eigenvalue is negative beyond rounding."""
+        size = np.abs(self.eigenvalues).max()
+        tolerance = len(self.eigenvalues) * np.finfo(np.float64).eps * size
+        return bool(self.eigenvalues[0] >= -tolerance)
+
+    @property
+    def negative_share(self) -> float:
+        """Share of the negative eigenvalues in the sum of all moduli, in [0, 1]."""
+        size = np.abs(self.eigenvalues)
+        return float(size[self.eigenvalues < 0.0].sum() / size.sum())
+
+    def describe(self) -> str:
+        """Return the verdict on one line."""
+        rows = f"on these {len(self.eigenvalues)} rows"
+        if self.is_psd:
+            return f"positive semi-definite {rows}"
+        return f"indefinite: smallest eigenvalue {self.eigenvalues[0]:.4g} {rows}"
+
+
+def mercer_check(K: Matrix) -> MercerCheck:
+    """Check a symmetric Gram matrix (n, n) for positive semi-definiteness."""
+    # k is an inner product in some feature space if and only if each of its Gram matrices is
+    # symmetric and positive semi-definite, k(x, y) = k(y, x) and sum_ij c_i k(x_i, x_j) c_j >= 0
+    # for all n, x_1, ..., x_n and c; on a finite measure it is then a series with coefficients that
+    # are not negative (Mercer), whose terms are the coordinates of an image,
+    #     k(x, y) = sum_i lambda_i phi_i(x) phi_i(y),  phi(x) = (sqrt(lambda_i) phi_i(x))_i.
+    # No finite check proves that; one Gram matrix with a negative eigenvalue refutes it. Eq. 55-60;
+    # Aguilera and Antonanzas (2019), eq. 1-2, where the set in definition 1 is meant to be not
+    # empty.
+    with one_blas_thread():
+        return MercerCheck(eigvalsh(K))

@@ -11,6 +11,8 @@ from sklearn.neighbors import NearestCentroid
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.linalg.gram import centre_in_place
+from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Labels
 from kpca_apps.papers.figures import Contours, Curves
@@ -22,14 +24,19 @@ SMOOTHING = 0.75  # pixels; gives USPS digits the variance that Mika et al. (199
 
 def components(kernel: Kernel, X: Matrix, n_components: int | None = None) -> KernelSubspace:
     """Return the components of centred, exact kernel PCA."""
-    return fit_exact(kernel, X, rng=np.random.default_rng(0), n_components=n_components)
+    return fit_exact(kernel, X, rng=np.random.default_rng(0), options=FitOptions(n_components))
 
 
-def contours(
-    title: str, subspace: KernelSubspace, X: Matrix, labels: Labels, *, margin: float = 0.15
-) -> Contours:
-    """Project a grid around rows of the plane; `margin` beyond them is a share of their extent."""
-    x, y, places = plane_grid(X, margin=margin)
+def centred(K: Matrix) -> Matrix:
+    """Return a copy of a Gram matrix, centred."""
+    gram = K.copy()
+    centre_in_place(gram)
+    return gram
+
+
+def contours(title: str, subspace: KernelSubspace, X: Matrix, labels: Labels) -> Contours:
+    """Project a grid around rows of the plane."""
+    x, y, places = plane_grid(X)
     values = subspace.project(places).T.reshape(-1, GRID, GRID)
     captions = tuple(
         f"component {a + 1}: {variance:.3g}" for a, variance in enumerate(subspace.variances)
@@ -37,21 +44,16 @@ def contours(
     return Contours(title, x, y, values, X, labels, captions)
 
 
-def scree(title: str, subspaces: dict[str, KernelSubspace], count: int = 10) -> Curves:
-    """Return the leading variances of each subspace over their number."""
-    series = {
-        name: (np.arange(1.0, len(v) + 1.0), v)
-        for name, v in ((n, s.variances[:count]) for n, s in subspaces.items())
-    }
+def scree(title: str, name: str, subspace: KernelSubspace) -> Curves:
+    """Return the variances of a subspace over their number."""
+    series = {name: (np.arange(1.0, subspace.n_components + 1.0), subspace.variances)}
     return Curves(title, "component", "variance in feature space", series)
 
 
-def plane_grid(
-    X: Matrix, *, margin: float = 0.15, side: int = GRID
-) -> tuple[Matrix, Matrix, Matrix]:
+def plane_grid(X: Matrix, *, side: int = GRID) -> tuple[Matrix, Matrix, Matrix]:
     """Return a grid around rows of the plane: x (w,), y (h,), and its points (h w, 2)."""
     low, high = X.min(axis=0), X.max(axis=0)
-    reach = margin * (high - low)
+    reach = 0.15 * (high - low)
     x, y = (np.linspace(low[j] - reach[j], high[j] + reach[j], side) for j in (0, 1))
     return x, y, np.column_stack([np.tile(x, side), np.repeat(y, side)])
 

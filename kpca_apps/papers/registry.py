@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import version
+from typing import Any
 
 from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.names import one_line, suggest
@@ -23,20 +24,19 @@ from kpca_apps.papers.tables import read_table
 
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn")
 
-
 REFERENCES = tuple(Reference(**row) for row in read_table("references"))
 ELSEWHERE = tuple(Place(**row) for row in read_table("elsewhere"))
 
 
 def all_experiments() -> dict[str, Experiment]:
-    """Return the experiments of ``tables/experiments.csv`` by name; each is ``run`` of a module."""
+    """Return the experiments of ``tables/experiments.csv`` by name; each is a function, `run_`."""
     found = {}
     for row in read_table("experiments"):
-        name = row["name"]
-        module = import_module(f"{experiments.__name__}.{name.replace('-', '_')}")
-        method = row["method"].format_map(vars(module))  # names its constants
-        data = tuple(row["data"].split())
-        found[name] = Experiment(name, row["paper"], row["title"], data, module.run, method)
+        name, data = row["name"], tuple(row["data"].split())
+        module = vars(import_module(f"{experiments.__name__}.{row['module']}"))
+        method = row["method"].format_map(module)  # names its constants
+        run = module[f"run_{name.replace('-', '_')}"]
+        found[name] = Experiment(name, row["paper"], row["title"], data, run, method)
     return found
 
 
@@ -63,15 +63,17 @@ def reproduce(experiment: Experiment, data: PaperData) -> Reproduction:
         return not_run(experiment, str(error))
     except MemoryError:
         return not_run(experiment, "the memory of this machine does not suffice.")
-    about, files = (experiment.name, experiment.paper, experiment.title), experiment.data
-    return Reproduction(*about, outcome, "", data.digests(files), experiment.method)
+    return _of(experiment, outcome, files=data.digests(experiment.data))
 
 
 def not_run(experiment: Experiment, why: str) -> Reproduction:
     """Return what stands for an experiment that gave nothing, and why in a sentence."""
     claim = Claim(experiment.title, "", "", None, "not run", why)
-    about = (experiment.name, experiment.paper, experiment.title)
-    return Reproduction(*about, Outcome((claim,)), why, method=experiment.method)
+    return _of(experiment, Outcome((claim,)), failed=why)
+
+
+def _of(one: Experiment, outcome: Outcome, **more: Any) -> Reproduction:
+    return Reproduction(one.name, one.paper, one.title, outcome, method=one.method, **more)
 
 
 def gathered(

@@ -6,8 +6,8 @@ A page, a picture and a file of numbers are three views of one `Outcome`; nothin
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Figure, Table
@@ -31,35 +31,6 @@ class Claim:
         """Require the condition of a claim that is reproduced with one."""
         if self.verdict == "reproduced with a condition" and not self.why:
             raise ValueError(f"{self.what}: which condition?")
-
-
-def close_to(what: str, paper: float, ours: float, tolerance: float, **about: Any) -> Claim:
-    """Compare a number with the paper's; `about` is as for `stated`."""
-    claim = stated(what, "", "", abs(ours - paper) <= tolerance, **about)
-    return replace(claim, paper=paper, ours=ours, tolerance=tolerance)
-
-
-def stated(
-    what: str,
-    paper: str,
-    ours: str,
-    holds: bool,
-    *,
-    condition: str = "",
-    reason: str = "",
-    source: str = "",
-) -> Claim:
-    """Judge a statement that is no number.
-
-    The condition is what had to be assumed beyond the paper, the reason why it does not hold.
-    """
-    verdict: Verdict = "reproduced"
-    if not holds:
-        verdict = "not reproduced"
-    elif condition:
-        verdict = "reproduced with a condition"
-    why = condition if holds else reason or condition
-    return Claim(what, paper, ours, None, verdict, why, source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +112,6 @@ class GalleryResult:
     def n_failed(self) -> int:
         """Number of experiments that could not be run."""
         return sum(bool(one.failed) for one in self.reproductions)
-
-    @property
-    def untried(self) -> tuple[Reproduction, ...]:
-        """Those that were run, and of which no claim could be tried."""
-        return tuple(one for one in self.reproductions if one.is_untried)
 
     def count(self, verdict: Verdict) -> int:
         """Return how many claims came out so."""

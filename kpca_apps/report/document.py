@@ -25,18 +25,11 @@ class Part:
 
 
 @dataclass(frozen=True)
-class ListOf:
-    """A list of such objects."""
-
-    one: Part
-
-
-@dataclass(frozen=True)
 class Document:
     """One kind of JSON that the tool writes.
 
     It has the fields of the types in `of` without those named beside each, and those in `added`,
-    of which some documents of the kind lack those in `optional`.
+    of which some documents of the kind lack those in `optional`. ``[Part(...)]`` is a list of such.
     """
 
     kind: str  # as a document says it of itself

@@ -18,7 +18,6 @@ import jinja2
 from markupsafe import Markup, escape
 
 from kpca_apps import __version__
-from kpca_apps.denoise.result import Preview
 from kpca_apps.report.text import Verbatim, count, cut, number, percent, plural, writable
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ def _environment() -> jinja2.Environment:
         "cut": cut,
         "sentence": _sentence,
         "svg": _svg,
-        "data": _data,
+        "data": lambda one: f"data:{one.media_type};base64,{base64.b64encode(one.data).decode()}",
     }
     return environment
 
@@ -163,11 +162,6 @@ def _svg(drawing: Drawing) -> Markup:
     from kpca_apps.report.drawing import to_svg
 
     return to_svg(drawing)
-
-
-def _data(picture: Preview) -> str:
-    """Return a picture as an address that holds it."""
-    return f"data:{picture.media_type};base64,{base64.b64encode(picture.data).decode()}"
 
 
 def _asset(name: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from kpca_apps.novelty.result import (
 )
 from kpca_apps.papers.result import GalleryResult, Outcome, Reproduction
 from kpca_apps.report.denoising.text import headline as denoising_headline
-from kpca_apps.report.document import LEFT_OUT, Document, Fields, ListOf, Part
+from kpca_apps.report.document import LEFT_OUT, Document, Fields, Part
 from kpca_apps.report.novelty.text import diff_headline, headline, index_headline
 from kpca_apps.report.papers.text import headline as gallery_headline
 from kpca_apps.report.text import writable
@@ -63,54 +64,79 @@ Result = (
     | GalleryResult
 )
 
-# What `result.json` holds, by the type of the result.
-DOCUMENTS: dict[type, Document] = {
-    ScreeningResult: Document(
+Added = dict[str, tuple[Any, Callable[[Any], Any]]]  # its type, and what makes it, by key
+# What `result.json` holds by the type of the result: its kind, what it tells, the fields that are
+# left out, and what is added to them.
+_RESULTS: dict[type, tuple[str, str, Collection[str], Added]] = {
+    ScreeningResult: (
         "novelty screening",
         "What a screening found: result.json of kpca novelty screen and score.",
-        ((ScreeningResult, DRAWN),),
+        DRAWN,
         {
-            "sentence": str,
-            "n_rows": int,
-            "n_flagged": int,
-            "what_shares_are_of": dict[str, str],
-            "components": COMPONENTS,
+            "sentence": (str, lambda result: "".join(headline(result))),
+            "n_rows": (int, attrgetter("n_rows")),
+            "n_flagged": (int, attrgetter("n_flagged")),
+            "what_shares_are_of": (dict[str, str], lambda result: SHARES),
+            "components": (COMPONENTS, lambda result: _fields(COMPONENTS.of, result.map)),
         },
     ),
-    ScreenedTables: Document(
+    ScreenedTables: (
         "novelty index",
         "Several tables, each screened by itself: index.json of kpca novelty screen --each.",
-        ((ScreenedTables, ()),),
-        {"sentence": str, "n_tables": int, "n_failed": int},
+        (),
+        {
+            "sentence": (str, index_headline),
+            "n_tables": (int, lambda result: len(result.tables)),
+            "n_failed": (int, lambda result: len(result.failed)),
+        },
     ),
-    ScreeningDiff: Document(
+    ScreeningDiff: (
         "novelty diff",
         "Two screenings compared: result.json of kpca novelty diff.",
-        ((ScreeningDiff, ()),),
-        {"sentence": str},
+        (),
+        {"sentence": (str, diff_headline)},
     ),
-    ComparisonResult: Document(
+    ComparisonResult: (
         "novelty comparison",
         "The detector beside baselines: result.json of kpca novelty compare.",
-        ((ComparisonResult, ()),),
+        (),
+        {},
     ),
-    DenoisingResult: Document(
+    DenoisingResult: (
         "denoising",
         "What became of a batch of images: result.json of kpca denoise run.",
-        ((DenoisingResult, LEFT_OUT),),
-        {"sentence": str, "n_images": int, "n_failed": int, "mean_comparison": Comparison | None},
+        LEFT_OUT,
+        {
+            "sentence": (str, lambda result: "".join(denoising_headline(result))),
+            "n_images": (int, lambda result: len(result.images)),
+            "n_failed": (int, attrgetter("n_failed")),
+            "mean_comparison": (Comparison | None, attrgetter("mean_comparison")),
+        },
     ),
-    TrialResult: Document(
+    TrialResult: (
         "trial of denoising",
         "An image at several strengths: result.json of kpca denoise run --preview.",
-        ((TrialResult, LEFT_OUT),),
+        LEFT_OUT,
+        {},
     ),
-    GalleryResult: Document(
+    GalleryResult: (
         "papers",
         "Claims of papers beside our numbers: result.json of kpca papers run.",
-        ((GalleryResult, ("reproductions",)),),
-        {"sentence": str, "experiments": ListOf(EXPERIMENT)},
+        ("reproductions",),
+        {
+            "sentence": (str, gallery_headline),
+            "experiments": (
+                [EXPERIMENT],
+                lambda result: [
+                    _fields(EXPERIMENT.of, one, one.outcome) for one in result.reproductions
+                ],
+            ),
+        },
     ),
+}
+DOCUMENTS: dict[type, Document] = {
+    of: Document(kind, what, ((of, left_out),), {key: one for key, (one, _) in added.items()})
+    for of, (kind, what, left_out, added) in _RESULTS.items()
 }
 
 
@@ -119,39 +145,9 @@ def result_to_json(result: Result) -> str:
 
     Clock, host, timings and what was resumed are left out. NaN is ``null``, infinity is ``"inf"``.
     """
-    document = next(of for kind, of in DOCUMENTS.items() if isinstance(result, kind))
-    added: dict[str, Any] = {}
-    if isinstance(result, ScreeningResult):
-        added = {
-            "sentence": "".join(headline(result)),
-            "n_rows": result.n_rows,
-            "n_flagged": result.n_flagged,
-            "what_shares_are_of": SHARES,
-            "components": _fields(COMPONENTS.of, result.map),
-        }
-    elif isinstance(result, ScreenedTables):
-        added = {
-            "sentence": index_headline(result),
-            "n_tables": len(result.tables),
-            "n_failed": len(result.failed),
-        }
-    elif isinstance(result, ScreeningDiff):
-        added = {"sentence": diff_headline(result)}
-    elif isinstance(result, DenoisingResult):
-        added = {
-            "sentence": denoising_headline(result),
-            "n_images": len(result.images),
-            "n_failed": result.n_failed,
-            "mean_comparison": result.mean_comparison,
-        }
-    elif isinstance(result, GalleryResult):
-        added = {
-            "sentence": gallery_headline(result),
-            "experiments": [
-                _fields(EXPERIMENT.of, one, one.outcome) for one in result.reproductions
-            ],
-        }
-    return to_json(document, _fields(document.of, result) | added)
+    of = next(kind for kind in DOCUMENTS if isinstance(result, kind))
+    added = {key: make(result) for key, (_, make) in _RESULTS[of][-1].items()}
+    return to_json(DOCUMENTS[of], _fields(DOCUMENTS[of].of, result) | added)
 
 
 def to_json(document: Document, content: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+HashArray = NDArray[np.uint64]
 Index = NDArray[np.intp]
 """Positions that numpy found or takes."""
 BoolArray = NDArray[np.bool_]

@@ -6,7 +6,6 @@ import asyncio
 import importlib
 import logging
 import multiprocessing
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -123,13 +122,3 @@ def _no_answer(name: str) -> RefusedError:
     return RefusedError(
         f"The scheduler {name} does not answer: is it running, and is its address right?"
     )
-
-
-def killed_worker() -> tuple[type[BaseException]]:
-    """Return the error of a part that ended its worker more often than it was to be tried."""
-    return (importlib.import_module("distributed").KilledWorker,)
-
-
-def wait_for_one(futures: Sequence[Any]) -> None:
-    """Wait until one of some futures is done; CancelledError where one was lost."""
-    importlib.import_module("distributed").wait(futures, return_when="FIRST_COMPLETED")

@@ -3,8 +3,8 @@
 Of a table that is read in parts, each part that is done leaves its result in a file of its own,
 whose name is a hash of all that the result depends on: the table and the rows of the part, what was
 done with them, and the version of the toolkit. So a file is either what would be computed again, or
-is not looked at. They are arrays, without pickle, and gone once the run comes to its end; those
-of a run that was killed and never went on are removed by the first that ends 30 days later.
+is not looked at. They are MessagePack, without pickle, and gone once the run comes to its end;
+those of a run that was killed and never went on are removed by the first that ends 30 days later.
 A bucket holds the same objects; who may write to it, its store says.
 """
 
@@ -17,12 +17,13 @@ import re
 import secrets
 import stat
 import time
-import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from kpca_apps.errors import ConfigError, InputError, storage_named
 from kpca_apps.names import one_line
@@ -31,16 +32,13 @@ from kpca_apps.system.files.spools import COPIES_IN
 from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
 from kpca_apps.system.stores.buckets import Place, place_of
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 Result = TypeVar("Result")
 _FINISHED = "kpca-finished"
 _COPIES = "kpca-rows-"  # in a store, a folder of a run for its copies of tables
 _KEPT_FOR = 30 * 86400.0  # seconds after which a killed run is not thought to go on
 _DIGEST = 32  # bytes of SHA-256 before what is kept
 # All else in a folder is not ours. A file on disk that is not finished is hidden.
-_KEPT = re.compile(r"[0-9a-f]{64}\.npz|\.[0-9a-f]{40}\.[0-9a-f]{16}-[0-9a-f]{16}\.partial")
+_KEPT = re.compile(r"[0-9a-f]{64}\.msgpack|\.[0-9a-f]{40}\.[0-9a-f]{16}-[0-9a-f]{16}\.partial")
 _COPY_FOLDER, _COPY = re.compile(rf"{_COPIES}[0-9a-f]{{16}}"), re.compile(r"[0-9a-f]{16}\.arrow")
 
 
@@ -51,28 +49,15 @@ class FinishedParts:
     folder: Path
     used: set[Path] = field(default_factory=set)
 
-    def get(self, key: str) -> dict[str, NDArray[Any]] | None:
-        """Return the arrays kept under a key; none where they are not there, or damaged."""
-        import numpy as np  # not above: the command's help is to come without it
-
+    def get(self, key: str) -> bytes | None:
+        """Return what is kept under a key; none where it is not there, or damaged."""
         content = self._read(self._path(key))
-        digest, arrays = content[:_DIGEST], content[_DIGEST:]
-        if hashlib.sha256(arrays).digest() != digest:
-            return None
-        try:
-            with np.load(io.BytesIO(arrays), allow_pickle=False) as opened:
-                return {name: opened[name] for name in opened.files}
-        except (ValueError, EOFError, zipfile.BadZipFile):
-            return None
+        digest, kept = content[:_DIGEST], content[_DIGEST:]
+        return kept if hashlib.sha256(kept).digest() == digest else None
 
-    def put(self, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Keep arrays under a key."""
-        import numpy as np
-
-        content = io.BytesIO()
-        np.savez(content, **arrays)  # type: ignore[arg-type]
-        digest = hashlib.sha256(content.getvalue()).digest()
-        self._write(self._path(key), digest + content.getvalue())
+    def put(self, key: str, content: bytes) -> None:
+        """Keep something under a key."""
+        self._write(self._path(key), hashlib.sha256(content).digest() + content)
 
     def _read(self, path: Path) -> bytes:
         try:
@@ -123,7 +108,7 @@ class FinishedParts:
                         path.unlink()
 
     def _path(self, key: str) -> Path:
-        path = self.folder / f"{hashlib.sha256(key.encode()).hexdigest()}.npz"
+        path = self.folder / f"{hashlib.sha256(key.encode()).hexdigest()}.msgpack"
         self.used.add(path)
         return path
 
@@ -173,21 +158,45 @@ class FinishedObjects(FinishedParts):
 
 @dataclass(frozen=True)
 class FinishedPass(Generic[Result]):
-    """What is done of one pass over the parts of a table, and how results become arrays."""
+    """What is done of one pass over the parts of a table."""
 
     parts: FinishedParts
     key: str  # of all that is the same for the parts
-    pack: Callable[[Result], Mapping[str, Any]]
-    unpack: Callable[[Mapping[str, Any]], Result]
+    kind: type[Result]
 
     def get(self, start: int, stop: int) -> Result | None:
         """Return the result of some rows, if it is kept."""
-        arrays = self.parts.get(f"{self.key} {start} {stop}")
-        return None if arrays is None else self.unpack(arrays)
+        kept = self.parts.get(f"{self.key} {start} {stop}")
+        if kept is None:
+            return None
+        try:
+            return msgspec.msgpack.decode(kept, type=self.kind, dec_hook=_made_of)
+        except Exception:  # whatever libraries raise on bytes that this did not write
+            return None
 
     def put(self, start: int, stop: int, result: Result) -> None:
         """Keep the result of some rows."""
-        self.parts.put(f"{self.key} {start} {stop}", self.pack(result))
+        content = msgspec.msgpack.encode(result, enc_hook=_plain)
+        self.parts.put(f"{self.key} {start} {stop}", content)
+
+
+def _plain(value: Any) -> Any:
+    """Write arrays and frames as bytes, and a number of numpy as Python's."""
+    if hasattr(value, "write_ipc"):
+        value.write_ipc(file := io.BytesIO())
+        return file.getvalue()
+    return (value.dtype.str, value.shape, value.tobytes()) if value.shape else value.item()
+
+
+def _made_of(kind: Any, value: Any) -> Any:
+    """Return the array or frame that was written as bytes."""
+    import numpy as np  # not above: the command's help is to come without it
+    import polars as pl
+
+    if isinstance(value, bytes):
+        return pl.read_ipc(value)
+    dtype, shape, content = value
+    return np.frombuffer(content, dtype).reshape(shape).copy()
 
 
 @contextmanager

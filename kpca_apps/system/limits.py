@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from kpca_apps.errors import InputError, MemoryLimitError
-from kpca_apps.system.memory import available_bytes as available_memory
-from kpca_apps.system.memory import claimed_addresses, most_addresses
+from kpca_apps.system.memory import available_bytes, claimed_addresses, most_addresses
 
-__all__ = [
-    "available_memory",
-    "long_row",
-    "require_addresses",
-    "require_columns",
-    "require_memory",
-    "require_table",
-]
-
+available_memory = available_bytes
 # Filling in what is missing takes, where rows are as many, four matrices of a number for each pair
 # of columns, 20,000^2 * 8 bytes = 3.2 GB each: 12.8 GB, about what machines have. More columns are
 # most often a table that is turned, or one cut at the wrong character.

@@ -7,6 +7,7 @@ answers agree, to the bit for any number of threads.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import pickle
@@ -32,7 +33,7 @@ from joblib.externals.loky.backend.reduction import dumps
 from kpca_apps.errors import ConfigError, KpcaError, RefusedError, StoppedError, UnreachableError
 from kpca_apps.options import check_jobs
 from kpca_apps.system.blas import one_blas_thread
-from kpca_apps.system.dask_client import dask_client, killed_worker, wait_for_one
+from kpca_apps.system.dask_client import dask_client
 from kpca_apps.system.files.temporary import private_path
 from kpca_apps.system.interrupts import OF_TERMINALS, interrupts_held
 
@@ -261,6 +262,7 @@ def workers_for(
     executor: Executor | None, n_workers: int | None, scheduler: str | Any | None
 ) -> Workers:
     """Return the workers that options ask for, threads by default; ConfigError if they clash."""
+    check_jobs("jobs", n_workers)
     if scheduler is not None:
         if executor not in (None, "dask"):
             raise ConfigError(
@@ -406,8 +408,12 @@ class _Flight(Generic[Part, Result]):
         self.waiting: deque[tuple[int, Part, Any]] = deque()
         self.suspects: deque[tuple[int, Part, Any]] = deque()  # under way when a worker was lost
         self.sent_carried = set[int]()  # numbers of parts sent with what they are read from
-        # What a cluster gives up it has tried again already.
-        self.given_up = killed_worker() if self.workers.executor == "dask" else ()
+        self.distributed: Any = None
+        self.given_up: tuple[type[BaseException], ...] = ()
+        if self.workers.executor == "dask":
+            self.distributed = importlib.import_module("distributed")
+            # What a cluster gives up it has tried again already.
+            self.given_up = (self.distributed.KilledWorker,)
         self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
         self.sent = self.workers.send_shared(self.shared)
 
@@ -471,8 +477,8 @@ class _Flight(Generic[Part, Result]):
             if one := next((one for one in self.waiting if one[2].done()), None):
                 return one
             futures = [future for *_, future in self.waiting]
-            if self.workers.executor == "dask":
-                wait_for_one(futures)
+            if self.distributed is not None:
+                self.distributed.wait(futures, return_when="FIRST_COMPLETED")
             else:
                 wait(futures, return_when=FIRST_COMPLETED)
 

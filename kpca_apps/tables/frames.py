@@ -23,9 +23,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, KpcaError, about
-from kpca_apps.names import listed, name_key, one_line, unique_names
+from kpca_apps.names import listed, name_key, one_line, reason_of, unique_names
 from kpca_apps.system.memory import ROWS_IN_MEMORY
-from kpca_apps.tables.input_file import ReadOptions, first_line
+from kpca_apps.tables.input_file import ReadOptions
 from kpca_apps.tables.read.arrow import read_batches
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
@@ -240,7 +240,7 @@ def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
         try:
             data = data.collect()
         except pl.exceptions.PolarsError as error:
-            raise InputError(f"the LazyFrame cannot be collected: {first_line(error)}.") from None
+            raise InputError(f"the LazyFrame cannot be collected: {reason_of(error)}.") from None
     if isinstance(data, pl.DataFrame):
         return data.clone(), [(column.name, column) for column in data.iter_columns()]
     if _is_pandas(data, "DataFrame"):
@@ -297,16 +297,15 @@ def _batches(stream: pa.RecordBatchReader, data: Any) -> Iterator[pa.RecordBatch
         yield from stream
     except Exception as error:  # whatever its library raises
         raise InputError(
-            f"{_type_name(data)} broke off while it was read ({first_line(error)}); make it again."
+            f"{_type_name(data)} broke off while it was read ({reason_of(error)}); make it again."
         ) from None
 
 
 def _no_table(data: Any, error: Exception) -> InputError:
-    return InputError(f"{_type_name(data)} is no table ({first_line(error)}): {_WANTED}")
+    return InputError(f"{_type_name(data)} is no table ({reason_of(error)}): {_WANTED}")
 
 
 def _type_name(data: Any) -> str:
-    """Name a type with its library: ``pandas.Series``."""
     kind = type(data)
     library = kind.__module__.split(".")[0]
     return kind.__name__ if library == "builtins" else f"{library}.{kind.__name__}"
@@ -365,7 +364,7 @@ def _read_columns(
         # Panics are no Exceptions.
         except (Exception, pl.exceptions.PanicException) as error:
             raise InputError(
-                f"{where} cannot be read ({first_line(error)}): make numbers, dates or text of it, "
+                f"{where} cannot be read ({reason_of(error)}): make numbers, dates or text of it, "
                 "or drop it."
             ) from None
         if isinstance(cells.dtype, pl.Duration):
@@ -385,7 +384,6 @@ def _read_columns(
 
 
 def _cells(values: Any, remarks: set[str]) -> pl.Series:
-    """Take a column of any library for one of polars."""
     if isinstance(values, pl.Series):
         return _of_objects(values.to_list(), remarks) if values.dtype == pl.Object else values
     if _is_pandas(values, "Series") or _is_pandas(values, "Index"):
@@ -471,7 +469,8 @@ def _of_objects(values: list[Any], remarks: set[str]) -> pl.Series:
     if family == "booleans":
         return pl.Series([None if cell is None else bool(cell) for cell in cells])
     if family in ("moments", "dates", "times", "durations"):
-        return _of_arrow(pa.array(cells, from_pandas=True), remarks)
+        # Not by pyarrow: where pandera has been imported, it reads times of all zones as UTC.
+        return pl.Series(cells)
     if family != "numbers":
         remarks |= {_AS_TEXT[family]} if family in _AS_TEXT else set()
         return pl.Series([None if cell is None else _text(cell) for cell in cells], dtype=pl.String)
@@ -510,7 +509,6 @@ def _family(kind: type) -> str:
 
 
 def _text(value: Any) -> str:
-    """Write a cell as text."""
     if isinstance(value, _FAMILIES["nested"]):
         return json.dumps(_plain(value), ensure_ascii=False)
     if isinstance(value, bytes):

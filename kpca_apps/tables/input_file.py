@@ -24,24 +24,16 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from math import inf
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypedDict
 
-from kpca_apps.errors import (
-    InputError,
-    KpcaError,
-    OptionError,
-    UnreachableError,
-    about,
-    opening,
-)
+from kpca_apps.errors import InputError, KpcaError, OptionError, UnreachableError, about, opening
 from kpca_apps.names import one_line, reason_of, shown, suggest
-from kpca_apps.options import READING, is_number
+from kpca_apps.options import READING, check_limits, is_number
 from kpca_apps.system.files.spools import spool
 from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.limits import require_memory
 from kpca_apps.tables.source_info import SourceInfo
 
-MOST_SKIPPED = 10_000  # lines above a header: its text is held until it is found
 _NAMED_DELIMITERS = {
     "comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|", "space": " ",
 }  # fmt: skip
@@ -61,6 +53,21 @@ HEAD = 4096  # first bytes, by which a format is known
 CHUNK = 1 << 20  # bytes read at once
 _MOST_LISTED = 20  # files of an archive named in a message
 _PATIENCE = 10.0  # seconds a named pipe is given until something writes to it
+
+
+class Reading(TypedDict, total=False):
+    """How files are read, as keywords; see `ReadOptions`."""
+
+    delimiter: str | None
+    encoding: str | None
+    sheet: str | int | None
+    skip_rows: int
+    bad_lines: str
+    layout: str | None
+    as_of: str | int | datetime | None
+    query: str | None
+    table_name: str | None
+    timeout: float | None
 
 
 @dataclass(frozen=True)
@@ -93,13 +100,7 @@ class ReadOptions:
             object.__setattr__(self, "delimiter", character)
         if self.encoding is not None:
             _require_encoding(self.encoding)
-        if not is_number(self.skip_rows, 0, MOST_SKIPPED, whole=True):
-            raise OptionError(
-                "skip_rows",
-                f"must be a whole number from 0 to {MOST_SKIPPED:,}, got {shown(self.skip_rows)}",
-            )
-        if self.timeout is not None and not (is_number(self.timeout, 0) and self.timeout):
-            raise OptionError("timeout", f"must be above 0 seconds, got {shown(self.timeout)}")
+        check_limits(self)
         if not (is_number(self.in_memory_rows, 0) or self.in_memory_rows == inf):
             raise OptionError(
                 "in_memory_rows", f"must be 0 or more, got {shown(self.in_memory_rows)}"
@@ -108,13 +109,6 @@ class ReadOptions:
             raise OptionError("part_rows", f"must be at least 1, got {shown(self.part_rows)}")
         if self.as_of is not None:
             object.__setattr__(self, "as_of", _version(self.as_of))
-        if self.bad_lines not in ("refuse", "skip"):
-            given = one_line(str(self.bad_lines), 30)
-            raise OptionError("bad_lines", f"must be refuse or skip, got {given!r}")
-        if self.layout not in (None, "auto", "off"):
-            raise OptionError(
-                "layout", f"must be auto or off, got {one_line(str(self.layout), 30)!r}"
-            )
 
     def refuse_others(self, applying: str, kind: str) -> None:
         """Refuse options that were given and are not among those `applying` to a kind of file."""
@@ -142,7 +136,6 @@ def _version(given: str | int | datetime) -> int | datetime:
 
 
 def _require_encoding(given: str) -> None:
-    """Refuse what names no encoding of text."""
     try:
         # Refused here: codecs that pack bytes ("zlib"), whose errors are of any kind.
         "".encode(given)
@@ -425,13 +418,8 @@ def damage_refused(kind: str) -> Iterator[None]:
         if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
             raise
         raise InputError(
-            f"not a readable {kind} file ({first_line(error)}); export it again."
+            f"not a readable {kind} file ({reason_of(error)}); export it again."
         ) from None
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of what a library says of an error."""
-    return one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)
 
 
 def _packed(file: KnownFile, head: bytes) -> tuple[KnownFile, bytes]:
@@ -453,7 +441,6 @@ def _suffix(name: str) -> str:
 
 
 def _head(file: KnownFile) -> bytes:
-    """Return the first bytes of what a file holds, unpacked."""
     head = b""
     for chunk in file.chunks():
         head += chunk

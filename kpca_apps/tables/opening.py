@@ -6,67 +6,41 @@ cells mean is decided later, a column at a time.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from math import inf
 from pathlib import Path
+from typing import Unpack
 
-import polars as pl
-import pyarrow as pa
-
-from kpca_apps.errors import InputError, UnlikeFilesError, about
-from kpca_apps.names import TABLE_SUFFIXES, one_line
-from kpca_apps.options import READING
+from kpca_apps.errors import InputError, about
+from kpca_apps.names import TABLE_SUFFIXES, in_prose, one_line, suggest
 from kpca_apps.system.files.spools import remove_spools, spool
-from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.files.texts import NotUtf8
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.stores.addresses import STORE_SCHEMES, StorePath
 from kpca_apps.system.stores.buckets import place_of
-from kpca_apps.tables.databases.address import scheme_of_file
+from kpca_apps.tables.databases.address import DATABASE_KINDS, scheme_of_file
 from kpca_apps.tables.databases.reading import DATABASES
-from kpca_apps.tables.input_file import InputFile, ReadOptions, copied_file, find_file
+from kpca_apps.tables.input_file import InputFile, Reading, ReadOptions, copied_file, find_file
 from kpca_apps.tables.read.arrow import ARROW
 from kpca_apps.tables.read.delimited import DELIMITED
-from kpca_apps.tables.read.delta import LOG, is_delta, read_delta
+from kpca_apps.tables.read.delta import DELTA, LOG, is_delta
 from kpca_apps.tables.read.excel import EXCEL
-from kpca_apps.tables.read.hive import (
-    beside,
-    folder_values,
-    frame_of_values,
-    is_partitioned,
-    partitioned_files,
-    unhidden,
-)
+from kpca_apps.tables.read.hive import is_partitioned, partitioned_files, unhidden
 from kpca_apps.tables.read.json import JSON
-from kpca_apps.tables.read.parquet import PARQUET, PARQUET_SUFFIXES, read_folder
-from kpca_apps.tables.read.reader import Reader
-from kpca_apps.tables.read.remote import copied_folder, expand_address, holds_delta, named_after
+from kpca_apps.tables.read.parquet import PARQUET, PARQUET_FOLDER, PARQUET_SUFFIXES
+from kpca_apps.tables.read.reader import ANY, Address, Folder, Reader, of_schemes, read_by
+from kpca_apps.tables.read.remote import copied_folder, expand_address, named_after
 from kpca_apps.tables.read.text import Text
-from kpca_apps.tables.read.uri import UriReader, open_uri, refuse_password, scheme_of
-from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.table import (
-    PartedTable,
-    Rows,
-    Table,
-    as_arrow,
-    collect,
-    common_types,
-    require_same_columns,
-    typed_columns,
-    unlike_formats,
-)
+from kpca_apps.tables.read.uri import refuse_password, scheme_of
+from kpca_apps.tables.several import open_several
+from kpca_apps.tables.table import PartedTable, Table
 
-# The first that knows a file reads it; what none knows is text, and the last reads any text.
-FILE_READERS: list[Reader[InputFile]] = [PARQUET, ARROW, EXCEL]
-TEXT_READERS: list[Reader[Text]] = [JSON, DELIMITED]
 _PATTERN = "*?["
 _FEW_SLASHES = re.compile(r"(sqlite|duckdb|postgres|postgresql):(/?[^/].*)", re.I | re.DOTALL)
-_MOST_NOTES = 20
 _BINARY_SUFFIXES = (
     *PARQUET_SUFFIXES, ".xlsx", ".xls", ".xlsm", ".xlsb", ".arrow", ".feather", ".ipc",
 )  # fmt: skip
@@ -76,6 +50,8 @@ _FOREIGN = {
     b"\x89PNG": "a picture",
     b"FEA1": "a Feather file of the first version",
 }
+_OTHER_DATABASES = ("mysql", "mariadb", "mssql", "sqlserver", "oracle", "snowflake", "bigquery",
+                    "clickhouse", "mongodb", "redshift", "trino", "databricks")  # fmt: skip
 
 
 def open_table(
@@ -94,20 +70,47 @@ def open_table(
     in_memory_rows: float = ROWS_IN_MEMORY,
     part_rows: int | None = None,
 ) -> Table | PartedTable:
-    r"""Open a table of any size.
+    r"""Open a table of any size: text, JSON, Parquet, Arrow, Excel, of a database or a store.
 
     Parameters
     ----------
     path : str or Path, or a list of them
-        The file; ``"-"`` is standard input; or the URI of a database. Several files of one kind
+        The file; ``"-"`` is standard input. It may be packed with gzip, bzip2, xz or zstd, or be
+        the one table in a zip archive. Or the URI of a database: ``"sqlite:///shop.db"``,
+        ``"duckdb:///shop.duckdb"`` or ``"postgresql://ada@host/shop"``, with the table behind a
+        ``#`` or by `query` or `table_name`. Several files of one kind
         with the same columns are one table: a list, a folder, or a pattern such as
         ``"data/*.csv"``, in the order of their names. All but a folder of Parquet files get a
         column ``file`` that says where a row comes from; of files of one name in such folders, with
         a number. Folders named ``column=value`` in it, or
         that files of a list or a pattern lie in, give a column more. An address in an object store,
         such as ``"s3://bucket/table.csv"`` (``gs://``, ``az://``), is read as a file or folder is.
-    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
-        As for `read_table`.
+    delimiter : str, optional
+        One character, or its name (``"tab"``, ``"space"``). Sniffed by default.
+    encoding : str, optional
+        Of a text file. By default a byte-order mark decides, then UTF-8, then cp1252.
+    sheet : str or int, optional
+        Of a workbook: its name, or its number from 1. By default the first.
+    skip_rows : int
+        Lines above the header of a text, or rows of a sheet, to leave out. By default titles are
+        found.
+    bad_lines : {"refuse", "skip"}
+        What to do with lines of a text that cannot be read or have other numbers of cells than the
+        header. Those that are left out are listed among the notes of the source.
+    layout : {"auto", "off"}, optional
+        Of a text or a sheet: whether titles, units, repeated headers, totals and footers are left
+        out, and labels that stand once a block filled down, as is the
+        default; or the first row names the columns and all others are data. The notes of the source
+        list what is left out or filled.
+    as_of : str, int or datetime, optional
+        Of a Delta table: the number of the version, or a time, of which the last before it is read;
+        UTC, unless it has a zone. By default the latest.
+    query : str, optional
+        Of a database: the SELECT whose rows are read. It runs in a transaction that can only read.
+    table_name : str, optional
+        Of a database: the table that is read, by its name or as ``schema.name``.
+    timeout : float, optional
+        Of a database: seconds that reading may take; by default as long as it takes.
     in_memory_rows : int
         Up to so many rows, the table is read at once.
     part_rows : int, optional
@@ -116,8 +119,8 @@ def open_table(
     Returns
     -------
     Table or PartedTable
-        What `read_table` returns; or, for more rows, the table in parts. All but Parquet is read
-        from end to end here, so that no part of it is refused later.
+        The cells, their lines, and how they were read; or, for more rows, the table in parts. All
+        but Parquet is read from end to end here, so that no part of it is refused later.
 
     Raises
     ------
@@ -155,63 +158,18 @@ def open_table(
     )
     remove_spools()
     paths = expand(path)
-    if len(paths) > 1:
-        return _open_several(paths, options)
-    (path,) = paths
-    if str(path) == "-" or scheme_of(path) is not None or not Path(path).is_dir():
-        return _open_file(path, options)
-    return _open_folder(Path(path), options)
+    return open_several(paths, options, _open) if len(paths) > 1 else _open(paths[0], options)
 
 
-def read_table(
-    path: str | Path,
-    *,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    sheet: str | int | None = None,
-    skip_rows: int = 0,
-    bad_lines: str = "refuse",
-    layout: str | None = None,
-    as_of: str | int | datetime | None = None,
-    query: str | None = None,
-    table_name: str | None = None,
-    timeout: float | None = None,
-) -> Table:
-    r"""Read a table: delimited text, JSON, Parquet, Arrow or Excel, packed or not.
+def read_table(path: str | Path | Sequence[str | Path], **reading: Unpack[Reading]) -> Table:
+    r"""Read a table into memory, however many rows it has.
 
     Parameters
     ----------
-    path : str or Path
-        The file; ``"-"`` reads standard input. It may be packed with gzip, bzip2, xz or zstd, or be
-        the one table in a zip archive. Or the URI of a database: ``"sqlite:///shop.db"``,
-        ``"duckdb:///shop.duckdb"`` or ``"postgresql://ada@host/shop"``, with the table behind a
-        ``#`` or by `query` or `table_name`.
-    delimiter : str, optional
-        One character, or its name (``"tab"``, ``"space"``). Sniffed by default.
-    encoding : str, optional
-        Of a text file. By default a byte-order mark decides, then UTF-8, then cp1252.
-    sheet : str or int, optional
-        Of a workbook: its name, or its number from 1. By default the first.
-    skip_rows : int
-        Lines above the header of a text, or rows of a sheet, to leave out. By default titles are
-        found.
-    bad_lines : {"refuse", "skip"}
-        What to do with lines of a text that cannot be read or have other numbers of cells than the
-        header. Those that are left out are listed among the notes of the source.
-    layout : {"auto", "off"}, optional
-        Of a text or a sheet: whether titles, units, repeated headers, totals and footers are left
-        out, and labels that stand once a block filled down, as is the
-        default; or the first row names the columns and all others are data. The notes of the source
-        list what is left out or filled.
-    as_of : str, int or datetime, optional
-        Of a Delta table: the number of the version, or a time, of which the last before it is read;
-        UTC, unless it has a zone. By default the latest.
-    query : str, optional
-        Of a database: the SELECT whose rows are read. It runs in a transaction that can only read.
-    table_name : str, optional
-        Of a database: the table that is read, by its name or as ``schema.name``.
-    timeout : float, optional
-        Of a database: seconds that reading may take; by default as long as it takes.
+    path : str or Path, or a list of them
+        As for `open_table`.
+    **reading
+        How it is read: `delimiter` and the others of `open_table`, up to `timeout`.
 
     Returns
     -------
@@ -220,12 +178,8 @@ def read_table(
 
     Raises
     ------
-    ConfigError
-        If `delimiter` or `encoding` cannot be used, or Excel lacks its extra.
-    InputError
-        If the file is missing, empty, undecodable, ragged, or not a table.
-    MemoryLimitError
-        If it would not fit into memory.
+    ConfigError, InputError, MemoryLimitError
+        As for `open_table`; also if it would not fit into memory.
 
     Examples
     --------
@@ -237,10 +191,7 @@ def read_table(
     >>> table.frame.rows(), table.source.delimiter
     ([('ada', '1,5'), ('bob', '?')], ';')
     """
-    options = ReadOptions(
-        delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
-    )
-    table = _open_file(path, options)
+    table = open_table(path, in_memory_rows=inf, **reading)
     assert isinstance(table, Table)
     return table
 
@@ -341,201 +292,71 @@ def _folder(folder: Path) -> list[str | Path]:
     return files or [folder]
 
 
-def _open_several(
-    paths: Sequence[str | Path],
-    options: ReadOptions,
-    values: Sequence[Mapping[str, str | None]] | None = None,
-) -> Table | PartedTable:
-    """Open several files as one table; in memory as long as all of them are few rows.
-
-    The `values` that the folders of each file are named after become columns.
-    """
-    tables: list[Table | PartedTable] = []
-    left = options.in_memory_rows
-    for path in paths:
-        is_elsewhere = scheme_of(path) not in (None, *STORE_SCHEMES)
-        if str(path) == "-" or is_elsewhere or Path(path).is_dir():
-            what = "standard input" if str(path) == "-" else path
-            raise InputError("is no file, and cannot be one of several.", what)
-        tables.append(_open_file(path, replace(options, in_memory_rows=left)))
-        left -= min(left, tables[-1].source.n_rows)
-    if values is None:
-        values = folder_values([Path(path).absolute() for path in paths])
-    rows, source = _combined(tables, [str(path) for path in paths], values)
-    with about(source.name):
-        return collect(
-            rows, source, lambda: source.sha256, options.in_memory_rows, options.part_rows
-        )
+def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
+    """Open what one name stands for; what is wrong with it is told with its name."""
+    if scheme_of(path) is not None:
+        refuse_password(str(path))
+        with about(str(path)):
+            return read_by(ADDRESSES, Address(str(path), options))
+    if str(path) != "-" and Path(path).is_dir():
+        with about(path):
+            return read_by(FOLDERS, Folder(Path(path), options))
+    file = find_file(path, options)
+    with about(file.label):
+        return read_by(FILES, file)
 
 
-def _combined(
-    tables: Sequence[Table | PartedTable],
-    labels: Sequence[str],
-    values: Sequence[Mapping[str, str | None]],
-) -> tuple[Rows, SourceInfo]:
-    """Put tables together, as rows still to be taken in; all need the columns of the first."""
-    first = tables[0]
-    names, model = list(first.columns), one_line(labels[0], 200)
-    for table, label in zip(tables, labels, strict=True):
-        if table.source.format != first.source.format:
-            raise UnlikeFilesError(
-                f"is {table.source.format} and {model} is {first.source.format}; the files of "
-                "one table are of one kind.",
-                label,
-            )
-        with about(label):
-            require_same_columns(table.columns, names, model, "the files of one table")
-    paths = [Path(label).absolute() for label in labels]
-    # Without the folders whose values are those of columns, which may be hidden.
-    above = [path.parents[len(values[0]) if values else 0] for path in paths]
-    shared = Path(os.path.commonpath(above))
-    shown = [
-        str((folder / path.name).relative_to(shared))
-        for folder, path in zip(above, paths, strict=True)
-    ]
-    n_of, so_far = Counter(shown), Counter[str]()
-    for place, name in enumerate(shown):
-        if n_of[name] > 1:
-            so_far[name] += 1
-            shown[place] = f"{name} #{so_far[name]}"
-    named = list(zip(shown, tables, strict=True))
-    heads = [next(table.tables()) for table in tables]
-    types = common_types([head.frame.schema for head in heads], names)
-    formats, of_formats = unlike_formats(dict(zip(shown, heads, strict=True)))
-    has_lines = heads[0].lines is not None
-    of_files = pl.DataFrame()
-    if values and has_lines:
-        of_files = pl.DataFrame([{name: v or "" for name, v in one.items()} for one in values])
-    elif values:
-        of_files = frame_of_values(values)
-    # Some writers keep these columns in the files as well.
-    of_files = pl.DataFrame([one for one in of_files.iter_columns() if one.name not in names])
-    file_column = "file"
-    while file_column in (*names, *of_files.columns):
-        file_column += "_"
-    of_rows = pl.Series(file_column, [one_line(name, 200) for name in shown], pl.String)
-    of_files = pl.DataFrame([*of_files.iter_columns(), of_rows])
-
-    def pieces() -> Iterator[pa.Table]:
-        for number, (label, table) in enumerate(named):
-            for part in table.tables():
-                alike = [part.column(name).in_format(*of) for name, of in formats[label].items()]
-                frame = typed_columns(part.frame.with_columns(alike), types)
-                frame = beside(frame, of_files.slice(number, 1))
-                yield as_arrow(frame, part.lines if has_lines else None)
-
-    listing = "".join(
-        f"{table.source.sha256}  {path.relative_to(shared)}\n"
-        for path, table in zip(paths, tables, strict=True)
-    )
-    files_of: dict[str, list[str]] = {}
-    for name, table in named:
-        for note in table.source.notes:
-            files_of.setdefault(note, []).append(name)
-    notes = [f"{_which(files, len(tables))}: {note}" for note, files in files_of.items()]
-    notes += of_formats
-    first_with: dict[str, str] = {}
-    for name, table in named:
-        other = first_with.setdefault(table.source.fingerprint, name)
-        if other != name and not values:
-            same = f"{one_line(name, 60)} holds the same bytes as {one_line(other, 60)}."
-            notes.append(f"{same} Its rows are counted twice; leave one out if it is a copy.")
-    order = "; those of one name are numbered in the order of their folders" if so_far else ""
-    more = len(notes) - _MOST_NOTES
-    if more > 0:
-        notes[_MOST_NOTES:] = [f"{more} more such remarks on how the files were read."]
-    source = SourceInfo(
-        f"{shared.name or 'files'} ({len(tables)} files)",
-        first.source.format,
-        hashlib.sha256(os.fsencode(listing)).hexdigest(),
-        sum(table.source.n_bytes for table in tables),
-        0,
-        0,
-        first.source.encoding,
-        first.source.delimiter,
-        (f'Read from {len(tables)} files, named in the column "{file_column}"{order}.', *notes),
-        file_column,
-        hashlib.sha256("".join(t.source.fingerprint for t in tables).encode()).hexdigest(),
-        renamed=tuple(dict.fromkeys(pair for t in tables for pair in t.source.renamed)),
-    )
-    return Rows(pieces(), [*names, *of_files.columns], [], has_lines), source
-
-
-def _which(files: Sequence[str], n_files: int) -> str:
-    """Name the files that something is said of, or say how many they are."""
-    first = one_line(files[0], 60)
-    if len(files) == 1:
-        return first
-    return f"All {n_files} files" if len(files) == n_files else f"{first} and {len(files) - 1} more"
-
-
-def _open_folder(
-    folder: Path, options: ReadOptions, copy: TemporaryPath | None = None
-) -> Table | PartedTable:
-    """Open a folder that is one table, which may be a temporary copy."""
-    with about(folder):
-        if is_delta(folder):
-            return read_delta(folder, options)
-        if any((folder / "metadata").glob("*.metadata.json")):
-            raise InputError(
-                "this is an Iceberg table; read it with pyiceberg, and give screen_table what its "
-                "scan().to_arrow_batch_reader() returns."
-            )
-        if is_partitioned(folder):
-            files = partitioned_files(folder, TABLE_SUFFIXES)
-            if not any(path.suffix.lower() in PARQUET_SUFFIXES for path, _ in files):
-                paths, values = zip(*files, strict=True)
-                return _open_several(paths, options, values)
-        return read_folder(folder, options, copy)
-
-
-def _open_address(address: str, options: ReadOptions) -> Table | PartedTable:
+def _read_object(found: Address) -> Table | PartedTable:
     """Open an object of a store, or what is a folder there, by way of a copy."""
-    place = place_of(address)
+    place = place_of(found.uri)
     kind = place.kind()
     if not kind:
         raise InputError(place.missing())
-    if kind == "file":
-        return _read(copied_file(spool(place.chunks()), place.address, options))
-    if holds_delta(place):
-        return read_delta(StorePath(place.address), options)
-    copy, folder = copied_folder(place)
-    with named_after(folder, place.address):
-        return _open_folder(folder, options, copy)
+    if kind == "folder":
+        return read_by(FOLDERS, Folder(StorePath(place.address), found.options))
+    return read_by(FILES, copied_file(spool(place.chunks()), place.address, found.options))
 
 
-def _open_file(path: str | Path, options: ReadOptions) -> Table | PartedTable:
-    """Read a file; what is wrong with it is told with its name."""
-    if scheme_of(path) is not None:
-        return open_uri(str(path), URI_READERS, options)
-    file = find_file(path, options)
-    with about(file.label):
-        return _read(file)
+def _refuse_scheme(found: Address) -> Table | PartedTable:
+    """Refuse an address of another kind; another database is no misspelling of one that is read."""
+    scheme = scheme_of(found.uri)
+    known = [f"{name}://" for name in (*DATABASE_KINDS, *STORE_SCHEMES)]
+    instead = suggest(f"{scheme}://", known)
+    if scheme in _OTHER_DATABASES:
+        instead = " Export it to CSV or Parquet, or pass an Arrow stream from Python."
+    raise InputError(f"{scheme}:// is not read; what is read is {in_prose(known)}.{instead}")
 
 
-def _read(file: InputFile) -> Table | PartedTable:
-    """Read a file with the reader that knows it."""
-    # A header of text may start with the same letters, but not end with them as well.
-    is_text = not file.is_binary and file.tail != file.head[:4]
-    for reader in FILE_READERS:
-        if file.head.startswith(reader.beginnings) and not is_text:
-            file.options.refuse_others(reader.options, reader.kind)
-            return reader.read(file)
-    try:
-        return _read_text(file)
-    except NotUtf8 as error:
-        if file.options.encoding is not None:
-            raise
-        note = (
-            f"Read as cp1252 (Windows, western Europe): byte 0x{error.byte:02x} on line "
-            f"{error.line} is not UTF-8."
-        )
-    options = replace(file.options, encoding="cp1252")
-    return _read_text(replace(file, options=options, notes=(note,)))
+def _read_copies(folder: Folder) -> Table | PartedTable:
+    """Read a folder of a store that is one table, by way of a copy."""
+    address = str(folder.path)
+    copy, path = copied_folder(place_of(address))
+    with named_after(path, address):
+        return read_by(FOLDERS, Folder(path, folder.options, copy))
+
+
+def _is_iceberg(folder: Folder) -> bool:
+    return any((Path(folder.path) / "metadata").glob("*.metadata.json"))
+
+
+def _refuse_iceberg(folder: Folder) -> Table | PartedTable:
+    raise InputError(
+        "this is an Iceberg table; read it with pyiceberg, and give screen_table what its "
+        "scan().to_arrow_batch_reader() returns."
+    )
+
+
+def _read_partitioned(folder: Folder) -> Table | PartedTable:
+    """Read a folder of folders that are named after values of columns."""
+    files = partitioned_files(Path(folder.path), TABLE_SUFFIXES)
+    if any(path.suffix.lower() in PARQUET_SUFFIXES for path, _ in files):
+        return read_by([PARQUET_FOLDER], folder)
+    paths, values = zip(*files, strict=True)
+    return open_several(paths, folder.options, _open, values)
 
 
 def _read_text(file: InputFile) -> Table | PartedTable:
-    """Read a file as text, unless it is known to be none."""
+    """Read a file as text, of cp1252 where it is not UTF-8."""
     for beginning, what in _FOREIGN.items():
         if file.head.startswith(beginning):
             raise InputError(f"this is {what}, not a table; export it as CSV or Parquet.")
@@ -548,12 +369,23 @@ def _read_text(file: InputFile) -> Table | PartedTable:
         )
     if file.suffix in _BINARY_SUFFIXES and file.is_binary:
         raise InputError(f"the contents are not what {file.suffix} promises; export it again.")
-    file.options.refuse_others("delimiter encoding skip_rows bad_lines", "text")
+    try:
+        return _read_characters(file)
+    except NotUtf8 as error:
+        if file.options.encoding is not None:
+            raise
+        note = (
+            f"Read as cp1252 (Windows, western Europe): byte 0x{error.byte:02x} on line "
+            f"{error.line} is not UTF-8."
+        )
+    options = replace(file.options, encoding="cp1252")
+    return _read_characters(replace(file, options=options, notes=(note,)))
+
+
+def _read_characters(file: InputFile) -> Table | PartedTable:
     text = Text(file)
     try:
-        reader = next(one for one in TEXT_READERS if one.knows is None or one.knows(text))
-        file.options.refuse_others(reader.options, reader.kind)
-        return reader.read(text)
+        return read_by(TEXTS, text)
     except NotUtf8:
         raise
     except InputError:
@@ -562,8 +394,24 @@ def _read_text(file: InputFile) -> Table | PartedTable:
         raise
 
 
-# What is named by a URI is known by its scheme.
-URI_READERS = (
+# What each is read by: the first of a list that knows it. `_open` begins with an address, a folder
+# or a file; what no other reader of files knows is text, and the last reads any text.
+ADDRESSES: list[Reader[Address]] = [
     DATABASES,
-    UriReader(STORE_SCHEMES, "an object store", " ".join(READING), _open_address),
-)
+    Reader("an object store", ANY, _read_object, of_schemes(*STORE_SCHEMES)),
+    Reader("another address", ANY, _refuse_scheme),
+]
+FOLDERS: list[Reader[Folder]] = [
+    DELTA,
+    Reader("a folder", ANY, _read_copies, lambda one: isinstance(one.path, StorePath)),
+    Reader("an Iceberg table", ANY, _refuse_iceberg, _is_iceberg),
+    Reader("a folder", ANY, _read_partitioned, lambda one: is_partitioned(Path(one.path))),
+    PARQUET_FOLDER,
+]
+FILES: list[Reader[InputFile]] = [
+    PARQUET,
+    ARROW,
+    EXCEL,
+    Reader("text", "delimiter encoding skip_rows bad_lines", _read_text),
+]
+TEXTS: list[Reader[Text]] = [JSON, DELIMITED]

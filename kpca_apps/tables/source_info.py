@@ -6,6 +6,12 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+LeftOut = tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
+_LISTED = 5  # runs of lines that are named
+REPEATED, DRAWN, TOTAL, FOOT = "repeated header", "drawn line", "total", "footer"
+UNMATCHED, BLANK, REMARK = "unmatched total", "blank line", "remark"
+COUNTED = (REPEATED, DRAWN, TOTAL, UNMATCHED, BLANK, REMARK)  # rows of their own; a foot is one
+
 
 @dataclass(frozen=True)
 class SourceInfo:
@@ -27,6 +33,24 @@ class SourceInfo:
     key_columns: tuple[str, ...] = ()  # the primary key of a table of a database
     # Columns whose name in the header was empty, a pattern or a repetition: (column, that name).
     renamed: tuple[tuple[str, str], ...] = ()
+    # Lines of a text or rows of a sheet that are no data: (what they are, of several files behind
+    # the name of theirs; the first and last of each run of them).
+    left_out: LeftOut = ()
+
+    def left_out_text(self, title: str = "") -> str:
+        """Name the lines of a text or rows of a sheet that are no data; empty if all are."""
+        parts, n_all = [], 0
+        for kind, runs in sorted(self.left_out, key=lambda item: item[1]):
+            shown = [str(one) if one == end else f"{one}-{end}" for one, end in runs[:_LISTED]]
+            n, n_more = (sum(1 + end - one for one, end in some) for some in (runs, runs[_LISTED:]))
+            more = f" and {n_more:,} more in result.json" * (n_more > 0)
+            many = f"{n:,} {kind}s" if n > 1 and kind in COUNTED else kind
+            quote = f' "{title}"' if title and kind == "title" else ""
+            parts.append(f"{', '.join(shown)}{more} ({many}{quote})")
+            n_all += n
+        noun = "row" if self.format == "excel" else "line"
+        said = f"Left out as no data: {noun}{'s' * (n_all > 1)} {', '.join(parts)}"
+        return said * bool(parts)
 
     @property
     def key_column(self) -> str | None:

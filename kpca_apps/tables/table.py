@@ -36,7 +36,7 @@ from kpca_apps.errors import (
     about,
     storage_error,
 )
-from kpca_apps.names import one_line, suggest
+from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.system import limits
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.system.files.spools import COPIES_IN, copy_folder, require_disk
@@ -90,6 +90,15 @@ class Table:
     def tables(self) -> Iterator[Table]:
         """Yield the rows, a part at a time: all of them."""
         yield self
+
+    def take(self, rows: IntArray) -> Table:
+        """Return some rows, by their positions."""
+        lines = None if self.lines is None else self.lines[rows]
+        return Table(self.frame[rows], lines, replace(self.source, n_rows=len(rows)))
+
+    def place_of(self, row: int) -> str:
+        """Name a row, counted from 0, as its file does: "line 3", or "row 2"."""
+        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
     def column(self, name: str) -> Column:
         """Return the cells of a column, which are read once however many ask."""
@@ -320,8 +329,12 @@ def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str
     ]
     for name in heads[0].columns:
         cells = [head[name] for head in heads if head.schema[name] == pl.String]
+        if len(cells) < len(heads):
+            continue
         # One look at all files, for they seldom differ.
-        if len(cells) < len(heads) or not Column(pl.concat(cells)).mixes_orders:
+        both = Column(pl.concat(cells))
+        orders = (both.number_format(), both.date_format())
+        if not any(one is not None and both.reads_otherwise(one).any() for one in orders):
             continue
         decided = {label: table.column(name).decided_format() for label, table in tables.items()}
         known = next(((label, own) for label, own in decided.items() if own is not None), None)
@@ -488,7 +501,6 @@ def _clock_texts(counts: pl.Series, unit: str) -> pl.Series:
 
 
 def _have_names(dates: pl.Series) -> pl.Series:
-    """Whether the calendar has a name for the day of each date."""
     dtype = dates.dtype
     per_second = _PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1 / 86400
     return (dates.to_physical() / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)
@@ -571,7 +583,6 @@ def _to_arrow(column: pl.Series) -> pa.Array:
 
 
 def _is_zone(name: str | None) -> bool:
-    """Whether polars knows a time zone by its name, if it has one."""
     try:
         pl.Series(dtype=pl.Int64).cast(pl.Datetime("us", name))
     except pl.exceptions.ComputeError:
@@ -643,7 +654,7 @@ def _spooled(
             return as_frame(pa.Table.from_batches([opened.get_batch(number)]), has_lines)
     except (OSError, pa.ArrowException, KpcaError) as error:
         raise UnreachableError(
-            f"its temporary copy cannot be read ({one_line(str(error))}); it must stay "
+            f"its temporary copy cannot be read ({reason_of(error)}); it must stay "
             "where it is until the work is done, for workers elsewhere too."
         ) from None
 

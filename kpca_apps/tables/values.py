@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -72,12 +72,15 @@ _NUMBER_END = r"^([^+-]*\d[.,]?)\s*"
 # No letter of thousands, millions or trillions.
 _LETTER = "[A-JLN-SU-Za-jln-su-z]"
 _FLAG = rf"(?:[*\u2020\u2021\u00a7]+|\({_LETTER}\)|\[(?:{_LETTER}|[0-9])\])"
+CR_ALONE = "CR alone"
 GUARD = '^(?:\'|="([^"]*)"$)', "$1"
 MARKS: dict[str, tuple[tuple[str, str], ...]] = {
     "a guard against formulas": (GUARD,),
     "a flag": ((rf"(\d[.,]?)\s*{_FLAG}$", "$1"), (rf"^{_FLAG}\s*([\d.,+-])", "$1")),
     "a letter": ((r"(\d[.,]?)\s+[a-jln-su-z]$", "$1"),),
     "CR or DR": ((rf"{_NUMBER_END}(?:CR|Cr)$", "-$1"), (r"(\d[.,]?)\s*(?:DR|Dr)$", "$1")),
+    # Behind all numbers it is no sign, but what lacks it is on the other side.
+    CR_ALONE: ((rf"{_NUMBER_END}(?:DR)?$", "-$1"), (r"(\d[.,]?)\s*CR$", "$1")),
     "H or S": ((rf"{_NUMBER_END}H$", "-$1"), (r"(\d[.,]?)\s*S$", "$1")),
     "a minus behind": ((rf"{_NUMBER_END}-$", "-$1"),),
     "a comparison sign": (("^[<>\u2264\u2265]=?\\s*([\\d.,+-])", "$1"), (r"(\d)\s*\+$", "$1")),
@@ -87,11 +90,16 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
 _ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\])?$"
 # Fewer distinct numbers are a scale beside whose steps a word is one more ("don't know").
 _MIN_NUMBERS = 10
+WITH_NUMBER = r"^[^#]*\d"  # no token; "#REF!1" may be one
 MOST_TOKENS = 5  # distinct texts beside numbers that stand for a missing value
-MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD = 5, 0.01  # a text in more cells is no slip
+_MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # a text in more cells is no slip
 _LONGEST_UNIT = 40
 READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
 DECISIVE = 2  # cells that one order alone reads: a single one may be a slip
+DAY = 86_400.0  # seconds
+# Times of day are those of a night where none lies in a quarter of the day, and the widest gap is
+# so many times that around midnight.
+_LEAST_GAP, _LESS_AT_MIDNIGHT = DAY / 4, 4.0
 # From so many cells on, arrow's reader of numbers is worth its import (.1 s): it takes 28 ns a cell
 # where polars takes 95, and gives up at the first cell that is none.
 _MANY_CELLS = 20_000
@@ -126,11 +134,13 @@ _TIME = (
     r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?\s*(?P<zone>Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
 )
 _DAY, _YEAR = r"(?P<day>[0-9]{1,2})", r"(?P<year>[0-9]{4}|[0-9]{2})"
+_OF = r"(?i:\s+(?:del?|di|of)\s+)"  # 30 de julio de 2024, 30th of July
 # Shapes a cell may have. "first" and "second_part" are day and month in an order yet to be decided.
 DATE_SHAPES = (
     rf"^(?P<year>[0-9]{{4}})[-/.](?P<month>[0-9]{{1,2}})[-/.]{_DAY}{_TIME}$",
     rf"^(?P<first>[0-9]{{1,2}})(?P<mark>[-/.])(?P<second_part>[0-9]{{1,2}})[-/.]{_YEAR}{_TIME}$",
-    rf"^{_WEEKDAY}{_DAY}(?:st|nd|rd|th|er|\u00ba|\u00b0|\.)?[-/\s]*{_MONTH}[-/,\s]*{_YEAR}{_TIME}$",
+    rf"^{_WEEKDAY}{_DAY}(?:st|nd|rd|th|er|\u00ba|\u00b0|\.)?(?:{_OF}|[-/\s]*){_MONTH}"
+    rf"(?:{_OF}|[-/,\s]*){_YEAR}{_TIME}$",
     rf"^{_WEEKDAY}{_MONTH_FIRST}[-/\s]*{_DAY}(?:st|nd|rd|th)?,?[-/\s]+{_YEAR}{_TIME}$",
 )
 _PARTS = (
@@ -144,6 +154,10 @@ _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0
 DATE_NUMBER = r"^(?:(?:19|20)[0-9]{6}|[2-7][0-9]{4}(?:\.[0-9]+)?)$"
 PART_OF_DATE = r"^[0-9xX?]{1,4}(?:[-/.][0-9xX?]{1,4}){0,2}$"
 SERIAL_1970, LAST_SERIAL = 25_569, 80_000
+_ORDERS, _SIX = {"DDMMYY": "%d%m%Y", "YYMMDD": "%Y%m%d", "MMDDYY": "%m%d%Y"}, "^[0-9]{5,6}$"
+_YEAR_MONTH = "^(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])$"
+LETTER, DIGIT = r"\p{L}", r"\p{Nd}"
+SHAPES = ((rf"{DIGIT}+", "9"), (rf"{LETTER}+", "A"), (r"\s+", " "))
 PIVOT = 69  # two-digit years 69-99 are 1969-1999, 00-68 are 2000-2068 (POSIX)
 
 
@@ -159,6 +173,9 @@ class NumberFormat:
     clock: bool = False  # times of day or durations, 14:05 or 14:05:30, read as seconds
     marks: tuple[str, ...] = ()  # beside numbers, of `MARKS`
     tokens: tuple[str, ...] = ()  # texts for a missing value
+    # Seconds at which a day of clock times begins, where these lie on both sides of midnight:
+    # earlier ones are of the day after.
+    day_start: float = 0.0
 
     def validate(self) -> None:
         """Refuse what no column leads to."""
@@ -169,6 +186,8 @@ class NumberFormat:
             raise ValueError("no unit is so long")
         if not MARKS.keys() >= {*self.marks}:
             raise ValueError("no numbers are marked so")
+        if not 0.0 <= self.day_start <= self.clock * DAY:
+            raise ValueError("no day begins so")
 
     def describe(self) -> str:
         """Name what is unusual about the format, for a report; ``""`` for plain numbers."""
@@ -176,7 +195,8 @@ class NumberFormat:
         if self.thousands:
             parts.append(f'thousands separated by "{self.thousands}"')
         if self.clock:
-            parts.append("clock times, in seconds")
+            begin = f", of days that begin at {self.day_start / 3600:.4g} h" * (self.day_start > 0)
+            parts.append(f"clock times, in seconds{begin}")
         signs = [unit for unit in self.units if unit]
         if signs:
             parts.append("written with " + " or ".join(signs))
@@ -194,13 +214,17 @@ class NumberFormat:
 
 
 def infer_number_format(
-    texts: pl.Series, prefer_comma: bool = False, counts: NDArray[np.int64] | None = None
+    texts: pl.Series,
+    prefer_comma: bool = False,
+    counts: NDArray[np.int64] | None = None,
+    known: tuple[str, ...] = (),
 ) -> NumberFormat | None:
     """Infer the format that reads most cells as numbers; ``None`` where no cell at all reads so.
 
     The cells are stripped texts, or distinct ones with the `counts` of their cells. `prefer_comma`
-    takes the decimal comma where both marks read all, because other columns are written so. A word
-    behind most of the numbers is their unit; numbers with another word are not read.
+    takes the decimal comma where both marks read all, because other columns are written so; `known`
+    are marks and tokens of these. A word behind most of the numbers is their unit; numbers with
+    another word are not read.
     """
     n = np.ones(len(texts), dtype=np.int64) if counts is None else counts
     cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
@@ -208,7 +232,7 @@ def infer_number_format(
         return NumberFormat() if cells.height else None
     if _are_pairs(cells["text"], cells["n"]):
         return None
-    marks = _infer_marks(cells["text"])
+    marks = _infer_marks(cells["text"], known)
     words = unit_words(_without_marks(cells["text"], marks), cells["n"].to_numpy())
     word = next((word for word, n in words.items() if 2 * n > cells["n"].sum()), "")
     cells = cells.with_columns(_bare(cells["text"], word, marks).alias("bare"))
@@ -216,7 +240,7 @@ def infer_number_format(
     n_read = [int(cells["n"].filter(hit).sum()) for hit in reads]
     best = max(n_read)
     if _n_clock_times(cells["text"], cells["n"]) > best:
-        return NumberFormat(clock=True)
+        return NumberFormat(clock=True, day_start=_day_start(cells["text"], cells["n"].to_numpy()))
     if best == 0:
         return None
     readers = [pair for pair, count in zip(_CANDIDATES, n_read, strict=True) if count == best]
@@ -228,7 +252,8 @@ def infer_number_format(
     if ambiguous and prefer_comma:
         decimal, thousands = next(pair for pair in readers if pair[0] == ",")
     is_read = reads[_CANDIDATES.index((decimal, thousands))]
-    tokens = _infer_tokens(cells, is_read)
+    is_scale = is_read.sum() < _MIN_NUMBERS and not marks
+    tokens = _infer_tokens(cells, is_read, is_scale, known)
     read = cells["bare"].filter(is_read)
     separated = read.str.contains(thousands, literal=True).any()
     unit = cells["text"].str.extract(f"({UNIT})").fill_null("").alias("unit")
@@ -252,11 +277,12 @@ def infer_number_format(
     )
 
 
-def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
+def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
     """Find the marks that must be taken off stripped distinct cells to read them as numbers."""
     short = texts.filter(texts.str.contains(_ONE_NUMBER))
     short = _alike(short.filter(np.isnan(finite(short))))
-    hits = {mark: short.str.contains("|".join(one for one, _ in MARKS[mark])) for mark in MARKS}
+    patterns = {mark: "|".join(one for one, _ in MARKS[mark]) for mark in MARKS if mark != CR_ALONE}
+    hits = {mark: short.str.contains(pattern) for mark, pattern in patterns.items()}
     bare = _bare(short, "", tuple(mark for mark, hit in hits.items() if hit.any()))
     is_number = np.any([bare.str.contains(number_pattern(*pair)) for pair in _CANDIDATES], axis=0)
     found = [mark for mark, hit in hits.items() if (hit & pl.Series(is_number)).any()]
@@ -266,49 +292,59 @@ def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
     numbers = numbers.filter(pl.Series(np.any(reads, axis=0)))
     if numbers.n_unique() < _MIN_NUMBERS and numbers.str.contains(r"^[+-]?\d+$").all():
         return ()
-    # Letters are flags, of estimates or breaks, where several that are no units stand behind some
-    # of the amounts: "12.4 g" beside "3.1 l" is another quantity.
+    # Letters are flags, of estimates or breaks, where several that are no units, or one that may be
+    # a flag of other columns, stand behind some of the amounts: "12.4 g" beside "3.1 l" is another
+    # quantity, "12 b" a house. Whole numbers are amounts where some have more digits than others:
+    # "1204 b" beside "1318 e" is an article.
     letters = short.filter(hits["a letter"]).str.extract("([beinopqruxz])$")
-    n_amounts = int(numbers.str.contains(r"\d[.,]\d").sum())
-    is_flag = (
-        letters.drop_nulls().n_unique() > 1 and 2 * len(letters) < len(numbers) < 2 * n_amounts
-    )
-    if "a letter" in found and not is_flag:
-        found.remove("a letter")
-    # A sign behind is one of amounts: "1500-" is a part number, "19H" a seat.
-    for mark in ("a minus behind", "H or S"):
+    varies = numbers.str.count_matches(r"\d").n_unique() > 1
+    n_amounts = int(numbers.str.contains(r"\d[.,]\d" + r"|\d{4}" * varies).sum())
+    is_sure = "a letter" in known and not letters.has_nulls()
+    is_several = letters.drop_nulls().n_unique() > (not is_sure)
+    is_flag = is_several and 2 * len(letters) < len(numbers) < 2 * n_amounts
+    unsure = [] if is_flag else ["a letter"]
+    # A sign behind is one of amounts, and beside these of quantities: "1500-" is a part number,
+    # "19H" a seat.
+    is_quantity = "a minus behind" in known and varies
+    for mark in ("a minus behind", "H or S")[is_quantity:]:
         amounts = short.filter(hits[mark]).str.contains(r"\d[.,]\d")
-        if mark in found and 2 * amounts.sum() < len(amounts):
-            found.remove(mark)
-    # Without the other side, H and S are units, and Cr ten millions; so is CR behind all numbers.
-    for mark, sides, most in (
-        ("H or S", ("H", "S"), 0.0),
-        ("CR or DR", ("Cr", "Dr"), 0.0),
-        ("CR or DR", ("CR", "DR"), 1.0),
-    ):
-        counts = [int(short.str.contains(rf"\d\s*{side}$").sum()) for side in sides]
-        if mark in found and min(counts) == 0 < max(counts) >= most * len(numbers):
-            found.remove(mark)
+        unsure += [mark] * (2 * int(amounts.sum()) < len(amounts))
+    # Without the other side, H and S are units, and Cr ten millions.
+    for mark, sides in (("H or S", ("H", "S")), ("CR or DR", ("Cr", "Dr"))):
+        one, other = (short.str.contains(rf"\d\s*{side}$").any() for side in sides)
+        unsure += [mark] * (one != other)
+    found = [mark for mark in found if mark not in unsure]
+    if "CR or DR" in found and short.str.contains(r"\d\s*CR$").sum() >= len(numbers):
+        found[found.index("CR or DR")] = CR_ALONE
     return tuple(found)
 
 
-def _infer_tokens(cells: pl.DataFrame, is_read: pl.Series) -> tuple[str, ...]:
+def _infer_tokens(
+    cells: pl.DataFrame, is_read: pl.Series, is_scale: bool, known: tuple[str, ...]
+) -> tuple[str, ...]:
     """Find the few texts that stand again and again where the other cells hold numbers."""
     n_cells, n_read = int(cells["n"].sum()), int(cells["n"].filter(is_read).sum())
-    if is_read.sum() < _MIN_NUMBERS or 3 * n_read < n_cells:
-        return ()
-    others = cells.filter(~is_read & ~cells["text"].str.contains(r"^[^#]*\d"))
-    few = max(MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD * n_cells)
+    others = cells.filter(~is_read & ~cells["text"].str.contains(WITH_NUMBER))
+    is_known = pl.col("text").is_in(known)
+    if n_read < READS_AS * n_cells and (is_scale or 3 * n_read < n_cells):
+        tokens = others.filter(is_known)
+        # Not among fewer numbers or as few, beside which they are levels: "A", "B" and "0".
+        return tuple(tokens["text"]) if len(tokens) < is_read.sum() else ()
     # Texts in few cells are rather slips, unless they would make the column one of text.
-    for least in (few + 1, 2):
-        tokens = others.filter(others["n"] >= least).sort("n", "text", descending=[True, False])
+    for least in (most_of_a_slip(n_cells) + 1, 2):
+        tokens = others.filter((pl.col("n") >= least) | is_known)
         if n_read >= READS_AS * (n_cells - int(tokens["n"].sum())):
-            return tuple(tokens["text"]) if len(tokens) <= MOST_TOKENS else ()
+            tokens = tokens.sort("n", "text", descending=[True, False])
+            return tuple(tokens["text"]) if len(tokens) <= MOST_TOKENS + len(known) else ()
     return ()
 
 
+def most_of_a_slip(n_cells: int) -> float:
+    """Return in how many of the cells of a column a text may still be a slip."""
+    return max(_MOST_OF_A_WORD, _SHARE_OF_A_WORD * n_cells)
+
+
 def _alike(texts: pl.Series) -> pl.Series:
-    """Cells with one kind of minus, space and apostrophe."""
     return (
         texts.str.replace_all(DASHES, "-")
         .str.replace_all(SPACES, " ")
@@ -379,7 +415,8 @@ def _stem(word: str) -> str:
 def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
     """Read stripped cells; NaN where one is missing, does not fit the format, or is not finite."""
     if format.clock:
-        return _clock_seconds(texts)
+        seconds = _clock_seconds(texts)
+        return np.where(seconds < format.day_start, seconds + DAY, seconds)
     bare = _bare(texts, format.word, format.marks)
     fits = bare.str.contains(number_pattern(format.decimal, format.thousands)).fill_null(False)
     bare = bare.str.replace_all(thousands_mark(format), "", literal=True)
@@ -415,6 +452,19 @@ def _n_clock_times(texts: pl.Series, counts: pl.Series) -> int:
         texts.str.contains(r"^\d+:\d+:").any() and 10 * counts.filter(doubtful).sum() > n_times
     )
     return 0 if is_open else n_times
+
+
+def _day_start(texts: pl.Series, counts: NDArray[np.int64]) -> float:
+    """Return when a day of clock times begins: after a wide gap, if many lie around midnight."""
+    seconds = _clock_seconds(texts)
+    times = np.unique(seconds[np.isfinite(seconds)])
+    gaps = np.diff(times, append=times[0] + DAY)
+    widest = int(np.argmax(gaps))
+    if times[-1] > DAY or gaps[widest] < max(_LEAST_GAP, _LESS_AT_MIDNIGHT * gaps[-1]):
+        return 0.0
+    few, start = most_of_a_slip(int(counts.sum())), float(times[widest + 1])
+    n_sides = counts[seconds < start].sum(), counts[seconds >= start].sum()
+    return start if min(n_sides) > few else 0.0
 
 
 def _clock_seconds(texts: pl.Series) -> FloatArray:
@@ -472,6 +522,7 @@ class DateFormat:
     has_time: bool = False  # of day, in some cell
     short_years: bool = False  # some year has two digits
     dots_day_first: bool = True
+    digits: Literal["", "DDMMYY", "YYMMDD", "MMDDYY"] = ""  # as numbers are dates
 
     def describe(self) -> str:
         """Name what had to be decided, for a report; ``""`` where nothing had."""
@@ -528,23 +579,39 @@ def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArra
     shaped = np.isfinite(seconds)
     rest = np.flatnonzero(~shaped)
     if rest.size:
-        parts, days = _parts(texts.gather(rest)), _days_of_numbers(texts.gather(rest))
+        parts = _parts(texts.gather(rest))
+        days = _days_of_numbers(texts.gather(rest), format.digits)
         is_number = np.isfinite(days)
         shaped[rest] = np.isfinite(parts["year"]) | is_number
         seconds[rest] = np.where(is_number, days * 86400, _seconds(parts, format))
     return seconds, shaped
 
 
-def _days_of_numbers(texts: pl.Series) -> FloatArray:
-    """Days since 1970 of YYYYMMDD and of the serial numbers of spreadsheets; NaN for all else."""
+def _days_of_numbers(texts: pl.Series, digits: str) -> FloatArray:
+    """Days since 1970 of YYYYMMDD and of the serial numbers of spreadsheets; NaN for all else.
+
+    Of `digits` of another order those of it alone, which may have lost a 0 in front.
+    """
+    if digits:
+        padded, place = pl.lit(texts).str.zfill(6), digits.index("YY")
+        of_2000 = padded.str.slice(place, 2) < str(PIVOT)
+        century = pl.when(of_2000).then(pl.lit("20")).otherwise(pl.lit("19"))
+        dates = pl.concat_str(padded.str.slice(0, place), century, padded.str.slice(place))
+        is_six = pl.lit(texts).str.contains(_SIX)
+        return _days(pl.select(pl.when(is_six).then(dates)).to_series(), _ORDERS[digits])
     is_number = texts.str.contains(DATE_NUMBER).fill_null(False)
     if not is_number.any():
         return np.full(len(texts), np.nan)
     numbers = finite(pl.select(pl.when(is_number).then(texts)).to_series())
     is_serial = numbers <= LAST_SERIAL
     compact = pl.select(pl.when(pl.Series(~is_serial)).then(texts)).to_series()
-    days = compact.str.to_date("%Y%m%d", strict=False).cast(pl.Int32).cast(pl.Float64)
-    return np.where(is_serial, numbers - SERIAL_1970, days.fill_null(np.nan).to_numpy())
+    return np.where(is_serial, numbers - SERIAL_1970, _days(compact, "%Y%m%d"))
+
+
+def _days(texts: pl.Series, pattern: str) -> FloatArray:
+    """Days since 1970 of dates written by a pattern; NaN for all else."""
+    days = texts.str.to_date(pattern, strict=False).cast(pl.Int32).cast(pl.Float64)
+    return days.fill_null(np.nan).to_numpy()
 
 
 def date_text(seconds: float, has_time: bool = True) -> str:
@@ -570,11 +637,21 @@ def rounded_text(value: float, format: ValueFormat | None) -> str:
     return text if format is None else text.replace(".", format.decimal)
 
 
+def shapes_of(texts: pl.Series) -> pl.Series:
+    """Return the shapes of texts, each run of letters or digits as one.
+
+    >>> shapes_of(pl.Series(["12:30-13:30", "12.:30-13:30", "AB 12"])).to_list()
+    ['9:9-9:9', '9.:9-9:9', 'A 9']
+    """
+    for pattern, sign in SHAPES:
+        texts = texts.str.replace_all(pattern, sign)
+    return texts
+
+
 def _iso_seconds(texts: pl.Series) -> FloatArray:
     """Seconds of plain ISO 8601 dates and times; NaN for all else, impossible dates too."""
     iso = pl.select(pl.when(texts.str.contains(_ISO)).then(texts)).to_series()
-    days = iso.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
-    seconds = days.cast(pl.Int32).cast(pl.Float64).fill_null(np.nan).to_numpy() * 86400
+    seconds = _days(iso.str.slice(0, 10), "%Y-%m-%d") * DAY
     if iso.str.contains(":", literal=True).any():
         for start, unit in ((11, 3600), (14, 60), (17, 1)):
             part = iso.str.slice(start, 2).cast(pl.Float64, strict=False).fill_null(0)
@@ -625,7 +702,6 @@ def _as_numbers(name: str, text: pl.Series) -> dict[str, pl.Series]:
 
 
 def _seconds(parts: dict[str, FloatArray], format: DateFormat) -> FloatArray:
-    """Seconds since 1970-01-01 UTC, NaN for what is no date or no possible one."""
     year, half = parts["year"], parts["half"]
     ordered, day_first = np.isfinite(parts["first"]), np.full(len(year), format.day_first)
     if format.dots_day_first:
@@ -723,7 +799,7 @@ class Column:
     def __init__(self, cells: pl.Series) -> None:
         self.cells, self.name = cells, cells.name
         self._read: dict[object, Readings] = {}
-        self._numbers: dict[bool, NumberFormat | None] = {}
+        self._numbers: dict[object, NumberFormat | None] = {}
 
     def __len__(self) -> int:
         return self.cells.len()
@@ -744,24 +820,45 @@ class Column:
         written = _levels(cells)
         return _levels(_stripped(written.texts), written.codes)
 
-    def number_format(self, prefer_comma: bool = False) -> NumberFormat | None:
+    def number_format(
+        self, prefer_comma: bool = False, known: tuple[str, ...] = ()
+    ) -> NumberFormat | None:
         """Infer how numbers are written (see `infer_number_format`); typed ones have no format."""
         if _typed(self.cells) is not None:
             return NumberFormat() if self.cells.null_count() < len(self) else None
         if not prefer_comma and not len(self._plain[2]):
             return None if self._plain[1].all() else NumberFormat()
-        if prefer_comma not in self._numbers:
+        key = prefer_comma, known
+        if key not in self._numbers:
             levels = self.levels
-            self._numbers[prefer_comma] = infer_number_format(
-                levels.texts, prefer_comma, levels.counts
+            self._numbers[key] = infer_number_format(
+                levels.texts, prefer_comma, levels.counts, known
             )
-        return self._numbers[prefer_comma]
+        return self._numbers[key]
 
     def date_format(self, day_first: bool | None = None) -> DateFormat | None:
         """Infer how dates are written (see `infer_date_format`)."""
         if self.cells.dtype.is_temporal():
             return DateFormat(has_time=self.cells.dtype != pl.Date)
         return infer_date_format(self.levels.texts, day_first)
+
+    def digit_dates(self, day_first: bool | None = None) -> DateFormat | None:
+        """Return the order of digits that makes most cells dates, these the nearest to each other.
+
+        A slip may read in another order alone, or lie far away: as many cells count in each. None
+        where most may be months (YYYYMM): those of 2001 to 2012 are days of 2020, too.
+        """
+        is_month = self.levels.texts.str.contains(_YEAR_MONTH)
+        if is_month.sum() >= READS_AS * len(is_month):
+            return None
+        contrary = {True: "MMDDYY", False: "DDMMYY", None: ""}[day_first]
+        found = {}
+        for order in (one for one in _ORDERS if one != contrary):
+            readings = self.read(format := DateFormat(short_years=True, digits=order))  # type: ignore[arg-type]
+            days, n = readings.ordered, int(READS_AS * (~readings.missing).sum())
+            if readings.share_read >= READS_AS and len(np.unique(days)) >= _MIN_NUMBERS:
+                found[format] = float((days[n - 1 :] - days[: len(days) - n + 1]).min())
+        return min(found, key=lambda format: found[format], default=None)
 
     def inferred_format(self, prefer_comma: bool = False) -> ValueFormat | None:
         """Infer the format of numbers or dates, where nearly all cells are."""
@@ -802,12 +899,6 @@ class Column:
         """Tell which cells (n,) only the other order of a format reads."""
         return self.read(format).unreadable & ~self.read(format.swapped).unreadable
 
-    @property
-    def mixes_orders(self) -> bool:
-        """Whether some cells are read in one order only, and some in the other."""
-        formats = (self.number_format(), self.date_format())
-        return any(one is not None and self.reads_otherwise(one).any() for one in formats)
-
     def in_format(self, own: ValueFormat, other: ValueFormat) -> pl.Series:
         """Write the cells that one format reads in another one; dates in ISO 8601."""
         values, texts = self.read(own).values, self.texts
@@ -844,11 +935,11 @@ class Column:
         """Read the cells by a format, inferred here or on another table; ``None`` for text."""
         key: object = None
         if isinstance(format, DateFormat):
-            key = format.day_first, format.dots_day_first
+            key = format.day_first, format.dots_day_first, format.digits
         elif format is not None:
             # Rules ask again and again: a tuple is made faster than a format.
             key = format.decimal, format.thousands, format.word, format.clock, *format.marks
-            key = *key, None, *format.tokens
+            key = *key, format.day_start, *format.tokens
         if key in self._read:
             return self._read[key]
         of_numbers = isinstance(format, DateFormat) and self.cells.dtype.is_numeric()
@@ -863,7 +954,7 @@ class Column:
                 levels.each(read_dates(levels.texts, format)[0], np.nan),
                 levels.codes < 0,
             )
-        elif format is not None and format.decimal == "." and not format.clock:
+        elif format and format.decimal == "." and not format.clock and CR_ALONE not in format.marks:
             values, missing, places, texts = self._plain
             if len(places):
                 values, missing = values.copy(), missing.copy()
@@ -906,6 +997,8 @@ class Column:
         """Count the cells with each mark and token of a format, or numbers among dates."""
         texts, counts = _alike(self.levels.texts), self.levels.counts
         found = {"a number (YYYYMMDD, or days of a spreadsheet)": texts.str.contains(DATE_NUMBER)}
+        if isinstance(format, DateFormat) and format.digits:
+            found = {f"a number ({format.digits})": texts.str.contains(_SIX)}
         if isinstance(format, NumberFormat):
             patterns = {
                 mark: "|".join(pattern for pattern, _ in replacements((mark,)))
@@ -914,6 +1007,15 @@ class Column:
             found = {mark: texts.str.contains(pattern) for mark, pattern in patterns.items()}
             found |= {token: self.levels.texts == token for token in format.tokens}
         return {name: n for name, hit in found.items() if (n := int(counts[hit.to_numpy()].sum()))}
+
+    def unread(self, format: ValueFormat) -> dict[str, int]:
+        """Count the cells of texts that are no values, of those in several the commonest."""
+        if self.read(format).unreadable.sum() < 2:
+            return {}
+        levels = self.levels
+        counts = np.where(levels.read(format).unreadable, levels.counts, 0)
+        first = [place for place in np.argsort(-counts, kind="stable") if counts[place] > 1]
+        return {levels.texts[int(k)]: int(counts[k]) for k in first[:MOST_TOKENS]}
 
     def take(self, rows: IntArray) -> Column:
         """Return some of the cells."""
@@ -987,6 +1089,5 @@ def _levels_of_numbers(cells: pl.Series) -> Levels:
 
 
 def _epoch_seconds(cells: pl.Series) -> FloatArray:
-    """Seconds since 1970-01-01 UTC of dates and date-times, NaN for null."""
     micros = cells.cast(pl.Datetime("us")) if cells.dtype == pl.Date else cells
     return micros.dt.epoch("us").cast(pl.Float64).fill_null(np.nan).to_numpy() / 1e6

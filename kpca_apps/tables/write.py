@@ -7,11 +7,11 @@ they are put together in one file.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 import pyarrow as pa
@@ -22,12 +22,12 @@ from kpca_apps.errors import ConfigError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.files.output import atomic_write
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
-from kpca_apps.tables.table import Table, as_arrow
+from kpca_apps.tables.table import Table, as_arrow, recut
 from kpca_apps.tables.values import NUMBER_LIKE
 
 # Columns added to those of a table, by their names; None is an empty one.
 Added = Mapping[str, NDArray[Any] | pl.Series | None]
-# Rows as they are appended to a scored table: CSV, or what goes into a Parquet file.
+# Some rows of a scored table: CSV, or what goes into a Parquet file.
 Written: TypeAlias = "bytes | pa.Table"
 
 # What a spreadsheet may run: these first characters (the full-width ones too), also behind those
@@ -64,61 +64,31 @@ def scored_kind(path: str | Path) -> str:
     )
 
 
-@contextmanager
-def open_scored(path: str | Path) -> Iterator[Callable[[Written], object]]:
-    """Open a scored table to append its parts in their order; it appears once all are there.
+def write_scored(path: str | Path, parts: Iterable[Written]) -> None:
+    """Write the parts of a scored table, in their order; it appears once all are there.
 
-    Each is what `scored_part` returns, and is written as it comes.
+    Each is what `scored_part` returns, and is written as it comes, in groups of Parquet that are
+    cut at the same rows for any parts.
     """
-    kind = scored_kind(path)
+    kind, parts = scored_kind(path), iter(parts)
     with atomic_write(Path(path)) as file:
         if kind == "csv":
-            yield file.write
-        else:
-            with _ParquetGroups(file) as groups:
-                yield groups.append
-
-
-class _ParquetGroups(AbstractContextManager["_ParquetGroups"]):
-    """A Parquet file of rows that come in parts; its groups are cut at the same rows for any."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._writer: pq.ParquetWriter | None = None
-        self._held: list[pa.Table] = []
-
-    def append(self, part: pa.Table) -> None:
-        """Append rows; they are held until they fill a group."""
-        self._held.append(part)
-        if sum(rows.num_rows for rows in self._held) >= _GROUP_ROWS:
-            rows = pa.concat_tables(self._held)
-            n_whole = rows.num_rows - rows.num_rows % _GROUP_ROWS
-            self._write(rows.slice(0, n_whole))
-            self._held = [rows.slice(n_whole)]
-
-    def _write(self, rows: pa.Table) -> None:
-        if self._writer is None:
-            # Numbers with fractions seldom repeat: to look for repeats would take longest.
-            repeating = [one.name for one in rows.schema if not pa.types.is_floating(one.type)]
-            self._writer = pq.ParquetWriter(
-                self._file, rows.schema, compression="zstd", use_dictionary=repeating
-            )
-        self._writer.write_table(rows, row_group_size=_GROUP_ROWS)
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None and self._held:
-            rows = pa.concat_tables(self._held)
-            # Of no rows at all the columns are written.
-            if rows.num_rows or self._writer is None:
-                self._write(rows)
-        if self._writer is not None:
-            self._writer.close()
+            file.writelines(parts)
+            return
+        first: pa.Table = next(parts)
+        # Numbers with fractions seldom repeat: to look for repeats would take longest.
+        repeating = [one.name for one in first.schema if not pa.types.is_floating(one.type)]
+        with pq.ParquetWriter(
+            file, first.schema, compression="zstd", use_dictionary=repeating
+        ) as writer:
+            for rows in recut(chain([first], parts), _GROUP_ROWS):
+                writer.write_table(rows)
 
 
 def scored_part(
     table: Table, extra: Added, kind: str, *, header: bool = True, style: CsvStyle = PLAIN
 ) -> Written:
-    """Put rows and what was found about them together, as `open_scored` takes them.
+    """Put rows and what was found about them together, as `write_scored` takes them.
 
     They are CSV, with or without its `header`, or an Arrow table.
 

@@ -168,7 +168,6 @@ def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
 def _write_sheet(
     sheet: Any, content: Sheet, heads: dict[bool, Any], look: Callable[[str, bool], Any]
 ) -> int:
-    """Write a sheet, row by row, and count the texts that were cut."""
     columns, n_cut = content.columns, 0
     for place, column in enumerate(columns):
         sheet.set_column(place, place, _width(column))

@@ -14,7 +14,7 @@ import argparse
 import io
 
 import numpy as np
-from photographs import photographs, psnr, row
+from photographs import heading, photographs, psnr, row
 from PIL import Image
 from scipy.ndimage import convolve
 from skimage.restoration import denoise_nl_means, denoise_wavelet, estimate_sigma
@@ -89,20 +89,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--photons", type=float, nargs="+", default=[100, 400])
     parser.add_argument("--size", type=int, default=256)
-    parser.add_argument("--jpeg", type=int, default=90)
-    parser.add_argument("--subsampling", default="4:2:0")
     parser.add_argument("--quality", default="balanced")
     arguments = parser.parse_args()
     rows = []
     for name, scene in photographs(arguments.size):
         truth = photograph(scene, None)
         for photons in arguments.photons:
-            noisy = photograph(scene, photons)
-            noisy = through_jpeg(noisy, arguments.jpeg, arguments.subsampling)
+            noisy = through_jpeg(photograph(scene, photons), 90, "4:2:0")
             images = denoised(noisy, truth, arguments.quality)
             if not rows:
-                print(row("photograph", "photons", *images))
-                print("|---" * (len(images) + 2) + "|")
+                print(heading("photograph", "photons", *images))
             rows.append([psnr(image, truth) for image in images.values()])
             print(row(name, f"{photons:g}", *(f"{db:.2f}" for db in rows[-1])))
     print(row("mean", "", *(f"{db:.2f}" for db in np.mean(rows, axis=0))))

@@ -1,7 +1,7 @@
 """Colour photographs with white noise: ours beside the denoisers of scikit-image and bm3d.
 
 Non-local means and wavelets get the true level and the best of three settings, chosen by the
-clean image. bm3d is a benchmark-only package, free for non-commercial use.
+clean image.
 
     python tests/benchmarks/colour.py --sigma 25 --bm3d
 """
@@ -12,13 +12,15 @@ import argparse
 from functools import partial
 
 import numpy as np
-from photographs import photographs, psnr, row
+from photographs import Denoiser, heading, installed_bm3d, photographs, psnr, row
 from skimage.restoration import denoise_nl_means, denoise_wavelet
 
 from kpca_apps.denoise.denoiser import denoise_kpca
 
 
-def scores(clean: np.ndarray, sigma: float, quality: str, with_bm3d: bool) -> dict[str, float]:
+def scores(
+    clean: np.ndarray, sigma: float, quality: str, peers: dict[str, Denoiser]
+) -> dict[str, float]:
     """Return the decibels of each denoiser on one photograph."""
     noisy = clean + sigma * np.random.default_rng(0).standard_normal(clean.shape)
     ours = partial(denoise_kpca, noisy, data_range=255, channel_axis=-1, quality=quality)
@@ -36,11 +38,7 @@ def scores(clean: np.ndarray, sigma: float, quality: str, with_bm3d: bool) -> di
             psnr(255 * wavelet(sigma=f * level, convert2ycbcr=True), clean) for f in (0.5, 0.7, 1)
         ),
     }
-    if with_bm3d:
-        import bm3d
-
-        result["bm3d_rgb"] = psnr(255 * bm3d.bm3d_rgb(unit, level), clean)
-    return result
+    return result | {name: psnr(255 * peer(unit, level), clean) for name, peer in peers.items()}
 
 
 def main() -> None:
@@ -51,14 +49,14 @@ def main() -> None:
     parser.add_argument("--quality", default="balanced")
     parser.add_argument("--bm3d", action="store_true")
     arguments = parser.parse_args()
+    peers = installed_bm3d() if arguments.bm3d else {}
     rows = {
-        name: scores(clean, arguments.sigma, arguments.quality, arguments.bm3d)
+        name: scores(clean, arguments.sigma, arguments.quality, peers)
         for name, clean in photographs(arguments.size)
     }
     columns = list(next(iter(rows.values())))
     rows["mean"] = {c: float(np.mean([found[c] for found in rows.values()])) for c in columns}
-    print(row("photograph", *columns))
-    print("|---" * (len(columns) + 1) + "|")
+    print(heading("photograph", *columns))
     for name, found in rows.items():
         print(row(name, *(f"{found[c]:.2f}" for c in columns)))
 

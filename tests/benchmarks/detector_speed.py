@@ -15,7 +15,7 @@ import argparse
 import statistics
 from collections.abc import Callable
 
-from engine_common import Matrix, cpu_seconds, curved_rows, machine_line
+from engine import Matrix, cpu_seconds, curved_rows, machine_line
 from modern_peers import pyod_class
 
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty

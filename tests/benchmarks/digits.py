@@ -26,9 +26,11 @@ from threadpoolctl import threadpool_limits
 from kpca_apps.denoise.dictionary.denoiser import DictionaryDenoiser
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
+from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 
 SIGMA = 0.5
+BANDWIDTH = 256.0  # c, for 16 x 16 pixels
 Labelled = tuple[np.ndarray, np.ndarray]
 
 
@@ -70,7 +72,7 @@ def kernel(
     train: np.ndarray, noisy: np.ndarray, clean: np.ndarray, counts: list[int], bandwidth: float
 ) -> list:
     whole = fit_exact(
-        RBF(1.0 / bandwidth), train, rng=np.random.default_rng(0), n_components=max(counts)
+        RBF(1.0 / bandwidth), train, rng=np.random.default_rng(0), options=FitOptions(max(counts))
     )
     results = []
     for q in counts:
@@ -126,17 +128,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder of the USPS digits")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--bandwidth", type=float, default=256.0, help="c, for 16 x 16 pixels")
     options = parser.parse_args()
     with threadpool_limits(1):
         if options.data:
             train, test = (read_usps(options.data / f"zip.{k}.gz") for k in ("train", "test"))
             counts = [16, 32, 64, 128, 256], [64, 256, 512, 1024, 2048]
-            compare("USPS", train, test, (300, 50), counts, options.bandwidth, options.seeds)
+            compare("USPS", train, test, (300, 50), counts, BANDWIDTH, options.seeds)
         train, test = scikit_learns()
         each = min(int(np.bincount(labels).min()) for labels, _ in (train, test))
         counts = [4, 8, 12, 16, 20, 24, 32], [16, 64, 128, 256, 512]
-        name, bandwidth = "scikit-learn's digits", options.bandwidth / 16.0
+        name, bandwidth = "scikit-learn's digits", BANDWIDTH / 16.0
         compare(name, train, test, (each, 50), counts, bandwidth, options.seeds)
 
 

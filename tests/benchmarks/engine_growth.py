@@ -14,7 +14,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import replace
 
-from engine_common import cpu_seconds, curved_rows, machine_line, usual_gamma
+from engine import cpu_seconds, curved_rows, machine_line, usual_gamma
 
 SIZES = {
     "n": (2500, 5000, 10_000, 20_000),
@@ -40,15 +40,16 @@ def seconds(what: str, n: int, d: int, q: int, m: int) -> float:
         LandmarkBasis,
         subspace_from_sums,
     )
-    from kpca_apps.engine.plan import plan_exact
+    from kpca_apps.engine.plan import FitOptions, plan_exact
 
     X = curved_rows(n, d)
     kernel = RBF(usual_gamma(X))
 
     def exact() -> None:
-        plan = plan_exact(kernel, X, n_components=q, solver="krylov", precision="float32")
+        options = FitOptions(q, solver="krylov", precision="float32")
+        plan = plan_exact(kernel, X, options)
         plan = replace(plan, stored=what == "stored")
-        fit_exact(kernel, X, rng=np.random.default_rng(0), n_components=q, plan=plan)
+        fit_exact(kernel, X, rng=np.random.default_rng(0), options=FitOptions(q), plan=plan)
 
     if what in ("stored", "recomputed"):
         return best(exact)

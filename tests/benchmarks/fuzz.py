@@ -49,12 +49,11 @@ COUNTED = ("files", "read", "refused")
 # Imported before a process for each target splits off: what takes long to import.
 AHEAD = (
     "kpca_apps.cli.main", "kpca_apps.images.files", "kpca_apps.tables.opening",
-    "kpca_apps.tables.read.delta", "kpca_apps.novelty.screening.run",
+    "kpca_apps.tables.read.delta", "kpca_apps.novelty.run",
     "kpca_apps.novelty.compare.diff", "kpca_apps.denoise.batch.run",
     "kpca_apps.denoise.batch.one_image.pages", "kpca_apps.denoise.batch.per_image",
     "kpca_apps.denoise.batch.profile", "kpca_apps.denoise.dictionary",
-    "tests.benchmarks.mutated_images", "tests.benchmarks.mutated_models",
-    "tests.benchmarks.mutated_tables", "tests.benchmarks.fuzz_inputs",
+    "tests.benchmarks.mutated_images", "tests.benchmarks.fuzz_inputs",
 )  # fmt: skip
 
 

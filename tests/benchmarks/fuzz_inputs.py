@@ -1,20 +1,24 @@
 """What a fuzzer begins with at each door, and how it changes files so that they still open.
 
 Bytes alone rarely pass a checksum, a packing or a syntax: JSON is changed value by value, members
-of a zip and what gzip holds are changed and packed again, chunks of a PNG get their checksums, tags
-of a TIFF and cards of a FITS header other types and values.
+of a zip and what gzip holds are changed and packed again, arrays get other headers and values,
+chunks of a PNG their checksums, tags of a TIFF and cards of a FITS header other types and values.
 """
 
 from __future__ import annotations
 
+import bz2
+import datetime
 import gzip
 import io
 import json
+import lzma
 import random
 import re
 import sqlite3
 import struct
 import tempfile
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -23,11 +27,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openpyxl
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tests.hostile.doors import IMAGES, finished_batch, finished_run, sound_table
 
-TABLES = frozenset("csv jsonl json xlsx parquet arrow packed".split())
-MAX_BYTES = 1 << 16  # of a file to begin with
+MAX_BYTES = 1 << 17  # of a file to begin with
 Change = Callable[[bytes], bytes]  # of bytes by the fuzzer itself
 
 VALUES: tuple[Any, ...] = (
@@ -42,6 +49,7 @@ TOKENS = (
     b"1979-05-27", b"'a\\u0000b'", b"*", b"=1+1", b"\xff\xfe", b"\\ud800", b"", b"9" * 400,
     b"[" * 3000,
 )  # fmt: skip
+DTYPES = ("<f4", ">f8", "<i8", "|b1", "|O", "<c16", "<U8", "<M8[ns]", "|V8", "[('a', '<f8')]")
 # Of TIFF: numbers of tags, of types, counts and values; of FITS: names of cards, and values.
 TAGS = (258, 259, 262, 266, 273, 277, 284, 317, 320, 322, 323, 324, 330, 338, 339, 347, 700, 33421,
         33422, 34665, 34675, 50713, 50714, 50717, 50721, 50728)  # fmt: skip
@@ -60,12 +68,8 @@ def seeds(target: str) -> list[bytes]:
 
 
 def _seeds(target: str) -> list[bytes]:
-    if target in ("model", "dictionary"):
-        return _models(target)
     if target in TABLES:
-        from tests.benchmarks.mutated_tables import KINDS
-
-        made = [KINDS[target](random.Random(number)) for number in range(6)]
+        made = [TABLES[target](random.Random(number)) for number in range(6)]
         return [*made, *([_ods()] if target == "xlsx" else [])]
     if target != "raw" and target in (*IMAGES, "zarr"):
         from tests.benchmarks.mutated_images import originals
@@ -76,13 +80,121 @@ def _seeds(target: str) -> list[bytes]:
         return _OTHERS[target](folder)
 
 
-def _models(target: str) -> list[bytes]:
-    from tests.benchmarks.mutated_models import make_models
+def rows(n_rows: int = 40) -> pl.DataFrame:
+    """Return a table of every type."""
+    rng, day, noon = random.Random(0), datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 12)
+    return pl.DataFrame(
+        {
+            "x": [round(rng.gauss(0, 10), 3) for _ in range(n_rows)],
+            "n": [rng.randrange(100) for _ in range(n_rows)],
+            "flag": [rng.random() < 0.5 for _ in range(n_rows)],
+            "kind": [rng.choice(["red", "green", 'say "hi",\nand go', ""]) for _ in range(n_rows)],
+            "day": [day + datetime.timedelta(days=k) for k in range(n_rows)],
+            "at": [noon + datetime.timedelta(minutes=k % 60) for k in range(n_rows)],
+        }
+    )
 
-    with tempfile.TemporaryDirectory() as folder:
-        make_models(Path(folder))
-        names = ["dictionary"] if target == "dictionary" else ["soft", "hard"]
-        return [Path(folder, one).read_bytes() for one in names]
+
+def nested(rng: random.Random) -> pl.DataFrame:
+    """Return a table with nested columns and a dictionary."""
+    return rows(rng.choice([3, 40, 400])).with_columns(
+        pl.col("kind").cast(pl.Categorical).alias("category"),
+        pl.concat_list("n", "n").alias("list"),
+        pl.struct("x", "kind").alias("struct"),
+    )
+
+
+def _csv(rng: random.Random) -> bytes:
+    text = rows().write_csv(separator=rng.choice(",;\t|"))
+    text = text.replace("\n", rng.choice(["\n", "\n", "\r\n", "\r"]))
+    data = text.encode(rng.choice(["utf-8", "utf-8-sig", "utf-16"]))
+    return gzip.compress(data, mtime=0) if rng.random() < 0.2 else data
+
+
+def _records() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in rows().write_ndjson().splitlines()]
+
+
+def _json_lines(rng: random.Random) -> bytes:
+    records = _records()
+    for record in records[rng.randrange(7) :: 7]:
+        record["more"] = {"a": [1, None, {"b": "c"}]}
+    return "".join(json.dumps(record) + "\n" for record in records).encode("utf-8")
+
+
+def _json_list(rng: random.Random) -> bytes:
+    document = _records() if rng.random() < 0.5 else {"n": 40, "data": _records(), "next": None}
+    return json.dumps(document, indent=rng.choice([None, 1])).encode("utf-8")
+
+
+def _parquet(rng: random.Random) -> bytes:
+    buffer, frame = io.BytesIO(), nested(rng)
+    packing = rng.choice(["uncompressed", "snappy", "zstd", "lz4", "gzip"])
+    if rng.random() < 0.5:
+        frame.write_parquet(buffer, compression=packing, row_group_size=rng.choice([7, 1000]))
+        return buffer.getvalue()
+    options = {"compression": "none" if packing == "uncompressed" else packing}
+    options |= {"data_page_version": rng.choice(["1.0", "2.0"])}
+    pq.write_table(frame.to_arrow(), buffer, use_dictionary=rng.random() < 0.5, **options)
+    return buffer.getvalue()
+
+
+def _arrow(rng: random.Random) -> bytes:
+    buffer, level = io.BytesIO(), pl.CompatLevel.oldest() if rng.random() < 0.5 else None
+    table = nested(rng).to_arrow(compat_level=level)
+    options = pa.ipc.IpcWriteOptions(compression=rng.choice([None, "lz4", "zstd"]))
+    write = pa.ipc.new_file if rng.random() < 0.5 else pa.ipc.new_stream
+    with write(buffer, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=rng.choice([7, 1000]))
+    return buffer.getvalue()
+
+
+def _packed(rng: random.Random) -> bytes:
+    data, packing = _csv(rng), rng.randrange(6)
+    if packing < 3:
+        pack = (bz2.compress, lzma.compress, lambda text: pa.compress(text, "zstd", asbytes=True))
+        return bytes(pack[packing](data))
+    method = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA)[packing - 3]
+    return _zipped({"folder/": b"", "folder/table.csv": data}, method)
+
+
+def _xlsx(rng: random.Random) -> bytes:
+    """Write a workbook; now and then one that is not packed, so that its parts are hit."""
+    book = openpyxl.Workbook()
+    for row in (rows().columns, *rows().iter_rows()):
+        book.active.append(row)
+    buffer = io.BytesIO()
+    book.save(buffer)
+    if rng.random() < 0.5:
+        return buffer.getvalue()
+    with zipfile.ZipFile(buffer) as archive:
+        return _zipped({name: archive.read(name) for name in archive.namelist()})
+
+
+TABLES: dict[str, Callable[[random.Random], bytes]] = {
+    "csv": _csv, "jsonl": _json_lines, "json": _json_list, "parquet": _parquet, "arrow": _arrow,
+    "packed": _packed, "xlsx": _xlsx,
+}  # fmt: skip
+
+
+def _models(folder: Path) -> list[bytes]:
+    """Return novelty models with a Tikhonov filter and with truncation."""
+    from kpca_apps.novelty.screening.fit import fit_table
+    from kpca_apps.novelty.screening.model import ScreeningOptions, save_model
+    from tests.novelty.screening.test_hostile_models import mixed
+
+    warnings.simplefilter("ignore")
+    for method in ("blocks", "hoffmann"):
+        save_model(fit_table(mixed(24), ScreeningOptions(method=method))[0], folder / method)
+    return [path.read_bytes() for path in sorted(folder.iterdir())]
+
+
+def _dictionary(folder: Path) -> list[bytes]:
+    from kpca_apps.denoise.dictionary import DictionaryDenoiser
+
+    examples = np.random.default_rng(0).random((40, 5, 5))
+    DictionaryDenoiser(sigma=0.1).fit(examples).save(folder / "model")
+    return [(folder / "model").read_bytes()]
 
 
 def _raw(folder: Path) -> list[bytes]:
@@ -197,7 +309,7 @@ def _marks(folder: Path) -> list[bytes]:
 
 
 def _rules(folder: Path) -> list[bytes]:
-    from kpca_apps.novelty.columns.encoded import Execution
+    from kpca_apps.novelty.columns.parts import Execution
     from kpca_apps.novelty.columns.plan import ColumnOptions
     from kpca_apps.novelty.relations.rule_file import rules_to_json
     from kpca_apps.novelty.relations.table_rules import find_table_rules
@@ -231,17 +343,15 @@ def _per_image(folder: Path) -> list[bytes]:
 
 
 def _finished(folder: Path) -> list[bytes]:
-    from kpca_apps.system.finished import FinishedParts
+    from kpca_apps.system.finished import FinishedParts, FinishedPass
 
     parts = FinishedParts(folder / "parts")
-    parts.put("key", {"a": np.arange(5.0), "b": np.array(["x", "y"])})
-    return [parts._path("key").read_bytes()]
+    FinishedPass(parts, "key", np.ndarray).put(0, 5, np.arange(5.0))
+    return [parts._path("key 0 5").read_bytes()]
 
 
 def _delta(folder: Path) -> list[bytes]:
     from deltalake import DeltaTable, write_deltalake
-
-    from tests.benchmarks.mutated_tables import rows
 
     frame = rows(12)
     write_deltalake(str(folder / "t"), frame[:6].to_arrow())
@@ -252,8 +362,6 @@ def _delta(folder: Path) -> list[bytes]:
 
 
 def _hive(folder: Path) -> list[bytes]:
-    from tests.benchmarks.mutated_tables import rows
-
     frame = rows(6)
     for part in ("csv", "parquet"):
         for key in ("1", "x%20y"):
@@ -287,9 +395,10 @@ def _mask(folder: Path) -> list[bytes]:
 
 
 _OTHERS: dict[str, Callable[[Path], list[bytes]]] = {
-    "config": _config, "accept": _accept, "marks": _marks, "rules": _rules, "profile": _profile,
-    "per_image": _per_image, "finished": _finished, "delta": _delta, "hive": _hive,
-    "sqlite": _sqlite, "mask": _mask, "raw": _raw,
+    "model": _models, "dictionary": _dictionary, "config": _config, "accept": _accept,
+    "marks": _marks, "rules": _rules, "profile": _profile, "per_image": _per_image,
+    "finished": _finished, "delta": _delta, "hive": _hive, "sqlite": _sqlite, "mask": _mask,
+    "raw": _raw,
     "manifest": lambda _: [(finished_batch() / "out" / "manifest.jsonl").read_bytes()],
     "marker": lambda _: [(finished_run() / "run.json").read_bytes()],
     "run": lambda _: [(finished_run() / "result.json").read_bytes()],
@@ -308,11 +417,6 @@ def changed(target: str, data: bytes, change: Change, seed: int) -> bytes:
 
 
 def _changed(target: str, data: bytes, change: Change, rng: np.random.Generator) -> bytes:
-    if target in ("model", "dictionary") and rng.random() < 0.7:
-        from tests.benchmarks.mutated_models import EDITS
-
-        edits = list(EDITS.values())[2:]
-        return edits[int(rng.integers(len(edits)))](data, rng)
     if data.startswith(b"PK"):
         return _member_changed(data, change, rng)
     if data.startswith(b"\x1f\x8b"):
@@ -323,6 +427,8 @@ def _changed(target: str, data: bytes, change: Change, rng: np.random.Generator)
 
 def _part_changed(data: bytes, change: Change, rng: np.random.Generator, target: str = "") -> bytes:
     """Change what stands plainly in a file."""
+    if data.startswith(b"\x93NUMPY"):
+        return _array_changed(data, change, rng)
     if data.startswith(b"\x89PNG"):
         return _chunk_changed(data, change, rng)
     if data.startswith((b"II*\0", b"MM\0*", b"II+\0")) and rng.random() < 0.7:
@@ -345,7 +451,9 @@ def _member_changed(data: bytes, change: Change, rng: np.random.Generator) -> by
         members = {name: archive.read(name) for name in archive.namelist()}
         is_packed = any(one.compress_type for one in archive.infolist())
     names = list(members)
-    name = names[int(rng.integers(len(names)))]
+    # Of a model one part is JSON, and says what the many others are.
+    told = [name for name in names if name.endswith(".json")]
+    name = told[0] if told and rng.random() < 0.4 else names[int(rng.integers(len(names)))]
     what = rng.random()
     if what < 0.05:
         del members[name]
@@ -357,6 +465,41 @@ def _member_changed(data: bytes, change: Change, rng: np.random.Generator) -> by
         members[name] = _part_changed(members[name], change, rng)
     packing = zipfile.ZIP_DEFLATED if is_packed else zipfile.ZIP_STORED
     return _zipped(members, packing)
+
+
+def _array_changed(data: bytes, change: Change, rng: np.random.Generator) -> bytes:
+    """Give an array other values, or a header that says another type or shape of it."""
+    array = np.load(io.BytesIO(data)).copy()
+    what, shape, described = int(rng.integers(8)), array.shape, array.dtype.str
+    if what < 4:
+        numbers = [one for one in VALUES if isinstance(one, float | int) and abs(one) < 2**63]
+        value = np.array(numbers[int(rng.integers(len(numbers)))]).astype(array.dtype)
+        if what == 0 and array.size:
+            array.flat[rng.integers(array.size)] = value
+        elif what == 1:
+            array[...] = value
+        elif what == 2:
+            array = rng.permutation(array.ravel()).reshape(shape)
+        else:
+            array = (array * rng.choice([-1.0, 1e-200, 1e3, 1e200])).astype(array.dtype)
+        buffer = io.BytesIO()
+        np.save(buffer, array)
+        return buffer.getvalue()
+    content = array.tobytes()
+    if what == 4:
+        described = DTYPES[int(rng.integers(len(DTYPES)))]
+    elif what == 5:
+        at = int(rng.integers(max(len(shape), 1)))
+        sizes = (0, -1, 1, 7, 10**6, 2**53, 2**63 - 1, *(n + by for n in shape for by in (-1, 1)))
+        shape = (*shape[:at], sizes[int(rng.integers(len(sizes)))], *shape[at + 1 :])
+    elif what == 6:  # other lengths, and bytes enough for them
+        shape = tuple(int(rng.integers(0, 2 * n + 2)) for n in shape)
+        content = np.resize(array, shape).tobytes() if array.size else b""
+    else:
+        shape = shape[::-1] if len(shape) > 1 else (1, *shape)
+    header = f"{{'descr': '{described}', 'fortran_order': {what == 7}, 'shape': {shape}, }}\n"
+    packed = header.encode() if rng.random() < 0.9 else change(header.encode())[: 1 << 15]
+    return b"\x93NUMPY\x01\x00" + len(packed).to_bytes(2, "little") + packed + content
 
 
 def _json_changed(data: bytes, rng: np.random.Generator) -> bytes | None:

@@ -20,9 +20,8 @@ from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
-from photographs import photographs, psnr, row
+from photographs import Image, grey_images, heading, in_grey, photographs, psnr, row, with_noise
 from skimage import data
-from speed_quality import GREY, grey_images, with_noise
 from text_pages import pages
 from threadpoolctl import threadpool_limits
 
@@ -30,7 +29,6 @@ from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes import planes
 from kpca_apps.denoise.passes.plan import Plan, plan_for
 
-Image = NDArray[np.float64]
 SIDE = 160  # pixels of a photograph and of a scan
 
 
@@ -88,7 +86,7 @@ def denoise(part: Part, noisy: Image, sigma: float, **options: str) -> NDArray[n
 
 def pictures(folder: Path | None) -> dict[str, tuple[str, list[tuple[str, Image]]]]:
     """Return the content and the images of each kind of picture."""
-    own = [(name, np.round(image @ GREY)) for name, image in photographs(SIDE)]
+    own = [(name, in_grey(image)) for name, image in photographs(SIDE)]
     scans = [(one.__name__, one()[:SIDE, :SIDE].astype(float)) for one in (data.page, data.text)]
     found = {
         "photographs": ("photo", own),
@@ -106,8 +104,7 @@ def main() -> None:
     options = parser.parse_args()
     kinds = pictures(options.data)
     columns = [f"{kind} {sigma:g}" for kind in kinds for sigma in options.sigma]
-    print(row("", *columns, "CPU s / MP"))
-    print("|---" * (len(columns) + 2) + "|")
+    print(heading("", *columns, "CPU s / MP"))
     with threadpool_limits(1):
         for method in ("linear", "rbf"):  # compiled before the clock starts
             denoise(Part(method, as_it_is), np.zeros((32, 32)), 20.0, quality=options.preset)

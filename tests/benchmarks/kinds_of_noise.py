@@ -21,9 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from photographs import psnr, row
+from photographs import grey_images, heading, psnr, row
 from skimage.io import imread
-from speed_quality import grey_images
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.denoise.denoiser import clean_image
@@ -86,8 +85,7 @@ def main() -> None:
     for photons in options.photons:
         light = counted(options.clean, options.images, photons)
         kinds |= {(f"{photons:g} photons", noise): light for noise in ("poisson", "auto")}
-    print(row(*COLUMNS))
-    print("|---" * len(COLUMNS) + "|")
+    print(heading(*COLUMNS))
     with threadpool_limits(1):
         for quality in options.quality:
             # Compiled, before the clock starts.

@@ -3,8 +3,7 @@
 Run ``python -m tests.benchmarks.large_tables`` for ten million rows of 20 columns, made in a
 temporary folder; ``--rows`` takes fewer, ``--data`` a folder made earlier by
 ``datasets/make_large_table.py``. A table is screened by itself, then scored with the model that
-left, each in a process of its own. ``--workers dask`` does it again on a cluster of two workers on
-this machine, and compares the scores; ``--kill`` ends one of these workers on the way.
+left, each in a process of its own.
 ``--before PATH`` screens the table with an older checkout too, by turns, and compares both.
 ``--growth PICTURE`` screens tables of growing ``--sizes`` instead, and draws what each took.
 ``--threads`` screens one with one thread and with two instead, and tells what part of the CPU time
@@ -17,7 +16,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -34,9 +32,6 @@ from sklearn.metrics import roc_auc_score
 from tests.benchmarks.processes import ROOT, Taken, watched
 
 LABEL = "planted"
-# A worker is ended when so much of the time of the run on threads has gone by.
-KILLED_AT = 0.5
-DASK = ("--workers", "dask", "--jobs", "2")
 MANY_CORES = 16
 WRITING = ("--force", "--format", "parquet")
 
@@ -66,20 +61,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--columns", type=int, default=20)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--keep", type=Path, help="folder that keeps what the commands write")
-    parser.add_argument("--workers", choices=("threads", "dask"), default="threads")
-    parser.add_argument("--kill", action="store_true", help="end one Dask worker on the way")
     parser.add_argument("--before", type=Path, help="an older checkout to measure beside this one")
     parser.add_argument("--growth", type=Path, help="picture of time and memory by rows, to write")
     parser.add_argument("--threads", action="store_true", help="what is not shared by threads")
     parser.add_argument("--sizes", default="10000,100000,1000000,10000000")
     arguments = parser.parse_args()
     # Commands run in the folder of their checkout.
-    for name in ("keep", "data", "before", "growth"):
+    for name in ("data", "before", "growth"):
         setattr(arguments, name, getattr(arguments, name) and getattr(arguments, name).resolve())
-    if arguments.keep is not None:
-        measure(arguments.keep, arguments)
-        return
     with tempfile.TemporaryDirectory() as name:
         if arguments.growth is None:
             measure(Path(name), arguments)
@@ -104,10 +93,6 @@ def measure(folder: Path, arguments: argparse.Namespace) -> None:
         print(f"of its CPU time: {screened.taken.cpu_seconds / before.taken.cpu_seconds:.2f}")
         compare("the older checkout and this one", before, screened)
     score(folder, data, n_rows)
-    if arguments.workers == "dask" or arguments.kill:
-        delay = KILLED_AT * screened.taken.seconds if arguments.kill else None
-        on_dask = screen(folder / "on-dask", data, n_rows, DASK, kill_after=delay)
-        compare("threads and Dask", screened, on_dask)
 
 
 def grow(folder: Path, arguments: argparse.Namespace) -> None:
@@ -165,20 +150,11 @@ def screen(
     data: Path,
     n_rows: int,
     words: tuple[str, ...] = (),
-    kill_after: float | None = None,
     root: Path = ROOT,
 ) -> Run:
     command = ("novelty", "screen", data, "--exclude", LABEL, "--out", out, *WRITING, *words)
-    killed: list[int] = []
-
-    def kill(family: list[int], seconds: float) -> None:
-        if kill_after is not None and seconds > kill_after and not killed:
-            killed.append(next(filter(is_worker, family[1:])))
-            os.kill(killed[0], signal.SIGKILL)
-
-    run = Run(out, watched(*command, root=root, each_time=kill))
-    where = " on two Dask workers" * (words == DASK) + f" by {root}" * (root != ROOT)
-    say(f"screened{where}", run, n_rows, n_killed=len(killed))
+    run = Run(out, watched(*command, root=root))
+    say("screened" + f" by {root}" * (root != ROOT), run, n_rows)
     return run
 
 
@@ -188,16 +164,9 @@ def score(folder: Path, data: Path, n_rows: int) -> None:
     say("scored with its model", run, n_rows)
 
 
-def is_worker(process: int) -> bool:
-    return b"spawn_main" in Path(f"/proc/{process}/cmdline").read_bytes()
-
-
-def say(what: str, run: Run, n_rows: int, n_killed: int = 0) -> None:
+def say(what: str, run: Run, n_rows: int) -> None:
     taken = run.taken
-    killed = f", {n_killed} worker killed on the way" if n_killed else ""
-    print(
-        f"{what} in {taken.seconds:.0f} s{killed}: {n_rows / taken.seconds:,.0f} rows/s, ", end=""
-    )
+    print(f"{what} in {taken.seconds:.0f} s: {n_rows / taken.seconds:,.0f} rows/s, ", end="")
     print(f"CPU {taken.cpu_seconds:.0f} s, ", end="")
     print(f"peak {taken.peak_bytes / 2**20:,.0f} MiB, AUROC {area(run.found):.4f}")
     for name, seconds in run.passes.items():

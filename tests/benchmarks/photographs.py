@@ -1,11 +1,19 @@
-"""What the benchmarks of denoising share: photographs of scikit-image, PSNR, rows of Markdown."""
+"""What the benchmarks of denoising share: images, noise, PSNR, bm3d, rows of Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from skimage import data
+from skimage.io import imread
+
+Image = NDArray[np.float64]
+Denoiser = Callable[[Image, float], Image]  # of an image and the noise level
 
 # Top left corners: where each photograph shows most.
 CORNERS = {
@@ -15,6 +23,8 @@ CORNERS = {
     "motorcycle": (100, 200),
     "rocket": (100, 200),
 }
+GREY = (0.299, 0.587, 0.114)  # luma of JPEG, rounded: what the literature's grey copies are
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
 
 
 def photographs(size: int) -> Iterator[tuple[str, np.ndarray]]:
@@ -24,11 +34,49 @@ def photographs(size: int) -> Iterator[tuple[str, np.ndarray]]:
         yield name, whole[top : top + size, left : left + size, :3].astype(np.float64)
 
 
+def in_grey(pixels: np.ndarray) -> Image:
+    """Return grey values of a picture that may have colours."""
+    pixels = pixels.astype(float)
+    return np.round(pixels[..., :3] @ GREY) if pixels.ndim == 3 else pixels
+
+
+def grey_images(folder: Path, most: int | None) -> list[tuple[str, Image]]:
+    """Return names and grey values of a folder's images, spread over it if only some are wanted."""
+    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    if most is not None and most < len(paths):
+        paths = [paths[int(place)] for place in np.linspace(0, len(paths) - 1, most)]
+    return [(path.stem, in_grey(imread(path))) for path in paths]
+
+
+def with_noise(name: str, clean: Image, sigma: float) -> Image:
+    """Return an image with white noise that depends on its name and the level, not clipped."""
+    rng = np.random.default_rng(zlib.crc32(f"{name}|{sigma:g}".encode()))
+    return clean + sigma * rng.standard_normal(clean.shape)
+
+
 def psnr(image: np.ndarray, clean: np.ndarray) -> float:
     """Return decibels of the image clipped to 0..255."""
     return float(10 * np.log10(255**2 / np.mean((np.clip(image, 0, 255) - clean) ** 2)))
 
 
+def installed_bm3d() -> dict[str, Denoiser]:
+    """Return bm3d, grey or in colour, by its name; nothing, which is said, without the package.
+
+    It is free for non-commercial use, and no dependency of ours.
+    """
+    if find_spec("bm3d") is None:
+        print("bm3d is not installed, and left out: pip install bm3d")
+        return {}
+    from bm3d import bm3d, bm3d_rgb
+
+    return {"bm3d": lambda noisy, sigma: (bm3d_rgb if noisy.ndim == 3 else bm3d)(noisy, sigma)}
+
+
 def row(*cells: object) -> str:
     """Return a row of a Markdown table."""
     return "|".join(["", *map(str, cells), ""])
+
+
+def heading(*columns: object) -> str:
+    """Return the first two lines of a Markdown table."""
+    return f"{row(*columns)}\n" + "|---" * len(columns) + "|"

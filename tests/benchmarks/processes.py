@@ -30,13 +30,8 @@ class Taken:
     first_thread_seconds: float  # of CPU, by the thread that alone does what is not shared
 
 
-def watched(
-    *words: object, root: Path = ROOT, each_time: Callable[[list[int], float], None] | None = None
-) -> Taken:
-    """Run ``kpca`` with words, of the checkout ``root``; end this process where it fails.
-
-    ``each_time`` is called five times a second with its processes, and the seconds gone by.
-    """
+def watched(*words: object, root: Path = ROOT) -> Taken:
+    """Run ``kpca`` with words, of the checkout ``root``; end this process where it fails."""
     began, peak, cpu, first = time.perf_counter(), 0, children_cpu(), 0.0
     with tempfile.TemporaryFile() as said:
         # In the checkout, as Python looks for modules in the working folder first.
@@ -47,8 +42,6 @@ def watched(
             family = [command.pid, *children(command.pid)]
             peak = max(peak, sum(map(resident_bytes, family)))
             first = max(first, first_thread_cpu(command.pid))
-            if each_time is not None:
-                each_time(family, time.perf_counter() - began)
             time.sleep(POLL_SECONDS)
         if command.returncode:
             said.seek(0)

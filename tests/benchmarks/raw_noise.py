@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from camera_noise import AROUND, BESIDE, GAMMA
-from photographs import photographs, psnr, row
+from photographs import heading, photographs, psnr, row
 from PIL import Image
 from scipy.ndimage import convolve
 
@@ -142,8 +142,7 @@ def main() -> None:
             found = scores(scene, photons, arguments.readout, arguments.quality)
             ways = [way for way in found if not way.endswith(", s")]
             if not rows:
-                print(row("photograph", "photons", *ways))
-                print("|---" * (len(ways) + 2) + "|")
+                print(heading("photograph", "photons", *ways))
             rows[name, photons] = found
             print(row(name, f"{photons:g}", *(f"{found[w]:.2f}" for w in ways)))
     for photons in arguments.photons:

@@ -151,6 +151,16 @@ def datalab(X: FloatArray) -> FloatArray:
     return scores
 
 
+def has_datalab() -> bool:
+    """Whether cleanlab is installed; say so if not."""
+    try:
+        import cleanlab.datalab.datalab  # noqa: F401
+    except ImportError:
+        print('cleanlab is not installed: pip install "cleanlab[datalab]" to see it.')
+        return False
+    return True
+
+
 def pyod_scores(name: str) -> Callable[[FloatArray], FloatArray]:
     """Return a detector of pyod with its defaults."""
     model = pyod_class(name)
@@ -192,13 +202,7 @@ def peers() -> dict[str, Callable[[FloatArray], FloatArray]]:
         found |= {name: pyod_scores(name) for name in ("KNN", "LOF", "IForest", "ECOD", "HBOS")}
     except ImportError:
         print("pyod is not installed: its detectors are left out.")
-    try:
-        import cleanlab.datalab.datalab  # noqa: F401
-    except ImportError:
-        print('cleanlab is not installed: pip install "cleanlab[datalab]" to see it.')
-    else:
-        found["cleanlab"] = datalab
-    return found
+    return found | ({"cleanlab": datalab} if has_datalab() else {})
 
 
 def peer_ranks(

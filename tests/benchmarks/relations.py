@@ -5,16 +5,13 @@ both are numbers. FOLDER holds the pairs, in subfolders or not: NAME_dirty.csv o
 beside NAME_clean.csv (as in raha and ZeroED), and NAME_clean_KIND.csv beside NAME_clean.csv (as
 ZeroED's kinds of error in beers).
 
-    python tests/benchmarks/relations.py FOLDER [--only WORD ...] [--alone | --shuffled]
+    python tests/benchmarks/relations.py FOLDER [--only WORD ...] [--alone]
 
 Printed for each pair are the AUROC of rows with a wrong cell, and precision and recall of the
 cells named, of at most as many as are wrong, the clearest first: by the whole screen with its
 defaults, by the relations of levels alone, and for rows by LOF and an isolation forest of
 scikit-learn on numbers standardised, categories one-hot and keys as codes, and by cleanlab's
 Datalab where it is installed (``pip install "cleanlab[datalab]"``). With --alone, the relations.
-
-With --shuffled, every column of every CSV file in FOLDER is shuffled by itself: rules between
-columns, and cells that others contradict, are then there by chance. Rules of one column stay.
 """
 
 from __future__ import annotations
@@ -31,6 +28,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 from numpy.typing import NDArray
+from real_tables import datalab, has_datalab
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
@@ -39,7 +37,6 @@ from threadpoolctl import threadpool_limits
 from kpca_apps import screen_table
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.relations.conditional.levels import LevelRelations
-from kpca_apps.novelty.relations.relations import Relations
 from kpca_apps.tables.frames import table_from_frame
 
 FloatArray = NDArray[np.float64]
@@ -147,27 +144,13 @@ def forest(frame: pd.DataFrame) -> Found:
     return -IsolationForest(random_state=0).fit(X).score_samples(X), None
 
 
-def datalab(frame: pd.DataFrame) -> Found:
-    """Return the outlier scores of cleanlab's Datalab."""
-    from cleanlab import Datalab
-
-    X = prepared(frame)
-    lab = Datalab({"row": np.arange(len(X))}, verbosity=0)
-    lab.find_issues(features=X, issue_types={"outlier": {}})
-    return -lab.get_issues("outlier")["outlier_score"].to_numpy(float), None
-
-
 def methods(alone: bool) -> dict[str, Callable[[pd.DataFrame], Found]]:
     """Return ours and the peers that are installed; say which are not."""
     if alone:
         return {"relations": relations}
     found = {"kpca screen": screen, "relations": relations, "LOF": lof, "forest": forest}
-    try:
-        import cleanlab.datalab.datalab  # noqa: F401
-    except ImportError:
-        print('cleanlab is not installed: pip install "cleanlab[datalab]" to see it.')
-        return found
-    return found | {"Datalab": datalab}
+    peers = {"Datalab": lambda frame: (datalab(prepared(frame)), None)}
+    return found | (peers if has_datalab() else {})
 
 
 def line(pair: Pair, scores: FloatArray, cells: list[tuple[int, int]] | None) -> str:
@@ -183,32 +166,12 @@ def line(pair: Pair, scores: FloatArray, cells: list[tuple[int, int]] | None) ->
     return f"{area}{len(first):7}{precision}{n_right / max(n_wrong, 1):8.3f}"
 
 
-def shuffled(folder: Path, words: list[str]) -> None:
-    """Print what is found between columns that have nothing to do with each other."""
-    rng = np.random.default_rng(0)
-    for path in sorted(folder.rglob("*.csv")):
-        if not path.stat().st_size or not any(word in path.name for word in words):
-            continue
-        frame = read(path)
-        mixed = pd.DataFrame({n: rng.permutation(frame[n].to_numpy()) for n in frame.columns})
-        table = table_from_frame(pl.from_pandas(mixed), path.name)
-        found = Relations.learn(table, infer_plan(table))
-        judged = found.judge(table, own=np.ones(len(mixed), dtype=bool))
-        between = [of.rule for of in found.rules if len(of.rule.columns) > 1]
-        n_cells = int((judged.evidence["given"].list.len() > 0).sum())
-        print(f"{path.name}: {len(between)} rules, {n_cells} cells", *between, flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="*", default=[""], help="pairs with one of these words")
     parser.add_argument("--alone", action="store_true", help="the relations of levels alone")
-    parser.add_argument("--shuffled", action="store_true", help="false rules and false cells")
     options = parser.parse_args()
-    if options.shuffled:
-        shuffled(options.folder, options.only)
-        return
     tried = methods(options.alone)
     print(f"{'':12}{'AUROC':>8}{'cells':>7}{'precision':>10}{'recall':>8}{'CPU s':>8}")
     with threadpool_limits(1), warnings.catch_warnings():

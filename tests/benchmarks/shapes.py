@@ -29,7 +29,7 @@ from kpca_apps.engine.kernels import RBF
 from kpca_apps.novelty.compare.baselines import BASELINES
 from kpca_apps.novelty.detector.surprise import combined
 from kpca_apps.papers.data import PaperData
-from kpca_apps.papers.experiments.novelty_sets import SETS
+from kpca_apps.papers.experiments.hoffmann import SETS
 from kpca_apps.papers.measuring import components
 
 OWN = Path(__file__).resolve().parents[2] / "datasets" / "ring_line_square.csv"

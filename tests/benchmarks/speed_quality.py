@@ -18,7 +18,6 @@ import argparse
 import importlib.util
 import time
 import warnings
-import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,8 +26,7 @@ from typing import NamedTuple
 import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
-from photographs import psnr, row
-from skimage.io import imread
+from photographs import Image, grey_images, heading, installed_bm3d, psnr, row, with_noise
 from skimage.restoration import denoise_nl_means, denoise_tv_chambolle, denoise_wavelet
 from threadpoolctl import threadpool_limits
 
@@ -38,9 +36,6 @@ from kpca_apps.denoise.passes.planes import denoise_planes
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-Image = NDArray[np.float64]
-GREY = (0.299, 0.587, 0.114)  # luma of JPEG, rounded: what the literature's grey copies are
-SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
 CROP, TUNED = 256, 8  # pixels a side, and crops, that settings are chosen on
 COLUMNS = ("sigma", "denoiser", "dB", "CPU s / MP", "setting")
 
@@ -81,12 +76,6 @@ def variation(noisy: Image, sigma: float, factor: float) -> Image:
     return denoise_tv_chambolle(noisy, weight=factor * sigma)
 
 
-def bm3d(noisy: Image, sigma: float, _: float) -> Image:
-    from bm3d import bm3d
-
-    return np.asarray(bm3d(noisy, sigma))
-
-
 def opencv(noisy: Image, sigma: float, factor: float) -> Image:
     import cv2
 
@@ -106,26 +95,9 @@ def peers() -> dict[str, Peer]:
     }
     if importlib.util.find_spec("cv2"):
         found["OpenCV's non-local means"] = Peer(opencv, (0.7, 0.8, 0.9, 1.0, 1.2))
-    if importlib.util.find_spec("bm3d"):
-        found["bm3d"] = Peer(bm3d)
+    for name, denoiser in installed_bm3d().items():
+        found[name] = Peer(lambda noisy, sigma, _, denoiser=denoiser: denoiser(noisy, sigma))
     return found
-
-
-def grey_images(folder: Path, most: int | None) -> list[tuple[str, Image]]:
-    """Return names and grey values of a folder's images, spread over it if only some are wanted."""
-    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
-    if most is not None and most < len(paths):
-        paths = [paths[int(place)] for place in np.linspace(0, len(paths) - 1, most)]
-    images = []
-    for path in paths:
-        pixels = imread(path).astype(float)
-        images.append((path.stem, np.round(pixels[..., :3] @ GREY) if pixels.ndim == 3 else pixels))
-    return images
-
-
-def with_noise(name: str, clean: Image, sigma: float) -> Image:
-    rng = np.random.default_rng(zlib.crc32(f"{name}|{sigma:g}".encode()))
-    return clean + sigma * rng.standard_normal(clean.shape)
 
 
 def tuned(peer: Peer, images: Sequence[tuple[str, Image]], sigma: float) -> float:
@@ -196,11 +168,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="the picture, a PNG or SVG file")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # of scikit-image's wavelets, about their range
-    chosen = {name: peer for name, peer in peers().items() if name in (options.only or peers())}
+    chosen = {name: one for name, one in peers().items() if name in (options.only or (name,))}
     images, others = grey_images(options.folder, options.images), grey_images(options.tune, TUNED)
     found = {}
-    print(row(*COLUMNS))
-    print("|---" * len(COLUMNS) + "|")
+    print(heading(*COLUMNS))
     with threadpool_limits(1):
         if importlib.util.find_spec("cv2"):
             import cv2

@@ -9,18 +9,14 @@ white. Noise as in `set12.py`, seeded by the page's name.
 from __future__ import annotations
 
 import argparse
-import zlib
 
 import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
-from photographs import psnr
-from set12 import bm3d_denoiser, ours
+from photographs import Image, installed_bm3d, psnr, with_noise
+from set12 import ours
 from threadpoolctl import threadpool_limits
-
-Image = NDArray[np.float64]
 
 TEXT = (
     "Kernel principal components are found in a space that is never visited. What is needed of "
@@ -69,13 +65,11 @@ def main() -> None:
         "photo": ours(options.preset),
         "text": ours(options.preset, content="text"),
     }
-    if options.bm3d:
-        denoisers["bm3d"] = bm3d_denoiser()
+    denoisers |= installed_bm3d() if options.bm3d else {}
     for sigma in options.sigma:
         reached: dict[str, list[float]] = {name: [] for name in denoisers}
         for page, clean in pages().items():
-            rng = np.random.default_rng(zlib.crc32(f"{page}|{sigma:g}".encode()))
-            noisy = clean + sigma * rng.standard_normal(clean.shape)
+            noisy = with_noise(page, clean, sigma)
             for name, denoiser in denoisers.items():
                 with threadpool_limits(1):
                     reached[name].append(psnr(denoiser(noisy, sigma), clean))

@@ -79,9 +79,8 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     for table in ("SCREENING", "EVALUATION"):
         monkeypatch.setattr(f"kpca_apps.report.novelty.figures.{table}", ())
     monkeypatch.setattr("kpca_apps.report.novelty.figures.column_plane", lambda result: None)
-    for module in ("drawing", "papers.page"):
-        monkeypatch.setattr(f"kpca_apps.report.{module}.to_svg", lambda drawing: Markup("<svg/>"))
-    monkeypatch.setattr("kpca_apps.report.papers.page.to_png", lambda drawing: b"")
+    monkeypatch.setattr("kpca_apps.report.drawing.to_svg", lambda drawing: Markup("<svg/>"))
+    monkeypatch.setattr("kpca_apps.report.drawing.to_png", lambda drawing: b"")
     monkeypatch.setattr("kpca_apps.report.denoising.figures.denoising_figures", lambda result: {})
 
 

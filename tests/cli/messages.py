@@ -73,6 +73,7 @@ WRONG: dict[str, list[str]] = {
     "--hide": ["wingg"],
     "--id": ["wingg"],
     "--jobs": ["many", "0", "1.5"],
+    "--junit": ["birds.csv", "no/a.xml", "images"],
     "--label": ["wingg"],
     "--landmarks": ["many", "1"],
     "--largest": ["many", "0"],

@@ -12,12 +12,10 @@ import polars as pl
 import pytest
 
 from kpca_apps.cli.console import Console, say_error, say_line
-from kpca_apps.cli.novelty.lines import explanation_lines, odd_cell_lines, summary_lines
+from kpca_apps.cli.novelty.lines import odd_cell_lines, summary_lines
 from kpca_apps.cli.novelty.run import expected_time
-from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.result import OddCell
-from kpca_apps.novelty.screening.model import ScreeningOptions
-from kpca_apps.novelty.screening.run import screen
+from kpca_apps.novelty.run import screen
 from kpca_apps.tables.frames import table_from_frame
 from tests.cli.conftest import Run
 from tests.novelty.tables import frame_of
@@ -31,18 +29,6 @@ def test_an_error_is_one_line_whatever_it_quotes(capsys: pytest.CaptureFixture[s
     assert said.count("\n") == 1
     assert "\x1b" not in said
     assert len(said) < 2100
-
-
-def test_nothing_from_a_table_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    frame = frame_of(40).rename({"bill": HOSTILE}).with_columns(name=pl.lit(HOSTILE))
-    options = ScreeningOptions(columns=ColumnOptions(id="name"))
-    result = screen(table_from_frame(frame), options=options)[0]
-    console = Console()
-    console.say(HOSTILE)
-    console.lines(summary_lines(result))
-    console.lines(explanation_lines(result.ranked[0]))
-    said = capsys.readouterr().err
-    assert not {"\x1b", "\x07", "\u202e"} & set(said)
 
 
 def test_columns_of_nothing_are_dropped_and_scores_told_apart() -> None:
@@ -114,15 +100,6 @@ def test_hostile_names_of_files_and_columns_end_to_end(kpca: Run) -> None:
     assert done.code == 0, done.err
     assert "\x1b" not in done.err + done.out
     assert Path(done.out.strip()).exists()
-
-
-def test_lines_for_people_on_stdout_carry_nothing_a_terminal_obeys(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    Console().data_lines([HOSTILE, "plain"])
-    out = capsys.readouterr().out
-    assert out.count("\n") == 2
-    assert not {"\x1b", "\x07"} & set(out)
 
 
 @contextmanager

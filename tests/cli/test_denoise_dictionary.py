@@ -175,15 +175,3 @@ def test_a_dry_run_lists_the_examples(kpca: Run, digits: np.ndarray) -> None:
     rows = json.loads(kpca("fit", "clean", *MODEL, "--dry-run", "--json").out)["images"]
     assert rows[0] == {"name": "00.png", "shape": [8, 8]}
     assert not Path("digits.kpca").exists()
-
-
-def test_a_model_is_replaced_only_by_force_and_other_files_never(
-    kpca: Run, digits: np.ndarray
-) -> None:
-    words = ("fit", "clean", *MODEL, "--components", 10, "--bandwidth", 1e6)
-    assert kpca(*words).code == 0
-    assert kpca(*words).code == 4
-    assert kpca(*words, "--force").code == 0
-    Path("digits.kpca").write_bytes(b"mine")
-    assert kpca(*words, "--force").code == 4
-    assert Path("digits.kpca").read_bytes() == b"mine"

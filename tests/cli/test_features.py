@@ -18,7 +18,7 @@ def features() -> Iterator[tuple[str, str]]:
     for words, command in each_command():
         yield words, ""
         for one in command.params:
-            if one.param_type_name == "option" and one.name not in ("help", "help_all"):
+            if one.param_type_name == "option" and one.name != "help":
                 yield words, max(one.opts, key=len)
 
 

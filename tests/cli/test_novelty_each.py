@@ -120,21 +120,6 @@ def test_hidden_columns_stay_hidden_in_an_index(kpca: Run, tables: Path) -> None
     assert index()["tables"][0]["moved"] == []
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("--marks", "page.html"), 2, "--marks is of one report"),
-        (("--dry-run", "--json"), 2, "leave out --json"),
-        (("--share", "0.1", "--count", "3"), 2, "--share and --count exclude each other"),
-        (("--reference", "-", "--accept", "-"), 2, "can be - (standard input)"),
-    ],
-)
-def test_what_is_not_of_each_table_is_refused(
-    kpca: Run, tables: Path, words: tuple[str, ...], code: int, message: str
-) -> None:
-    assert_refused(kpca("screen", "data", "--each", *words), code, message)
-
-
 def test_who_names_tables_that_are_not_one_hears_of_each(kpca: Run, tables: Path) -> None:
     (tables / "broken.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
     assert_refused(kpca("screen", "data"), 3, "Or screen each by itself: --each.")
@@ -181,7 +166,7 @@ def test_a_full_disk_is_no_fault_of_a_table(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("kpca_apps.novelty.written_tables.open_scored", full)
+    monkeypatch.setattr("kpca_apps.novelty.written_tables.write_scored", full)
     done = kpca("screen", "data", "--each", "--out", "out", "--force")
     assert done.code == 3
     assert done.err.splitlines()[-1].startswith("error: out: no space left on its disk")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kpca_apps.cli.console import Console, row_progress
-from kpca_apps.novelty.columns.encoded import Execution
+from kpca_apps.novelty.columns.parts import Execution
 from tests.cli.conftest import Run, Terminal, assert_refused
 
 WORDS = ("--exclude", "kind", "--explain", 3)
@@ -52,37 +52,15 @@ def test_a_bar_tells_rows_a_second_in_two_digits(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--workers", "threads", "--scheduler", "tcp://127.0.0.1:9"), 2, "on this machine"),
         (("--jobs", 2, "--scheduler", "tcp://127.0.0.1:9"), 2, "has its own: leave one"),
-        (("--scheduler", "tcp://127.0.0.1:9"), 4, "scheduler tcp://127.0.0.1:9 does not answer"),
-        (("--workers", "cluster"), 2, "cluster"),
-        (("--work-dir", "."), 2, "give --workers dask or --scheduler as well"),
         (("--work-dir", "gone", "--workers", "dask"), 3, "gone: no such folder; make it"),
     ],
 )
 def test_workers_that_cannot_be_are_refused_in_one_line(
-    kpca: Run,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: tuple[object, ...],
-    code: int,
-    said: str,
+    kpca: Run, folder: Path, words: tuple[object, ...], code: int, said: str
 ) -> None:
-    monkeypatch.setattr("kpca_apps.system.dask_client.ANSWER_SECONDS", 0.5)
     for command in (("screen", "birds.csv"), ("fit", "clean.csv", "--model", "m")):
         assert_refused(kpca(*command, *words), code, said)
-    assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
-
-
-@pytest.mark.usefixtures("small_limit")
-def test_an_interrupted_run_leaves_nothing(
-    kpca: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("kpca_apps.novelty.written_tables.scored_part", interrupt)
-    assert kpca("screen", "birds.csv", *WORDS).code == 130
     assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
 
 

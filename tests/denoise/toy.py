@@ -8,7 +8,6 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,28 +17,27 @@ from PIL import Image
 
 from kpca_apps.denoise.batch.manifest import MANIFEST
 from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.errors import InputError
 
 SETTINGS = {"weight": 0.5}
 
 
-@dataclass(frozen=True)
-class Info:
-    noise: str = "gaussian"
-    sigma: float = 5.0
-    estimated: bool = True
-    correlated: bool = False
-    data_range: float = 255.0
-    established: bool = True
-    impulses: bool = False
-    sigma_range: tuple[float, float] | None = None
-    laws: tuple[Any, ...] = ()
-    n_components: int | None = None
+Info = partial(
+    DenoiseInfo,
+    noise="gaussian",
+    sigma=5.0,
+    channel_sigma=(5.0,),
+    estimated=True,
+    correlated=False,
+    whiteness=1.0,
+    data_range=255.0,
+)
 
 
 def smooth(
     pixels: np.ndarray, channel_axis: int | None, weight: float = 0.5, pause: float = 0.0
-) -> tuple[np.ndarray, Info]:
+) -> tuple[np.ndarray, DenoiseInfo]:
     """Mix each pixel with its left neighbour."""
     assert (channel_axis == -1) == (pixels.ndim == 3)
     time.sleep(pause)
@@ -47,7 +45,7 @@ def smooth(
     return (1 - weight) * values + weight * np.roll(values, 1, axis=1), Info()
 
 
-def deaf(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+def deaf(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, DenoiseInfo]:
     """Refuse to work where an interrupt at the keyboard would be heard."""
     if signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
         raise InputError("an interrupt would be heard")

@@ -171,7 +171,7 @@ def test_the_whole_error_is_that_of_soft_kernel_pca_of_the_sum_of_kernels():
 def test_sums_over_parts_of_a_table_give_the_fit_of_the_whole():
     features, block = table_of("blocks")
     shift = features[:5].mean(axis=0)
-    parts = [CovarianceSums.of_values(part, shift) for part in np.array_split(features, 3)]
+    parts = [CovarianceSums.of_values(part.copy(), shift) for part in np.array_split(features, 3)]
     merged = BlockPCA.of_sums(parts[0] + parts[1] + parts[2], block)
     whole = BlockPCA.fit(features, block)
     found, expected = (of.errors(features.T) for of in (merged, whole))

@@ -34,19 +34,6 @@ def test_stated_distances_are_those_in_feature_space(kernel, center):
     assert_allclose(gram, np.eye(3), rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("d", [2, 4, 7])
-def test_a_direction_of_the_squared_inner_product_needs_as_many_points_as_columns(d):
-    X, new = normal_rows(60, d), normal_rows(20, d, seed=1)
-    before = exact(Polynomial(2), X, n_components=1, center=False)
-    found = reduced_set(before, d)
-    # (x.y)^2 is an inner product of symmetric matrices: a direction is one, and x'Sx projects.
-    S = (X.T * before.weights[:, 0]) @ X
-    expected = np.einsum("ni,ij,nj->n", new, S, new)
-    scale = np.abs(expected).max()
-    assert_allclose(found.subspace.project(new)[:, 0], expected, rtol=0, atol=1e-12 * scale)
-    assert found.component_distances[0] < 1e-7
-
-
 def test_components_of_the_squared_inner_product_lose_nothing_about_their_mean():
     X, new = normal_rows(90), normal_rows(20, seed=1)
     before = exact(Polynomial(2, 0.3), X, n_components=2)
@@ -65,23 +52,12 @@ def test_points_do_not_depend_on_the_size_of_the_kernel(factor):
     assert_array_equal(scaled.subspace.points, plain.subspace.points)
 
 
-def test_all_points_change_nothing():
-    X, new = normal_rows(40), normal_rows(10, seed=1)
-    before = exact(RBF(0.2), X, n_components=5).with_soft_cut(0.01)
-    after = reduced_set(before, 40, max_iter=0).subspace
-    assert_allclose(after.project(new), before.project(new), rtol=0, atol=1e-6)
-    error = before.reconstruction_error(new)
-    assert_allclose(after.reconstruction_error(new), error, rtol=0, atol=1e-6)
-
-
 def test_more_points_lie_nearer_and_moving_brings_them_nearer():
-    X, new = curved_rows(500)[:400], curved_rows(500)[400:]
-    before = exact(RBF(0.05), X, n_components=6)
+    before = exact(RBF(0.05), curved_rows(500)[:400], n_components=6)
     sizes = (6, 12, 25, 50, 100)
     still, moved = ([reduced_set(before, m, max_iter=steps) for m in sizes] for steps in (0, 50))
     for sets in (still, moved):
         assert (np.diff([s.component_distances.mean() for s in sets]) < 0.0).all()
-        assert (np.diff([s.changes(before, new).error_mean for s in sets]) < 0.0).all()
     for a, b in zip(still, moved, strict=True):
         assert b.component_distances.mean() < a.component_distances.mean()
 
@@ -94,9 +70,6 @@ def test_changes_keep_within_the_bound_that_the_distances_give():
     from_mean = np.sqrt(before.leading(0).reconstruction_error(new))
     bound = from_mean[:, None] * found.component_distances + found.mean_distance
     assert (change <= bound).all()
-    told = found.changes(before, new)
-    usual = np.sqrt((before.project(new) ** 2).sum() / len(new))
-    assert told.projection_worst == pytest.approx(np.linalg.norm(change, axis=1).max() / usual)
 
 
 def test_the_selection_is_that_of_brute_force():

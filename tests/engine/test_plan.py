@@ -10,14 +10,9 @@ import pytest
 
 from kpca_apps.engine import plan as planning
 from kpca_apps.engine.kernel_pca import KernelPCA
-from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
-from kpca_apps.engine.plan import plan_exact
+from kpca_apps.engine.kernels import RBF, Sigmoid
+from kpca_apps.engine.plan import FitOptions, plan_exact
 from kpca_apps.errors import MemoryLimitError
-
-
-def test_default_budget_is_a_quarter_of_what_is_available(monkeypatch):
-    monkeypatch.setattr(planning, "available_bytes", lambda: 1000)
-    assert planning.default_budget() == 250
 
 
 def test_refusal_names_size_budget_and_way_out():
@@ -40,17 +35,10 @@ def test_refusal_without_a_budget_says_where_the_bound_comes_from(monkeypatch):
     )
 
 
-def test_a_nystroem_fit_is_refused_by_its_estimate():
-    needed = planning.nystroem_bytes(500, 7)
-    planning.require_nystroem(500, 7, needed)
-    with pytest.raises(MemoryLimitError, match=r"500 landmarks .* use fewer landmarks, or raise"):
-        planning.require_nystroem(500, 7, needed - 1)
-
-
 def test_estimates_grow_with_the_work():
     def needed(n, q, kernel=RBF(1.0), **options):  # noqa: B008 (it cannot change)
-        plan = plan_exact(kernel, np.zeros((n, 1)), n_components=q, memory_budget=2**40, **options)
-        return plan.n_bytes
+        options = FitOptions(q, memory_budget=2**40, **{"precision": "float64", **options})
+        return plan_exact(kernel, np.zeros((n, 1)), options).n_bytes
 
     assert needed(2000, 5) >= 8 * 2000**2 // 2
     assert needed(1000, 5) >= 8 * 1000**2
@@ -71,17 +59,8 @@ def test_plans_describe_themselves():
     )
 
 
-@pytest.mark.parametrize(
-    ("kernel", "d", "way"),
-    [(RBF(1.0), 20, "kmeans"), (RBF(1.0), 2, "rpcholesky"), (RBF(1.0) + Linear(), 20, "residual")],
-)
-def test_landmarks_are_drawn_as_suits_kernel_and_columns(kernel, d, way):
-    assert planning.choose_landmarks(kernel, d) == way
-    assert planning.choose_landmarks(kernel, d, "greedy") == "greedy"
-
-
 FITS = {
-    "stored": "X = X[:5400]; plan = plan_exact(kernel, X, n_components=20)",
+    "stored": "X = X[:5400]; plan = plan_exact(kernel, X, FitOptions(20, precision='float64'))",
     "landmarks": "kernel = RBF(0.2); "
     "plan = choose_regime(kernel, X, FitOptions(method='nystroem', n_landmarks=1800))",
 }
@@ -107,7 +86,7 @@ def fit(X, plan):
     return subspace_from_sums(basis, sums, n_components=20)
 
 kernel, X = RBF(0.02), np.random.default_rng(0).normal(size=(7000, 12))
-fit_exact(kernel, X[:400], rng=np.random.default_rng(0), n_components=2, solver="krylov")
+fit_exact(kernel, X[:400], rng=np.random.default_rng(0), options=FitOptions(2, solver="krylov"))
 {plan}
 Path("/proc/self/clear_refs").write_text("5")
 before = memory("VmRSS")

@@ -4,27 +4,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
-from kpca_apps.engine.plan import plan_exact
+from kpca_apps.engine.plan import FitOptions, plan_exact
 from kpca_apps.engine.precision import agreeing_precision, choose_precision
 from kpca_apps.errors import MemoryLimitError
-from tests.engine.examples import KERNELS, curved_rows, normal_rows
+from tests.engine.examples import curved_rows, normal_rows
 
 
 def exact(X, plan=None, n_jobs=None, **options):
-    plan = plan or plan_exact(RBF(0.05), X, n_components=12, **options)
-    return fit_exact(RBF(0.05), X, rng=np.random.default_rng(0), n_jobs=n_jobs, plan=plan)
-
-
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
-def test_float32_values_are_those_of_float64(kernel):
-    X, Z = normal_rows(40), normal_rows(30, seed=1)
-    narrow, wide = kernel.against(Z, np.float32)(X), kernel(X, Z)
-    assert narrow.dtype == np.float32
-    assert_allclose(narrow, wide, rtol=1e-5, atol=1e-5 * np.abs(wide).max())
+    plan = plan or plan_exact(RBF(0.05), X, FitOptions(12, **{"precision": "float64", **options}))
+    return fit_exact(
+        RBF(0.05), X, rng=np.random.default_rng(0), options=FitOptions(n_jobs=n_jobs), plan=plan
+    )
 
 
 def test_distances_keep_their_digits_far_from_the_origin_and_far_apart():
@@ -77,34 +71,13 @@ def test_float32_fits_are_float64_fits_to_six_digits():
     assert_allclose(lapack.variances, wide.variances, rtol=0, atol=2e-6 * scale)
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_beyond_the_budget_the_matrix_is_made_anew_and_the_bits_are_the_same(precision):
-    X = curved_rows(2300)
-    options = {"n_components": 12, "precision": precision}
-    stored = plan_exact(RBF(0.05), X, **options)
-    anew = plan_exact(RBF(0.05), X, memory_budget=stored.n_bytes - 1, **options)
-    assert stored.stored and not anew.stored and anew.n_bytes < stored.n_bytes / 2
-    first, second = (exact(X, plan) for plan in (stored, anew))
-    assert_array_equal(first.weights, second.weights)
-    assert_array_equal(first.offset, second.offset)
-    with pytest.raises(MemoryLimitError, match="2300 rows"):
-        plan_exact(RBF(0.05), X, memory_budget=anew.n_bytes - 1, **options)
-
-
-def test_the_bits_are_the_same_for_any_number_of_threads():
-    X = curved_rows(2300)
-    one, two, four = (exact(X, precision="float32", n_jobs=k) for k in (1, 2, 4))
-    assert_array_equal(one.weights, two.weights)
-    assert_array_equal(one.weights, four.weights)
-
-
 def test_eigenvalues_too_close_to_iterate_go_to_lapack_or_are_refused():
     values = np.linspace(1.0, 1.001, 400)
     X, rng = np.diag(np.sqrt(values)), np.random.default_rng(0)
-    options = {"n_components": 5, "solver": "krylov", "center": False}
-    found = fit_exact(Linear(), X, rng=rng, **options)
+    options = FitOptions(5, center=False, solver="krylov")
+    found = fit_exact(Linear(), X, rng=rng, options=options)
     assert_allclose(found.variances * 400, values[::-1][:5], rtol=1e-12)
-    plan = plan_exact(Linear(), X, **options)
+    plan = plan_exact(Linear(), X, replace(options, precision="float64"))
     assert plan.solver == "krylov"
     with pytest.raises(MemoryLimitError):
-        fit_exact(Linear(), X, rng=rng, plan=replace(plan, memory_budget=1000), center=False)
+        fit_exact(Linear(), X, rng=rng, options=options, plan=replace(plan, memory_budget=1000))

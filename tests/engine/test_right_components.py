@@ -19,7 +19,6 @@ from kpca_apps.engine.kernels import (
     Laplacian,
     Linear,
     Polynomial,
-    ScaledInputs,
 )
 from tests.engine.examples import exact, normal_rows
 from tests.quick import quick
@@ -218,16 +217,13 @@ def test_no_component_is_made_of_rounding(X, kernel, method):
 
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
 @pytest.mark.parametrize("method", ["exact", "nystroem"])
-@pytest.mark.parametrize("scale", [None, (1.0, 2.0, 0.5, 1.0)])
-def test_the_linear_kernel_keeps_its_digits_far_from_0(offset, method, scale):
+def test_the_linear_kernel_keeps_its_digits_far_from_0(offset, method):
     columns = np.array([1.0, 0.3, 0.1, 0.03])
     # Offsets that are sums of powers of two: moving rows by them rounds only the rows.
     X = np.round(normal_rows(200) * columns * 2**20) / 2**20
     far = X + np.round(offset)
     assert np.array_equal(far - np.round(offset), X)
-    kernel = Linear() if scale is None else ScaledInputs(Linear(), scale)
-    seen = X if scale is None else X * np.sqrt(scale)
-    expected = squared_singular_values(seen)
+    kernel, expected = Linear(), squared_singular_values(X)
     model = KernelPCA(kernel=kernel, method=method, landmarks=far[:60]).fit(far)
     assert_allclose(model.eigenvalues_, expected, rtol=1e-9)
     new = normal_rows(20, seed=1)

@@ -29,17 +29,6 @@ def test_errors_are_those_by_components(rho, precision, tolerance):
     assert_allclose(found, expected, rtol=0, atol=tolerance)
 
 
-def test_mahalanobis_squares_are_those_of_the_inverse():
-    X, rho = normal_rows(200), 0.02
-    basis = LandmarkBasis.from_cholesky(RBF(0.4), X[:30])
-    tikhonov = TikhonovFilter.of_sums(basis, CovarianceSums.of_rows(basis, X), rho)
-    z = basis.features()(X)
-    y = z - z.mean(axis=0)
-    inverse = np.linalg.inv(np.cov(z.T, bias=True) + rho * np.eye(30))
-    expected = np.einsum("ij,jk,ik->i", y, inverse, y)
-    assert_allclose(tikhonov.mahalanobis()(z), expected, rtol=1e-8)
-
-
 def test_a_covariance_that_rounding_made_indefinite_has_a_factor():
     """Of a few rows, all the same or nearly, with a ridge below what rounding leaves."""
     X = np.repeat(normal_rows(3), 20, axis=0)

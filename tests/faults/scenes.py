@@ -151,8 +151,8 @@ def make_inputs(folder: Path) -> None:
     import tifffile
 
     from tests.benchmarks.golden_data import write_mosaic
-    from tests.benchmarks.large_stack import make_zarr
     from tests.denoise.toy import save
+    from tests.images.laboratory.test_ome_zarr import made as made_zarr
     from tests.novelty.tables import frame_of
 
     frame_of(160, odd=5).write_csv(folder / "birds.csv")
@@ -178,7 +178,8 @@ def make_inputs(folder: Path) -> None:
     for number in range(3):
         pages = (wave + rng.normal(0, 12, (3, 40, 48))).astype("f4")
         tifffile.imwrite(folder / "stacks" / f"{number}.tif", pages)
-        make_zarr(folder / "zarr" / f"{number}.zarr", 2, 48)
+        slices = 10 * pages[None, :2].astype("u2")
+        made_zarr(folder / "zarr" / f"{number}.zarr", slices, chunks=(1, 1, 20, 48))
         light = np.kron(wave[None, :, None] / 255, np.ones((96, 2, 3)))
         write_mosaic(folder / "raw" / f"{number}.dng", light, rng)
 
@@ -212,12 +213,12 @@ def noting_parts(log: Path) -> Callable[[], None]:
 
         put = FinishedParts.put
 
-        def noted(self: FinishedParts, key: str, arrays: dict[str, object]) -> None:
-            put(self, key, arrays)  # type: ignore[arg-type]
+        def noted(self: FinishedParts, key: str, content: bytes) -> None:
+            put(self, key, content)
             with log.open("a") as file:
                 file.write(f"{self._path(key).name}\n")
 
-        FinishedParts.put = noted  # type: ignore[assignment]
+        FinishedParts.put = noted  # type: ignore[method-assign]
 
     return change
 

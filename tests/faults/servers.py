@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -55,30 +53,8 @@ def _spawned_by(parent: int) -> list[int]:
 @contextmanager
 def bucket(table: Path) -> Iterator[Any]:
     """Start moto's server of S3 with a table in a bucket; give boto3's client of it."""
-    import boto3
+    from tests.stores import moto_store
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-        **_SILENT,
-    )
-    url = f"http://127.0.0.1:{port}"
-    os.environ |= {
-        "AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
-    }  # fmt: skip
-    try:
-        client = boto3.client("s3", endpoint_url=url)
-        for _ in range(100):
-            with suppress(Exception):
-                client.create_bucket(Bucket=BUCKET)
-                break
-            time.sleep(0.2)
-        with table.open("rb") as file:
-            client.put_object(Bucket=BUCKET, Key=f"in/{table.name}", Body=file)
+    with moto_store(BUCKET) as client:
+        client.upload_file(str(table), BUCKET, f"in/{table.name}")
         yield client
-    finally:
-        server.terminate()
-        server.wait()

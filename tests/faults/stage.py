@@ -189,7 +189,7 @@ def look(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True)
         for name in files
     }
     images = {name: stamp for name, stamp in _stamps(folder).items() if name in done}
-    return Left(units, images, {path.name for path in folder.glob("work/kpca-finished/*.npz")})
+    return Left(units, images, {path.name for path in folder.glob("work/kpca-finished/*.msgpack")})
 
 
 def go_on(

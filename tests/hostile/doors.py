@@ -20,9 +20,42 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
+import typer
 
-from kpca_apps.errors import KpcaError, KpcaWarning
+from kpca_apps.cli.main import UsageError, app, main
+from kpca_apps.cli.novelty.rules import _EXPORTS, broken_lines, reading_lines
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.batch.one_image.pages import read_mask
+from kpca_apps.denoise.batch.per_image import read_per_image
+from kpca_apps.denoise.batch.profile import read_profile
+from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.dictionary import DictionaryDenoiser
+from kpca_apps.denoise.options import Options
+from kpca_apps.errors import ConfigError, KpcaError, KpcaWarning
+from kpca_apps.images.dng import write_dng
+from kpca_apps.images.files import FORMATS, encode_image, read_image
+from kpca_apps.images.tags import camera_and_iso
+from kpca_apps.names import one_line
+from kpca_apps.novelty.accepted import MOST
+from kpca_apps.novelty.columns.parts import Execution
+from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
+from kpca_apps.novelty.compare.diff import diff_runs
+from kpca_apps.novelty.marks import find_judged, find_marked, read_marks
+from kpca_apps.novelty.relations.rule_file import read_rules
+from kpca_apps.novelty.relations.table_rules import check_table_rules
+from kpca_apps.novelty.run import score
+from kpca_apps.novelty.screening.model import load_model
+from kpca_apps.system.files.output import MARKER, OutputFolder
+from kpca_apps.system.finished import FinishedParts, FinishedPass
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.table import PartedTable
+from tests.denoise.toy import SETTINGS, picture, save, smooth
+from tests.hostile.images import saved, texture
 from tests.hostile.outputs import unshowable
+from tests.novelty.relations.ruled import ruled_frame
+from tests.novelty.screening.test_hostile_models import mixed
 
 MOST_PAGES = 16  # of an image, that are decoded and written
 LONGEST = 1000  # characters of a message
@@ -80,9 +113,6 @@ def _unpacked(data: bytes, path: Path) -> bool:
 
 def _table(path: str | Path) -> None:
     """Read a table at once and in parts."""
-    from kpca_apps.tables.opening import open_table, read_table
-    from kpca_apps.tables.table import PartedTable
-
     read_table(path)
     table = open_table(path, in_memory_rows=5, part_rows=16)
     if isinstance(table, PartedTable):
@@ -90,16 +120,7 @@ def _table(path: str | Path) -> None:
             part.read()
 
 
-def _workbook(path: Path) -> None:
-    """Read a workbook, which takes a process of its own."""
-    from kpca_apps.tables.opening import read_table
-
-    read_table(path)
-
-
 def _folder_of_tables(path: Path) -> None:
-    from kpca_apps.tables.opening import open_table
-
     open_table(path, in_memory_rows=1e6)
 
 
@@ -109,11 +130,6 @@ def _database(path: Path) -> None:
 
 def _image(path: Path) -> None:
     """Decode an image and write it again; of a raw file its mosaic, too."""
-    from kpca_apps.errors import ConfigError
-    from kpca_apps.images.dng import write_dng
-    from kpca_apps.images.files import FORMATS, encode_image, read_image
-    from kpca_apps.images.tags import camera_and_iso
-
     image = read_image(path, label="it")
     camera_and_iso(image.metadata.exif)
     pages = [image.page(number) for number in range(min(len(image.pages), MOST_PAGES))]
@@ -133,17 +149,12 @@ def _image(path: Path) -> None:
 
 
 def _mask(path: Path) -> None:
-    from kpca_apps.denoise.batch.one_image.pages import read_mask
-
     read_mask(path, sound_image())
 
 
 @cache
 def sound_image() -> Any:
     """An image of the size that masks have."""
-    from kpca_apps.images.files import read_image
-    from tests.hostile.images import saved, texture
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.png")
         path.write_bytes(saved(texture(20, 30), "PNG"))
@@ -153,33 +164,20 @@ def sound_image() -> Any:
 @cache
 def sound_table() -> Any:
     """A table with every kind of column."""
-    from tests.novelty.screening.test_hostile_models import mixed
-
     return mixed(24)
 
 
 def _model(path: Path) -> None:
     """Load a model, and score by it."""
-    from kpca_apps.novelty.screening.model import load_model
-    from kpca_apps.novelty.screening.run import score
-
     assert np.isfinite(score(load_model(path), sound_table()).scores).all()
 
 
 def _dictionary(path: Path) -> None:
-    from kpca_apps.denoise.dictionary import DictionaryDenoiser
-
     DictionaryDenoiser.load(path).denoise(np.full((5, 5), 0.5))
 
 
 def _config(path: Path) -> None:
     """Take the options of a file as two commands do, up to where the work begins."""
-    import typer
-
-    from kpca_apps.cli.main import UsageError
-    from kpca_apps.errors import ConfigError
-    from kpca_apps.names import one_line
-
     refused: list[KpcaError] = []
     for group, name, argument in (("novelty", "screen", "t.csv"), ("denoise", "run", "a.png")):
         command = _commands().commands[group].commands[name]
@@ -190,53 +188,32 @@ def _config(path: Path) -> None:
         except UsageError as error:
             said = error.format_message()  # type: ignore[attr-defined]
             refused.append(ConfigError(one_line(said, 400)))
-        except typer.Exit:  # of --help-all
-            continue
     if len(refused) == 2:
         raise refused[0]
 
 
 @cache
 def _commands() -> Any:
-    import typer
-
-    from kpca_apps.cli.main import app
-
     return typer.main.get_command(app)
 
 
 def _accept(path: Path) -> None:
     """Find the rows that a list accepts."""
-    from kpca_apps.novelty.columns.encoded import Execution
-    from kpca_apps.novelty.screening.run import MOST, _judged_before
-    from kpca_apps.tables.opening import read_table
-
-    _judged_before([read_table(path)], sound_table(), _columns(), Execution(), most=MOST)
+    find_judged([read_table(path)], sound_table(), _columns(), Execution(), most=MOST)
 
 
 @cache
 def _columns() -> Any:
-    from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
-
     return infer_plan(sound_table(), ColumnOptions()).specs
 
 
 def _marks(path: Path) -> None:
     """Read marks, and find them in a table."""
-    from kpca_apps.novelty.columns.encoded import Execution
-    from kpca_apps.novelty.marks import find_marked, read_marks
-
     find_marked(read_marks(path), sound_table(), Execution())
 
 
 def _rules(path: Path) -> None:
     """Read rules, check a table against them and write them in all formats."""
-    from kpca_apps.cli.novelty.rules import _EXPORTS, broken_lines, reading_lines
-    from kpca_apps.novelty.columns.encoded import Execution
-    from kpca_apps.novelty.columns.plan import ColumnOptions
-    from kpca_apps.novelty.relations.rule_file import read_rules
-    from kpca_apps.novelty.relations.table_rules import check_table_rules
-
     rules = read_rules(path)
     reading_lines(rules)
     for export in _EXPORTS.values():
@@ -248,34 +225,20 @@ def _rules(path: Path) -> None:
 @cache
 def ruled_table() -> Any:
     """A table that breaks each kind of rule."""
-    from kpca_apps.tables.frames import table_from_frame
-    from tests.novelty.relations.ruled import ruled_frame
-
     return table_from_frame(ruled_frame(40), "ruled.csv")
 
 
 def _profile(path: Path) -> None:
     """Read a noise profile, and look up the noise of an image."""
-    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-    from kpca_apps.denoise.batch.profile import read_profile
-    from kpca_apps.denoise.options import Options
-
     GroupDenoiser(Options(), same=read_profile(path), from_profile=True).of_kind("20 x 30")
 
 
 def _per_image(path: Path) -> None:
-    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-    from kpca_apps.denoise.batch.per_image import read_per_image
-    from kpca_apps.denoise.options import Options
-
     read_per_image(path, ["a.png", "b.png"], GroupDenoiser(Options()))
 
 
 def _manifest(path: Path) -> None:
     """Go on with a batch by its record."""
-    from kpca_apps.denoise.batch.run import run_batch
-    from tests.denoise.toy import SETTINGS, smooth
-
     finished = finished_batch()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "batch")
@@ -288,9 +251,6 @@ def _manifest(path: Path) -> None:
 @cache
 def finished_batch() -> Path:
     """The folder of a batch that came to its end, removed with the process."""
-    from kpca_apps.denoise.batch.run import run_batch
-    from tests.denoise.toy import SETTINGS, picture, save, smooth
-
     folder = _kept_folder("batch")
     save(folder / "in", "a.png", picture(0))
     run_batch([folder / "in"], folder / "out", denoise=smooth, settings=SETTINGS)
@@ -310,18 +270,14 @@ def _kept_folder(name: str) -> Path:
 
 def _finished(path: Path) -> None:
     """Look for what is done of a table."""
-    from kpca_apps.system.finished import FinishedParts
-
     parts = FinishedParts(path.parent / "parts")
     parts.folder.mkdir(exist_ok=True)
-    shutil.copyfile(path, parts._path("key"))
-    parts.get("key")
+    shutil.copyfile(path, parts._path("key 0 5"))
+    FinishedPass(parts, "key", np.ndarray).get(0, 5)
 
 
 def _marker(path: Path) -> None:
     """Ask whether a folder is one that a run may replace, by what it says of itself."""
-    from kpca_apps.system.files.output import MARKER, OutputFolder
-
     folder = path.parent / "run"
     folder.mkdir(exist_ok=True)
     shutil.copyfile(path, folder / MARKER)
@@ -331,8 +287,6 @@ def _marker(path: Path) -> None:
 
 def _run(path: Path) -> None:
     """Compare a finished run with another."""
-    from kpca_apps.novelty.compare.diff import diff_runs
-
     finished, folder = finished_run(), path.parent / "run"
     folder.mkdir(exist_ok=True)
     shutil.copyfile(finished / "scored.csv", folder / "scored.csv")
@@ -343,10 +297,6 @@ def _run(path: Path) -> None:
 @cache
 def finished_run() -> Path:
     """The folder of a screening, removed with the process."""
-    import polars as pl
-
-    from kpca_apps.cli.main import main
-
     folder = _kept_folder("screened")
     rng = np.random.default_rng(0)
     columns = {"id": [f"n{k}" for k in range(40)], "a": rng.normal(size=40).round(2)}
@@ -380,7 +330,7 @@ DOORS: dict[str, Door] = {
     "marker": Door(_marker, "it.json"),
     "run": Door(_run, "it.json"),
     **{name: Door(_table, file) for name, file in TABLES.items()},
-    "xlsx": Door(_workbook, "it.xlsx"),
+    "xlsx": Door(read_table, "it.xlsx"),
     "delta": Door(_folder_of_tables, "table", is_folder=True),
     "hive": Door(_folder_of_tables, "table", is_folder=True),
     "sqlite": Door(_database, "it.db"),

@@ -102,6 +102,7 @@ def refused_images() -> dict[str, tuple[str, bytes, str]]:
     jpeg_bomb = good_jpeg[: frame + 5] + b"\xff\xff\xff\xff" + good_jpeg[frame + 9 :]
     flipped = bytearray(good_png)
     flipped[good_png.index(b"IDAT") + 20] ^= 255
+    wrong_sum = good_png[:-13] + bytes([good_png[-13] ^ 1]) + good_png[-12:]
     wrong_filter = png(4, 2, b"\x09abcd\0abcd")
     circle = bytearray(plain_tiff)
     first = struct.unpack_from("<I", circle, 4)[0]
@@ -114,6 +115,7 @@ def refused_images() -> dict[str, tuple[str, bytes, str]]:
         "png cut in the header": ("a.png", good_png[:20], "cut short"),
         "png of few rows": ("a.png", png(30, 20, bytes(31 * 4)), "cut short"),
         "png flipped": ("a.png", bytes(flipped), "damaged"),
+        "png checksum": ("a.png", wrong_sum, "its IDAT chunk is damaged"),
         "png filter 9": ("a.png", wrong_filter, "damaged"),
         "png of no pixels": ("a.png", png(0, 5, b""), "0 x 5"),
         "png of 1 bit": ("a.png", bilevel.getvalue(), "1 bit"),
@@ -177,8 +179,14 @@ def tiff_without_depths() -> bytes:
     return content.replace(entry, entry[:4] + bytes(4))
 
 
+def encoded(like: ImageFile, pages: Any = None, **options: str) -> bytes:
+    """Pixels, an image's own if none are given, as a file like the one they came from."""
+    file = io.BytesIO()
+    own = (like.page(number) for number in range(len(like.pages)))
+    encode_image(file, own if pages is None else pages, like, **options)
+    return file.getvalue()
+
+
 def write_image(path: Path, pages: Any, like: ImageFile, **options: str) -> None:
     """Write pixels as a file like the one they came from."""
-    file = io.BytesIO()
-    encode_image(file, pages, like, **options)
-    path.write_bytes(file.getvalue())
+    path.write_bytes(encoded(like, pages, **options))

@@ -115,7 +115,7 @@ SURVIVABLE: dict[str, tuple[bytes, tuple[int, int]]] = {
     "utf16": ("a,b\n\u00e9,\U0001f427\n".encode("utf-16"), (1, 2)),
     "utf16_big_endian": (b"\xfe\xff" + "a,b\n1,2\n".encode("utf-16-be"), (1, 2)),
     "cp1252": (b"a,b\ncaf\xe9,\x80\n", (1, 2)),
-    "only_empty_cells": (b"a,b\n,\n,\n", (2, 2)),
+    "empty_cells": (b"a,b\n,1\n1,\n", (2, 2)),
     "named_like_parquet": (b"PAR1,PK\n1,2\n", (1, 2)),
     "empty_and_repeated_names": (b"a,,a,,a\n1,2,3,4,5\n", (1, 5)),
     "gzip": (gzip.compress(b"a,b\n1,2\n", mtime=0), (1, 2)),
@@ -140,6 +140,7 @@ SURVIVABLE: dict[str, tuple[bytes, tuple[int, int]]] = {
 }  # fmt: skip
 
 BROKEN: dict[str, tuple[bytes, str]] = {
+    "only_empty_cells": (b"a,b\n,\n,\n", "the table has no rows"),
     "empty": (b"", "empty"),
     "only_blank_lines": (b"\n \n\r\n", "empty"),
     "only_a_mark": (b"\xef\xbb\xbf", "empty"),

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import IO, Any
 
 import numpy as np
@@ -22,22 +21,15 @@ from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.images.files import encode_image, read_image
 from kpca_apps.images.types import ImageFile
 from kpca_apps.system.stores import buckets
-from tests.hostile.images import refused_images, saved, texture, tiff
+from tests.denoise.toy import Info
+from tests.hostile.images import saved, texture, tiff
 
 GREY = saved(texture(20, 30), "PNG")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="pipes and free links are POSIX's")
 
 
 def keep(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Any]:
-    return pixels.astype(np.float32), SimpleNamespace(
-        noise="gaussian",
-        sigma=1.0,
-        estimated=False,
-        correlated=False,
-        data_range=255.0,
-        established=True,
-        impulses=False,
-    )
+    return pixels.astype(np.float32), Info(sigma=1.0, estimated=False)
 
 
 @pytest.fixture
@@ -159,19 +151,6 @@ def test_an_error_of_a_library_ends_its_image_and_not_the_batch(folder: Path) ->
     found = outcomes(run(folder, denoise=fail))
     assert "broken data stream" in found["a.png"]
     assert found["good.png"] == "ok"
-
-
-def test_each_refused_image_is_listed_and_the_rest_goes_on(folder: Path) -> None:
-    expected = {}
-    for number, (name, content, words) in enumerate(refused_images().values()):
-        (folder / f"{number:02}-{name}").write_bytes(content)
-        expected[f"{number:02}-{name}"] = words
-    found = outcomes(run(folder))
-    assert found.pop("good.png") == "ok"
-    assert found.keys() == expected.keys()
-    for name, words in expected.items():
-        assert found[name].startswith(f"{name}: ")
-        assert words in found[name]
 
 
 def test_a_full_disk_ends_the_batch_and_keeps_what_is_done(

@@ -57,7 +57,6 @@ FACES = {
     ),
     "KernelPCA": estimator(kpca.KernelPCA),
     "KernelPCANovelty": estimator(kpca.KernelPCANovelty),
-    "PyodNovelty": estimator(kpca.PyodNovelty),
     "Workers": (kpca.Workers, lambda **k: kpca.Workers(**k)),
     "run_batch": (
         kpca.run_batch,

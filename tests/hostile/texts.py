@@ -8,7 +8,8 @@ from __future__ import annotations
 RUN = "window.pwned=1"
 ASK = "http://evil.invalid"
 
-MARKUP = (
+_ALL = (
+    # markup
     f"<script>{RUN}</script>",
     f'"><script>{RUN}</script>',
     f"'><img src=x onerror={RUN}>",
@@ -45,22 +46,19 @@ MARKUP = (
     f"<template><script>{RUN}</script></template>",
     "<b>" * 400,
     "<" * 3000,
-)
-ATTRIBUTES = (
+    # attributes
     f'" onmouseover="{RUN}',
     f"' onfocus='{RUN}' autofocus='",
     f"` onclick={RUN} x=`",
     f"x onload={RUN} y",
     f'" style="background:url({ASK}/a.png)" x="',
     '" id="marks" data-rows="1" x="',
-)
-STYLES = (
+    # styles
     f"red;background:url({ASK}/b.png)",
     "}*{display:none}",
     f"expression({RUN})",
     f"</style><style>*{{background:url({ASK}/c.png)}}",
-)
-SCRIPTS = (
+    # scripts
     f"';{RUN};//",
     f"\\';{RUN};//",
     f'";{RUN};//',
@@ -70,16 +68,14 @@ SCRIPTS = (
     '"}],"rows":[{"x":"',
     '\\"',
     "\u2028" + RUN + "\u2029",
-)
-ENTITIES = (
+    # entities
     f"&lt;script&gt;{RUN}&lt;/script&gt;",
     f"&#60;script&#62;{RUN}&#60;/script&#62;",
     f"\\u003cscript\\u003e{RUN}\\u003c/script\\u003e",
     f"%3Cscript%3E{RUN}%3C/script%3E",
     "&quot;&gt;&apos;&amp;&nbsp;&shy;&rlm;",
     "&#x202e;gnp",
-)
-ADDRESSES = (
+    # addresses
     f"javascript:{RUN}",
     f"JaVa\tScRiPt:{RUN}",
     f"data:text/html,<script>{RUN}</script>",
@@ -89,8 +85,7 @@ ADDRESSES = (
     "//evil.invalid/x",
     "\\\\evil.invalid\\share\\x",
     "ftp://evil.invalid/x",
-)
-TEMPLATES = (
+    # templates
     "{{ 7 * 7 }}",
     "{% raw %}",
     "{# note #}",
@@ -103,8 +98,7 @@ TEMPLATES = (
     "%s%s%n%(pwned)s",
     "[bold red]rich[/bold red][/]",
     "[link=http://evil.invalid]rich[/link]",
-)
-FORMULAS = (
+    # formulas
     "=1+1",
     f'=HYPERLINK("{ASK}","press")',
     "=cmd|' /C calc'!A0",
@@ -131,8 +125,7 @@ FORMULAS = (
     "_x003D_1+1",
     "-",
     "*",
-)
-DIRECTIONS = (
+    # directions
     "\u202egnp.exe",
     "\u202dlrow",
     "invoice\u202excod.exe",
@@ -143,8 +136,7 @@ DIRECTIONS = (
     "\u05e9\u05dc\u05d5\u05dd 12 (3)",
     "\u0639\u0645\u0648\u062f 34",
     "\u05d0 = 1, expected 2",
-)
-UNSEEN = (
+    # unseen
     "ad\u200bmin",
     "ad\u200cm\u200din",
     "ad\u2060min",
@@ -160,16 +152,14 @@ UNSEEN = (
     "\u2028line\u2029paragraph\u0085next",
     "   ",
     "\u00a0",
-)
-LOOKALIKES = (
+    # lookalikes
     "\u0430dmin",
     "p\u0430yp\u0430l.com",
     "\uff41\uff44\uff4d\uff49\uff4e",
     "\u2044etc",
     "\u2215x",
     "I1l|O0",
-)
-TERMINAL = (
+    # terminal
     "\x1b[31mred\x1b[0m",
     "\x1b[2J\x1b[H",
     "\x1b]0;title\x07",
@@ -188,8 +178,7 @@ TERMINAL = (
     "\x07\x0e\x0f\x7f",
     "done\nerror: all is lost",
     "a\vb\fc",
-)
-NAMES = (
+    # names
     "__proto__",
     "constructor",
     "prototype",
@@ -205,16 +194,14 @@ NAMES = (
     "^.*$",
     "1e999",
     "None",
-)
-MARKDOWN = (
+    # markdown
     f"[press](javascript:{RUN})",
     f"![x]({ASK}/x.png)",
     "| a | b |",
     "```",
     "# heading",
     f"<{ASK}>",
-)
-PLACES = (
+    # places
     "../../etc/passwd",
     "..\\..\\windows",
     "C:\\x",
@@ -230,8 +217,7 @@ PLACES = (
     "--help",
     "a'b\"c d",
     "%2e%2e%2f",
-)
-DATA = (
+    # data
     '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><x>&e;</x>',
     "<![CDATA[x]]>",
     "_x0041_",
@@ -242,31 +228,17 @@ DATA = (
     "`; DROP TABLE birds",
     "x' || sleep(9) || '",
     "#REF!",
+    # lengths
+    "x" * 300,
+    "word " * 800,
+    "[" * 2000,
+    "\u0301" * 50,
+    "9" * 400,
+    "x" * 5000,
 )
-LENGTHS = ("x" * 300, "word " * 800, "[" * 2000, "\u0301" * 50, "9" * 400, "x" * 5000)
+TEXTS = tuple(dict.fromkeys(_ALL))
 # What CSV refuses, and a file of other kinds may hold.
 NULS = ("nul\x00byte", "\x00")
-
-GROUPS = {
-    "markup": MARKUP,
-    "attributes": ATTRIBUTES,
-    "styles": STYLES,
-    "scripts": SCRIPTS,
-    "entities": ENTITIES,
-    "addresses": ADDRESSES,
-    "templates": TEMPLATES,
-    "formulas": FORMULAS,
-    "directions": DIRECTIONS,
-    "unseen": UNSEEN,
-    "lookalikes": LOOKALIKES,
-    "terminal": TERMINAL,
-    "names": NAMES,
-    "markdown": MARKDOWN,
-    "places": PLACES,
-    "data": DATA,
-    "lengths": LENGTHS,
-}
-TEXTS = tuple(dict.fromkeys(text for group in GROUPS.values() for text in group))
 
 
 def file_names(

@@ -71,7 +71,11 @@ def test_a_mosaic_is_read_again_with_the_same_light_and_tags(
         assert old.camera_whitebalance == new.camera_whitebalance
         np.testing.assert_array_equal(old.rgb_xyz_matrix, new.rgb_xyz_matrix)
         assert len(set(new.black_level_per_channel)) == 1
-        share = [(one.raw_image_visible - 256.0) / (one.white_level - 256) for one in (old, new)]
+        share = [
+            (one.raw_image_visible - float(one.black_level_per_channel[0]))
+            / (one.white_level - one.black_level_per_channel[0])
+            for one in (old, new)
+        ]
         np.testing.assert_allclose(*share, atol=1e-6)
     mosaics = [read_image(one).mosaic for one in (path, target)]
     first, second = (one() for one in mosaics if one is not None)
@@ -85,6 +89,16 @@ def test_a_mosaic_is_read_again_with_the_same_light_and_tags(
         assert (tags["Make"].value, tags["DateTime"].value) == ("Maker", "2026:01:02 03:04:05")
         assert tags["Orientation"].value == orientation
         assert tags["NoiseReductionApplied"].value == (1_000_000, 1_000_000)
+
+
+def test_noise_below_black_is_kept(tmp_path: Path) -> None:
+    light = np.random.default_rng(0).normal(0.0, 20.0, (120, 160))
+    counts = np.clip(np.rint(64 + light), 0, 4095).astype(np.uint16)
+    path = write_dng(tmp_path / "a.dng", counts, black=(64,))
+    with rawpy.imread(str(path)) as old, rawpy.imread(str(rewritten(path))) as new:
+        finer = (new.white_level - new.black_level_per_channel[0]) / (4095 - 64)
+        seen = (new.raw_image_visible - float(new.black_level_per_channel[0])) / finer
+        np.testing.assert_allclose(seen, old.raw_image_visible - 64.0, atol=0.51 / finer)
 
 
 def test_the_picture_developed_is_that_of_the_mosaic_in_memory(

@@ -15,7 +15,7 @@ from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError
 from kpca_apps.images.files import read_image
-from tests.hostile.images import texture, tiff, write_image
+from tests.hostile.images import encoded, texture, tiff
 
 
 def smooth(*shape: int) -> np.ndarray:
@@ -28,8 +28,7 @@ def written(path: Path, format: str = "same") -> Path:
     image = read_image(path)
     assert [page.channels for page in image.pages] == [3, 1] * (len(image.pages) // 2)
     out = path.with_name("out.jpg" if image.format == "jpeg" and format == "same" else "out.tif")
-    pages = (image.page(number) for number in range(len(image.pages)))
-    write_image(out, pages, image, format=format)
+    out.write_bytes(encoded(image, format=format))
     return out
 
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.options import Options
-from kpca_apps.images.files import encode_image, read_image
+from kpca_apps.images.files import read_image
 from kpca_apps.images.tiff import read_tiff
+from tests.hostile.images import write_image
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (131, 200, 3)).astype(np.uint8)
 
@@ -29,9 +30,8 @@ def halves(pixels: NDArray[Any], times: int) -> NDArray[np.uint8]:
 
 
 def again(path: Path, pages: list[NDArray[Any]]) -> Path:
-    image, target = read_image(path), path.with_name("again.tif")
-    with target.open("wb") as file:
-        encode_image(file, pages, image)
+    target = path.with_name("again.tif")
+    write_image(target, pages, read_image(path))
     return target
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import os
 import struct
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +17,10 @@ from PIL import Image, ImageCms
 from skimage.data import astronaut
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.images.files import encode_image, read_image
-from kpca_apps.images.raw import _exif
+from kpca_apps.images.files import read_image
+from kpca_apps.images.raw import _exif, _without_stderr
 from kpca_apps.images.types import Mosaic
+from tests.hostile.images import write_image
 from tests.images.dng import CFA, GREY, LINEAR, NEUTRAL, XTRANS, mosaic_of, write_dng
 
 rawpy = pytest.importorskip("rawpy", reason='rawpy is not installed: pip install "kpca-apps[raw]"')
@@ -124,8 +127,7 @@ def test_the_picture_is_written_with_profile_and_metadata(
     image = read_image(write_dng(tmp_path / "a.dng", counts(seen), orientation=6))
     for format, suffix in (("same", "tif"), ("png", "png")):
         target = tmp_path / f"a.{suffix}"
-        with target.open("wb") as file:
-            encode_image(file, image.page(0), image, format=format)
+        write_image(target, image.page(0), image, format=format)
         again = read_image(target)
         np.testing.assert_array_equal(again.page(0), image.page(0))
         assert again.metadata.orientation == 1
@@ -275,3 +277,22 @@ def test_without_rawpy_the_extra_is_named(
     )
     with pytest.raises(ConfigError, match=r'a\.dng: .* pip install "\.\[raw\]" in the checkout$'):
         read_image(path)
+
+
+def test_two_threads_put_standard_error_back() -> None:
+    before = os.fstat(2)
+    entered, left = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with _without_stderr():
+            entered.set()
+            left.wait()
+
+    thread = threading.Thread(target=other)
+    with _without_stderr():
+        thread.start()
+        # Where both were let in, the other would keep, and put back, the void.
+        assert not entered.wait(0.1)
+    left.set()
+    thread.join()
+    assert os.path.samestat(before, os.fstat(2))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import tifffile
 
-from kpca_apps.images.files import encode_image, read_image
+from kpca_apps.images.files import read_image
 from kpca_apps.images.stacks import page_groups
+from tests.hostile.images import write_image
 
 
 @pytest.mark.parametrize(
@@ -82,9 +83,8 @@ def test_pixels_of_an_imagej_stack_follow_one_another(
     """ImageJ reads them so, and looks at no page but the first."""
     volume = np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
     tifffile.imwrite(tmp_path / "a.tif", volume, imagej=True, metadata={"axes": "ZYX"})
-    image, target = read_image(tmp_path / "a.tif"), tmp_path / "b.tif"
-    with target.open("wb") as file:
-        encode_image(file, iter(volume), image)
+    target = tmp_path / "b.tif"
+    write_image(target, iter(volume), read_image(tmp_path / "a.tif"))
     with tifffile.TiffFile(target) as opened:
         first = opened.pages[0].dataoffsets[0]
         np.testing.assert_array_equal(opened.asarray(), volume)

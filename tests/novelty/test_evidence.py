@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps import screen_table
-from kpca_apps.novelty.checks.patterns import kinds_of_evidence
-from kpca_apps.novelty.evidence import NO_EVIDENCE, Evidence, as_table
+from kpca_apps.novelty.evidence import Evidence, as_table, in_findings, of_rows
+from kpca_apps.novelty.findings.patterns import kinds_of_evidence
 from kpca_apps.novelty.result import clearest
 from kpca_apps.novelty.screening.judge import _move_ahead
 from kpca_apps.report.novelty.text import headline
@@ -98,8 +98,14 @@ def test_a_rule_that_many_rows_break_does_not_fill_the_head_of_the_list() -> Non
 
 
 def line(row: int, log_p: float, **more: str) -> Evidence:
-    cell = {"column": "a", "kind": "sign", "rule": ""} | more
-    return Evidence(row, cell["column"], cell["kind"], log_p, "", "", "", 9, "", rule=cell["rule"])
+    cell = {"column": "a", "kind": "sign", "rule": "", "seen": "", "sentence": ""} | more
+    return Evidence(row=row, log_p=log_p, suggestion="", expected="", support=9, **cell)
+
+
+def findings(lines: list[Evidence]) -> pl.DataFrame:
+    """Put lines together, the strongest first, as those of a table are."""
+    cells = as_table(lines).with_columns(line=pl.col("row"), n_cells=pl.lit(1, pl.Int64))
+    return in_findings(cells.sort("log_p", "row", maintain_order=True))
 
 
 @settings(deadline=None)
@@ -112,7 +118,8 @@ def line(row: int, log_p: float, **more: str) -> Evidence:
 def test_rows_move_ahead_of_those_as_odd_and_others_keep_their_order(
     ranks: list[int], cells: dict[int, float], n_wrong: int, n_flagged: int
 ) -> None:
-    evidence = as_table([line(row, log_p) for row, log_p in cells.items()])
+    # Rows that follow each other are no one fault: each reads something else.
+    evidence = findings([line(row, log_p, seen=str(row)) for row, log_p in cells.items()])
     before, after = np.array(ranks), np.array(ranks)
     _move_ahead(after, evidence, n_wrong, n_flagged)
     assert sorted(after.tolist()) == [*range(1, 13)]
@@ -132,14 +139,29 @@ def test_rows_move_ahead_of_those_as_odd_and_others_keep_their_order(
 def test_rows_are_counted_once_by_their_strongest_evidence() -> None:
     rule = {"rule": "a <= b", "kind": "contradicted"}
     lines = [line(3, -9.0), line(3, -2.0, **rule), line(4, -8.0, **rule), line(7, -7.0, column="b")]
-    lines += [line(5, -6.0, column="b", **rule)]
-    found = [(one.rows, one.sentence) for one in kinds_of_evidence(as_table(lines))]
+    lines += [line(5, -6.0, column="b", seen="9", **rule)]
+    both = {("a", "b"), ("b", "a")}  # the columns that a rule is about
+    lines = [
+        one._replace(given=tuple(b for a, b in both if a == one.column)) if one.rule else one
+        for one in lines
+    ]
+    # Cells of a row that are odd alike are one kind of it, whichever is the clearest.
+    lines += [line(8, -5.0, kind="zero", column="b"), line(8, -4.0, kind="zero")]
+    lines += [line(9, -5.5, kind="zero"), line(9, -4.5, kind="zero", column="b")]
+    found = [(one.rows, one.sentence) for one in kinds_of_evidence(findings(lines), ["a", "b"])]
     assert sorted(found) == [
         ((3,), '1 row: "a" has the wrong sign.'),
         ((4, 5), "2 rows: a <= b does not hold."),
         ((7,), '1 row: "b" has the wrong sign.'),
+        ((8, 9), '2 rows: "a" and "b" are 0, far from all others.'),
     ]
-    assert kinds_of_evidence(NO_EVIDENCE) == ()
+    assert kinds_of_evidence(findings([]), ["a"]) == ()
+
+
+@pytest.mark.parametrize("kind", ["stuck", "placeholder", "misspelt"])
+def test_rows_that_follow_each_other_in_one_finding_are_one_fault(kind: str) -> None:
+    lines = [line(row, -9.0, kind=kind) for row in (4, 5, 6, 9)] + [line(5, -2.0, column="b")]
+    assert sorted(of_rows(findings(lines)).rows()) == [(4, -9.0), (5, -2.0), (6, 0.0), (9, -9.0)]
 
 
 def test_a_gap_is_no_headline_and_no_value_is_never_expected() -> None:

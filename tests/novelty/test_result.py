@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from kpca_apps.novelty.result import ScoreDistribution
+from kpca_apps.novelty.relations.rule import WHOLE_TABLE
+from kpca_apps.novelty.result import COMPARING, ScoreDistribution
 
 
 def summary(scores: np.ndarray, n_flagged: int) -> ScoreDistribution:
@@ -36,3 +37,7 @@ def test_scores_all_alike_lie_in_one_bin_amid_others(value: float) -> None:
     found = summary(np.full(50, value), 1)
     assert (found.counts.max(), found.counts.sum()) == (50, 50)
     assert (found.n_above == 0).all()
+
+
+def test_kinds_that_compare_rows_are_those_of_rules() -> None:
+    assert tuple(rule.__struct_config__.tag for rule in WHOLE_TABLE) == COMPARING

@@ -12,12 +12,12 @@ import openpyxl
 import polars as pl
 import pytest
 
-from kpca_apps.novelty import listed_rows
-from kpca_apps.novelty.columns.encoded import AnyTable, Execution
+from kpca_apps.novelty.columns.parts import AnyTable, Execution
 from kpca_apps.novelty.columns.plan import ColumnOptions
+from kpca_apps.novelty.findings import listed_rows
 from kpca_apps.novelty.result import MAX_ODD_CELLS_A_COLUMN, ScreeningResult
+from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions
-from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.written_tables import (
     found_columns,
     odd_cell_columns,

@@ -27,9 +27,3 @@ def clouds(n=150, seed=0):
     centres = np.array([[0.0, 3.0], [2.6, -1.5], [-2.6, -1.5]])
     which = rng.choice(3, size=n, p=[0.5, 0.3, 0.2])
     return centres[which] + rng.normal(size=(n, 2)) * np.array([0.5, 0.8, 1.1])[which, None]
-
-
-def largest_angle(a, b) -> float:
-    """Sine of the largest angle, in feature space, between two subspaces' components."""
-    cross = a.weights.T @ a.kernel(a.points, b.points) @ b.weights
-    return float(np.sqrt(max(1.0 - np.linalg.svd(cross, compute_uv=False).min() ** 2, 0.0)))

@@ -129,6 +129,7 @@ def test_the_sets_themselves(papers_folder):
     small, _, large, names = data.segmentation()
     assert (small.shape, large.shape) == ((210, 19), (2100, 19))
     assert set(np.unique(names, return_counts=True)[1]) == {300}
+    assert {row.tobytes() for row in small} <= {row.tobytes() for row in large}
     cancer, malignant = data.cancer()
     assert (len(cancer), int(malignant.sum())) == (683, 239)
     names = ("square", "square-noise", "ring-line-square", "spiral", "sine-noise")

@@ -1,16 +1,28 @@
-"""Kernels of images and iterated kernels, beside what they stand for."""
+"""Kernels of images, iterated kernels and the maps behind them, beside what they stand for."""
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
+
 import numpy as np
 import pytest
+from numpy.linalg import eigvalsh
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.ndimage import gaussian_filter
 
 from kpca_apps.engine.kernels import RBF, Polynomial, Sigmoid
-from kpca_apps.papers.kernels import iterated, iterated_gaussian, over_regions, sampled, smoothed
-from tests.engine.examples import exact, normal_rows
+from kpca_apps.papers.kernels import (
+    iterated,
+    iterated_gaussian,
+    mercer_check,
+    monomials,
+    ordered_products,
+    over_regions,
+    sampled,
+    smoothed,
+)
+from tests.engine.examples import KERNELS, exact, normal_rows
 from tests.papers.comparing import clouds, misc_oracle
 
 
@@ -86,3 +98,59 @@ def test_the_factor_of_the_iterated_gaussian_scales_projections_alone():
     X, kernel = clouds(30), iterated_gaussian(0.8, 2)
     expected = np.sqrt(kernel.factor) * exact(RBF(0.4), X, 3).project(X)
     assert_allclose(exact(kernel, X, 3).project(X), expected, rtol=0, atol=1e-12)
+
+
+X = np.random.default_rng(0).normal(size=(7, 3))
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+def test_inner_products_are_the_kernel(degree):
+    gram = Polynomial(degree)(X)
+    for features in (ordered_products(X, degree), monomials(X, degree)):
+        assert_allclose(features @ features.T, gram, rtol=1e-11, atol=1e-12)
+
+
+def test_coefficients_are_those_of_the_oracle():
+    """At a row of ones a monomial is its coefficient; the names tell the powers."""
+    oracle = misc_oracle()["poly_hom_d3_coeffs"]
+    columns = list(combinations_with_replacement(range(3), 3))
+    found = dict(zip(columns, monomials(np.ones((1, 3)), 3)[0], strict=True))
+    places = {"x1^3": (0, 0, 0), "x1^2 x2": (0, 0, 1), "x1 x2 x3": (0, 1, 2)}
+    assert set(places) == set(oracle)
+    for name, place in places.items():
+        squared = str(oracle[name]).removeprefix("sqrt(").removesuffix(")")
+        assert found[place] ** 2 == pytest.approx(float(squared), rel=1e-14)
+
+
+def test_a_square_times_another_factor_has_root_three():
+    """The report's B.1 says root two; the kernel decides."""
+    row = np.array([[1.0, 1.0, 0.0]])
+    # x1^3, x1^2 x2, x1 x2^2, x2^3 of (1, 1, 0); every monomial with x3 is 0.
+    found = monomials(row, 3)[0]
+    assert_allclose(np.sort(found[found > 0.0]), [1.0, 1.0, np.sqrt(3.0), np.sqrt(3.0)])
+    assert monomials(np.ones((1, 3)), 3).max() == pytest.approx(np.sqrt(6.0))
+
+
+def test_eigenvalues_are_those_of_mercers_series():
+    """exp(-g (x - y)^2) under a standard normal measure, in closed form.
+
+    Rasmussen and Williams (2006), Gaussian processes for machine learning, eq. 4.40.
+    """
+    g, a = 0.8, 0.25
+    places, masses = np.polynomial.hermite_e.hermegauss(80)
+    root = np.sqrt(masses / masses.sum())
+    K = root[:, None] * RBF(g)(places[:, None]) * root
+    size = a + g + np.sqrt(a * a + 2.0 * a * g)
+    expected = np.sqrt(2.0 * a / size) * (g / size) ** np.arange(12)
+    assert_allclose(mercer_check(K).eigenvalues[::-1][:12], expected, rtol=1e-8)
+
+
+def test_an_indefinite_kernel_is_refuted_by_its_smallest_eigenvalue():
+    K = KERNELS["sigmoid"](normal_rows(30))
+    check = mercer_check(K)
+    assert check.describe().startswith(f"indefinite: smallest eigenvalue {eigvalsh(K)[0]:.4g}")
+
+
+def test_the_negative_share_is_that_of_the_moduli():
+    check = mercer_check(np.diag([3.0, -1.0]))
+    assert check.negative_share == pytest.approx(0.25)

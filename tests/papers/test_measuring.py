@@ -11,9 +11,7 @@ from kpca_apps.papers.measuring import (
     best_threshold_accuracy,
     components,
     contours,
-    nearest_mean_accuracy,
     plane_grid,
-    within_share,
 )
 from tests.papers.comparing import clouds
 
@@ -38,17 +36,6 @@ def test_no_cut_lies_between_equal_values():
     labels = np.array([0, 0, 1, 1])
     assert best_threshold_accuracy(np.zeros(4), labels) == 0.5
     assert best_threshold_accuracy(np.array([0.0, 1.0, 1.0, 2.0]), labels) == 0.75
-
-
-def test_shares_within_groups():
-    labels = np.repeat([0, 1], 50)
-    T = np.column_stack([labels + 0.0, np.tile([0.0, 1.0], 50)])
-    assert_allclose(within_share(T, labels), [0.0, 1.0], atol=1e-12)
-
-
-def test_the_nearest_mean_may_be_the_wrong_one():
-    T = np.array([[0.0], [10.0], [9.0], [10.0]])
-    assert nearest_mean_accuracy(T, np.array([0, 0, 1, 1])) == 0.75
 
 
 def test_contours_are_projections_of_the_grid():

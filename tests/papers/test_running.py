@@ -8,7 +8,7 @@ from kpca_apps import papers
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.papers.data import FILES, PaperData
 from kpca_apps.papers.registry import REFERENCES, all_experiments, gathered, not_run, reproduce
-from kpca_apps.papers.result import Experiment, Outcome, close_to
+from kpca_apps.papers.result import Claim, Experiment, Outcome
 
 # What the methods themselves are made of, or with.
 SERVE_OTHERS = {"assembled", "feature_distances"}
@@ -19,7 +19,8 @@ def experiment(run, *data):
 
 
 def outcome(data):
-    return Outcome((close_to("a", 1.0, 1.0, 0.0), close_to("b", 1.0, 2.0, 0.5)))
+    right = Claim("a", 1.0, 1.0, 0.0, "reproduced")
+    return Outcome((right, Claim("b", 1.0, 2.0, 0.5, "not reproduced")))
 
 
 def too_large(data):

@@ -12,8 +12,6 @@ from kpca_apps.papers.result import (
     Place,
     Reference,
     Reproduction,
-    close_to,
-    stated,
 )
 from tests.report.examples import HOSTILE
 
@@ -40,11 +38,16 @@ def lines() -> Curves:
     return Curves("Errors", "components", "error", series, log_x=True)
 
 
+def close_to(what: str, condition: str = "", source: str = "") -> Claim:
+    verdict = "reproduced with a condition" if condition else "reproduced"
+    return Claim(what, 1.0, 1.0, 0.1, verdict, condition, source)
+
+
 def everything() -> Outcome:
     claims = (
-        close_to("an error", 0.038, 0.0381, 0.005, source="1998 journal"),
-        close_to("another", 1.0, 1.0, 0.1, condition="with images smoothed"),
-        stated("a shape", "a sine", "a line", False, reason="the kernel is nearly linear"),
+        Claim("an error", 0.038, 0.0381, 0.005, "reproduced", source="1998 journal"),
+        close_to("another", "with images smoothed"),
+        Claim("a shape", "a sine", "a line", None, "not reproduced", "the kernel is nearly linear"),
         Claim("a table", "2.2 %", "", None, "not run", "the images cannot be had"),
     )
     axes = np.array([[1.0, 0.0]])
@@ -55,7 +58,7 @@ def everything() -> Outcome:
 
 def usual() -> GalleryResult:
     one = Reproduction("first", "Author (2001), Fig. 1", "Everything", everything())
-    claims = Outcome((close_to("a number", 1.0, 1.0, 0.0),), (lines(),))
+    claims = Outcome((Claim("a number", 1.0, 1.0, 0.0, "reproduced"),), (lines(),))
     two = Reproduction("second", "Author (2001), Fig. 2", "A curve", claims, files={"a/b": "ab12"})
     three = Reproduction("third", "Another (2002), Table 1", "Lost", Outcome(()), "needs a/c")
     elsewhere = (Place("Faces", "Author (2001), 7", "no command"),)

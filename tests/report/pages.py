@@ -27,9 +27,9 @@ def rendered(name: str) -> str:
     return render_screening(examples.SCREENINGS[name]())
 
 
-def render_denoising(result: DenoisingResult, *, images: str = "../images") -> dict[str, str]:
+def render_denoising(result: DenoisingResult) -> dict[str, str]:
     """Render all pages of a batch, by their names."""
-    return dict(denoising_pages(result, images=images))
+    return dict(denoising_pages(result))
 
 
 def screening_drawings(result: ScreeningResult) -> dict[str, Drawing]:

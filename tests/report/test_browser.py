@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ import pytest
 from kpca_apps.report.denoising.page import render_trial
 from kpca_apps.report.novelty.page import render_comparison, render_in_notebook
 from kpca_apps.report.papers.page import render_gallery
-from tests.conftest import PATIENCE
 from tests.report import denoising_examples, examples, gallery_examples
 from tests.report.pages import render_denoising, rendered
 
@@ -47,24 +46,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def opened(browser: Any, folder: Path) -> Iterator[Opened]:
-    """Opens pages by their names; at the end they are closed, and none has complained."""
-    pages, complaints = [], list[str]()
+def opened(opened: Opened, folder: Path) -> Opened:
+    """Opens pages by their names."""
 
-    def open_page(name: str | Path, width: int = 1280, height: int = 800, **options: Any) -> Any:
-        page = browser.new_page(viewport={"width": width, "height": height}, **options)
-        page.set_default_timeout(PATIENCE)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.goto((folder / f"{name}.html").as_uri())
-        pages.append(page)
-        return page
+    def open_named(name: str | Path, width: int = 1280, height: int = 800, **options: Any) -> Any:
+        return opened(folder / f"{name}.html", width, height, **options)
 
-    yield open_page
-    for page in pages:
-        page.close()
-    assert complaints == []
+    return open_named
 
 
 @pytest.mark.parametrize("name", PAGES)

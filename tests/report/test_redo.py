@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,9 @@ from kpca_apps.denoise.batch.per_image import read_per_image
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import DenoisingResult, Evidence, Residual
 from kpca_apps.report.denoising.page import render_trial
-from tests.conftest import PATIENCE
 from tests.report import denoising_examples as examples
 from tests.report.pages import render_denoising
+from tests.report.worked import saved
 
 pytestmark = [pytest.mark.browser, pytest.mark.release]
 
@@ -45,44 +45,6 @@ def batch() -> DenoisingResult:
         ),
     )
     return DenoisingResult(images, {"quality": "balanced", "noise": "auto", "luma": 1.2})
-
-
-@pytest.fixture
-def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
-    """Opens pages; none has complained in the end, or asked for anything but itself."""
-    pages, complaints = [], list[str]()
-
-    def open_page(html: str | Path, **options: Any) -> Any:
-        path = tmp_path / "report.html" if isinstance(html, str) else html
-        if isinstance(html, str):
-            path.write_text(html, encoding="utf-8")
-        page = browser.new_page(
-            viewport={"width": 1280, "height": 900}, accept_downloads=True, **options
-        )
-        page.set_default_timeout(PATIENCE)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda asked: complaints.append(asked.url[:80]))
-        page.goto(path.as_uri())
-        pages.append(page)
-        return page
-
-    yield open_page
-    for page in pages:
-        page.close()
-    outside = [one for one in complaints if not one.startswith(("blob:", "data:image/", "file:"))]
-    assert outside == []
-    assert {one for one in complaints if one.startswith("file:")} <= {
-        (tmp_path / name).as_uri()[:80] for name in ("report.html", "report-marked.html")
-    }
-
-
-def saved(page: Any, button: str, folder: Path) -> Path:
-    with page.expect_download() as download:
-        page.get_by_role("button", name=button).click()
-    path = folder / str(download.value.suggested_filename)
-    download.value.save_as(path)
-    return path
 
 
 def press(page: Any, *keys: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from kpca_apps.novelty.result import RowMark, ScreeningResult
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.novelty.text import MAX_LISTED
 from kpca_apps.report.page import _asset
-from tests.conftest import PATIENCE
 from tests.report import examples, worked
 from tests.report.pages import rendered
+from tests.report.worked import saved
 from tests.test_names import LEFT_ALONE, WRITTEN_OUT
 
 pytestmark = [pytest.mark.browser, pytest.mark.release]
@@ -30,36 +30,6 @@ Opened = Callable[[Path], Any]
 @pytest.fixture(scope="module")
 def frame() -> pl.DataFrame:
     return worked.table()
-
-
-@pytest.fixture
-def opened(browser: Any) -> Iterator[Opened]:
-    """Opens pages; none has complained in the end, or asked for anything but itself."""
-    pages, complaints = [], list[str]()
-
-    def open_page(path: Path) -> Any:
-        page = browser.new_page(viewport={"width": 1280, "height": 900}, accept_downloads=True)
-        page.set_default_timeout(PATIENCE)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda asked: complaints.append(asked.url))
-        page.goto(path.as_uri())
-        assert complaints.pop() == path.as_uri()
-        pages.append(page)
-        return page
-
-    yield open_page
-    for page in pages:
-        page.close()
-    assert [one for one in complaints if not one.startswith("blob:")] == []
-
-
-def saved(page: Any, button: str, folder: Path) -> Path:
-    with page.expect_download() as download:
-        page.get_by_role("button", name=button).click()
-    path = folder / download.value.suggested_filename
-    download.value.save_as(path)
-    return path
 
 
 def test_notes_are_written_out_as_other_texts_are(browser: Any) -> None:

@@ -42,6 +42,15 @@ def screened(frame: pl.DataFrame, **judged: Path) -> ScreeningResult:
     return screen_table(frame, count=4, id="name", hide="=secret", **judged)
 
 
+def saved(page: Any, button: str, folder: Path) -> Path:
+    """Press a button of a page in Chromium that saves a file."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name=button).click()
+    path = folder / str(download.value.suggested_filename)
+    download.value.save_as(path)
+    return path
+
+
 def names(rows: Any) -> list[str]:
     return [str(one.id) for one in rows]
 

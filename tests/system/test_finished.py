@@ -17,15 +17,15 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.checks.odd_cells import ODD, CellFaults, ColumnFaults
-from kpca_apps.novelty.columns.encoded import _EncodedPart, _packed, _unpacked
 from kpca_apps.novelty.evidence import Evidence, as_table
+from kpca_apps.novelty.screening.encoded import _EncodedPart
 from kpca_apps.system import finished
 from kpca_apps.system.finished import FinishedParts, FinishedPass, work_folder
 from kpca_apps.system.stores import buckets
 
 
 def of_numbers(parts: FinishedParts, key: str = "key") -> FinishedPass[np.ndarray]:
-    return FinishedPass(parts, key, lambda found: {"n": found}, lambda arrays: arrays["n"])
+    return FinishedPass(parts, key, np.ndarray)
 
 
 def test_results_are_found_by_all_they_depend_on(tmp_path: Path) -> None:
@@ -34,7 +34,8 @@ def test_results_are_found_by_all_they_depend_on(tmp_path: Path) -> None:
         scores = np.array([0.1, np.nan, -0.0])
         of_numbers(parts).put(0, 3, scores)
         again = FinishedParts(parts.folder)
-        assert of_numbers(again).get(0, 3).tobytes() == scores.tobytes()
+        found = of_numbers(again).get(0, 3)
+        assert found.tobytes() == scores.tobytes() and found.flags.writeable
         assert of_numbers(again).get(3, 6) is None
         assert of_numbers(again, "other").get(0, 3) is None
     assert list(tmp_path.iterdir()) == []
@@ -79,7 +80,7 @@ def test_in_a_bucket_old_objects_are_removed_and_none_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = in_a_bucket(tmp_path, monkeypatch)
-    ours = {f"kpca-finished/{'a' * 64}.npz", f"kpca-rows-{'b' * 16}/{'c' * 16}.arrow"}
+    ours = {f"kpca-finished/{'a' * 64}.msgpack", f"kpca-rows-{'b' * 16}/{'c' * 16}.arrow"}
     of_others = {
         "kpca-finished/notes.txt", "kpca-finished-2025/scored.csv", "kpca-rows-archive/rows.csv",
         f"kpca-rows-archive/{'c' * 16}.arrow", f"kpca-rows-{'b' * 16}/rows.csv",
@@ -155,7 +156,7 @@ def test_a_damaged_file_is_not_looked_at(
     assert found is None or found.tobytes() == np.arange(8.0).tobytes()
 
 
-def test_what_is_said_of_cells_comes_back_the_same() -> None:
+def test_what_is_said_of_cells_comes_back_the_same(tmp_path: Path) -> None:
     value = (0, 0, "far above", "9é", 3.5, np.nan, 2, [1, 7], [2, 8])
     odd = pl.DataFrame([value], schema=ODD, orient="row")
     says = "ZIP says Roma."
@@ -164,7 +165,10 @@ def test_what_is_said_of_cells_comes_back_the_same() -> None:
     contradicted = as_table([cell]).with_columns(line=2)
     faults = CellFaults((used,), (1, 0), odd, 2, contradicted)
     part = _EncodedPart(np.zeros((2, 3)), faults, np.arange(2, dtype=np.uint64), np.ones(2))
-    again = _unpacked(_packed(part))
+    kept = FinishedPass(FinishedParts(tmp_path / "parts"), "key", _EncodedPart)
+    kept.put(0, 2, part)
+    again = kept.get(0, 2)
+    assert again is not None
     assert repr(again.faults) == repr(faults)  # NaN is not equal to itself
     assert_frame_equal(again.faults.contradicted, contradicted)
     np.testing.assert_array_equal(again.hashes, part.hashes)
@@ -181,28 +185,22 @@ def test_a_work_folder_is_for_clusters_and_must_be_there(tmp_path: Path) -> None
 
 
 def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
-    folder = tmp_path / "kpca-finished"
-    folder.mkdir()
-    folder.chmod(0o777)
-    with (
-        pytest.raises(InputError, match="others may write there"),
-        work_folder(tmp_path, on_dask=True),
-    ):
-        pass
-    folder.rmdir()
-    elsewhere = tmp_path / "elsewhere"
+    folder, elsewhere = tmp_path / "kpca-finished", tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o700)
-    folder.symlink_to(elsewhere)
-    with (
-        pytest.raises(InputError, match="others may write there"),
-        work_folder(tmp_path, on_dask=True),
-    ):
-        pass
+    for is_link in (False, True):
+        if is_link:
+            folder.rmdir()
+            folder.symlink_to(elsewhere)
+        else:
+            folder.mkdir()
+            folder.chmod(0o777)
+        with pytest.raises(InputError, match="others may write there"):
+            work_folder(tmp_path, on_dask=True).__enter__()
 
 
 def test_what_is_no_file_of_arrays_is_not_looked_at(tmp_path: Path) -> None:
     parts = FinishedParts(tmp_path / "kpca-finished")
     of_numbers(parts).put(0, 1, np.zeros(1))
-    for content in (b"", b"PK\x03\x04 of a zip", b"\x93NUMPY"):
+    for content in (b"", b"PK\x03\x04 of a zip", b"\x93\xa3<f8\x91\x02\xc4\x01x"):
         parts._path("key 0 1").write_bytes(hashlib.sha256(content).digest() + content)
         assert of_numbers(parts).get(0, 1) is None

@@ -103,7 +103,11 @@ def test_columns_of_pandas(values: Any, cells: list[Any], note: str) -> None:
     assert not notes or notes[0].endswith(': "x".')
 
 
-def test_times_with_zones_are_the_same_moments() -> None:
+@pytest.mark.parametrize("ignored", ["", "1"], ids=["", "pandera is imported"])
+def test_times_with_zones_are_the_same_moments(
+    ignored: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYARROW_IGNORE_TIMEZONE", ignored)
     zoned = pd.date_range("2020-05-01", periods=3, tz="Asia/Tokyo")
     moments = [moment.to_pydatetime() for moment in zoned]
     assert read(zoned)[0] == moments

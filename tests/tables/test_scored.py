@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,12 @@ from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import PartedTable, Table
 from kpca_apps.tables.write import (
+    Written,
     neutralise,
-    open_scored,
     scored_kind,
     scored_notes,
     scored_part,
+    write_scored,
 )
 from tests.hostile.tables import CELLS, NAMES, hostile_csv
 
@@ -35,9 +37,8 @@ EXTRA = {
 }
 
 
-def write_scored(table: Table, extra: dict[str, np.ndarray | None], path: Path) -> tuple[str, ...]:
-    with open_scored(path) as append:
-        append(scored_part(table, extra, scored_kind(path)))
+def write_whole(table: Table, extra: dict[str, np.ndarray | None], path: Path) -> tuple[str, ...]:
+    write_scored(path, [scored_part(table, extra, scored_kind(path))])
     return scored_notes(table.frame.columns, extra)
 
 
@@ -48,7 +49,7 @@ def read_back(path: Path) -> list[list[str]]:
 
 def test_csv_holds_input_then_findings(tmp_path: Path) -> None:
     table = table_from_frame(pl.DataFrame({"x": ["1,50", "", "a\r\nb"], "y": [0.1, None, 2.0]}))
-    assert write_scored(table, EXTRA, tmp_path / "scored.csv") == ()
+    assert write_whole(table, EXTRA, tmp_path / "scored.csv") == ()
     header, *rows = read_back(tmp_path / "scored.csv")
     assert header == ["x", "y", "novelty_score", "p_value", "flagged", "rank"]
     assert rows[0] == ["1,50", "0.1", "0.1", "", "true", "1"]
@@ -58,7 +59,7 @@ def test_csv_holds_input_then_findings(tmp_path: Path) -> None:
 
 def test_parquet_holds_everything_as_it_is(tmp_path: Path) -> None:
     table = table_from_frame(pl.DataFrame({"=x": ["=1+1", "", None]}))
-    write_scored(table, EXTRA, tmp_path / "scored.parquet")
+    write_whole(table, EXTRA, tmp_path / "scored.parquet")
     frame = pl.read_parquet(tmp_path / "scored.parquet")
     assert frame["=x"].to_list() == ["=1+1", "", None]
     assert frame["novelty_score"].to_list() == EXTRA["novelty_score"].tolist()
@@ -72,7 +73,7 @@ def test_numbers_come_back_to_the_last_bit(
 ) -> None:
     path = tmp_path_factory.mktemp("scored") / "scored.csv"
     table = table_from_frame(pl.DataFrame({"x": ["a"] * len(values)}))
-    write_scored(table, {"score": np.array(values)}, path)
+    write_whole(table, {"score": np.array(values)}, path)
     written = [row[1] for row in read_back(path)[1:]]
     for text, value in zip(written, values, strict=True):
         assert text == "" if np.isnan(value) else float(text) == value
@@ -81,11 +82,12 @@ def test_numbers_come_back_to_the_last_bit(
 def test_hostile_names_and_cells_are_made_safe_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "hostile.csv"
     path.write_bytes(hostile_csv(12))
-    notes = write_scored(read_table(path), {"novelty_score": np.zeros(12)}, tmp_path / "scored.csv")
+    notes = write_whole(read_table(path), {"novelty_score": np.zeros(12)}, tmp_path / "scored.csv")
     header, *rows = read_back(tmp_path / "scored.csv")
     assert not any(name.startswith(FORMULA_STARTS) for name in header)
     restored = [name.removeprefix("'") for name in header[:-2]]
-    assert restored == [{"novelty_score": "novelty_score_input"}.get(n, n) for n in NAMES]
+    given = [name.strip() for name in NAMES]
+    assert restored == [{"novelty_score": "novelty_score_input"}.get(n, n) for n in given]
     assert len(notes) == 1
     cells = [row[-2] for row in rows]
     assert not any(cell.startswith(FORMULA_STARTS) for cell in cells)
@@ -154,7 +156,7 @@ def test_missing_cells_stay_missing() -> None:
 def test_names_that_clash_are_renamed_and_noted(tmp_path: Path) -> None:
     frame = pl.DataFrame({"rank": ["a"], "rank_input": ["b"], "=x": ["c"], "'=x": ["d"]})
     path = tmp_path / "scored.csv"
-    notes = write_scored(table_from_frame(frame), {"rank": np.array([1])}, path)
+    notes = write_whole(table_from_frame(frame), {"rank": np.array([1])}, path)
     assert read_back(path) == [
         ["rank_input_input", "rank_input", "'=x", "'=x_2", "rank"],
         ["a", "b", "c", "d", "1"],
@@ -168,9 +170,9 @@ def test_names_that_clash_are_renamed_and_noted(tmp_path: Path) -> None:
 def test_other_suffixes_and_places_are_refused(tmp_path: Path) -> None:
     table = table_from_frame(pl.DataFrame({"x": [1]}))
     with pytest.raises(ConfigError, match=r'written as "\.csv" or "\.parquet"'):
-        write_scored(table, {}, tmp_path / "scored.xlsx")
+        write_whole(table, {}, tmp_path / "scored.xlsx")
     with pytest.raises(InputError):
-        write_scored(table, {}, tmp_path / "nowhere" / "scored.csv")
+        write_whole(table, {}, tmp_path / "nowhere" / "scored.csv")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -181,7 +183,7 @@ def test_a_file_larger_than_the_system_allows_is_one_line(tmp_path: Path, suffix
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
         with pytest.raises(InputError, match="File too large"):
-            write_scored(table, {}, tmp_path / f"scored.{suffix}")
+            write_whole(table, {}, tmp_path / f"scored.{suffix}")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []
@@ -202,21 +204,24 @@ def written_in_parts(source: Path, path: Path, size: int) -> dict[str, np.ndarra
     extra = {"novelty_score": scores, "p_value": None, "flagged": scores > 1}
     table = open_table(source, in_memory_rows=0, part_rows=size)
     assert isinstance(table, PartedTable)
-    with open_scored(path) as append:
+
+    def parts() -> Iterator[Written]:
         for part in table.parts:
             of_part = {
                 name: None if values is None else values[part.start : part.stop]
                 for name, values in extra.items()
             }
             first = part.number == 0
-            append(scored_part(part.read(), of_part, scored_kind(path), header=first))
+            yield scored_part(part.read(), of_part, scored_kind(path), header=first)
+
+    write_scored(path, parts())
     return extra
 
 
 @pytest.mark.parametrize("size", [7, 60])
 def test_csv_in_parts_has_the_bytes_of_the_whole(size: int, source: Path, tmp_path: Path) -> None:
     extra = written_in_parts(source, tmp_path / "parts.csv", size)
-    write_scored(read_table(source), extra, tmp_path / "whole.csv")
+    write_whole(read_table(source), extra, tmp_path / "whole.csv")
     assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
@@ -225,7 +230,7 @@ def test_parquet_in_parts_has_the_rows_of_the_whole(
     size: int, source: Path, tmp_path: Path
 ) -> None:
     extra = written_in_parts(source, tmp_path / "parts.parquet", size)
-    write_scored(read_table(source), extra, tmp_path / "whole.parquet")
+    write_whole(read_table(source), extra, tmp_path / "whole.parquet")
     parts, whole = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in ("parts", "whole"))
     assert parts.equals(whole)
     assert parts.schema == whole.schema
@@ -255,9 +260,13 @@ def test_nothing_is_left_of_a_file_that_was_not_finished(suffix: str, tmp_path: 
     path = tmp_path / f"scored.{suffix}"
     path.write_bytes(b"as it was")
     rows = table_from_frame(pl.DataFrame({"x": [1.0, 2.0, 3.0]}))
-    with pytest.raises(KeyboardInterrupt), open_scored(path) as append:
-        append(scored_part(rows, EXTRA, suffix))
+
+    def parts() -> Iterator[Written]:
+        yield scored_part(rows, EXTRA, suffix)
         raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_scored(path, parts())
     assert [item.name for item in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() == b"as it was"
 

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError
+from kpca_apps.novelty.redact import redact_source
 from kpca_apps.tables.opening import expand, open_table, read_table
 from kpca_apps.tables.table import PartedTable, Table
 
@@ -222,6 +223,21 @@ def test_what_is_true_of_several_files_is_said_once(tmp_path: Path) -> None:
     (tmp_path / "5.csv").write_text("id,v\na,1\n")
     found = open_table(tmp_path).source.notes
     assert found[1:] == ("0.csv and 4 more: Cells are cut at the semicolon (found by itself).",)
+
+
+def test_lines_left_out_of_several_files_are_listed_behind_the_names_of_theirs(
+    tmp_path: Path,
+) -> None:
+    for name in ("a", "b"):
+        rows = "".join(f"{name}{k},{k}\n" + ",\n" * (k % 2) for k in range(20))
+        (tmp_path / f"{name}.csv").write_text(f"name,x\n{rows}", encoding="utf-8")
+    alone = read_table(tmp_path / "a.csv").source
+    ((kind, lines),) = alone.left_out
+    found = open_table([tmp_path / "a.csv", tmp_path / "b.csv"]).source
+    assert "5 more in result.json" in found.notes[1] and len(lines) == 10
+    assert found.left_out == ((f"a.csv: {kind}", lines), (f"b.csv: {kind}", lines))
+    # Where the column of the files is hidden, so are their names.
+    assert redact_source(found, {"file"}).left_out == ()
 
 
 def test_names_that_polars_takes_for_patterns_are_names(tmp_path: Path) -> None:

@@ -194,6 +194,17 @@ def test_the_first_of_a_month_is_a_date() -> None:
 
 
 @pytest.mark.parametrize(
+    "cell",
+    ["30 de julio de 2024", "30 DE JULHO DE 2024", "30 de julio del 2024", "30th of July 2024",
+     "30 de jul. de 24", "30 de julio de 2024, 00:00"],
+)  # fmt: skip
+def test_words_between_day_month_and_year(cell: str) -> None:
+    column = Column(pl.Series([cell]))
+    values = column.read(column.date_format()).values
+    assert values.astype("datetime64[s]").astype(str).tolist() == ["2024-07-30T00:00:00"]
+
+
+@pytest.mark.parametrize(
     "cells",
     [
         ["Mainz 1, 2000", "Augsburg 2, 2001", "Genoa 3, 2002"],  # begin as months do

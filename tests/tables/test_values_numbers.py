@@ -267,12 +267,15 @@ def test_one_side_of_an_account_alone_is_no_sign(side: str) -> None:
     assert np.nanmin(column.read(column.number_format()).values) > 0
 
 
-@pytest.mark.parametrize("side", ["CR", "DR"])
-def test_capitals_behind_all_amounts_are_no_sign(side: str) -> None:
-    column = Column(pl.Series([f"{k / 8:.2f} {side}" for k in range(90, 130)]))
+@pytest.mark.parametrize(("side", "later"), [("CR", [9, -9, -9.5, -9]), ("DR", [-9, 9, 9.5, 9])])
+def test_what_is_not_on_the_side_of_all_amounts_is_on_the_other(
+    side: str, later: list[float]
+) -> None:
+    column = Column(pl.Series([f"{k / 4:.2f} {side}" for k in range(90, 130)]))
     format = column.number_format()
-    assert format is not None and format.word == side
-    assert np.nanmin(column.read(format).values) > 0
+    assert np.array_equal(column.read(format).values, [k / 4 for k in range(90, 130)])
+    of_later = Column(pl.Series(["9.00 CR", "9.00", "9.5", "9.00 DR"]))
+    assert of_later.read(format).values.tolist() == later
 
 
 def test_letters_behind_some_amounts_are_flags() -> None:

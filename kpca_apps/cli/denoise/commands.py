@@ -15,7 +15,7 @@ app = typer.Typer(
     name="denoise",
     help="Denoise images, one or a folder of them.",
     no_args_is_help=True,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
 )
 
 

@@ -5,25 +5,21 @@ from __future__ import annotations
 from kpca_apps.denoise.batch.examine.measuring import MeasuredFile
 from kpca_apps.denoise.batch.profile import KIND, KindNoise
 from kpca_apps.denoise.dictionary.choosing import LevelChoice
-from kpca_apps.report.document import Document, ListOf, Part
+from kpca_apps.report.document import Document, Part
 
 PLANNED_IMAGES = Document(
     "planned images",
     "Which file becomes which: kpca denoise run --dry-run --json.",
     added={
-        "images": ListOf(
+        "images": [
             Part("PlannedImage", "An image and its result.", added={"name": str, "output": str})
-        )
+        ]
     },
 )
 EXAMPLE_IMAGES = Document(
     "example images",
     "Images that a dictionary would be learned from: kpca denoise fit --dry-run --json.",
-    added={
-        "images": ListOf(
-            Part("Example", "An image.", added={"name": str, "shape": tuple[int, ...]})
-        )
-    },
+    added={"images": [Part("Example", "An image.", added={"name": str, "shape": tuple[int, ...]})]},
 )
 FITTED_DICTIONARY = Document(
     "fitted dictionary",
@@ -41,9 +37,7 @@ _MEASURED = "The noise of an image's first page, or why it could not be measured
 MEASURED_NOISE = Document(
     "measured noise",
     'The noise of images, status "ok", or why it could not be measured: kpca denoise noise --json.',
-    added={
-        "images": ListOf(Part("MeasuredImage", _MEASURED, ((MeasuredFile, ()),), {"status": str}))
-    },
+    added={"images": [Part("MeasuredImage", _MEASURED, ((MeasuredFile, ()),), {"status": str})]},
 )
 NOISE_PROFILE = Document(
     KIND,

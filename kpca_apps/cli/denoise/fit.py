@@ -34,7 +34,7 @@ from kpca_apps.report.denoising.text import (
     laws_of,
     level_range,
 )
-from kpca_apps.report.text import number
+from kpca_apps.report.text import number, plural
 from kpca_apps.system.files.model_files import check_model_path
 from kpca_apps.system.files.output import atomic_write
 
@@ -87,10 +87,9 @@ def fit_dictionary(examples: Sequence[str], model: str, options: FitOptions) -> 
     kind = "whole images" if dictionary.patch_size is None else "patches"
     height, width, channels = dictionary.shape_
     n_examples = len(dictionary.subspaces_[0].points)
-    files = "1 file" if len(images) == 1 else f"{len(images):,} files"
     console.say(
         f"Learned {n_examples:,} {kind} of {width} x {height} pixels"
-        f"{' in colour' if channels > 1 else ''} from {files}."
+        f"{' in colour' if channels > 1 else ''} from {plural(len(images), 'file')}."
     )
     console.say(choice_sentence(dictionary))
     choices = [("noise level", "bandwidth", "components")]
@@ -175,11 +174,10 @@ def _save_profile(
     with atomic_write(path) as file:
         file.write(to_json(NOISE_PROFILE, {"kinds": kinds}).encode())
     for one in kinds:
-        images = "1 image" if one.n_images == 1 else f"{one.n_images:,} images"
-        console.say(f"Kept of {images}: {_in_words(one.images)}.")
+        console.say(f"Kept of {plural(one.n_images, 'image')}: {_in_words(one.images)}.")
     if left := n_measured - sum(one.n_images for one in kinds):
-        images = "1 image was" if left == 1 else f"{left:,} images were"
-        console.say(f"{images} left out: {_NOT_SHARED}.")
+        were = "was" if left == 1 else "were"
+        console.say(f"{plural(left, 'image')} {were} left out: {_NOT_SHARED}.")
     console.say(f"Use it by --profile {near(Path(path))}.")
 
 
@@ -290,7 +288,7 @@ def distinct(names: Sequence[str], room: int) -> list[str]:
 def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
     """Say what the table leaves open."""
     sentences = []
-    if any(one.correlated and one.noise != "poisson" for one in files):
+    if any(one.correlated and one.established and one.noise != "poisson" for one in files):
         sentences.append(
             "shared: neighbouring pixels, or the colours, share their noise, as in photographs "
             "from a camera; kpca denoise run takes it as --noise camera."

@@ -62,8 +62,6 @@ class Checked(Options):
 class RunOptions(Checked):
     """Options of ``kpca denoise run``."""
 
-    common = "sigma noise quality strength content stack out reference preview jobs"
-
     sigma: str = _noise(
         "Standard deviation of the noise, in the units of the image (of 255 in 8 bits, of 65535 in "
         "16); for poisson where the image is brightest, for speckle relative to the intensity. "
@@ -242,10 +240,23 @@ class RunOptions(Checked):
         """Refuse options that exclude each other; those `given` may have their default value."""
         if self.compare and self.reference is None:
             raise OptionError("compare", "needs clean images; name their folder by --reference")
+        for is_asked, others, rest in (
+            (self.model, (*METHOD, *WITHOUT_MODEL), "--model"),
+            (
+                self.same_noise,
+                ("stack", "preview", "sigma", "noise"),
+                "--same-noise, which measures the noise of whole batches",
+            ),
+            (
+                self.profile,
+                ("same_noise", "preview", "sigma", "noise"),
+                "--profile, which has the noise",
+            ),
+        ):
+            for name in others:
+                if is_asked and name in given:
+                    raise OptionError(name, f"cannot be used with {rest}; leave one of them out")
         if self.model is not None:
-            for name in (*METHOD, *WITHOUT_MODEL):
-                if name in given:
-                    raise OptionError(name, "cannot be used with --model; leave one of them out")
             if self.noise not in ("auto", "gaussian", "impulse"):
                 raise OptionError(
                     "noise",
@@ -259,19 +270,6 @@ class RunOptions(Checked):
                 f"{self.noise} cannot be used with --stack, which is for "
                 f"{' and '.join(STACK_NOISES[1:])} noise; leave one out",
             )
-        for name in ("stack", "preview", "sigma", "noise"):
-            if self.same_noise and name in given:
-                raise OptionError(
-                    name,
-                    "cannot be used with --same-noise, which measures the noise of whole batches; "
-                    "leave one of them out",
-                )
-        for name in ("same_noise", "preview", "sigma", "noise"):
-            if self.profile is not None and name in given:
-                raise OptionError(
-                    name,
-                    "cannot be used with --profile, which has the noise; leave one of them out",
-                )
         if self.region is not None and self.preview:
             raise OptionError("preview", "chooses a part itself; leave out --region, or this")
         if self.stack and self.preview:

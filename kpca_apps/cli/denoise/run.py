@@ -44,6 +44,7 @@ from kpca_apps.report.denoising.text import (
     trial_sentence,
     trial_title,
 )
+from kpca_apps.report.text import plural
 from kpca_apps.system.files.output import ResultFolder
 from kpca_apps.system.stores.addresses import AnyPath, located
 from kpca_apps.system.stores.buckets import here
@@ -412,10 +413,9 @@ def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> li
                 break
     notes += left_note(result)
     if impulses := sum(image.impulses for image in result.images):
-        which = "1 image" if impulses == 1 else f"{impulses:,} images"
         notes.append(
-            f"single pixels of {which} stand out as impulse noise (salt and pepper) makes them: "
-            "try --noise impulse."
+            f"single pixels of {plural(impulses, 'image')} stand out as impulse noise (salt and "
+            "pepper) makes them: try --noise impulse."
         )
     return notes
 
@@ -423,7 +423,7 @@ def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> li
 def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
     """Say in a few lines what became of a batch; failures were said as they happened."""
     console = batch.console
-    console.say(headline(result))
+    console.say("".join(headline(result)))
     for sentence in standing_sentences(result):
         console.say("".join(sentence))
     changed = [image for image in result.images if image.status == "ok" and not is_left(image)]

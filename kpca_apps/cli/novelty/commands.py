@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -17,12 +18,13 @@ from kpca_apps.names import safe_stem
 from kpca_apps.options import NoveltyOptions, RuleFormat
 
 RULES_BROKEN = SOME_FAILED = 5
+ROWS_FLAGGED = 6
 
 app = typer.Typer(
     name="novelty",
     help="Find the outliers of a table, with reasons.",
     no_args_is_help=True,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
 )
 
 TableArgument = Annotated[
@@ -77,11 +79,12 @@ def screen(
     if options.each:
         from kpca_apps.cli.novelty.each import screen_each
 
-        if screen_each(context, table, options, chosen, reference):
-            raise typer.Exit(SOME_FAILED)
+        failed, flagged = screen_each(context, table, options, chosen, reference)
+        if failed or flagged:
+            raise typer.Exit(SOME_FAILED if failed else ROWS_FLAGGED)
         return
     refuse_shared_input(reference, options.accept, *table)
-    folder = open_folder(options, "novelty", table)
+    folder = open_folder(options, "novelty", table, reference)
     with running(options) as run:
         try:
             rows = run.read(table)
@@ -96,7 +99,7 @@ def screen(
         if options.dry_run:
             print_plan(run, clean or rows, chosen)
             return
-        from kpca_apps.novelty.screening.run import screen as screen_rows
+        from kpca_apps.novelty.run import screen as screen_rows
 
         with run.working(f"Screening{expected_time(rows)}", rows, clean):
             result, model = screen_rows(
@@ -104,11 +107,14 @@ def screen(
             )
         run.clock.lap("screening")
         finish(run, context, folder, rows, result, model, save=True)
+    if options.fail_on_flagged and result.n_flagged:
+        raise typer.Exit(ROWS_FLAGGED)
 
 
 @command(
     app,
-    without="accept marks positive explain out each to_send format keep_hidden flagged write_to",
+    without="accept marks positive explain out each to_send format keep_hidden flagged write_to "
+    "junit fail_on_flagged",
 )
 def fit(
     reference: Annotated[
@@ -127,12 +133,13 @@ def fit(
     The model file holds rows of the reference, among which reasons are found: share it as you would
     share the data.
     """
-    from kpca_apps.cli.novelty.run import print_plan, running
+    from kpca_apps.cli.novelty.run import print_plan, require_inputs, running
     from kpca_apps.novelty.screening.model import ScreeningOptions, resolve_rule
     from kpca_apps.system.files.model_files import check_model_path
 
     chosen = ScreeningOptions.of(options)
     resolve_rule(chosen, clean=True)
+    require_inputs(*reference)
     if not options.dry_run:
         check_model_path(model, force=options.force)
     with running(options) as run:
@@ -174,10 +181,10 @@ def score(
     another is given.
     """
     from kpca_apps.cli.novelty.run import adjusted, finish, open_folder, refuse_too_wide, running
+    from kpca_apps.novelty.run import score as score_rows
     from kpca_apps.novelty.screening.model import load_model
-    from kpca_apps.novelty.screening.run import score as score_rows
 
-    folder = open_folder(options, "novelty", table)
+    folder = open_folder(options, "novelty", table, model)
     with running(options) as run:
         loaded = load_model(model)
         rows = run.read(table, layout=loaded.options.layout)
@@ -191,6 +198,8 @@ def score(
             )
         run.clock.lap("scoring")
         finish(run, context, folder, rows, result, loaded, save=False)
+    if options.fail_on_flagged and result.n_flagged:
+        raise typer.Exit(ROWS_FLAGGED)
 
 
 @command(
@@ -222,11 +231,13 @@ def explain(
     from kpca_apps.cli.novelty.documents import EXPLAINED_ROW
     from kpca_apps.cli.novelty.lines import explanation_lines, place, say_warnings
     from kpca_apps.cli.novelty.run import adjusted, running
+    from kpca_apps.novelty.explain import explain_row
     from kpca_apps.novelty.screening.model import load_model
-    from kpca_apps.novelty.screening.run import explain_row
 
     if (row is None) == (line is None):
-        raise ConfigError("say which row to explain: give one of --row and --line")
+        is_value = row is None and options.id is not None
+        instead = f"; --id names a column, --row {shlex.quote(options.id or '')} a row" * is_value
+        raise ConfigError(f"say which row to explain: give one of --row and --line{instead}")
     with running(options) as run:
         loaded = load_model(model)
         rows = run.read(table, layout=loaded.options.layout)
@@ -253,7 +264,8 @@ def explain(
 @command(
     app,
     without="share count alpha fdr accept marks by explain method sigma components calibration "
-    "learn_from workers scheduler work_dir each to_send format keep_hidden flagged write_to",
+    "learn_from workers scheduler work_dir each to_send format keep_hidden flagged write_to junit "
+    "fail_on_flagged",
 )
 def compare(
     context: typer.Context,
@@ -312,7 +324,7 @@ def compare(
 @command(
     app,
     only="id exclude categorical numeric hide dayfirst seed jobs force delimiter encoding sheet "
-    "skip_rows bad_lines layout as_of query table_name timeout json quiet dry_run config",
+    "skip_rows bad_lines layout as_of query table_name timeout junit json quiet dry_run config",
 )
 def rules(
     table: TableArgument,
@@ -346,8 +358,10 @@ def rules(
     With --rules the exit code is 5 where a row of the table breaks one.
     """
     from kpca_apps.cli.novelty.rules import Target, find, run_check
+    from kpca_apps.cli.novelty.run import require_inputs
 
-    target = Target.of(options, out, format, known=rules is not None)
+    require_inputs(*table, rules)
+    target = Target.of(options, out, format, known=rules)
     if rules is None:
         find(table, options, target)
     elif run_check(rules, table, options, target):
@@ -367,6 +381,7 @@ def diff(
     columns whose distribution shifted; settings that differ. The exit code is 0 whatever is found.
     """
     from kpca_apps.cli.novelty.lines import diff_lines, say_warnings
+    from kpca_apps.cli.novelty.run import require_inputs
     from kpca_apps.novelty.compare.diff import diff_runs
     from kpca_apps.report.novelty.page import render_diff
     from kpca_apps.report.novelty.text import diff_headline
@@ -375,6 +390,7 @@ def diff(
     folder = OutputFolder(
         options.out or f"kpca-diff-{safe_stem(new.absolute().name)}", force=options.force
     )
+    require_inputs(old, new)
     folder.check()
     console, clock = Console(options.quiet), Clock()
     with console.stage("Comparing"):

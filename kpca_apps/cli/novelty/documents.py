@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.relations.table_rules import BrokenRow
 from kpca_apps.novelty.result import RankedRow
-from kpca_apps.report.document import Document, ListOf, Part
+from kpca_apps.report.document import Document
+
+
+@dataclass(frozen=True)
+class CheckedRule:
+    """A rule, and the first rows of the table that break it."""
+
+    says: str
+    columns: tuple[str, ...]
+    n_rows: int
+    n_broken: int
+    broken: tuple[BrokenRow, ...]
+
 
 _COLUMNS = tuple[ColumnSpec, ...]
 
@@ -32,19 +46,7 @@ RULE_CHECK = Document(
         "n_rows": int,
         "n_rules": int,
         "n_broken_rules": int,
-        "rules": ListOf(
-            Part(
-                "CheckedRule",
-                "A rule, and the first rows of the table that break it.",
-                added={
-                    "says": str,
-                    "columns": tuple[str, ...],
-                    "n_rows": int,
-                    "n_broken": int,
-                    "broken": tuple[BrokenRow, ...],
-                },
-            )
-        ),
+        "rules": tuple[CheckedRule, ...],
     },
 )
 DOCUMENTS = (COLUMN_PLAN, FITTED_MODEL, EXPLAINED_ROW, RULE_CHECK)

@@ -23,13 +23,13 @@ from kpca_apps.cli.novelty.run import (
 from kpca_apps.cli.results import REPORT_FILE, near, write_result
 from kpca_apps.errors import ConfigError, KpcaError, storage_error
 from kpca_apps.names import one_line, safe_stem
-from kpca_apps.novelty.columns.encoded import AnyTable
+from kpca_apps.novelty.columns.parts import AnyTable
 from kpca_apps.novelty.compare.diff import diff_runs
 from kpca_apps.novelty.marks import Marks
 from kpca_apps.novelty.redact import masked
 from kpca_apps.novelty.result import ScreenedTable, ScreenedTables, ScreeningResult
-from kpca_apps.novelty.screening.model import ScreeningOptions, library_versions
-from kpca_apps.novelty.screening.run import screen
+from kpca_apps.novelty.run import screen
+from kpca_apps.novelty.screening.model import RULES, ScreeningOptions, library_versions
 from kpca_apps.options import NoveltyOptions
 from kpca_apps.report.novelty.page import render_index
 from kpca_apps.report.novelty.text import index_headline, oddest_row
@@ -51,7 +51,6 @@ class _Work:
     """What is the same for every table: options, the reference, and what was judged before."""
 
     context: typer.Context
-    options: NoveltyOptions
     chosen: ScreeningOptions
     reference: AnyTable | None
     judged: list[Table | Marks]
@@ -63,21 +62,24 @@ def screen_each(
     options: NoveltyOptions,
     chosen: ScreeningOptions,
     reference: str | None,
-) -> bool:
-    """Screen tables one after the other, write their index, and tell whether any failed."""
+) -> tuple[bool, bool]:
+    """Screen tables one after the other, and write their index.
+
+    Returns whether any failed, and whether flagged rows make the command fail.
+    """
     if options.marks is not None:
         raise ConfigError("--marks is of one report: leave it out, or screen its table by itself")
     if options.dry_run and options.json:
         raise ConfigError("--dry-run with --each prints a plan for people: leave out --json")
     paths = [str(path) for path in expand_each(tables)]
     refuse_shared_input(reference, options.accept, *paths)
-    folder = open_folder(options, "novelty", tables)
+    folder = open_folder(options, "novelty", tables, reference)
     with running(options) as run:
         clean = run.read_reference(reference)
-        work = _Work(context, options, chosen, clean, run.read_judged())
+        work = _Work(context, chosen, clean, run.read_judged())
         run.clock.lap("reading")
         if options.dry_run:
-            return _print_plans(run, work, paths)
+            return _print_plans(run, work, paths), False
         with folder as building:
             made = [
                 _one(run, work, path, OutputFolder(building / name), folder.path / name)
@@ -85,7 +87,7 @@ def screen_each(
             ]
             run.clock.lap("tables")
             # The rule of flagging that was asked for; the rest stands in each report.
-            rules = {name: getattr(options, name) for name in ("share", "count", "alpha", "fdr")}
+            rules = {name: getattr(options, name) for name in RULES}
             asked = {name: value for name, value in rules.items() if value is not None}
             index = ScreenedTables(
                 tuple(made),
@@ -96,7 +98,8 @@ def screen_each(
             pages = [(INDEX, render_index(index))]
             write_result(building, index, pages, {}, run.clock, data=INDEX_DATA)
     _say(run, index, near(folder.path))
-    return bool(index.failed)
+    is_flagged = any(table.n_flagged for table in index.screened)
+    return bool(index.failed), options.fail_on_flagged and is_flagged
 
 
 def _folders(paths: Sequence[str]) -> list[str]:
@@ -148,7 +151,7 @@ def _screened(
     own = copy(work.context)
     own.params = {**own.params, "table": [path], "out": near(written), "each": False}
     rows = run.read([path])
-    refuse_too_wide(work.options, rows)
+    refuse_too_wide(run.options, rows)
     run.clock.lap("reading")
     with run.working(f"Screening {path}", rows, work.reference):
         result, model = screen(

@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
-from kpca_apps.names import cut_apart, listed, one_line
+from kpca_apps.names import cut_apart, listed, one_line, quoted
 from kpca_apps.novelty.result import clearest
 from kpca_apps.novelty.screening.judge import rate_statement
 from kpca_apps.report.novelty.text import (
@@ -90,11 +90,16 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
 
 def _broken_text(rule: FoundRule) -> str:
     """Say a rule with the first rows that break it."""
-    noun, places = ("row", rule.rows) if rule.lines is None else ("line", rule.lines)
-    named = ", ".join(f"{place:,}" for place in places[:TOP])
-    more = f" and {rule.n_broken - TOP:,} more" * (rule.n_broken > TOP)
     holds = f"in {rule.n_rows - rule.n_broken:,} of {rule.n_rows:,} rows"
-    return f"Rule: {rule.rule} {holds}; not in {noun}{'s' * (rule.n_broken > 1)} {named}{more}."
+    return f"Rule: {rule.rule} {holds}; not in {breaking_rows(rule, TOP)}."
+
+
+def breaking_rows(rule: FoundRule, most: int) -> str:
+    """Name the first rows that break a rule: ``lines 17, 402 and 5 more``."""
+    noun, places = ("row", rule.rows) if rule.lines is None else ("line", rule.lines)
+    named = ", ".join(f"{place:,}" for place in places[:most])
+    left = rule.n_broken - len(places[:most])
+    return f"{noun}{'s' * (rule.n_broken > 1)} {named}{f' and {left:,} more' * (left > 0)}"
 
 
 def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
@@ -147,9 +152,12 @@ def odd_cell_lines(result: ScreeningResult) -> list[str]:
     where = result.odd_cells_file or "the report"
     left = [f"... and {n_left:,} more in {where}, each with why."] if n_left else []
     head, *body = column_lines([tuple(row[place] for place in kept) for row in rows])
+    # Why is said once: not again of a row that stands above.
+    said = {hint for row in result.oddest_of_each_kind[:TOP] for hint in row.hints}
     lines = [found, head]
     for cell, line in zip(cells, body, strict=True):
-        lines += [line, *_wrapped([cell.sentence], indent=6)]
+        why = f"{quoted(cell.column)}: {cell.sentence}"
+        lines += [line, *_wrapped([cell.sentence] * (why not in said), indent=6)]
     return [*lines, *left]
 
 

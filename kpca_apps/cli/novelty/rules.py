@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
-from kpca_apps.cli.novelty.documents import RULE_CHECK
+from kpca_apps.cli.novelty.documents import RULE_CHECK, CheckedRule
+from kpca_apps.cli.novelty.junit import RuleCase, check_junit, write_junit
 from kpca_apps.cli.novelty.lines import say_warnings
 from kpca_apps.cli.novelty.run import print_plan, running
 from kpca_apps.cli.results import near
@@ -19,7 +20,14 @@ from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
 from kpca_apps.novelty.relations.exports.pandera_schema import rules_as_pandera
 from kpca_apps.novelty.relations.exports.sql import rules_as_sql
-from kpca_apps.novelty.relations.rule import Determines, Equal, Linear, Order, Product
+from kpca_apps.novelty.relations.rule import (
+    Determines,
+    Equal,
+    HeldRule,
+    Linear,
+    Order,
+    Product,
+)
 from kpca_apps.novelty.relations.rule_file import TITLE, check_target, read_rules, rules_to_json
 from kpca_apps.novelty.relations.rules import HeldRules, without_values
 from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
@@ -62,7 +70,7 @@ class Target:
 
     @classmethod
     def of(
-        cls, options: NoveltyOptions, out: str | None, format: RuleFormat | None, known: bool
+        cls, options: NoveltyOptions, out: str | None, format: RuleFormat | None, known: Path | None
     ) -> Target:
         """Take the target that is asked for, or refuse it before any work."""
         check_limits(ScreeningOptions(seed=options.seed, jobs=options.jobs))
@@ -73,12 +81,17 @@ class Target:
                 f"--json and --format {target.format} both print to stdout: leave one out, or name "
                 "a file with --out"
             )
-        if known:
+        if known is not None:
+            if out is not None and Path(out).resolve() == known.resolve():
+                raise OptionError("out", "is the file of rules that is read; choose another file")
             for name in _OF_FINDING:
                 if getattr(options, name) not in (None, []):
                     raise OptionError(name, "says how rules are found: leave it out with --rules")
+        elif options.junit is not None:
+            raise OptionError("junit", "is of a check: name the rules with --rules")
         if out is not None and not options.dry_run:
             check_target(out, force=options.force)
+        check_junit(options, out)
         return target
 
     def write(self, console: Console, rules: HeldRules, text: list[str], as_json: str) -> None:
@@ -142,6 +155,8 @@ def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Tar
         console.say(line)
     say_warnings(console, checked.notes)
     text = broken_lines(checked, broken)
+    if options.junit is not None:
+        write_junit(options.junit, checked.table, _cases(checked, broken))
     found = result_json.to_json(RULE_CHECK, check_result(checked, broken))
     target.write(console, without_values(checked), text, found)
     return n_broken > 0
@@ -185,16 +200,29 @@ def broken_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> l
         if not held.n_broken:
             continue
         lines += _wrapped(f"{phrase(held.rule, rules.by_name, rules.hidden)}: {broken_in(held)}")
-        for row in found[:ROWS]:
-            cells = (
-                f"{one_line(name, _CELL)} {one_line(cell, _CELL) or 'missing'}"
-                for name, cell in zip(held.rule.columns, row.cells, strict=True)
-            )
-            name = f" ({one_line(row.id, _CELL)})" if row.id else ""
-            lines += _wrapped(f"  {_place(row)}{name}: {', '.join(cells)}")
-        if (left := held.n_broken - len(found[:ROWS])) > 0:
-            lines.append(f"  ... and {left:,} more")
+        for row in _rows_lines(held, found[:ROWS]):
+            lines += _wrapped(f"  {row}")
     return lines
+
+
+def _rows_lines(held: HeldRule, rows: Sequence[BrokenRow]) -> Iterator[str]:
+    """Lay out the rows that break a rule, each with its cells, and how many more there are."""
+    for row in rows:
+        cells = (
+            f"{one_line(name, _CELL)} {one_line(cell, _CELL) or 'missing'}"
+            for name, cell in zip(held.rule.columns, row.cells, strict=True)
+        )
+        name = f" ({one_line(row.id, _CELL)})" if row.id else ""
+        yield f"{_place(row)}{name}: {', '.join(cells)}"
+    if (left := held.n_broken - len(rows)) > 0:
+        yield f"... and {left:,} more"
+
+
+def _cases(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> Iterator[RuleCase]:
+    """Return each rule that was checked as a test case."""
+    for held, found in zip(rules.rules, rows, strict=True):
+        name = phrase(held.rule, rules.by_name, rules.hidden)
+        yield RuleCase(name, held.n_rows, held.n_broken, "\n".join(_rows_lines(held, found)))
 
 
 def check_result(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> dict[str, Any]:
@@ -205,13 +233,13 @@ def check_result(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> d
         "n_rules": len(rules.rules),
         "n_broken_rules": sum(held.n_broken > 0 for held in rules.rules),
         "rules": [
-            {
-                "says": phrase(held.rule, rules.by_name, rules.hidden),
-                "columns": held.rule.columns,
-                "n_rows": held.n_rows,
-                "n_broken": held.n_broken,
-                "broken": [asdict(row) for row in found],
-            }
+            CheckedRule(
+                phrase(held.rule, rules.by_name, rules.hidden),
+                held.rule.columns,
+                held.n_rows,
+                held.n_broken,
+                found,
+            )
             for held, found in zip(rules.rules, rows, strict=True)
         ],
     }

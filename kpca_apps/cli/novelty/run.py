@@ -19,13 +19,14 @@ from joblib import cpu_count
 from kpca_apps.cli.commands import next_steps, reproduce
 from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.novelty.documents import COLUMN_PLAN
+from kpca_apps.cli.novelty.junit import check_junit, screening_cases, write_junit
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings, sent
 from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_result
 from kpca_apps.cli.workers import quiet_workers
-from kpca_apps.errors import ConfigError, KpcaError, OptionError, StoppedError
+from kpca_apps.errors import ConfigError, KpcaError, OptionError, StoppedError, opening
 from kpca_apps.names import one_line, safe_stem
-from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.lookup import resolve_columns
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.redact import redact_source, visible_notes
@@ -38,7 +39,7 @@ from kpca_apps.system.stores.output import output_folder
 from kpca_apps.system.workers import on_dask
 from kpca_apps.tables.databases.address import database_address, is_database
 from kpca_apps.tables.databases.writing import check_new_table, write_rows
-from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.opening import expand, open_table, read_table
 from kpca_apps.tables.read.uri import refuse_password, scheme_of
 from kpca_apps.tables.table import PartedTable, Table
 
@@ -145,12 +146,31 @@ def _folder_of(tables: list[str]) -> str:
     return Path(*takewhile(lambda part: "*" not in part, shared.parts)).name
 
 
-def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> ResultFolder:
-    """Name the folder of a run, and refuse what cannot be written, before any work."""
+def require_inputs(*paths: str | Path | None) -> None:
+    """Raise InputError for a file that is missing, before an output that exists is refused.
+
+    A script must not take a run without its input for one that was done before.
+    """
+    for path in paths:
+        if path is None or str(path) == "-" or scheme_of(path) is not None:
+            continue
+        for one in expand(path):
+            with opening(str(one), Path(one)):
+                Path(one).stat()
+
+
+def open_folder(
+    options: NoveltyOptions, application: str, table: list[str], *inputs: str | None
+) -> ResultFolder:
+    """Name the folder of a run, and refuse what cannot be written, before any work.
+
+    `inputs` are the other files that the run reads.
+    """
     if options.flagged == "xlsx":
         from kpca_apps.tables.write_excel import require_workbooks
 
         require_workbooks()
+    require_inputs(*table, *inputs, options.accept, options.marks)
     is_one = len(table) == 1 and ("*" not in table[0] or scheme_of(table[0]) is not None)
     named = table[0].rstrip("/") if is_one else _folder_of(table)
     if is_database(named):
@@ -159,8 +179,11 @@ def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> 
     folder = output_folder(out, force=options.force)
     if options.write_to is not None and (options.each or not is_one):
         raise OptionError("write_to", "takes the scores of one table: name one, without --each.")
+    if options.junit is not None and options.each:
+        raise OptionError("junit", "takes the rules of one table: leave out --each.")
     if not options.dry_run:
         folder.check()
+        check_junit(options, str(folder.path))
         if options.write_to is not None:
             check_new_table(table[0], options.write_to, force=options.force)
     return folder
@@ -205,7 +228,7 @@ def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
 
 def adjusted(run: Run, model: NoveltyModel, table: AnyTable) -> ScreeningOptions:
     """Options of a model, changed by those of a command."""
-    from kpca_apps.novelty.screening.run import inherit_options
+    from kpca_apps.novelty.run import inherit_options
 
     asked = run.options
     columns = {"label": asked.label, "id": asked.id, "hide": tuple(asked.hide or ())}
@@ -228,6 +251,8 @@ def finish(
     say_findings(run.console, result)
     if run.options.write_to is not None:
         _write_scores(run, context.params["table"][0], folder, table, result)
+    if run.options.junit is not None:
+        write_junit(run.options.junit, result.source.name, screening_cases(result))
     if save:
         run.console.say(f"{MODEL_FILE} {held(model)}")
     if run.options.to_send:
@@ -271,7 +296,7 @@ def write_screening(
     from kpca_apps.novelty.written_tables import write_tables
     from kpca_apps.report.drawing import house_style
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
-    from kpca_apps.report.novelty.page import render_screening, render_to_send
+    from kpca_apps.report.novelty.page import render_screening
 
     steps = next_steps(context, result, folder=folder.path.name, saved=MODEL_FILE if save else None)
     result = replace(
@@ -301,7 +326,7 @@ def write_screening(
             if run.options.to_send:
                 sent_on = masked(context.params, result, to_send=True)
                 command = reproduce(context, sent_on, replacing=True)
-                page = render_to_send(replace(result, command=command), drawn)
+                page = render_screening(replace(result, command=command), drawn, is_to_send=True)
                 (building / TO_SEND / "figures").mkdir(parents=True)
                 (building / TO_SEND / REPORT_FILE).write_bytes(page.encode("utf-8"))
                 for name, png in figures.items():

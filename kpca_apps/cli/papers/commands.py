@@ -17,7 +17,7 @@ app = typer.Typer(
     name="papers",
     help="Rerun the experiments of the papers.",
     no_args_is_help=True,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kpca_apps.cli.options import Options, files, general
+from kpca_apps.options import Options, files, general
 
 
 class PapersOptions(Options):

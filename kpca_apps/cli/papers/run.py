@@ -25,7 +25,7 @@ from kpca_apps.papers.registry import (
     reproduce,
 )
 from kpca_apps.papers.result import Experiment, Reproduction
-from kpca_apps.report.document import Document, ListOf, Part
+from kpca_apps.report.document import Document, Part
 from kpca_apps.report.papers.text import headline, left_out, standing, work_of
 from kpca_apps.system.files.output import OutputFolder
 from kpca_apps.system.interrupts import interrupts_held
@@ -35,9 +35,7 @@ EXPERIMENTS = Document(
     "experiments",
     "The experiments that can be run: kpca papers list --json.",
     added={
-        "experiments": ListOf(
-            Part("Experiment", "One to be run.", ((Experiment, ("run", "method")),))
-        )
+        "experiments": [Part("Experiment", "One to be run.", ((Experiment, ("run", "method")),))]
     },
 )
 

@@ -1,9 +1,10 @@
-"""What assistants are told of results: the first of all lists, each text cut to a line."""
+"""What assistants are told: some fields of each result, the first of lists, texts cut to a line."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from kpca_apps.names import one_line, quoted_cell
@@ -11,9 +12,14 @@ from kpca_apps.novelty.relations.rules import HeldRules
 from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
 from kpca_apps.novelty.relations.table_rules import BrokenRow
 from kpca_apps.novelty.result import (
+    AcceptedRows,
+    DuplicateRows,
     ListedRow,
-    MovedColumn,
+    OddCell,
+    Pattern,
     RankedRow,
+    Reason,
+    ScoreScale,
     ScreeningDiff,
     ScreeningResult,
 )
@@ -23,178 +29,95 @@ from kpca_apps.report.text import Verbatim
 CELL, SENTENCE = 120, 600  # characters
 REASONS, FEW = 3, 5  # of a row; of what is told beside the rows
 MOST_RULES = 50
+# Fields that hold names and cells, and not sentences.
+CELLS = frozenset("column where seen expected suggestion together id group name changed".split())
+# What is told of each type; of any other all its fields.
+TOLD = {
+    AcceptedRows: "n_rows statement",
+    DuplicateRows: "statement",
+    ListedRow: "name before now elsewhere reason changed",
+    OddCell: "row line where seen suggestion sentence n_cells",
+    Pattern: "sentence",
+    RankedRow: "rank row line id score rarity p_value flagged group reasons hints",
+    Reason: "column seen expected share together",
+    ScoreScale: "statement",
+    ScreeningDiff: "matched_by added_columns removed_columns settings_changed moved",
+    ScreeningResult: "n_rows n_flagged threshold scale accepted n_odd_cells patterns duplicates "
+    "moved",
+}
 
 Answer = dict[str, Any]
 
 
+def told(value: Any, most: int = FEW, name: str = "") -> Any:
+    """Return what assistants are told of a field of this name: the first `most` of lists."""
+    if isinstance(value, str):
+        return one_line(value, CELL if name in CELLS else SENTENCE)
+    if is_dataclass(value):
+        own: type = type(value)
+        known = next((TOLD[kind] for kind in own.__mro__ if kind in TOLD), "")
+        names = known.split() if known else [one.name for one in fields(value)]
+        return {one: told(getattr(value, one), most, one) for one in names}
+    if isinstance(value, dict):
+        return {told(key, most, "name"): told(one, most, key) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [told(one, most, name) for one in value[:most]]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def screening(result: ScreeningResult, top: int) -> Answer:
     """Tell what a screening found, with its oddest rows."""
-    every = (*result.source.notes, *result.warnings)
-    notes, more = [_said(note) for note in every[:FEW]], len(every) - FEW
+    notes = (*result.source.notes, *result.warnings)
+    more = len(notes) - FEW
+    parts = (quoted_cell(p) if isinstance(p, Verbatim) else p for p in headline(result))
     return {
-        "says": _said("".join(map(_quoted_part, headline(result)))),
-        "n_rows": result.n_rows,
-        "n_flagged": result.n_flagged,
-        "threshold": _said(result.threshold.statement),
-        "how_rare": _said(result.scale.statement) if result.scale else None,
-        "accepted": _said(result.accepted.statement) if result.accepted else None,
-        "rows": [row(one) for one in result.ranked[:top]],
-        "n_odd_cells": result.n_odd_cells,
-        "odd_cells": [
-            {
-                "row": cell.row,
-                "line": cell.line,
-                "column": _cell(cell.where),
-                "reads": _cell(cell.seen),
-                "probably_meant": _cell(cell.suggestion),
-                "why": _said(cell.sentence),
-                "n_cells": cell.n_cells,
-            }
-            for cell in result.odd_cells[:top]
-        ],
-        "patterns": [_said(pattern.sentence) for pattern in result.patterns[:FEW]],
-        "repeated_rows": _said(result.duplicates.statement),
-        "moved_columns": _moved(result.moved),
-        "hidden_columns": sorted(map(_cell, result.hidden_columns)),
-        "notes": [*notes, *[f"{more} more notes are in result.json."] * (more > 0)],
-    }
-
-
-def row(one: RankedRow, reasons: int = REASONS) -> Answer:
-    """Tell of one row where it stands and why it is odd."""
-    return {
-        "rank": one.rank,
-        "row": one.row,
-        "line": one.line,
-        "id": None if one.id is None else _cell(one.id),
-        "score": one.score,
-        "how_rare": one.rarity.words if one.rarity else None,
-        "p_value": one.p_value,
-        "flagged": one.flagged,
-        "group": _cell(one.group),
-        "reasons": [
-            {
-                "column": _cell(reason.column),
-                "reads": _cell(reason.seen),
-                "expected": _cell(reason.expected),
-                "share": reason.share,
-                "together_with": [_cell(name) for name in reason.together if name != reason.column],
-            }
-            for reason in one.reasons[:reasons]
-        ],
-        "hints": [_said(hint) for hint in one.hints[:FEW]],
+        **told(result),
+        "says": told("".join(parts)),
+        "ranked": [told(one, REASONS) for one in result.ranked[:top]],
+        "odd_cells": told(result.odd_cells, top),
+        "hidden_columns": sorted(one_line(one, CELL) for one in result.hidden_columns),
+        "notes": [*told(notes), *[f"{more} more notes are in result.json."] * (more > 0)],
     }
 
 
 def diff(result: ScreeningDiff, top: int) -> Answer:
     """Tell what is otherwise in the second of two screenings."""
+    lists = {name: getattr(result, name) for name in ("appeared", "gone")}
     return {
-        "says": _said(diff_headline(result)),
-        "matched_by": _said(result.matched_by),
-        "n_new_on_the_list": len(result.appeared),
-        "new_on_the_list": _listed(result.appeared, top),
-        "n_gone_from_it": len(result.gone),
-        "gone_from_it": _listed(result.gone, top),
-        "n_on_both": len(result.stayed),
-        "moved_columns": _moved(result.moved),
-        "added_columns": [_cell(name) for name in result.added_columns[:MOST_RULES]],
-        "removed_columns": [_cell(name) for name in result.removed_columns[:MOST_RULES]],
-        "settings_changed": [
-            [_cell(text) for text in changed] for changed in result.settings_changed[:MOST_RULES]
-        ],
-        "notes": [_said(warning) for warning in result.warnings[:FEW]],
+        **told(result, MOST_RULES),
+        "says": told(diff_headline(result)),
+        **{f"n_{name}": len(rows) for name, rows in lists.items()},
+        **{name: [told(row, REASONS) for row in rows[:top]] for name, rows in lists.items()},
+        "notes": told(result.warnings),
     }
 
 
 def rules(found: HeldRules) -> Answer:
     """Tell the rules of a table."""
-    return {
-        "table": _cell(found.table),
-        "n_rows": found.n_rows,
-        "n_rules": len(found.rules),
-        "rules": [_said(sentence(one, found.by_name)) for one in found.rules[:MOST_RULES]],
-        "notes": [_said(note) for note in found.notes[:FEW]],
-    }
+    told_rules = told([sentence(one, found.by_name) for one in found.rules], MOST_RULES)
+    return _of_rules(found) | {"rules": told_rules, "notes": told(found.notes)}
 
 
-def rule_check(checked: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...], top: int) -> Answer:
+def _of_rules(rules: HeldRules) -> Answer:
+    name = told(rules.table, name="name")
+    return {"table": name, "n_rows": rules.n_rows, "n_rules": len(rules.rules)}
+
+
+def rule_check(checked: HeldRules, rows: Iterable[tuple[BrokenRow, ...]], top: int) -> Answer:
     """Tell which rules a table breaks, each with its first rows."""
     broken = [
         {
-            "rule": _said(phrase(held.rule, checked.by_name, checked.hidden)),
-            "says": _said(broken_in(held)),
-            "rows": [
-                {
-                    "row": one.row,
-                    "line": one.line,
-                    "id": _cell(one.id),
-                    "cells": {
-                        _cell(name): _cell(text)
-                        for name, text in zip(held.rule.columns, one.cells, strict=True)
-                    },
-                }
-                for one in found[:top]
-            ],
+            "rule": told(phrase(held.rule, checked.by_name, checked.hidden)),
+            "says": told(broken_in(held)),
+            "columns": told(held.rule.columns, MOST_RULES, "column"),
+            "rows": [told(row, MOST_RULES) for row in found[:top]],
         }
         for held, found in zip(checked.rules, rows, strict=True)
         if held.n_broken
     ]
     return {
-        "table": _cell(checked.table),
-        "n_rows": checked.n_rows,
-        "n_rules": len(checked.rules),
+        **_of_rules(checked),
         "n_broken_rules": len(broken),
         "broken": broken[:MOST_RULES],
-        "notes": [_said(note) for note in checked.notes[:FEW]],
+        "notes": told(checked.notes),
     }
-
-
-def _listed(rows: Sequence[ListedRow], top: int) -> list[Answer]:
-    return [
-        {
-            "name": _cell(one.name),
-            "rank_before": one.before,
-            "rank_now": one.now,
-            "elsewhere": "" if None not in (one.before, one.now) else one.elsewhere,
-            "reason": _said(one.reason),
-            "changed": [
-                {"column": _cell(name), "before": _cell(before), "now": _cell(now)}
-                for name, before, now in one.changed[:REASONS]
-            ],
-        }
-        for one in rows[:top]
-    ]
-
-
-def _moved(moved: Sequence[MovedColumn]) -> list[Answer]:
-    return [
-        {
-            "column": _cell(one.column),
-            "what": one.what,
-            "size": one.size,
-            "now_and_before": _said(one.words),
-        }
-        for one in moved[:FEW]
-    ]
-
-
-def _cell(text: str) -> str:
-    return one_line(text, CELL)
-
-
-def _quoted_part(part: str) -> str:
-    """Quote what a sentence has from the table."""
-    return quoted_cell(part) if isinstance(part, Verbatim) else part
-
-
-def _said(text: str) -> str:
-    return one_line(text, SENTENCE)
-
-
-def finite(value: Any) -> Any:
-    """Return an answer in which numbers that are not finite are None."""
-    if isinstance(value, dict):
-        return {key: finite(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

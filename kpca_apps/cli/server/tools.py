@@ -21,15 +21,17 @@ from kpca_apps.cli.server.answers import Answer
 from kpca_apps.cli.server.roots import Roots
 from kpca_apps.errors import ConfigError, InputError, RefusedError, flag_of
 from kpca_apps.names import name_key, one_line, safe_stem
-from kpca_apps.novelty.columns.encoded import AnyTable, Execution, row_count, take_rows
+from kpca_apps.novelty import explain
+from kpca_apps.novelty import run as screening
+from kpca_apps.novelty.accepted import OURS
 from kpca_apps.novelty.columns.lookup import resolve_columns
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, row_count, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare import diff as runs
 from kpca_apps.novelty.marks import KEY, row_keys
 from kpca_apps.novelty.relations.rule_file import check_target, read_rules, save_rules
 from kpca_apps.novelty.relations.table_rules import check_table_rules, find_table_rules
 from kpca_apps.novelty.result import ScreeningResult
-from kpca_apps.novelty.screening import run as screening
 from kpca_apps.novelty.screening.model import (
     NoveltyModel,
     ScreeningOptions,
@@ -53,7 +55,6 @@ MOST_ACCEPTED = 1_000  # rows in one call
 LARGEST_IMAGE = 50_000_000  # pixels
 # Time grows by the square of the columns: 1,000 of 60 rows take 19 s of one core, 3,000 take 71 s.
 MOST_COLUMNS = 1_000
-_ACCEPTED = "accepted"
 # Parameters of tools that are options of a screening, but for those that name files.
 _OPTIONS = "share count alpha fdr id exclude categorical numeric by seed".split()
 # Tools write, which functions do not.
@@ -118,51 +119,46 @@ class Tools:
         out: folder to write; by default beside the table. replace: overwrite an earlier run there.
         """
         asked = {name: value for name, value in locals().items() if name in _OPTIONS}
-        return self._screen(table, reference, accept, hide, asked, _top(top), out, replace)
+        path, n_told = self.roots.file(table), _top(top)
+        clean = None if reference is None else self.roots.file(reference)
+        folder = self._folder(out or _run_of(path), replace)
+        judged = [] if accept is None else [read_table(self.roots.file(accept))]
+        opened = _opened(path, exclude)
+        learned = None if clean is None else _opened(clean, exclude)
+        given = {name: value for name, value in asked.items() if value is not None}
+        hidden = [*self._hidden(hide)]
+        options = ScreeningOptions.of(NoveltyOptions(**given, hide=hidden))
+        resolve_rule(options, clean=clean is not None)
+        words = ["kpca", "novelty", "screen", path.name, *_flags(asked, hidden, accept)]
+        words += [] if clean is None else ["--reference", clean.name]
+        clock = Clock()
+        result, model = screening.screen(opened, reference=learned, accept=judged, options=options)
+        result = _write_run(folder, opened, result, model, clock, words, save=True)
+        return self._answer(result, folder, n_told)
 
     def accept_rows(
         self,
         table: str,
         rows: list[int],
         accepted: str | None = None,
-        reference: str | None = None,
-        share: float | None = None,
-        count: int | None = None,
-        alpha: float | None = None,
-        fdr: float | None = None,
-        id: str | None = None,
-        exclude: list[str] | None = None,
-        categorical: list[str] | None = None,
-        numeric: list[str] | None = None,
-        by: list[str] | None = None,
         hide: list[str] | None = None,
-        seed: int = 0,
-        top: int = 10,
-        out: str | None = None,
-        replace: bool = False,
     ) -> Answer:
-        """Accept rows that a person judged fine, and screen the table again without them.
+        """Add rows that a person judged fine to a file, for screen_table and score_table to accept.
 
-        They are added to a file of accepted rows; rows equal to them in all columns that are not
-        hidden are learned as normal and not listed.
+        Rows equal to them in all columns that are not hidden are then learned as normal and not
+        listed: screen the table again, with the file as `accept` and into another folder.
 
+        table: the table that the rows are in.
         rows: their numbers, "row" in the answers of screen_table, 1 = first row of data.
         accepted: the file of accepted rows; by default kpca-accepted-NAME.csv beside the table.
-        Give all other parameters as for screen_table; `out` must be another folder than that of the
-        first run, or `replace` true.
+        hide: as for screen_table.
         """
-        asked = {name: value for name, value in locals().items() if name in _OPTIONS}
         path = self.roots.file(table)
         name = accepted or str(path.with_name(f"kpca-accepted-{safe_stem(path.name)}.csv"))
-        target = self.roots.new(name)
-        opened = _opened(path, exclude)
+        target, opened = self.roots.new(name), open_table(path)
         hidden = resolve_columns(ColumnOptions(hide=self._hidden(hide)), opened).hide
-        self._folder(path, out, replace, _ACCEPTED)  # refused before a row is accepted
         self._accept(opened, rows, hidden, target)
-        answer = self._screen(
-            table, reference, str(target), hide, asked, _top(top), out, replace, suffix=_ACCEPTED
-        )
-        return answer | {"accepted_rows": self.roots.shown(target)}
+        return {"accepted_rows": self.roots.shown(target)}
 
     def score_table(
         self,
@@ -187,7 +183,7 @@ class Tools:
         asked = {name: value for name, value in locals().items() if name in _OPTIONS}
         loaded = self._model(model)
         path = self.roots.file(table)
-        folder = self._folder(path, out, replace)
+        folder = self._folder(out or _run_of(path), replace)
         opened, accepted, chosen = self._adjusted(loaded, path, hide, accept, asked)
         clock = Clock()
         words = ["kpca", "novelty", "score", MODEL, path.name, *_flags(asked, hide, accept)]
@@ -214,7 +210,7 @@ class Tools:
         """
         loaded = self._model(model)
         opened, _, chosen = self._adjusted(loaded, self.roots.file(table), hide, None, {"id": id})
-        found, _ = screening.explain_row(
+        found, _ = explain.explain_row(
             loaded,
             opened,
             row=None if row is None else str(row),
@@ -222,7 +218,7 @@ class Tools:
             by_hidden=False,
             options=chosen,
         )
-        return answers.finite(answers.row(found, MOST_ROWS))  # type: ignore[no-any-return]
+        return answers.told(found, MOST_ROWS)  # type: ignore[no-any-return]
 
     def diff_runs(
         self, old: str, new: str, top: int = 10, out: str | None = None, replace: bool = False
@@ -235,9 +231,7 @@ class Tools:
         folders = [self.roots.run(name) for name in (old, new)]
         for folder in folders:
             self._refuse_shown(folder)
-        place = None if out is None else OutputFolder(self.roots.new(out), force=replace)
-        if place is not None:
-            place.check()
+        place = None if out is None else self._folder(out, replace)
         clock = Clock()
         result = runs.diff_runs(*folders)
         answer = answers.diff(result, _top(top))
@@ -245,7 +239,7 @@ class Tools:
             with place as building:
                 write_result(building, result, [(REPORT_FILE, render_diff(result))], {}, clock)
             answer |= {"folder": self.roots.shown(place.path)}
-        return answers.finite(answer)  # type: ignore[no-any-return]
+        return answer
 
     def find_rules(
         self,
@@ -321,9 +315,8 @@ class Tools:
         if sigma is not None and not 0 < sigma < float("inf"):
             raise ConfigError(f"sigma is {sigma:g}; give a number above 0")
         denoiser = GroupDenoiser(Options(noise=noise, quality=quality), sigma=sigma)
-        name = out or str(path.with_name(f"kpca-preview-{safe_stem(path.stem)}"))
-        place = OutputFolder(self.roots.new(name), force=replace)
-        place.check()
+        usual = str(path.with_name(f"kpca-preview-{safe_stem(path.stem)}"))
+        place = self._folder(out or usual, replace)
         opened = read_image(path, label=path.name)
         if (n := int(np.prod(opened.pages[0].shape[:2]))) > LARGEST_IMAGE:
             raise RefusedError(f"{one_line(path.name)}: has {n:,} pixels, too many for a preview")
@@ -344,55 +337,15 @@ class Tools:
         }
         middle = result.trials[len(result.trials) // 2].after
         pictures = [(one.media_type, one.data) for one in (result.before, middle)]
-        return answers.finite(answer), pictures
-
-    def _screen(
-        self,
-        table: str,
-        reference: str | None,
-        accept: str | None,
-        hide: Sequence[str] | None,
-        asked: dict[str, Any],
-        top: int,
-        out: str | None,
-        replacing: bool,
-        suffix: str = "",
-    ) -> Answer:
-        path = self.roots.file(table)
-        clean = None if reference is None else self.roots.file(reference)
-        folder = self._folder(path, out, replacing, suffix)
-        accepted = None if accept is None else read_table(self.roots.file(accept))
-        exclude = asked["exclude"]
-        opened = _opened(path, exclude)
-        learned = None if clean is None else _opened(clean, exclude)
-        given = {name: value for name, value in asked.items() if value is not None}
-        hidden = [*self._hidden(hide)]
-        options = ScreeningOptions.of(NoveltyOptions(**given, hide=hidden))
-        resolve_rule(options, clean=clean is not None)
-        words = ["kpca", "novelty", "screen", path.name, *_flags(asked, hidden, accept)]
-        words += [] if clean is None else ["--reference", clean.name]
-        clock = Clock()
-        result, model = screening.screen(
-            opened,
-            reference=learned,
-            accept=[] if accepted is None else [accepted],
-            options=options,
-        )
-        result = _write_run(folder, opened, result, model, clock, words, save=True)
-        return self._answer(result, folder, top)
+        return answers.told(answer), pictures
 
     def _answer(self, result: ScreeningResult, folder: OutputFolder, top: int) -> Answer:
         files = sorted(item.name for item in folder.path.iterdir())
-        told = answers.screening(result, top)
-        told |= {"folder": self.roots.shown(folder.path), "files": files}
-        return answers.finite(told)  # type: ignore[no-any-return]
+        place = {"folder": self.roots.shown(folder.path), "files": files}
+        return answers.screening(result, top) | place
 
-    def _folder(
-        self, table: Path, out: str | None, replacing: bool, suffix: str = ""
-    ) -> OutputFolder:
-        """Return the folder of a run, which may be written."""
-        end = f"-{suffix}" if suffix else ""
-        name = out or str(table.with_name(f"kpca-novelty-{safe_stem(table.name)}{end}"))
+    def _folder(self, name: str, replacing: bool) -> OutputFolder:
+        """Return a folder that may be written."""
         folder = OutputFolder(self.roots.new(name), force=replacing)
         folder.check()
         return folder
@@ -405,11 +358,15 @@ class Tools:
         """Refuse a run that shows what the server hides."""
         is_hidden, renamed = _columns_of(run)
         for path in run.glob("scored.*") if is_hidden else ():
-            scored = open_table(self.roots.file(str(path)))
+            scored = open_table(self.roots.file(str(path)), layout="off")
+            written = runs.written_names(is_hidden, scored)
+            # Columns of our own stand behind those of the input, which may be called alike.
+            hidden = {one for name, one in written.items() if is_hidden[name]}
+            hidden |= OURS & {*scored.columns[len(is_hidden) :]}
             # The scored table does not say what the header of the input called its columns.
             scored = replace(scored, source=replace(scored.source, renamed=renamed))
             named = resolve_columns(ColumnOptions(), scored, also_hidden=self.hide).hide
-            shown = [one for one in named if not is_hidden.get(name_key(one), one in runs.FOUND)]
+            shown = [one for one in named if one not in hidden]
             if not shown:
                 continue
             raise RefusedError(
@@ -480,6 +437,10 @@ def _require_columns(n_columns: int, what: str) -> None:
         )
 
 
+def _run_of(table: Path) -> str:
+    return str(table.with_name(f"kpca-novelty-{safe_stem(table.name)}"))
+
+
 def _top(top: int) -> int:
     if not 1 <= top <= MOST_ROWS:
         raise ConfigError(f"top is {top:,}; give a number of rows from 1 to {MOST_ROWS}")
@@ -487,16 +448,13 @@ def _top(top: int) -> int:
 
 
 def _columns_of(run: Path) -> tuple[dict[str, bool], tuple[tuple[str, str], ...]]:
-    """Say by `name_key` which columns of a run are hidden, and which the header calls otherwise.
+    """Say which columns of a run are hidden, in order, and which the header calls otherwise.
 
     What is no run is refused later.
     """
     try:
         result = json.loads((run / "result.json").read_bytes())
-        is_hidden: dict[str, bool] = {}
-        for one in result["columns"]:
-            key = name_key(str(one["name"]))
-            is_hidden[key] = is_hidden.get(key, True) and bool(one["hidden"])
+        is_hidden = {str(one["name"]): bool(one["hidden"]) for one in result["columns"]}
         pairs = result["source"].get("renamed", ())
         return is_hidden, tuple((str(name), str(given)) for name, given in pairs)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

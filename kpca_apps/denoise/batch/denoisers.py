@@ -67,14 +67,15 @@ class SameNoise:
         return f"{self.kind}: {' and '.join(laws) or self.sigma or self.curves}"
 
 
+@dataclass(frozen=True, kw_only=True)
 class Denoiser:
     """How the images of a batch are denoised: page by page, and what else it takes is refused."""
 
-    can_stack = False
     stack: bool = False  # whether the pages of a file are one volume or film
     mask: AnyPath | None = None  # a file that says where images have data
     region: Region | None = None  # all that is denoised
     from_profile: bool = False  # whether images of no other kind are denoised
+    can_stack = False
     strength = 1.0
 
     def __call__(
@@ -119,14 +120,10 @@ class GroupDenoiser(Denoiser):
     options: Options
     sigma: float | tuple[float, ...] | None = None
     data_range: float | None = None
-    stack: bool = False  # whether the pages of a file are one volume or film
     laws: tuple[NoiseLaw, ...] = ()  # of the channels, if known, in the units of the image
     same: tuple[SameNoise, ...] = ()  # the noise of images, by their kind
-    from_profile: bool = False  # whether that was kept, and images of no other kind are denoised
     curves: tuple[tuple[float, float], ...] = ()  # of a raw file, if known
-    mask: AnyPath | None = None  # a file that says where images have data
     mask_sha256: str = ""
-    region: Region | None = None  # all that is denoised
     can_stack = True
 
     @property

@@ -9,7 +9,6 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -38,25 +37,16 @@ _NO_PATH = (
 _MOST_SAID = 1 << 20  # bytes of what Zarr says of an array
 
 
-class Found(NamedTuple):
-    """An image that is there, by its name. Between folders of a name there is ``/``."""
+class Planned(NamedTuple):
+    """One image of a batch, by its name. Between folders of a name there is ``/``."""
 
     name: str  # its place in the tree given
     source: AnyPath
     head: bytes = b""  # its first bytes; none of what cannot be read
-    refused: str = ""  # why it is not read, whatever it is: the end of a sentence
+    # Why it is not read, if its name or its first bytes tell: the end of a sentence.
+    refused: str = ""
     n_bytes: int = 0  # of one in a store, whose list of objects says it
-
-
-@dataclass(frozen=True)
-class Planned:
-    """One image of a batch."""
-
-    source: AnyPath
-    name: str  # its place in the tree given
-    output: str  # the name of its result; empty if it can have none
-    refused: str = ""  # why it is not read, if its name or its first bytes tell: as of Found
-    n_bytes: int = 0  # as of Found
+    output: str = ""  # the name of its result; empty if it can have none
 
 
 def plan_outputs(
@@ -85,14 +75,10 @@ def plan_outputs(
             if name != output and written_kind(kinds[name], format) == kinds[name]
         )
     planned = tuple(
-        Planned(one.source, one.name, "", one.refused)
-        if one.refused
-        else Planned(
-            one.source,
-            one.name,
-            outputs[one.name],
-            refusal(kinds[one.name]) * bool(one.head),
-            one.n_bytes,
+        one._replace(
+            head=b"",
+            refused=one.refused or refusal(kinds[one.name]) * bool(one.head),
+            output=outputs.get(one.name, ""),
         )
         for one in found
     )
@@ -109,7 +95,7 @@ def plan_outputs(
 
 def find_images(
     inputs: Iterable[str | AnyPath], out: str | AnyPath | None = None
-) -> tuple[list[Found], tuple[str, ...]]:
+) -> tuple[list[Planned], tuple[str, ...]]:
     """List images by name, but none in an output folder below that of an input.
 
     Inputs are paths, patterns, and addresses of a store.
@@ -117,13 +103,13 @@ def find_images(
     left_out = None if out is None else real(located(out))
     given = list(inputs)
     several = sum(map(_is_tree, given)) > 1
-    found: dict[str, Found] = {}
+    found: dict[str, Planned] = {}
     n_passed = 0
     for one in given:
         base, files, nameless = _expand(one, several=several)
         for name in nameless:
             if is_image(b"", name):
-                found[name] = Found(name, base, refused=_NO_PATH)
+                found[name] = Planned(name, base, refused=_NO_PATH)
             else:
                 n_passed += 1
         base = real(base)
@@ -161,7 +147,7 @@ def real(path: AnyPath) -> AnyPath:
     return path if isinstance(path, StorePath) else Path(os.path.realpath(path))
 
 
-def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Found], list[str]]:
+def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Planned], list[str]]:
     """Return where an input looks, and the files it stands for, of which none is read.
 
     And names of objects in a store that no file here can have.
@@ -179,7 +165,7 @@ def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Found],
         base, files = path, list(_walk(path))
         prefix = PurePosixPath(path.resolve().name if several else "")
     elif path.exists() or path.is_symlink():
-        return path, [Found(path.name or path.resolve().name, path)], []
+        return path, [Planned(path.name or path.resolve().name, path)], []
     elif glob.has_magic(str(one)):
         base = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts[:-1]))
         prefix = PurePosixPath()
@@ -190,16 +176,16 @@ def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Found],
         files = [file for match in found for file in (_walk(match) if _is_tree(match) else [match])]
     else:
         raise InputError(f"{one_line(str(one))}: no such file or folder.")
-    named = [Found(str(prefix / file.relative_to(base).as_posix()), file) for file in files]
+    named = [Planned(str(prefix / file.relative_to(base).as_posix()), file) for file in files]
     return base, named, []
 
 
-def _expand_address(one: StorePath, *, several: bool) -> tuple[StorePath, list[Found], list[str]]:
+def _expand_address(one: StorePath, *, several: bool) -> tuple[StorePath, list[Planned], list[str]]:
     """Do the same for an address of a store."""
     start = place = place_of(one)
     kind, prefix = place.kind(), ""
     if kind == "file" or (kind and head_of(one)):
-        return one, [Found(one.name, one, n_bytes=place.n_bytes())], []
+        return one, [Planned(one.name, one, n_bytes=place.n_bytes())], []
     if kind:
         found = place.items(recursive=True)
         prefix = f"{place.name}/" * several
@@ -219,7 +205,7 @@ def _expand_address(one: StorePath, *, several: bool) -> tuple[StorePath, list[F
     base = StorePath(start.address)
     return (
         base,
-        [Found(prefix + name, base / name, n_bytes=given.get(name, 0)) for name in names],
+        [Planned(prefix + name, base / name, n_bytes=given.get(name, 0)) for name in names],
         [f"{prefix}{name}" for name in sorted(nameless)],
     )
 

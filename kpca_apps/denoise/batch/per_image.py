@@ -45,8 +45,7 @@ def read_per_image(
     for row, (name, bare) in enumerate(zip(files, as_written(files), strict=True)):
         if name not in names and bare in names:
             name = bare  # a spreadsheet was kept from running it as a formula
-        place = f"row {row + 1}" if table.lines is None else f"line {table.lines[row]}"
-        where, own = f"{label}: {place}, column", {}
+        where, own = f"{label}: {table.place_of(row)}, column", {}
         if name is None:
             raise InputError(f'{where} "{FILE}": is empty; name an image, or take the row out.')
         if name in found:

@@ -16,7 +16,7 @@ from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.options import LARGEST_RANGE
 from kpca_apps.denoise.result import FoundLaw
 from kpca_apps.errors import InputError, RefusedError, about, opening
-from kpca_apps.names import one_line
+from kpca_apps.names import one_line, reason_of
 from kpca_apps.options import is_number
 from kpca_apps.system.files.output import require_parent
 from kpca_apps.system.files.texts import read_text
@@ -74,7 +74,7 @@ def read_profile(path: str | Path) -> tuple[SameNoise, ...]:
     except (ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{label}: is damaged ({one_line(str(error), 80)}); {again}.") from None
+        raise InputError(f"{label}: is damaged ({reason_of(error)}); {again}.") from None
     if not found:
         raise InputError(f"{label}: holds no noise; {again}.")
     names = [one.images for one in found]

@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -30,7 +30,7 @@ from kpca_apps.denoise.batch.manifest import (
     settled,
     sync_folder,
 )
-from kpca_apps.denoise.batch.one_image.in_store import APPEARED, OTHER, RECORDS
+from kpca_apps.denoise.batch.one_image.elsewhere import APPEARED, OTHER, RECORDS
 from kpca_apps.denoise.batch.one_image.work import Done, Run, Task
 from kpca_apps.denoise.result import ImageOutcome
 from kpca_apps.errors import InputError, RefusedError
@@ -41,7 +41,7 @@ from kpca_apps.system.files.output import exchanged
 from kpca_apps.system.files.temporary import remove
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import ASKED, Place, place_of
-from kpca_apps.system.stores.running import only_run
+from kpca_apps.system.stores.output import only_run
 from kpca_apps.system.workers import Workers
 
 FOREIGN = (
@@ -58,8 +58,9 @@ def results_in(folder: AnyPath) -> Iterator[FolderResults | StoreResults]:
         with only_run(place):
             yield StoreResults(place)
     else:
-        with FolderResults(folder) as results:
-            yield results
+        with Manifest(folder) as manifest:
+            remove_partial(folder)
+            yield FolderResults(folder, manifest)
 
 
 def make_folder(out: AnyPath) -> AnyPath:
@@ -91,16 +92,11 @@ def make_folder(out: AnyPath) -> AnyPath:
     return out.resolve()
 
 
-class FolderResults(AbstractContextManager["FolderResults"]):
+class FolderResults:
     """The results in a folder on disk, which is locked against a second run."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._manifest = Manifest(folder)
-        remove_partial(folder)
-
-    def __exit__(self, *error: Any) -> None:
-        self._manifest.__exit__(*error)
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder, self._manifest = folder, manifest
 
     def require_place(self, image: Planned) -> None:
         """Refuse an output folder in which something stands in the way of folders of results."""

@@ -21,9 +21,9 @@ from kpca_apps.denoise.batch.one_image.elsewhere import (
     done_here,
     received,
     sent,
+    work_anywhere,
     work_on_sent,
 )
-from kpca_apps.denoise.batch.one_image.in_store import work_anywhere
 from kpca_apps.denoise.batch.one_image.work import Done, Run, Task, failed, lost
 from kpca_apps.denoise.batch.results import make_folder, results_in
 from kpca_apps.denoise.progress import watching

@@ -12,6 +12,7 @@ from msgspec import Meta
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.landmarks import uniform_landmarks
+from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.system.arrays import Matrix
 
@@ -119,7 +120,10 @@ def _errors(
     """Return the mean squared errors at one bandwidth, shape ``(levels, counts)``."""
     # The iteration that finds the components starts anywhere; the same place for all bandwidths.
     subspace = fit_exact(
-        RBF(1.0 / c), fitted, rng=np.random.default_rng(0), n_components=max(counts), n_jobs=n_jobs
+        RBF(1.0 / c),
+        fitted,
+        rng=np.random.default_rng(0),
+        options=FitOptions(max(counts), n_jobs=n_jobs),
     )
     errors = np.empty((len(trials), len(counts)))
     for row, (_, noisy, target, _) in zip(errors, trials, strict=True):

@@ -30,6 +30,7 @@ from kpca_apps.denoise.estimate.level import estimate_noise
 from kpca_apps.denoise.options import LARGEST_RANGE
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
+from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace
@@ -175,7 +176,7 @@ class DictionaryDenoiser:
         )
         self.level_ = ResidualLevel.fit(rows, rng, self.examples_sigma / unit)
         fits = [
-            fit_exact(RBF(1.0 / c.bandwidth), rows, rng=rng, n_components=c.components)
+            fit_exact(RBF(1.0 / c.bandwidth), rows, rng=rng, options=FitOptions(c.components))
             for c in self.choices_
         ]
         # Arrays laid out as a file gives them back: products of others round otherwise.

@@ -3,8 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kpca_apps.denoise.estimate.law import NoiseLaw
+
+
+class Defects(NamedTuple):
+    """What of a sensor's defects was taken out of an image: the most of any channel."""
+
+    points: int = 0  # lone pixels
+    columns: int = 0  # dead ones
+    rows: int = 0
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return any(self)
+
+
+NO_DEFECTS = Defects()
 
 
 @dataclass(frozen=True)
@@ -35,7 +51,7 @@ class DenoiseInfo:
         The range of values assumed.
     sigma_range : tuple of float, or None
         Interval that holds an estimated level of white noise with a probability of nine in ten
-        (of luminance, in a colour image); None where there is none.
+        (of luminance, in a colour image), widened to hold `sigma`; None where there is none.
     established : bool
         False where an estimated level may all be texture, or is less than 2 of 255 parts of the
         range (of twice the brightest value in a dim image): ``"gaussian"`` and ``"auto"`` leave
@@ -43,6 +59,13 @@ class DenoiseInfo:
     impulses : bool
         Whether single pixels stand out as those that impulse noise replaced do, though the noise
         was not taken for impulses: ``noise="impulse"`` is then the better choice.
+    defects : Defects
+        Lone pixels and dead lines that were taken out before all else.
+    empty : float
+        Share of the pixels that hold no data: not a number, outside a mask, or padding.
+    dithered : bool
+        Whether the integers of a file could not hold what was denoised, of few counts of light:
+        rounded, its mean would be another.
     n_components : int or None
         Of a dictionary: components projected on, at the noise level used.
     iterations, converged : float or None
@@ -51,6 +74,9 @@ class DenoiseInfo:
     clipped : bool
         Whether the estimate rests on clipped patches, for want of others: of noise that was cut off
         in part it shows what is left.
+    place_range : tuple of float, or None
+        Least and largest deviation of white noise that differs from place to place; None where it
+        does not, as far as can be told.
     laws : tuple of NoiseLaw
         Of an estimated level: how the noise of each channel grows with brightness and whether
         neighbours share it, in the units of the image, whether used or not; empty where there is
@@ -67,8 +93,12 @@ class DenoiseInfo:
     sigma_range: tuple[float, float] | None = None
     established: bool = True
     impulses: bool = False
+    defects: Defects = NO_DEFECTS
+    empty: float = 0.0
+    dithered: bool = False
     n_components: int | None = None
     iterations: float | None = None
     converged: float | None = None
     clipped: bool = False
+    place_range: tuple[float, float] | None = None
     laws: tuple[NoiseLaw, ...] = ()

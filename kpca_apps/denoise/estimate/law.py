@@ -59,10 +59,11 @@ PATCHES = 60_000
 # Levels of brightness hold equally many patches; half as many again are spread over the range,
 # closer in the dark, so that few bright pixels have theirs. Of a level with so many patches at
 # least, classes of like coarse structure end at these shares.
-LEVELS, FEWEST, HIGHEST = 10, 60, 0.9995
+LEVELS, FEWEST, HIGHEST = 10, 60, 0.985
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
 CUT = 0.002  # share of pixels at an end of the range from which noise was cut off there
+MOST_CUT = 0.9  # share at both ends above which an image of two values, a dither, is no noise
 FEWEST_PIXELS = 128 * 128  # All of a smaller image may be one texture.
 
 # Deviations, in pixels, of the blur that makes neighbours share the noise.
@@ -103,13 +104,16 @@ LOW = 0.05  # quantile of what the interval leaves out on either side
 # Deviation of the logarithm of the variance from what the likelihood says, measured in simulated
 # detectors, of white noise and of noise that neighbours share.
 MISFIT = (0.2, 0.5)
+_Ends = tuple[float | None, float | None]  # black and white, where noise is cut off there
+NOT_CUT: _Ends = (None, None)
 TINY = 1e-9  # of the mean energy of patches, added to all: keeps logarithms finite
 
-# Of clipped noise (Foi 2009): its mean in deviations, and the logarithm of the variance left.
-_AT = np.linspace(-8.0, 8.0, 2001)
-_CLIPPED_MEAN = norm.pdf(_AT) + _AT * norm.cdf(_AT)
-_CLIPPED_LOG_VARIANCE = np.log(
-    np.maximum((_AT**2 + 1) * norm.cdf(_AT) + _AT * norm.pdf(_AT) - _CLIPPED_MEAN**2, 1e-30)
+# Of noise cut off below (Foi 2009), at brightness so many deviations away: its mean in deviations,
+# and the logarithm of the variance left.
+AWAY = np.linspace(-8.0, 8.0, 2001)
+CLIPPED_MEAN = norm.pdf(AWAY) + AWAY * norm.cdf(AWAY)
+CLIPPED_LOG_VARIANCE = np.log(
+    np.maximum((AWAY**2 + 1) * norm.cdf(AWAY) + AWAY * norm.pdf(AWAY) - CLIPPED_MEAN**2, 1e-30)
 )
 
 
@@ -118,8 +122,9 @@ class NoiseLaw:
     """The noise of one channel: its variance at brightness x is gain x + constant.
 
     The variance at mean brightness is between the factors of `interval` of what the law says, in
-    nine of ten simulated pictures with white noise, in seven of ten where neighbours share it. Log
-    odds are against all laws with this blur, of white noise against noise with it.
+    nine of ten simulated pictures with white noise, in seven of ten where neighbours share it; and
+    so it is at the brightness of nine in ten pixels that show nothing but noise. Log odds are
+    against all laws with this blur, of white noise against noise with it.
     """
 
     gain: float  # in the units of what was measured
@@ -127,7 +132,7 @@ class NoiseLaw:
     blur: float  # deviation, in pixels, by which neighbours share the noise; 0 for white noise
     interval: tuple[float, float]
     established: bool  # whether it is noise for sure, and not texture
-    clipped: bool  # whether noise is cut off at black
+    clipped: bool  # whether noise is cut off at black or white
     log_odds_flat: float  # of noise as strong everywhere (a gain of 0)
     log_odds_white: float
     # What was seen: variance of the quietest patches of each level of brightness, ascending.
@@ -226,6 +231,21 @@ class _Classes:
     pixels: Array  # (n,): covered
     quietest: NDArray[np.bool_]  # of its level
 
+    def without_rounding(self, step: float) -> _Classes:
+        """Return the classes without the noise of values that were rounded to steps."""
+        return replace(
+            self, energies=np.maximum(self.energies - step**2 / 12, 0.05 * self.energies)
+        )
+
+    def are_counts(self, step: float, black: float) -> bool:
+        """Whether the variance in steps is the mean, at all levels; texture adds to it at some."""
+        light = (self.brightness[self.quietest] + black) * step
+        seen = self.energies[self.quietest] @ COEFFICIENTS / N_COEFFICIENTS
+        if not light.min() > 0:
+            return False
+        off = np.log(seen / light) / (norm.isf(LOW) * MISFIT[0])
+        return bool(off.min() >= -1 and np.median(off) <= 1)
+
 
 def blurred_spectrum(blur: float) -> Array:
     """Return the energy (8, 8) at each frequency of noise of variance 1 that was blurred.
@@ -251,28 +271,42 @@ def measure_laws(
 ) -> list[NoiseLaw | None]:
     """Find the law of the noise of each plane (c, h, w); None where there is too little to see.
 
-    `step` is that of the values, whose rounding is white noise of its own; `black`, added to them,
-    makes 0 of no light. The blur is that of all; of noise that is known to be white it is next to
-    none. A plane of one value has no noise.
+    `step` is that of whole values: counts, whose white noise has their mean for a variance, or
+    rounded ones, whose rounding is white noise of its own. `black`, added to them, makes 0 of no
+    light. The blur is that of all; of noise that is known to be white it is next to none. A plane
+    of one value has no noise.
     """
+    found = [_classes(np.asarray(plane, np.float32)) for plane in planes]
+    known = [one for one in found if one]
+    counted = step > 0 and bool(known) and all(one.are_counts(step, black) for one in known)
+    rounded = 0.0 if counted else step
+    found = [classes and classes.without_rounding(rounded) for classes in found]
     n_blurs = HARDLY_BLURRED + 1 if is_white else len(BLURS)
-    found = [_classes(np.asarray(plane, np.float32), step) for plane in planes]
     fits = [
-        [_Fit(classes, blur, None) for blur in range(n_blurs)] if classes else []
+        [_Fit(classes, blur, NOT_CUT) for blur in range(n_blurs)] if classes else []
         for classes in found
     ]
     evidence = np.sum([[fit.evidence for fit in own] for own in fits if own], axis=0)
     blur = int(np.argmax(evidence))
+    counted &= blur <= HARDLY_BLURRED  # No count shares its noise with another.
     laws: list[NoiseLaw | None] = []
     for plane, classes, own in zip(planes, found, fits, strict=True):
-        lowest = float(plane.min())
+        ends = float(plane.min()), float(plane.max())
         if classes is None:
-            laws.append(None if np.ptp(plane) else NoiseLaw.of_nothing(lowest))
+            laws.append(None if np.ptp(plane) else NoiseLaw.of_nothing(ends[0]))
             continue
         fit = own[blur]
-        if np.count_nonzero(plane == lowest) > CUT * plane.size:
-            fit = max(fit, _Fit(classes, blur, lowest), key=lambda one: one.evidence)
-        law = fit.refined(step, float(evidence[0] - evidence[blur]))
+        shares = [np.count_nonzero(plane == end) / plane.size for end in ends]
+        low, high = (e if share > CUT else None for e, share in zip(ends, shares, strict=True))
+        if min(shares) > CUT and sum(shares) > MOST_CUT:
+            laws.append(None)
+            continue
+        for cut in dict.fromkeys(((low, None), (None, high), (low, high))):
+            if cut != NOT_CUT:
+                fit = max(fit, _Fit(classes, blur, cut), key=lambda one: one.evidence)
+        law = fit.refined(rounded, float(evidence[0] - evidence[blur]))
+        if counted:
+            law = replace(law, gain=step, constant=step * black, blur=0.0)
         laws.append(replace(law, log_odds_speckle=fit.log_odds_speckle(black)))
     return laws
 
@@ -280,8 +314,8 @@ def measure_laws(
 class _Fit:
     """The likelihood of all laws with one blur."""
 
-    def __init__(self, classes: _Classes, blur: int, black: float | None) -> None:
-        self.classes, self.blur, self.black = classes, blur, black
+    def __init__(self, classes: _Classes, blur: int, ends: _Ends) -> None:
+        self.classes, self.blur, self.ends = classes, blur, ends
         self.low = float(classes.brightness.min())
         self.span = float(np.ptp(classes.brightness)) or 1.0
         self.place = (classes.brightness - self.low) / self.span
@@ -314,13 +348,13 @@ class _Fit:
         return float(logsumexp(found)) + math.log(len(DARK_SHARES)) - self.evidence
 
     def _cut_off(self, variances: Array) -> Array:
-        """Return the logarithms of variances (n, laws), of what is left of them at black."""
-        if self.black is None:
-            return np.asarray(np.log(variances))
-        means = (self.classes.brightness[:, None] - self.black) / np.sqrt(variances)
-        return np.asarray(
-            np.log(variances) + np.interp(means, _CLIPPED_MEAN, _CLIPPED_LOG_VARIANCE)
-        )
+        """Return the logarithms of variances (n, laws), of what is left of them at the ends."""
+        logs = np.log(variances)
+        for end in self.ends:
+            if end is not None:
+                away = np.abs(self.classes.brightness[:, None] - end) / np.sqrt(variances)
+                logs += np.interp(away, CLIPPED_MEAN, CLIPPED_LOG_VARIANCE)
+        return np.asarray(logs)
 
     def _summed(self, table: Array, grid: Array, logs: Array) -> Array:
         """Return the log likelihoods (laws,) of log variances (n, laws), spectra summed out."""
@@ -356,12 +390,21 @@ class _Fit:
         unsure = (
             weights @ np.square(levels - weights @ levels) + MISFIT[self.blur > HARDLY_BLURRED] ** 2
         )
-        either_way = float(np.exp(norm.isf(LOW) * np.sqrt(unsure)))
         quiet = classes.quietest
         found = classes.energies[quiet] @ COEFFICIENTS / (noise @ COEFFICIENTS)
-        seen = low * (dark + (light - dark) * self.place[quiet]) / found
-        # How much the energies differ, relative to noise, in the most even quarter of the levels.
-        uneven = float(np.quantile(np.sqrt(classes.scatter[quiet] / EVEN), 0.25))
+        law = dark + (light - dark) * self.place
+        seen = low * law[quiet] / found
+        # How much the energies differ, relative to noise.
+        scatter = np.sqrt(classes.scatter[quiet] / EVEN)
+        uneven = float(np.quantile(scatter, 0.25))  # in the most even quarter of the levels
+        # A level that is as even as noise is noise, whatever the law says: nine in ten pixels of
+        # these are within the interval. Others may be edges.
+        misfit = np.abs(self._cut_off(law[:, None])[quiet, 0] - np.log(found))
+        weights = np.where(scatter <= AS_NOISE, classes.pixels[quiet], 0.0)
+        order = np.argsort(misfit)
+        shares = np.cumsum(weights[order])
+        unfit = misfit[order][np.searchsorted(shares, (1 - 2 * LOW) * shares[-1])]
+        either_way = float(np.exp(max(norm.isf(LOW) * np.sqrt(unsure), unfit)))
         gain, rounding = (light - dark) / self.span, step**2 / 12
         share = float(np.median(seen))
         return NoiseLaw(
@@ -371,7 +414,7 @@ class _Fit:
             interval=(1.0 / either_way, either_way),
             established=any(share >= least and uneven <= most for least, most in SURE)
             or (uneven <= AS_NOISE and self.blur <= HARDLY_BLURRED),
-            clipped=self.black is not None,
+            clipped=self.ends != NOT_CUT,
             log_odds_flat=self.flat,
             log_odds_white=log_odds_white,
             brightness=classes.brightness[quiet],
@@ -380,20 +423,17 @@ class _Fit:
         )
 
 
-def _classes(pixels: NDArray[np.float32], step: float) -> _Classes | None:
+def _classes(pixels: NDArray[np.float32]) -> _Classes | None:
     """Sort patches into levels of brightness and classes of coarse structure."""
     if pixels.size < FEWEST_PIXELS or min(pixels.shape) < WIDTH:
         return None
     stride = max(1, int(np.sqrt(pixels.size / PATCHES)))
-    # Areas of one value have lost their noise, and so has what is at the bright end.
-    patches, constant, bright = (
-        patches_of(plane, stride)
-        for plane in (pixels, areas_of_one_value(pixels), pixels == pixels.max())
-    )
-    patches = patches[~constant.any(axis=1) & (bright.sum(axis=1) < 2)]
+    # Areas of one value have lost their noise.
+    patches, constant = (patches_of(one, stride) for one in (pixels, areas_of_one_value(pixels)))
+    patches = patches[~constant.any(axis=1)]
     if len(patches) < FEWEST:
         return None
-    coefficients = patches @ COSINES
+    coefficients = np.asarray(patches @ COSINES, np.float32)
     brightness = coefficients[:, 0] / WIDTH
     energy = np.square(coefficients, out=coefficients)
     bands = band_energies(energy)
@@ -420,11 +460,8 @@ def _classes(pixels: NDArray[np.float32], step: float) -> _Classes | None:
     if len(found) < FEWEST_CLASSES:
         return None
     table = np.array(found, np.float64)
-    energies = table[:, 4:]
-    energies = np.maximum(energies - step**2 / 12, 0.05 * energies) + tiny
-    return _Classes(
-        table[:, 0], energies, table[:, 1], table[:, 2] * min(stride, WIDTH) ** 2, table[:, 3] > 0
-    )
+    pixels_of = table[:, 2] * min(stride, WIDTH) ** 2
+    return _Classes(table[:, 0], table[:, 4:] + tiny, table[:, 1], pixels_of, table[:, 3] > 0)
 
 
 def _ends(ascending: NDArray[np.floating]) -> NDArray[np.integer]:

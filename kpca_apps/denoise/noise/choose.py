@@ -23,10 +23,11 @@ from kpca_apps.denoise.estimate.law import (
     measure_laws,
     typical_page,
 )
+from kpca_apps.denoise.estimate.place import place_map
 from kpca_apps.denoise.image import SCALE, Picture
 from kpca_apps.denoise.noise.gaussian import measure_white
 from kpca_apps.denoise.noise.impulse import WITH_IMPULSES, has_impulses
-from kpca_apps.denoise.noise.model import MOST_OF_ALL, Model, Planes, Seen
+from kpca_apps.denoise.noise.model import Model, Planes, Seen
 from kpca_apps.denoise.options import NOISE_MODELS, Options
 from kpca_apps.errors import InputError
 
@@ -39,12 +40,12 @@ MEASURED_PAGES = 5  # of a stack
 GOLDEN = (5**0.5 - 1) / 2
 # Pixels of the blur from which neighbours share their noise: less can hardly be seen.
 SHARED_BLUR = 0.4
-# Of the range, or of twice the brightest value of a dim image: estimated noise below is hardly
-# seen, and the grain of clean photographs is as strong.
-FAINT = 2.0 / 255.0
-# Noise that follows a law is noise for sure: of the range that an image uses, between these
-# quantiles, it may be weaker.
-FAINT_LAW, USED = 0.7 / 255.0, (0.001, 0.999)
+# Of twice the range that most of an image uses, between these quantiles: estimated noise below is
+# hardly seen, and the grain of clean photographs is as strong. A bead, a star or a hot spot of a
+# hundredth of the pixels is beyond the quantiles.
+FAINT, USED = 2.0 / 255.0, (0.015, 0.985)
+# Noise that follows a law is noise for sure: of that range it may be weaker.
+FAINT_LAW = 0.7 / 255.0
 # The variance of colours' noise by its law, at most, in terms of what their differences show.
 CONFIRMED = 1.5
 # Single precision tells planes from black on apart up to here.
@@ -55,8 +56,15 @@ NOT_MEASURED = DenoiseInfo("gaussian", 0.0, (0.0,), False, False, 1.0, SCALE)
 WITHOUT_IMPULSES = ("gaussian", "camera")
 
 
-def look(picture: Picture, options: Options, sigma: Any, known_laws: Sequence[NoiseLaw]) -> Seen:
-    """Return what is seen of a picture, and the kind of its noise.
+def look(
+    picture: Picture,
+    options: Options,
+    sigma: Any,
+    known_laws: Sequence[NoiseLaw],
+    *,
+    is_whole: bool = True,
+) -> Seen:
+    """Return what is seen of a picture, which may be a part of one, and the kind of its noise.
 
     The laws are measured where neither they nor `sigma` are given, and white noise where level or
     kind depend on it: that takes longer than a draft of a small image.
@@ -68,6 +76,7 @@ def look(picture: Picture, options: Options, sigma: Any, known_laws: Sequence[No
     by_white = sigma is None and (noise == "auto" or NOISE_MODELS[noise].by_white)
     if not known_laws and (by_white or may_be_camera):
         white = _pooled_white([measure_white(page) for page in pages])
+    faintest = FAINT * min(SCALE, 2.0 * max(map(_used_range, planes)))
     if noise == "auto":
         noise = "camera" if may_be_camera and white.correlated else "gaussian"
     impulses = options.noise != "impulse" and any(map(has_impulses, planes))
@@ -78,18 +87,22 @@ def look(picture: Picture, options: Options, sigma: Any, known_laws: Sequence[No
         laws, noise = [PageLaws(own)], "poisson"
         lights = _lights_of(laws)
     elif sigma is None and options.noise in ("auto", "poisson"):
-        step = unit if picture.colours.dtype.kind in "ui" else 0.0
         black = picture.lowest * unit
-        laws = _measured_laws(pages, step, white.established, black)
-        # Who says that light is counted has it measured from black on.
-        lights = _light_found(laws, white.established) if options.noise == "auto" else None
+        laws = _measured_laws(pages, picture.step, white.established, black)
+        lights = _light_found(laws, white.established)
+    place = None
+    may_differ = noise == "gaussian" and sigma is None and picture.n_pages == 1 and is_whole
+    if may_differ and not lights and max(white.channel_sigma) > faintest:
+        place = place_map(to_opponent(planes)[0])
+        if place is not None:
+            white, laws = measure_white(planes / place), []
     # Of colours a camera's noise may be of other spectra than a blur leaves.
     wanted = noise == "gaussian" or len(planes) == 1
     if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):
         noise = "poisson"
     # For a stack, and for noise that is known, there is no speckle.
-    may_be_speckle = lights and noise == "poisson" and not known_laws and picture.axes.stack is None
-    if may_be_speckle and _is_speckle(laws[0].laws):
+    may_be_speckle = options.noise == "auto" and not known_laws and picture.axes.stack is None
+    if noise == "poisson" and lights and may_be_speckle and _is_speckle(laws[0].laws):
         noise, laws, lights = "speckle", [], None
     # Noise of light counts from no light, which need not be the lowest value.
     black = picture.lowest * unit if NOISE_MODELS[noise].from_black else 0.0
@@ -98,11 +111,11 @@ def look(picture: Picture, options: Options, sigma: Any, known_laws: Sequence[No
             "values that differ by less than a millionth of what they are show no noise that grows "
             f"with brightness: use noise='gaussian', not {noise!r}."
         )
-    brightest = max(abs(picture.lowest * unit), float(picture.colours.max()) * unit)
-    faintest = FAINT * min(SCALE, 2.0 * brightest)
     impulses &= noise in WITHOUT_IMPULSES
     is_asked = options.noise == noise
-    return Seen(noise, is_asked, impulses, planes, pages, white, laws, lights, black, faintest)
+    return Seen(
+        noise, is_asked, impulses, planes, pages, white, laws, lights, black, faintest, place
+    )
 
 
 def sampled_pages(n_pages: int) -> list[int]:
@@ -151,11 +164,6 @@ def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) 
         sure = [law.established or (white and law.rises_far) for law in measured]
         seen = all(sure) and any(_shows(law, p, step) for law, p in zip(laws, page, strict=True))
         seen &= len(page) == 1 or _colours_confirm(laws, page)
-        rises, shared = any(law.rises for law in laws), measured[0].blur >= SHARED_BLUR
-        variances = [law.variance(float(p.mean())) for law, p in zip(laws, page, strict=True)]
-        # An even texture looks like noise that neighbours share, but is all there is.
-        all_of_it = MOST_OF_ALL * float(page.var(axis=(1, 2)).mean())
-        seen &= rises or not shared or float(np.mean(variances)) <= all_of_it
         found.append(PageLaws(laws, seen, any(law.rises_far for law in measured)))
     return found
 
@@ -210,9 +218,15 @@ def _colours_confirm(laws: tuple[NoiseLaw, ...], page: Planes) -> bool:
 
 def _shows(law: NoiseLaw, plane: NDArray[np.float32], step: float) -> bool:
     """Whether noise is strong enough to be seen in the range that a plane uses, and no rounding."""
-    low, high = np.quantile(plane, USED)
-    least = max(FAINT_LAW * float(high - low), step / 2)
+    # What follows the law of counts is not of rounding.
+    least = max(FAINT_LAW * _used_range(plane), step / 2 if law.gain != step else 0.0)
     return bool(law.variance(float(plane.mean())) > least**2)
+
+
+def _used_range(plane: NDArray[np.float32]) -> float:
+    """Return the range of values of most of a plane."""
+    low, high = np.quantile(plane, USED)
+    return float(high - low)
 
 
 def typical_laws(pages: Sequence[PageLaws], picture: Picture) -> tuple[NoiseLaw, ...]:

@@ -3,7 +3,8 @@
 Of noise of deviation s at brightness x, cut off below and above, mean m(x) and deviation d(x) are
 known (Foi 2009). In the dark the mean is too bright, by .4 s at the end, and the noise weaker than
 given. The transform f with slope s / d at mean m makes it nearly as strong everywhere; the image
-denoised is E f = F(x), and F^-1 brings it back, without bias, to the brightness there was.
+denoised is E f = F(x), and F^-1 brings it back, without bias, to the brightness there was. Where s
+is not known, m and the d of what was removed tell both.
 
 References
 ----------
@@ -22,13 +23,18 @@ from numpy.typing import NDArray
 from scipy.integrate import cumulative_trapezoid
 from scipy.stats import norm
 
-from kpca_apps.denoise.estimate.law import CUT
+from kpca_apps.denoise.estimate.law import AWAY, CLIPPED_LOG_VARIANCE, CLIPPED_MEAN, CUT
 
 Array = NDArray[np.float64]
 
 FEWEST = 20  # pixels at an end of the range, where noise was cut off
 # Of brightness near an end; how far that is, and an open end, in deviations; of quadrature.
 KNOTS, FAR, NODES = 256, 12.0, 80
+CLASSES = 64  # of pixels of like brightness, in which is measured what was removed
+# Of brightness inside the range, by one end: the deviation that is left, and the mean over that.
+INSIDE = AWAY[AWAY >= 0]
+LEFT = np.exp(CLIPPED_LOG_VARIANCE[AWAY >= 0] / 2)
+RATIO = CLIPPED_MEAN[AWAY >= 0] / LEFT
 
 
 class Ends(NamedTuple):
@@ -39,6 +45,12 @@ class Ends(NamedTuple):
     n_low: int
     n_high: int
     size: int
+
+    @property
+    def cut(self) -> tuple[bool, bool]:
+        """Whether noise, if there is any, was cut off below, and above."""
+        enough = max(CUT * self.size, FEWEST)
+        return self.n_low > enough, self.n_high > enough
 
 
 def ends_of(plane: NDArray[np.float32]) -> Ends:
@@ -82,8 +94,7 @@ class Clipping:
 def find_clipping(ends_of_plane: Ends, sigma: float) -> Clipping | None:
     """Return the transform where noise of a deviation was cut off; None where it was not."""
     low, high = float(ends_of_plane.low), float(ends_of_plane.high)
-    enough = max(CUT * ends_of_plane.size, FEWEST)
-    cut = [count > enough for count in (ends_of_plane.n_low, ends_of_plane.n_high)]
+    cut = ends_of_plane.cut
     # Noise below the digits of the values moves none of them, and has none to be cut off.
     digits = np.spacing(max(-ends_of_plane.low, ends_of_plane.high, key=abs))
     if not any(cut) or not low < high or sigma <= abs(digits):
@@ -102,6 +113,32 @@ def find_clipping(ends_of_plane: Ends, sigma: float) -> Clipping | None:
     # Beyond the values of the image, where an end is open, the transform is a line.
     inside += np.minimum(seen - low, 0) * slope[0] + np.maximum(seen - high, 0) * slope[-1]
     return Clipping(values, even, brightness, inside @ weights / weights.sum())
+
+
+def before_clipping(given: NDArray[np.float32], mean: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the brightness whose noise, cut off at an end of the range, left the mean of a plane.
+
+    How strong the noise was is measured in what was removed, over brightness.
+    """
+    ends = ends_of(given)
+    if not any(ends.cut):
+        return mean
+    # Values of the plane, so that no class is empty.
+    edges = np.unique(np.quantile(mean, np.linspace(0, 1, CLASSES + 1), method="higher"))
+    numbers = np.searchsorted(edges, mean.ravel())
+    sizes = np.bincount(numbers)
+    seen, variance = (
+        np.bincount(numbers, values.ravel()) / sizes for values in (mean, np.square(given - mean))
+    )
+    deviation = np.sqrt(variance) + np.finfo(np.float32).tiny
+    brightness = seen.copy()
+    for end, inwards, is_cut in zip(ends[:2], (1.0, -1.0), ends.cut, strict=True):
+        ratio = inwards * (seen - end) / deviation
+        away = np.interp(ratio, RATIO, INSIDE)
+        before = end + inwards * away * deviation / np.interp(away, INSIDE, LEFT)
+        brightness = np.where(is_cut & (ratio < RATIO[-1]), before, brightness)
+    moved = mean + np.interp(mean, seen, brightness - seen)
+    return np.clip(moved, ends.low, ends.high).astype(np.float32)
 
 
 def clipped_moments(

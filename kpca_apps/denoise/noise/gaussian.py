@@ -38,8 +38,8 @@ def measure(seen: Seen) -> Measured:
     """Measure the level in each channel; too faint or too like texture, it is not established."""
     levels = _before_clipping(seen) or seen.white.channel_sigma
     strongest = max(levels)
-    is_seen = strongest > seen.faintest or any(page.seen for page in seen.laws)
-    established = seen.white.established and (strongest == 0 or is_seen)
+    is_white = seen.white.established and (strongest == 0 or strongest > seen.faintest)
+    established = is_white or any(page.seen for page in seen.laws)
     return Measured(levels, levels, established, interval=seen.white.sigma_range or (0.0, 0.0))
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy.ndimage import uniform_filter
+from scipy.ndimage import median_filter, uniform_filter
 
 from kpca_apps.denoise.estimate.level import diagonal_deviation
 from kpca_apps.denoise.noise.gaussian import denoise_gaussian, measure_white
@@ -38,6 +38,8 @@ LONELY_IN_NOISE = 1.2  # the same in deviations of the Gaussian noise beside
 # around, of 255 and of the deviation of the noise beside; pixels alone in being different; and a
 # share of such pixels that neither edges nor highlights nor texture make.
 FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
+# And pixels that are off by so many times what else varies around, in a picture of greys.
+FAR_IN_TEXTURE, AROUND, BINARY = 4.0, 33, 0.9
 
 
 def measure(seen: Seen) -> Measured:
@@ -91,8 +93,17 @@ def has_impulses(plane: Planes) -> bool:
     deviation = diagonal_deviation(filled)
     least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, deviation]).T)
     # Pixels of a thin stroke or a highlight are extreme together.
-    single = extreme & (np.abs(plane - filled) > least) & (alone > least)
-    return bool(np.count_nonzero(single | (alone > far)) > WITH_IMPULSES * plane.size)
+    single = (extreme & (np.abs(plane - filled) > least) & (alone > least)) | (alone > far)
+    # All of a dithered picture is extreme.
+    ends = plane == plane.min(), plane == plane.max()
+    if (ends[0] | ends[1]).mean() > BINARY:
+        return False
+    # Letters are at one end, and vary as much as their dots stand out.
+    if min(np.mean(single & end) for end in ends) < WITH_IMPULSES / 2:
+        rest = fill_from_neighbours(plane, single)
+        details = uniform_filter(np.square(rest - median_filter(rest, 3)), AROUND)
+        single &= np.abs(plane - rest) > FAR_IN_TEXTURE * np.sqrt(np.maximum(details, 0.0))
+    return bool(np.count_nonzero(single) > WITH_IMPULSES * plane.size)
 
 
 def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
@@ -124,7 +135,8 @@ def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
     rows, columns = np.nonzero(bad)
     for reach in REACHES:
         # Infinity marks what must not be counted and sorts to the end.
-        usable = np.pad(np.where(bad, np.float32(np.inf), plane), reach, constant_values=np.inf)
+        usable = np.pad(plane, reach, constant_values=np.inf)
+        usable[reach:-reach, reach:-reach][bad] = np.inf
         side = 2 * reach + 1
         windows = sliding_window_view(usable, (side, side))
         done = np.zeros(len(rows), dtype=bool)

@@ -23,10 +23,6 @@ from kpca_apps.denoise.progress import part
 Planes = NDArray[np.float32]
 Levels = tuple[float, ...]
 
-# Share of the variance of an image above which what passes for a camera's noise is an even texture:
-# of a photograph noise is the lesser part, even where few photons were counted.
-MOST_OF_ALL = 0.5
-
 
 @dataclass(frozen=True)
 class Seen:
@@ -42,6 +38,8 @@ class Seen:
     lights: Lights | None  # that make the noise, if a law says so
     black: float  # added to planes, makes 0 of what is no light
     faintest: float  # deviation below which noise is not seen
+    # Deviation at each pixel over its root mean square, where it differs from place to place.
+    place: NDArray[np.float32] | None = None
 
 
 class Measured(NamedTuple):

@@ -19,11 +19,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.estimate.law import Light, Lights, NoiseLaw, blurred_spectrum, measure_laws
+from kpca_apps.denoise.colour import extreme_pixels
+from kpca_apps.denoise.estimate.law import Light, Lights, blurred_spectrum
 from kpca_apps.denoise.estimate.level import estimate_noise
 from kpca_apps.denoise.image import SCALE
-from kpca_apps.denoise.noise.camera import whitened_denoising
-from kpca_apps.denoise.noise.clipping import Ends, ends_of
+from kpca_apps.denoise.noise.camera import (
+    MOST_IN_LINES,
+    removed_by_draft,
+    whitened_denoising,
+)
+from kpca_apps.denoise.noise.clipping import Ends, before_clipping, ends_of
 from kpca_apps.denoise.noise.dark import dark_light, tiled_noise
 from kpca_apps.denoise.noise.gaussian import denoise_stabilised, opponent_stabilisation
 from kpca_apps.denoise.noise.model import (
@@ -53,10 +58,25 @@ ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)
 def measure(seen: Seen) -> Measured:
     """Measure the light that makes the noise: that of a law, which says by itself what is black."""
     if seen.lights:
-        return Measured(seen.lights, tuple(light.level for light in seen.lights))
+        lights, in_lines = _drafted(seen.pages[0], seen.lights)
+        established = seen.is_asked or in_lines <= MOST_IN_LINES
+        return Measured(lights, tuple(light.level for light in lights), established)
     black = np.float32(seen.black)
-    lights = _typical_lights([_lights_of_page(page + black) for page in seen.pages])
+    lights = _typical_lights([tuple(map(_light_by_tiles, page + black)) for page in seen.pages])
     return Measured(lights, tuple(light.level for light in lights), black=seen.black)
+
+
+def _drafted(planes: Planes, lights: Lights) -> tuple[Lights, float]:
+    """Return lights of as much noise as a draft removes, and the share of it in spectral lines."""
+    ends = [ends_of(plane) for plane in planes]
+    if not noisy_by_light(ends, lights).all():
+        return lights, 0.0
+    transform, blur = stabilisation(ends, lights), max(light.blur for light in lights)
+    spectra = transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
+    stable = transform.forward(planes.copy())
+    removed, in_lines = removed_by_draft(stable, spectra, extreme_pixels(planes))
+    more = max(1.0, float(np.square(removed[0]).mean() / np.square(spectra[0]).mean()))
+    return tuple(light._replace(gain=more * light.gain) for light in lights), in_lines
 
 
 def _typical_lights(pages: Sequence[Lights]) -> Lights:
@@ -67,33 +87,6 @@ def _typical_lights(pages: Sequence[Lights]) -> Lights:
         gain, constant, blur = np.median(own[own[:, 0] > 0] if own[:, 0].any() else own, axis=0)
         typical.append(Light(float(gain), float(constant / gain) if gain else 0.0, float(blur)))
     return tuple(typical)
-
-
-def _lights_of_page(planes: Planes) -> Lights:
-    """Measure noise whose variance is in proportion to intensity plus a constant.
-
-    By the law of its brightness where one is found, with a constant if one is plainly there; else
-    0 is no light, and there is a constant only where values are negative.
-    """
-    return tuple(
-        _light_of_law(law, plane)
-        if law and law.established and law.rises
-        else _light_by_tiles(plane)
-        for plane, law in zip(planes, measure_laws(planes), strict=True)
-    )
-
-
-def _light_of_law(law: NoiseLaw, plane: Planes) -> Light:
-    """Return the light of a law, without a constant where what is seen can do without."""
-    mean, ends = float(plane.mean()), law.brightness[[0, -1]]
-    gain = float(law.variance(mean)) / mean if mean > 0 and ends[0] > 0 else 0.0
-    off = np.abs(np.log(np.maximum(law.variance(ends), 1e-30) / (gain * ends))) if gain else np.inf
-    return Light(gain, 0.0, law.blur) if np.max(off) < np.log(law.interval[1]) else law.light
-
-
-def _light_by_tiles(plane: Planes) -> Light:
-    dark = dark_light(plane, 1)
-    return Light(_poisson_gain(plane + np.float32(dark)), dark)
 
 
 def denoise(
@@ -127,7 +120,8 @@ def denoise(
     options = replace(options, wanted=None)
     spectra = transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
     cleaned = whitened_denoising(transform.forward(planes), spectra, options, WHOLLY, WHOLLY)
-    return transform.inverse(cleaned), levels
+    found = transform.inverse(cleaned)
+    return np.stack([before_clipping(*one) for one in zip(planes, found, strict=True)]), levels
 
 
 def noisy_by_light(ends: Sequence[Ends], lights: Lights) -> NDArray[np.bool_]:
@@ -165,6 +159,15 @@ def stabilisation(ends: Sequence[Ends], lights: Lights) -> VarianceStabilisation
         return np.stack(light).astype(np.float32)
 
     return opponent_stabilisation(ends, (unit,) * len(lights), forward, inverse)
+
+
+def _light_by_tiles(plane: Planes) -> Light:
+    """Measure noise whose variance is in proportion to intensity, 0 being no light.
+
+    There is a constant only where values are negative.
+    """
+    dark = dark_light(plane, 1)
+    return Light(_poisson_gain(plane + np.float32(dark)), dark)
 
 
 def _poisson_gain(plane: Planes) -> float:

@@ -51,6 +51,7 @@ from kpca_apps.denoise.progress import part, share_of_work
 from kpca_apps.system.blas import one_blas_thread
 
 Planes = NDArray[np.float32]
+Side = tuple[int, int]  # where it begins and ends
 Estimates = list[tuple[Planes, Planes]]  # of each pass, and their leverages
 
 ADDED_BACK = np.float32(0.3)  # t: the share of the residual that is added back
@@ -147,19 +148,11 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     estimates: list[Planes] = []
     done = 0.0
     while True:
-        height, width = planes.shape[2:]
         plan = plan_for(float(levels[0]), options, excess)
         halves = plan_has_half(plan, planes.shape)
         if halves:
-            (top, bottom), (left, right) = wanted
-            top, left = max(0, top // 2 - BLURRED), max(0, left // 2 - BLURRED)
-            bottom = min(height // 2, bottom // 2 + BLURRED)
-            right = min(width // 2, right // 2 + BLURRED)
-            # With an odd last row or column, which has no half.
-            wanted = (
-                (2 * top, height if bottom == height // 2 else 2 * bottom),
-                (2 * left, width if right == width // 2 else 2 * right),
-            )
+            (rows, tall), (columns, wide) = map(with_what_blurs, wanted, planes.shape[2:])
+            wanted = tall, wide
         share = (1 - done) * (1 - AT_HALF) if halves else 1 - done
         with share_of_work(done, share):
             estimates.append(_denoise_strips(planes, levels**2, plan, wanted, options.n_jobs))
@@ -167,12 +160,24 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
             break
         done += share
         planes, levels = halve(planes), np.float32(0.5) * levels
-        wanted = ((top, bottom), (left, right))
+        wanted = rows, columns
     cleaned = estimates.pop()
     while estimates:
         average_low_frequencies(estimates[-1][:, 0], cleaned[:, 0])
         cleaned = estimates.pop()
     return cleaned
+
+
+def with_what_blurs(side: Side, size: int) -> tuple[Side, Side]:
+    """Return the pixels of half the scale that a side of a window takes, and its own of those.
+
+    An odd last row or column, which has no half, goes with the last.
+
+    >>> with_what_blurs((100, 200), 205)
+    ((44, 102), (88, 205))
+    """
+    begin, end = max(0, side[0] // 2 - BLURRED), min(size // 2, (side[1] + 1) // 2 + BLURRED)
+    return (begin, end), (2 * begin, size if end == size // 2 else 2 * end)
 
 
 def plan_has_half(plan: Plan, shape: tuple[int, ...]) -> bool:

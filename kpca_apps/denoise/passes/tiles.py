@@ -16,13 +16,13 @@ from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.passes.one_pass import Source
 from kpca_apps.denoise.passes.plan import Plan, plan_for
 from kpca_apps.denoise.passes.planes import (
-    BLURRED,
     STRIP_SAMPLES,
     Planes,
     denoise_strip,
     excess_of,
     levels_of,
     plan_has_half,
+    with_what_blurs,
 )
 from kpca_apps.denoise.passes.scales import average_low_frequencies, halve
 from kpca_apps.denoise.progress import part
@@ -30,7 +30,6 @@ from kpca_apps.system.blas import one_blas_thread
 
 ROWS = 768  # of a tile
 
-Side = tuple[int, int]  # where it begins and ends
 Tile = tuple[Window, Planes | None]  # where it lies, and its planes (c, rows, columns), if any
 
 
@@ -136,9 +135,7 @@ def _tile(
     """Denoise a tile, whose low frequencies are averaged with those of a coarser estimate."""
     if coarser is None:
         return denoise_strip(planes, variances, plan, window, [], n_jobs)[0][:, 0]
-    (rows, tall), (columns, wide) = (
-        _with_what_blurs(side, size) for side, size in zip(window, planes.shape[2:], strict=True)
-    )
+    (rows, tall), (columns, wide) = map(with_what_blurs, window, planes.shape[2:])
     around, halves = (tall, wide), (rows, columns)
     found = denoise_strip(planes, variances, plan, around, [], n_jobs)[0][:, 0]
     average_low_frequencies(found, coarser[_places(halves)][:, 0])
@@ -147,13 +144,3 @@ def _tile(
         for (begin, end), (first, _) in zip(window, around, strict=True)
     )
     return np.array(found[:, *inside])
-
-
-def _with_what_blurs(side: Side, size: int) -> tuple[Side, Side]:
-    """Return the pixels of half the scale that a side of a tile takes, and its own of those.
-
-    >>> _with_what_blurs((100, 200), 205)
-    ((44, 102), (88, 205))
-    """
-    begin, end = max(0, side[0] // 2 - BLURRED), min(size // 2, (side[1] + 1) // 2 + BLURRED)
-    return (begin, end), (2 * begin, size if end == size // 2 else 2 * end)

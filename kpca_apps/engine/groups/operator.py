@@ -34,6 +34,7 @@ import numpy as np
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.linalg.small_matrices import Scalar, Vector
+from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.compiling import inlined
@@ -90,7 +91,7 @@ def denoise_group(
     c = bandwidth * 2.0 * n * variance
     is_finite = pilot is None and is_narrow(c, spread)
     kernel, unit = (RBF(1.0 / c), c / 2.0) if is_finite else (Linear(), 1.0)
-    subspace = fit_exact(kernel, points, rng=rng, solver="lapack")
+    subspace = fit_exact(kernel, points, rng=rng, options=FitOptions(solver="lapack"))
     if pilot is None:
         slope, floor = noise_in_kernel(bandwidth, c) if is_finite else (1.0, 0.0)
         values = (unit * k * subspace.variances - floor) / slope

@@ -7,9 +7,7 @@ from kpca_apps.engine.kernels.base import (
     OnColumns,
     Recentred,
     Scaled,
-    ScaledInputs,
     Sum,
-    Translated,
     Wrapped,
 )
 from kpca_apps.engine.kernels.standard import (
@@ -38,9 +36,7 @@ __all__ = [
     "Precomputed",
     "Recentred",
     "Scaled",
-    "ScaledInputs",
     "Sigmoid",
     "Sum",
-    "Translated",
     "Wrapped",
 ]

@@ -195,6 +195,14 @@ class Kernel(ABC):
             return NotImplemented
         return Scaled(float(factor), self)
 
+    def require_psd(self, what: str, instead: str = "choose another kernel") -> None:
+        """Refuse an indefinite kernel for what takes distances."""
+        if not self.is_psd:
+            raise ValueError(
+                f"{what} needs a positive semi-definite kernel, and {self.describe()} is "
+                f"indefinite: {instead}."
+            )
+
     def _set(self, **values: object) -> None:
         """Replace fields while the kernel is made; afterwards it is frozen."""
         for name, value in values.items():
@@ -252,9 +260,7 @@ class Sum(Cone):
         return rows
 
     def diagonal(self, X: Matrix) -> Matrix:
-        total = np.zeros(len(X))
-        for kernel in self.kernels:
-            total += kernel.diagonal(X)
+        total: Matrix = np.sum([kernel.diagonal(X) for kernel in self.kernels], axis=0)
         return total
 
     def describe(self) -> str:
@@ -387,40 +393,8 @@ class OnColumns(LinearlyMapped):
 
 
 @dataclass(frozen=True)
-class ScaledInputs(LinearlyMapped):
-    """A kernel on columns multiplied by the square roots of ``scale``: k(D^1/2 x, D^1/2 y).
-
-    For a kernel of the inner product this is k(x.Dy), D the diagonal matrix of ``scale``; for a
-    kernel of the distance it weighs the squared difference in column j by ``scale[j]``.
-
-    (Scholkopf, Smola and Muller 1996, MPI technical report 44, eq. 69.)
-    """
-
-    kernel: Kernel
-    scale: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        self._require_kernel()
-        self._set(scale=tuple(as_number("scale", value, at_least=0.0) for value in self.scale))
-        if not self.scale:
-            raise ValueError("scale must hold one number for each column.")
-
-    def map_rows(self, X: Matrix) -> Matrix:
-        _require_columns("scale", len(self.scale), X)
-        scaled: Matrix = X * np.sqrt(self.scale)
-        return scaled
-
-    def pull_back(self, G: Matrix, d: int) -> Matrix:
-        gradients: Matrix = G * np.sqrt(self.scale)
-        return gradients
-
-    def describe(self) -> str:
-        return f"{self.kernel.describe()} with columns weighted"
-
-
-@dataclass(frozen=True)
-class Translated(LinearlyMapped):
-    """The kernel k(x - c, y - c), c the ``origin``, which keeps the digits of rows far from 0."""
+class Recentred(LinearlyMapped):
+    """The kernel k(x - c, y - c), c the ``origin`` that a fit chose for digits' sake."""
 
     kernel: Kernel
     origin: tuple[float, ...]
@@ -430,7 +404,10 @@ class Translated(LinearlyMapped):
         self._set(origin=tuple(as_number("origin", value) for value in self.origin))
 
     def map_rows(self, X: Matrix) -> Matrix:
-        _require_columns("origin", len(self.origin), X)
+        if X.shape[1] != len(self.origin):
+            raise ValueError(
+                f"origin has {len(self.origin)} numbers, but the rows have {X.shape[1]} columns."
+            )
         moved: Matrix = X - np.array(self.origin)
         return moved
 
@@ -439,10 +416,6 @@ class Translated(LinearlyMapped):
 
     def describe(self) -> str:
         return f"{self.kernel.describe()} about a fixed point"
-
-
-class Recentred(Translated):
-    """The translation that a fit makes of its own, for digits alone: no part of a user's kernel."""
 
 
 def as_number(
@@ -464,23 +437,15 @@ def as_integer(name: str, value: Any, *, at_least: int) -> int:
     return int(value)
 
 
-def _require_columns(name: str, count: int, X: Matrix) -> None:
-    if X.shape[1] != count:
-        raise ValueError(f"{name} has {count} numbers, but the rows have {X.shape[1]} columns.")
-
-
 def _terms(kernel: Kernel) -> tuple[Kernel, ...]:
     return kernel.kernels if isinstance(kernel, Sum) else (kernel,)
 
 
 def rbf_exponents(
-    Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.float64, shift: float = 0.0
+    Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.float64
 ) -> Exponents:
-    """Fix Z in shift - gamma |x - z|^2, taken from one matrix product, no smaller than ``lowest``.
-
-    See `view_exponents`.
-    """
-    of_rows = view_exponents(Z, gamma, lowest, dtype, shift)
+    """Fix Z in -gamma |x - z|^2, no smaller than ``lowest``; see `view_exponents`."""
+    of_rows = view_exponents(Z, gamma, lowest, dtype)
     return lambda X, out=None: of_rows(X)(0, out)
 
 

@@ -84,6 +84,27 @@ class _OfProduct(Kernel):
 
     takes_any_vector = True
 
+    def _values(self, products: Values) -> Values:
+        """Return k of inner products, in their memory."""
+        raise NotImplementedError
+
+    def _slope(self, products: Matrix) -> Matrix:
+        """Return k' of inner products."""
+        raise NotImplementedError
+
+    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
+        products = products_with(Z, dtype)
+        return lambda X: self._values(products(X))
+
+    def diagonal(self, X: Matrix) -> Matrix:
+        return self._values(squared_lengths(X))
+
+    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
+        return lambda X, C: (C * self._slope(X @ Z.T)) @ Z
+
+    def diagonal_gradient(self, X: Matrix) -> Matrix:
+        return 2.0 * self._slope(squared_lengths(X))[:, None] * X
+
 
 @dataclass(frozen=True)
 class RBF(OfDistance):
@@ -212,25 +233,10 @@ class Polynomial(_OfProduct):
         self._set(gamma=as_number("gamma", self.gamma, above=0.0))
         self._set(coef0=as_number("coef0", self.coef0, at_least=0.0))
 
-    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        products = products_with(Z, dtype)
-
-        def rows(X: Matrix) -> Values:
-            values = products(X)
-            values *= self.gamma
-            values += self.coef0
-            return power(values, self.degree)
-
-        return rows
-
-    def diagonal(self, X: Matrix) -> Matrix:
-        return power(self.gamma * squared_lengths(X) + self.coef0, self.degree)
-
-    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
-        return lambda X, C: (C * self._slope(X @ Z.T)) @ Z
-
-    def diagonal_gradient(self, X: Matrix) -> Matrix:
-        return 2.0 * self._slope(squared_lengths(X))[:, None] * X
+    def _values(self, products: Values) -> Values:
+        products *= self.gamma
+        products += self.coef0
+        return power(products, self.degree)
 
     def _slope(self, products: Matrix) -> Matrix:
         base = self.gamma * products + self.coef0
@@ -251,25 +257,21 @@ class Linear(_OfProduct):
 
     gains_from_centring = True
 
-    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        return products_with(Z, dtype)
+    def _values(self, products: Values) -> Values:
+        return products
 
-    def diagonal(self, X: Matrix) -> Matrix:
-        return squared_lengths(X)
-
-    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
-        return lambda X, C: C @ Z
-
-    def diagonal_gradient(self, X: Matrix) -> Matrix:
-        return 2.0 * X
+    def _slope(self, products: Matrix) -> Matrix:
+        return np.ones_like(products)
 
     def describe(self) -> str:
         return "x.y"
 
 
 @dataclass(frozen=True)
-class Cosine(_OfProduct):
+class Cosine(Kernel):
     """The cosine ``x.y / (|x| |y|)`` of the angle between two rows; 0 for a row of zeros."""
+
+    takes_any_vector = True
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
         products = products_with(unit_rows(Z), dtype)
@@ -312,27 +314,14 @@ class Sigmoid(_OfProduct):
         self._set(gamma=as_number("gamma", self.gamma, above=0.0))
         self._set(coef0=as_number("coef0", self.coef0))
 
-    def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        products = products_with(Z, dtype)
+    def _values(self, products: Values) -> Values:
+        products *= self.gamma
+        products += self.coef0
+        return np.tanh(products, out=products)
 
-        def rows(X: Matrix) -> Values:
-            values = products(X)
-            values *= self.gamma
-            values += self.coef0
-            return np.tanh(values, out=values)
-
-        return rows
-
-    def diagonal(self, X: Matrix) -> Matrix:
-        values: Matrix = np.tanh(self.gamma * squared_lengths(X) + self.coef0)
-        return values
-
-    def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
-        values = self.against(Z)
-        return lambda X, C: (C * self.gamma * (1.0 - values(X) ** 2)) @ Z
-
-    def diagonal_gradient(self, X: Matrix) -> Matrix:
-        return 2.0 * self.gamma * (1.0 - self.diagonal(X) ** 2)[:, None] * X
+    def _slope(self, products: Matrix) -> Matrix:
+        slope: Matrix = self.gamma * (1.0 - self._values(products) ** 2)
+        return slope
 
     def describe(self) -> str:
         return f"tanh({self.gamma:.6g} x.y + {self.coef0:.6g})"

@@ -81,11 +81,7 @@ def overflow(kernel: Kernel, *, is_checked: bool = True) -> ValueError:
 
 def centre_in_place(K: Values) -> None:
     """Turn K into HKH, H = I - 11'/n, in the memory of K."""
-    # Entry by entry K~_ij = K_ij - mean_l K_il - mean_l K_lj + mean K (2019, eq. 9). The report's
-    # eq. (48) leaves a factor 1/M out in its second and fourth lines, its eq. (45) sums over the
-    # index it is for; eq. (49), in matrices, is right, but for an entry K~_ij on its left, as in
-    # the Spanish notes. To centre the inputs instead, step 1 of the English notes (whose eq. 11 has
-    # rows as they are), centres no image: kernels of a distance do not even see it.
+    # Entry by entry K~_ij = K_ij - mean_l K_il - mean_l K_lj + mean K (2019, eq. 9).
     means = K.mean(axis=0)
     K -= means
     K -= means[:, None]

@@ -12,10 +12,6 @@
 # `learn_preimage` learns the way back. The weights g hold the mean in feature space and have both
 # signs: g_i = mean_i + sum_a t_a(x) W_ia, the coefficients of the mean and of component a.
 #
-# Aguilera and Antonanzas' eq. (25) leaves out the number of the component, alpha_i^(k), and the
-# mean, which belongs in as images are centred. Complete reconstruction, no longer possible by the
-# 1996 report (section 4.6), is so in input space only, where a pre-image may not exist.
-#
 # [1] Mika, Scholkopf, Smola, Muller, Scholz and Ratsch (1998), Kernel PCA and de-noising in feature
 #     spaces, NIPS 11, eq. 10.
 # [2] Kwok and Tsang (2004), The pre-image problem in kernel methods, IEEE Transactions on Neural
@@ -98,16 +94,12 @@ def fixed_point(
     """Return pre-images for the RBF kernel by the fixed-point iteration, a local solution each.
 
     It begins at ``start``, for denoising the noisy rows, else at the stored point whose image is
-    nearest to each of the projections ``T``. ValueError if the kernel is not an `RBF`.
+    nearest to each of the projections ``T``.
     """
     # A step costs two products with the p stored points and p exponentials a row; rows that have
     # converged are dropped. The largest exponent of a row is removed before the exponential, so
     # that nothing underflows far from the points.
-    if not isinstance(subspace.kernel, RBF):
-        raise ValueError(
-            f"The fixed point is for the RBF kernel, not {subspace.kernel.describe()}: use "
-            "preimage='gradient' or 'ridge'."
-        )
+    assert isinstance(subspace.kernel, RBF)
     if start is None:
         start = subspace.points[nearest_points(subspace, T, n_jobs=n_jobs)[:, 0]]
     gamma = subspace.kernel.gamma

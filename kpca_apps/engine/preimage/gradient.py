@@ -51,13 +51,8 @@ def gradient_descent(
     """Return pre-images by descending rho(z) = |phi(z) - P phi(x)|^2, a local minimum each.
 
     Starts as in `fixed_point`; ``tolerance`` is the length of the last step, relative to the spread
-    of the stored points. ValueError if the kernel is indefinite or its gradient unknown.
+    of the stored points. ValueError if the gradient of the kernel is unknown.
     """
-    if not subspace.kernel.is_psd:
-        raise ValueError(
-            f"The kernel {subspace.kernel.describe()} is indefinite, so there is no distance to "
-            "descend: use preimage='ridge'."
-        )
     if start is None:
         start = subspace.points[nearest_points(subspace, T, n_jobs=n_jobs)[:, 0]]
     begin = np.asarray(start, dtype=np.float64)

@@ -10,20 +10,22 @@ import io
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError, require_library
-from kpca_apps.images.laboratory.in_place import MOST_PAGES, Scaling
-from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
+from kpca_apps.images.laboratory.in_place import Scaling
+from kpca_apps.images.laboratory.ome import MOST_PAGES, Series, image_of, physical_sizes
 from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 from kpca_apps.names import one_line
 
 _INTEGERS = {8: "1", 16: "2", 32: "4"}
+_PIXELS = 0x7FE00010
+_FLOATS = {0x7FE00008: "f4", 0x7FE00009: "f8"}  # FloatPixelData, DoubleFloatPixelData
 _GREY = frozenset({"MONOCHROME1", "MONOCHROME2"})
 _COLOUR = frozenset({"RGB", "YBR_FULL", "YBR_FULL_422", "YBR_RCT", "YBR_ICT"})
 _GROUPS = ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence")
@@ -36,14 +38,13 @@ def read_dicom(data: Content, label: str) -> ImageFile:
     from pydicom.pixels import get_decoder
 
     with damage_refused(label):
-        source = to_open(data)
         with pydicom.config.disable_value_validation():
             if _is_deflated(data):  # pydicom would unpack all of it at once
                 raise InputError(
                     f"{label}: is packed as a whole (a deflated transfer syntax); save it in "
                     "another transfer syntax first."
                 )
-            said = pydicom.dcmread(source, stop_before_pixels=True)
+            said, float_type = _read_header(data)
         syntax = said.file_meta.TransferSyntaxUID
         size = int(said.get("Rows", 0)), int(said.get("Columns", 0))
         frames = int(said.get("NumberOfFrames", 1) or 1)
@@ -58,7 +59,7 @@ def read_dicom(data: Content, label: str) -> ImageFile:
     elif meaning not in (_GREY if samples == 1 else _COLOUR):
         kind = one_line(meaning, 20) or "unknown"
         wrong = f"holds colours of kind {kind}; export it as RGB or grey first"
-    elif bits not in _INTEGERS:
+    elif bits not in _INTEGERS and not float_type:
         wrong = f"holds values of {bits} bits; export it in 8 or 16 bits first"
     if wrong:
         raise InputError(f"{label}: {wrong}.")
@@ -76,9 +77,13 @@ def read_dicom(data: Content, label: str) -> ImageFile:
                 f"{label}: is packed as {syntax.name}, which needs one of: {needed}; install it, "
                 "or save the image without compression first."
             )
-        stored = np.dtype(f"{'i' if signed else 'u'}{_INTEGERS[bits]}")
-        scalings = _scalings(said, frames, grey=samples == 1 and meaning == "MONOCHROME2")
-        dtype, values = _meaning(stored, scalings, meaning == "MONOCHROME1", said)
+        stored = np.dtype(float_type or f"{'i' if signed else 'u'}{_INTEGERS[bits]}")
+        scalings = _scalings(said, frames, grey=samples == 1)
+        # In MONOCHROME1 the largest number that the stored bits hold is black.
+        is_inverted = meaning == "MONOCHROME1" and not float_type
+        used = min(int(said.get("BitsStored", 8 * stored.itemsize)), 8 * stored.itemsize)
+        top = np.array((1 << used) - 1 if stored.kind == "u" else -1, stored)
+        dtype, values = _meaning(stored, scalings, said)
         page = Page(*size, samples, dtype)
         series = _series(said, frames, page)
 
@@ -89,27 +94,39 @@ def read_dicom(data: Content, label: str) -> ImageFile:
             pixels = np.asarray(pixel_array(to_open(data), index=number))
             if pixels.dtype.itemsize > stored.itemsize or pixels.shape != page.shape:
                 raise ValueError("its pixels do not fit its header")
-            return values(pixels.astype(stored, copy=False), number)
+            pixels = pixels.astype(stored, copy=False)
+            return values(top - pixels if is_inverted else pixels, number)
 
     notes = ["Written without what the file says of a patient; what its pixels show stays."]
-    if meaning == "MONOCHROME1":
+    if is_inverted:
         notes.append("It counts from white, and is written counting from black.")
-    return ImageFile(
-        label=label,
-        format="dicom",
-        pages=(page,) * frames,
-        page=frame,
-        notes=tuple(notes),
-        directories=ome_directories([series]),
-        groups=groups_of([series]),
-    )
+    return image_of(label, "dicom", [series], frame, notes=tuple(notes))
+
+
+def _read_header(data: Content) -> tuple[Any, str]:
+    """Return what comes before the pixels, and the type of these if they are floats."""
+    from pydicom.filereader import read_partial
+
+    found: list[int] = []
+
+    def at_pixels(tag: int, *_: Any) -> bool:
+        found.extend([tag] if tag in (_PIXELS, *_FLOATS) else [])
+        return bool(found)
+
+    with _opened(data) as file:
+        said = read_partial(file, stop_when=at_pixels)
+    return said, _FLOATS.get(found[0], "") if found else ""
+
+
+def _opened(data: Content) -> BinaryIO:
+    return io.BytesIO(data) if isinstance(data, bytes) else data.path.open("rb")
 
 
 def _is_deflated(data: Content) -> bool:
     """Tell whether all that comes after the first group of a file is packed."""
     from pydicom.filereader import read_dataset
 
-    with io.BytesIO(data) if isinstance(data, bytes) else data.path.open("rb") as file:
+    with _opened(data) as file:
         file.seek(132)
         first = read_dataset(
             file,
@@ -142,18 +159,14 @@ def _scalings(said: Any, frames: int, *, grey: bool) -> list[Scaling]:
 
 
 def _meaning(
-    stored: np.dtype[Any], scalings: list[Scaling], inverted: bool, said: Any
+    stored: np.dtype[Any], scalings: list[Scaling], said: Any
 ) -> tuple[np.dtype[Any], Callable[[NDArray[Any], int], NDArray[Any]]]:
     """Return the type of the pixels, and what turns those of a frame into it."""
     first = scalings[0]
-    if inverted:
-        # The largest number that its bits hold is black.
-        bits = int(said.get("BitsStored", 8 * stored.itemsize))
-        top = -1 if stored.kind == "i" else (1 << min(bits, 8 * stored.itemsize)) - 1
-        return stored, lambda pixels, _: np.subtract(np.array(top, stored), pixels)
     if scalings == [Scaling()]:
         return stored, lambda pixels, _: pixels
-    if len(scalings) == 1 and first.slope == 1 and first.offset == int(first.offset):
+    is_shift = len(scalings) == 1 and first.slope == 1 and first.offset == int(first.offset)
+    if is_shift and stored.kind != "f":
         # The least type that holds all that the bits in use can mean.
         offset, bits = int(first.offset), int(said.get("BitsStored", 8 * stored.itemsize))
         low = offset - (1 << (bits - 1) if stored.kind == "i" else 0)
@@ -162,11 +175,10 @@ def _meaning(
             limits: np.iinfo[Any] = np.iinfo(kind)
             if limits.bits >= 8 * stored.itemsize and limits.min <= low and high <= limits.max:
                 return limits.dtype, partial(_shifted, offset=offset, limits=limits)
-    dtype: np.dtype[Any] = np.dtype("f8" if stored.itemsize > 2 else "f4")
+    dtype = stored if stored.kind == "f" else np.dtype("f8" if stored.itemsize > 2 else "f4")
 
     def scaled(pixels: NDArray[Any], number: int) -> NDArray[Any]:
-        one = scalings[number if len(scalings) > 1 else 0]
-        return (pixels * np.float64(one.slope) + one.offset).astype(dtype)
+        return scalings[number if len(scalings) > 1 else 0].scaled(pixels, dtype)
 
     return dtype, scaled
 

@@ -13,14 +13,8 @@ from typing import Any
 import numpy as np
 
 from kpca_apps.errors import InputError, require_library
-from kpca_apps.images.laboratory.in_place import (
-    MOST_PAGES,
-    Plane,
-    Scaling,
-    planes_of,
-    write_in_place,
-)
-from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories
+from kpca_apps.images.laboratory.in_place import Plane, Scaling, planes_of, write_in_place
+from kpca_apps.images.laboratory.ome import MOST_PAGES, Series, image_of
 from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.types import Format, ImageFile, Metadata, damage_refused, rewrite
 from kpca_apps.names import one_line
@@ -28,8 +22,10 @@ from kpca_apps.names import one_line
 _CARD, _BLOCK = 80, 2880
 _TYPES = {8: "u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
 # Extensions that are no picture but belong to one, by the names that telescopes and libraries give.
+# Names of several words begin with one of these, as VAR_POISSON.
 _BESIDE = frozenset(
-    "DQ MASK ERR ERROR UNCERT VAR VARIANCE WHT WEIGHT CON CTX SAMP TIME AREA".split()
+    "DQ MASK BPM BADPIX OBJMASK FLG FLAG FLAGS ERR ERROR UNCERT RMS VAR VARIANCE IVAR INVVAR WHT "
+    "WEIGHT CON CTX SAMP TIME AREA".split()
 )
 # What would be false of denoised pixels.
 _DROPPED = ("CHECKSUM", "DATASUM", "DATAMIN", "DATAMAX")
@@ -66,7 +62,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
                 if not isinstance(hdu, (fits.PrimaryHDU, fits.ImageHDU)) or len(sides) < 2:
                     continue
                 name = one_line(str(header.get("EXTNAME", "")).strip().upper(), 20)
-                if name in _BESIDE or name.startswith("VAR_"):
+                if name.split("_")[0] in _BESIDE:
                     kept.append(name)
                     continue
                 own = _planes(data, label, header, sides[::-1], place["datLoc"])
@@ -86,16 +82,16 @@ def read_fits(data: Content, label: str) -> ImageFile:
         notes.append("Its checksums and extremes, those of the noisy pixels, are not kept.")
     if kept:
         notes.append(f"Kept as they are: its extensions {', '.join(dict.fromkeys(kept))}.")
-    return ImageFile(
-        label=label,
-        format="fits",
-        pages=tuple(plane.page for plane in planes),
-        metadata=Metadata(orientation=_UPSIDE_DOWN),
-        page=lambda number: planes[number].read(data),
-        notes=tuple(notes),
-        directories=ome_directories(series, orientation=_UPSIDE_DOWN),
+    return image_of(
+        label,
+        "fits",
+        series,
+        lambda number: planes[number].read(data),
+        orientation=_UPSIDE_DOWN,
         # Cubes of one file each; what the planes of one cube are, its header seldom says.
-        groups=groups_of(series) if len(series) > 1 else None,
+        has_groups=len(series) > 1,
+        metadata=Metadata(orientation=_UPSIDE_DOWN),
+        notes=tuple(notes),
         rewrite=partial(write_in_place, content=data, planes=planes, patches=patches),
     )
 
@@ -103,14 +99,15 @@ def read_fits(data: Content, label: str) -> ImageFile:
 def _planes(data: Content, label: str, header: Any, shape: list[int], place: int) -> list[Plane]:
     """Return the pages of an image."""
     stored = np.dtype(_TYPES.get(int(header["BITPIX"]), "V1"))
-    slope, offset = float(header.get("BSCALE", 1)), float(header.get("BZERO", 0))
+    # Not by `float` and `int`, which read texts: these are damage, and a TypeError here.
+    slope, offset = header.get("BSCALE", 1) + 0.0, header.get("BZERO", 0) + 0.0
     if slope == 0 or not math.isfinite(slope) or not math.isfinite(offset):
         raise InputError(f"{label}: its BSCALE or BZERO is damaged; fetch the file again.")
     blank = header.get("BLANK") if stored.kind in "ui" else None
     if blank is not None:
         limits = np.iinfo(stored)
         # None of the pixels is a number that the type does not have.
-        blank = int(blank) if limits.min <= int(blank) <= limits.max else None
+        blank = int(blank) if limits.min <= blank <= limits.max else None
     scaling = Scaling(slope, offset, blank)
     return planes_of(label, data, place, shape, stored, scaling=scaling)
 

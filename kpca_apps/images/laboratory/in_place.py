@@ -5,6 +5,7 @@ So headers, tables and extensions are kept to the byte, and no more than a page 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
+from kpca_apps.images.laboratory.ome import MOST_PAGES
 from kpca_apps.images.large import Content
 from kpca_apps.images.types import Page, check_size
 
 _PIECE = 1 << 22  # bytes copied at a time
 _DIGITS = 1 << 22  # steps that float32 can count with some to spare
-MOST_PAGES = 1_000_000
 READ_TYPES = frozenset("u1 u2 u4 i1 i2 i4 f2 f4 f8".split())
 
 
@@ -54,11 +55,19 @@ class Scaling:
             return _other_sign(native)
         if native.dtype.kind == "f" and (self.slope, self.offset) == (1.0, 0.0):
             return native
-        with np.errstate(over="ignore", invalid="ignore"):  # told of where they are used
-            values = (native * np.float64(self.slope) + self.offset).astype(dtype)
+        values = self.scaled(native, dtype)
         if self.blank is not None and native.dtype.kind in "ui":
             values[native == self.blank] = np.nan
         return np.asarray(values)
+
+    def scaled(self, stored: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return slope times what is stored, and the offset; InputError where it is too large."""
+        try:
+            with np.errstate(over="raise", invalid="ignore"):
+                return (stored * np.float64(self.slope) + self.offset).astype(dtype)
+        except FloatingPointError:
+            told = f"its rescaling, {self.slope:g} times what is stored + {self.offset:g}"
+            raise InputError(f"{told}, is beyond what {dtype} holds; mend its header") from None
 
     def stored(self, values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
         """Return what is stored of values, rounded and within the range of the type."""
@@ -130,9 +139,7 @@ def planes_of(
         raise InputError(
             f"{label}: holds {what}; save it as integers of at most 32 bits or as floats first."
         )
-    n_pages = 1
-    for count in counts:
-        n_pages *= max(0, count)
+    n_pages = math.prod(max(0, count) for count in counts)
     first = Page(height, width, channels, scaling.dtype(stored))
     n_bytes = height * width * channels * stored.itemsize
     check_size(label, (height, width), 0, 0, 1)

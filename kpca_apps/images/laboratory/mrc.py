@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.laboratory.in_place import Plane, planes_of, write_in_place
-from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
+from kpca_apps.images.laboratory.ome import Series, image_of, physical_sizes
 from kpca_apps.images.large import Content
 from kpca_apps.images.types import Format, ImageFile, damage_refused, rewrite
 
 _HEADER = 1024
 _EXTENDED = slice(92, 96)  # where the size of the extended header stands
 _STATISTICS, _DEVIATION = 76, 216  # where least, largest and mean value stand, and their deviation
+_MOST_SIGNED = 127  # that a byte with a sign holds
 _MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2", 12: "f2"}
 
 
@@ -41,26 +42,27 @@ def read_mrc(data: Content, label: str) -> ImageFile:
         mode, (extended,) = int(header.mode), struct.unpack(f"{order}i", size)
         nx, ny, nz, mz = (int(header[name]) for name in ("nx", "ny", "nz", "mz"))
         kind, voxel = int(header.ispg), opened.voxel_size
+        # Some writers store bytes without a sign as mode 0; the range they state tells.
+        is_unsigned = mode == 0 and header.dmin >= 0 and header.dmax > _MOST_SIGNED
         sizes = {axis: float(voxel[axis.lower()]) for axis in "XYZ"}
     if mode not in _MODES:
         raise InputError(
             f"{label}: holds values of MRC mode {mode}, which are complex or rare; save it in mode "
             "0, 1, 2, 6 or 12 first."
         )
-    stored = np.dtype(_MODES[mode]).newbyteorder(order)
+    stored = np.dtype("u1" if is_unsigned else _MODES[mode]).newbyteorder(order)
     planes = planes_of(label, data, _HEADER + max(0, extended), (nz, ny, nx), stored)
     # A stack of images, a volume, or as many volumes as it has mz sections; see MRC2014.
     n_volumes = nz // mz if kind > 400 and mz > 0 and nz % mz == 0 else 1
     axes = "T" if kind < 1 else "Z" if n_volumes == 1 else "TZ"
     counts = (n_volumes, nz // n_volumes)[-len(axes) :]
     series = [Series(axes, counts, planes[0].page, physical_sizes(sizes, "Å"))]
-    return ImageFile(
-        label=label,
-        format="mrc",
-        pages=tuple(plane.page for plane in planes),
-        page=lambda number: planes[number].read(data),
-        directories=ome_directories(series),
-        groups=groups_of(series) if kind >= 1 else None,
+    return image_of(
+        label,
+        "mrc",
+        series,
+        lambda number: planes[number].read(data),
+        has_groups=kind >= 1,
         rewrite=partial(_write, content=data, planes=planes, order=order),
     )
 

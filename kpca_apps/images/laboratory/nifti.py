@@ -7,6 +7,7 @@ of the extra "lab"; they, with affine matrices and extensions, are kept to the b
 from __future__ import annotations
 
 import gzip
+import math
 import zlib
 from collections.abc import Iterable
 from typing import Any
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, about, require_library
 from kpca_apps.images.laboratory.in_place import Scaling, planes_of, write_in_place
-from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
+from kpca_apps.images.laboratory.ome import Series, image_of, physical_sizes
 from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.types import DEFLATE_RATIO, FRONT, Format, ImageFile, damage_refused, rewrite
 from kpca_apps.system.limits import require_memory
@@ -63,9 +64,7 @@ def read_nifti(data: Content, label: str) -> ImageFile:
     said = physical_sizes({a: axes.get(a, 0.0) for a in "XYZ"}, _UNITS.get(unit, "pixel"))
     if axes.get("T", 0.0) > 0 and time_unit in _SECONDS:
         said |= {"TimeIncrement": axes["T"], "TimeIncrementUnit": _SECONDS[time_unit]}
-    n_slices, rest = (shape[2] if len(shape) > 2 else 1), 1
-    for side in shape[3:]:
-        rest *= side
+    n_slices, rest = (shape[2] if len(shape) > 2 else 1), math.prod(shape[3:])
     page_axes, sizes = ("T", (rest,)) if n_slices == 1 else ("TZ", (rest, n_slices))
     series = [Series(page_axes, sizes, planes[0].page, said)]
 
@@ -77,14 +76,8 @@ def read_nifti(data: Content, label: str) -> ImageFile:
         with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as inner:
             write_in_place(inner, pages, content, planes)
 
-    return ImageFile(
-        label=label,
-        format="nifti",
-        pages=tuple(plane.page for plane in planes),
-        page=lambda number: planes[number].read(content),
-        directories=ome_directories(series),
-        groups=groups_of(series),
-        rewrite=write,
+    return image_of(
+        label, "nifti", series, lambda number: planes[number].read(content), rewrite=write
     )
 
 
@@ -116,10 +109,7 @@ def _unpacked(
     data: Content, label: str, place: int, shape: tuple[int, ...], pixel_bytes: int
 ) -> bytes:
     """Return what gzip has packed, which is no more than the header promises and some."""
-    promised = pixel_bytes
-    for side in shape:
-        promised *= max(1, side)
-    promised += place
+    promised = place + pixel_bytes * math.prod(max(1, side) for side in shape)
     if promised > DEFLATE_RATIO * len(data) + 4096:
         raise InputError(
             f"{label}: its header promises more pixels than its {len(data)} bytes can hold; it is "

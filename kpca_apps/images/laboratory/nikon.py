@@ -11,24 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, require_library
-from kpca_apps.images.laboratory.in_place import MOST_PAGES, READ_TYPES
+from kpca_apps.images.laboratory.in_place import READ_TYPES
 from kpca_apps.images.laboratory.ome import (
     Series,
-    groups_of,
-    ome_directories,
+    check_pages,
+    image_of,
     page_times,
     physical_sizes,
 )
 from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.tiff import write_tiff
-from kpca_apps.images.types import (
-    DEFLATE_RATIO,
-    Format,
-    ImageFile,
-    Page,
-    check_size,
-    damage_refused,
-)
+from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 
 _LOOPS = frozenset("TZP")  # what runs from frame to frame: times, slices, positions of the stage
 _MOST_TIMED = 10_000  # frames of which the times are asked for, one after the other
@@ -55,13 +48,8 @@ def read_nd2(data: Content, label: str) -> ImageFile:
     page = Page(*size, channels, dtype)
     n_channels, n_positions = sizes.get("C", 1), loops.get("P", 1)
     n_frames = math.prod(loops.values())
-    n_bytes = n_frames * n_channels * page.n_bytes
-    is_sound = min(sizes.values()) > 0 and n_frames <= MOST_PAGES
-    if not is_sound or n_bytes > DEFLATE_RATIO * len(data):
-        raise InputError(
-            f"{label}: its {n_frames} frames promise more pixels than its {len(data)} bytes can "
-            "hold; it is damaged, fetch the file again."
-        )
+    n_pages = n_frames * n_channels if min(sizes.values()) > 0 else 0
+    check_pages(label, n_pages, n_pages * page.n_bytes, len(data))
     along = {axis: side for axis, side in loops.items() if axis != "P"}
     # Frames as they lie in the file, those of a position together; in each its channels.
     order = np.arange(n_frames).reshape(tuple(loops.values()))
@@ -83,15 +71,8 @@ def read_nd2(data: Content, label: str) -> ImageFile:
             # Copied, for the file may be mapped into memory only while it is open.
             return np.array(found.reshape(n_channels, *page.shape)[channel], order="C")
 
-    return ImageFile(
-        label=label,
-        format="nd2",
-        pages=(page,) * (n_frames * n_channels),
-        page=read,
-        notes=("Its experiment, its events and its regions of interest are not kept.",),
-        directories=ome_directories(series),
-        groups=groups_of(series),
-    )
+    notes = ("Its experiment, its events and its regions of interest are not kept.",)
+    return image_of(label, "nd2", series, read, notes=notes)
 
 
 @contextmanager

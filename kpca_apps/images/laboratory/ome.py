@@ -9,22 +9,25 @@ from __future__ import annotations
 import math
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tifffile import OmeXml
 
+from kpca_apps.errors import InputError
 from kpca_apps.images.stacks import ALONG, groups_along
 from kpca_apps.images.tags import DESCRIPTION, LAYOUTS, ORIENTATION, Directory, Tag
 from kpca_apps.images.tiff import PACKING, SHORT, ZIP
-from kpca_apps.images.types import Groups, Page
+from kpca_apps.images.types import DEFLATE_RATIO, Groups, ImageFile, Page
 
 _NO_UUID = uuid.UUID(int=0)
 _TEXT = 2  # TIFF's number for text
 # Characters that XML cannot hold, halves of surrogate pairs among them.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+MOST_PAGES = 1_000_000
 _MOST_PLAIN = 3 << 30  # bytes of pixels that a TIFF file of 4 GB holds with some to spare
 
 
@@ -41,6 +44,37 @@ class Series:
     def n_pages(self) -> int:
         """How many pages there are."""
         return math.prod(self.sizes)
+
+
+def image_of(
+    label: str,
+    format: str,
+    series: Sequence[Series],
+    page: Callable[[int], NDArray[Any]],
+    *,
+    orientation: int = 1,
+    has_groups: bool = True,
+    **more: Any,
+) -> ImageFile:
+    """Return a file of series of pages, one after the other, described as those of an OME-TIFF."""
+    return ImageFile(
+        label,
+        format,
+        tuple(one.page for one in series for _ in range(one.n_pages)),
+        page,
+        directories=ome_directories(series, orientation=orientation),
+        groups=groups_of(series) if has_groups else None,
+        **more,
+    )
+
+
+def check_pages(label: str, n_pages: int, n_bytes: int, packed: int) -> None:
+    """Refuse pages of so many bytes that no file of `packed` bytes can hold."""
+    if not 1 <= n_pages <= MOST_PAGES or n_bytes > DEFLATE_RATIO * packed:
+        raise InputError(
+            f"{label}: its {n_pages} pages promise more pixels than its {packed} bytes can hold; "
+            "it is damaged, fetch the file again."
+        )
 
 
 def groups_of(series: Sequence[Series]) -> Groups | None:

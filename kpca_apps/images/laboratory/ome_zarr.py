@@ -27,11 +27,12 @@ from typing import Any, BinaryIO
 import imagecodecs
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.bands import Bands
-from kpca_apps.images.laboratory.in_place import MOST_PAGES, READ_TYPES
-from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
+from kpca_apps.images.laboratory.in_place import READ_TYPES
+from kpca_apps.images.laboratory.ome import MOST_PAGES, Series, image_of, physical_sizes
 from kpca_apps.images.types import (
     MAX_IN_BANDS,
     Format,
@@ -58,12 +59,15 @@ _RATIO = 50_000
 # What packs chunks, and what changes them without making them larger.
 _PACKINGS = frozenset({"blosc", "zstd", "gzip", "zlib", "lz4"})
 _STEPS = frozenset("bytes transpose crc32c crc32 adler32 fletcher32 delta shuffle bitround".split())
+_CHECKSUM = 4  # bytes of one (crc32c)
 _SLACK = 4096  # bytes of checksums and the like
 _EMPTY = (1 << 64) - 1  # where a shard has no chunk
 _LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000  # pixels of one, and those of a page
 _SLAB = 1 << 26  # bytes of a copy that are reduced at a time
 
 Region = tuple[slice, ...]
+# Where the first pixel of a copy begins in the larger one, and how many pixels each takes of it.
+Line = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -72,9 +76,8 @@ class _Pyramid:
 
     folder: Path
     paths: tuple[str, ...]
-    axes: str  # of T, C and Z, before rows and columns
-    shapes: tuple[tuple[int, ...], ...]
     dtype: np.dtype[Any]
+    lines: tuple[tuple[Line, ...], ...]  # of each copy but the first, along each axis
 
 
 def is_zarr(folder: Path) -> bool:
@@ -141,7 +144,6 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
                 f"{label}: has {n_chunks:,} chunks a page, which take too long to be read; save it "
                 "in larger ones first."
             )
-    pyramid = _Pyramid(folder, paths, names[:-2], shapes, dtype)
     for above, below in pairwise(shapes):
         if not all(map(_fits, above, below)) or above[:-3] != below[:-3]:
             raise InputError(
@@ -151,9 +153,12 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
     page = Page(height, width, 1, native)
     tall, wide = _outer(arrays[0])[-2:]
     with damage_refused(label):
-        said = _said(told, scales[0], names, units, counts)
-        series = [Series(names[:-2], tuple(counts), page, said)]
-        directories = ome_directories(series)
+        known = _said(told, scales[0], names, units, counts)
+        both = zip(pairwise(scales[0]["datasets"]), pairwise(shapes), strict=True)
+        pyramid = _Pyramid(
+            folder, paths, dtype, tuple(_lines(*said, *sides) for said, sides in both)
+        )
+        series = [Series(names[:-2], tuple(counts), page, known)]
 
     def window(number: int, rows: slice, columns: slice) -> NDArray[Any]:
         place = tuple(map(int, np.unravel_index(number, tuple(counts)))) if counts else ()
@@ -170,17 +175,16 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         check_piece(label, page)
         return window(number, slice(None), slice(None))
 
-    return ImageFile(
-        label=label,
-        format="zarr",
-        pages=(page,) * n_pages,
-        page=whole,
-        window=window,
-        blocks=((tall, wide),) * n_pages,
-        directories=directories,
-        groups=groups_of(series),
-        rewrite=lambda out, pages: _write(pyramid, out, pages),
-    )
+    with damage_refused(label):  # as what stands in it as text is written
+        return image_of(
+            label,
+            "zarr",
+            series,
+            whole,
+            window=window,
+            blocks=((tall, wide),) * n_pages,
+            rewrite=lambda out, pages: _write(pyramid, out, pages),
+        )
 
 
 def _held(folder: Path) -> tuple[int, list[Path]]:
@@ -210,8 +214,10 @@ def _opened(folder: Path, path: str, mode: Any) -> Any:
     return zarr.open_array(str(folder / path), mode=mode)
 
 
-def _packing(array: Any) -> str:
-    """Return what packs the chunks of an array; refuse what is not known, or packs twice.
+def _packing(array: Any) -> tuple[str, int]:
+    """Return what packs the chunks of an array, and the bytes of checksums behind what is packed.
+
+    Refuse what is not known, or packs twice.
 
     By numcodecs anything could stand there, pickles of Python too.
     """
@@ -230,7 +236,10 @@ def _packing(array: Any) -> str:
             block = one.encode(block)
     if array.shards and not {*map(_name, told.codecs[0].index_codecs)} <= {"bytes", "crc32c"}:
         raise ValueError("shards whose index is packed")
-    return found[0] if found else ""
+    if not found:
+        return "", 0
+    behind = names[names.index(found[0]) + 1 :]
+    return found[0], _CHECKSUM * behind.count("crc32c")
 
 
 def _name(codec: Any) -> str:
@@ -249,7 +258,7 @@ def _check_chunks(
 
     Blosc would read on beyond its end; others would take all the memory.
     """
-    packing, outer = _packing(array), _outer(array)
+    (packing, behind), outer = _packing(array), _outer(array)
     if not packing:
         return
     before = tuple(one // side for one, side in zip(place, outer, strict=False))
@@ -264,7 +273,7 @@ def _check_chunks(
             with path.open("rb") as file:
                 for at, n_bytes in _parts(file, array):
                     file.seek(at)
-                    _check_packed(packing, file, n_bytes, most)
+                    _check_packed(packing, file, n_bytes - behind, most)
 
 
 def _parts(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
@@ -275,7 +284,7 @@ def _parts(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
         return
     codec = array.metadata.codecs[0]
     count = math.prod(array.shards) // math.prod(array.chunks)
-    size = 16 * count + 4 * any(_name(one) == "crc32c" for one in codec.index_codecs)
+    size = 16 * count + _CHECKSUM * any(_name(one) == "crc32c" for one in codec.index_codecs)
     if size > n_bytes:
         raise ValueError("a shard is cut short")
     file.seek(n_bytes - size if _word(codec.index_location) == "end" else 0)
@@ -298,10 +307,8 @@ def _check_packed(packing: str, file: BinaryIO, n_bytes: int, most: int) -> None
         else:
             size = len(zlib.decompressobj().decompress(packed, most + 1))
     elif packing == "zstd":
-        size = _zstd_size(file.read(min(n_bytes, 18)))
-        if size < 0:  # not told
-            file.seek(-min(n_bytes, 18), os.SEEK_CUR)
-            imagecodecs.zstd_decode(file.read(n_bytes), out=most)
+        # Which refuses what is larger; a header need not tell how much a frame becomes.
+        size = len(imagecodecs.zstd_decode(file.read(n_bytes), out=most))
     else:
         head = file.read(16)
         size = int.from_bytes(head[4:8] if packing == "blosc" else head[:4], "little")
@@ -309,19 +316,6 @@ def _check_packed(packing: str, file: BinaryIO, n_bytes: int, most: int) -> None
             raise ValueError("a chunk is cut short")
     if size > most:
         raise ValueError("a chunk that becomes larger than its header says")
-
-
-def _zstd_size(head: bytes) -> int:
-    """Return how many bytes a frame of Zstandard says it becomes, -1 if it does not: RFC 8878."""
-    if head[:4] != b"\x28\xb5\x2f\xfd":
-        raise ValueError("a chunk is no Zstandard")
-    flags = head[4]
-    is_single = bool(flags & 0x20)
-    n_bytes = (int(is_single), 2, 4, 8)[flags >> 6]
-    begin = 5 + (not is_single) + (0, 1, 2, 4)[flags & 3]
-    if not n_bytes:
-        return -1
-    return int.from_bytes(head[begin : begin + n_bytes], "little") + 256 * (n_bytes == 2)
 
 
 def _outer(array: Any) -> tuple[int, ...]:
@@ -365,10 +359,8 @@ def _said(
     """Return sizes of a pixel, time between pages and names of channels, for other formats."""
     factors = np.ones(len(names))
     for owner in (scale["datasets"][0], scale):
-        for one in owner.get("coordinateTransformations") or ():
-            found = one.get("scale") if isinstance(one, Mapping) else None
-            if isinstance(found, list) and len(found) == len(names):
-                factors *= np.array(found, float)
+        if (found := _transform(owner, "scale", len(names))) is not None:
+            factors *= found
     sizes = dict(zip(names, map(float, factors), strict=True))
     said: dict[str, Any] = {}
     for axis in "XYZ":
@@ -386,6 +378,40 @@ def _said(
     return said
 
 
+def _transform(owner: Mapping[str, Any], kind: str, n_axes: int) -> NDArray[np.float64] | None:
+    """Return the scale or the translation of a copy, or of all, where it is told."""
+    for one in owner.get("coordinateTransformations") or ():
+        found = one.get(kind) if isinstance(one, Mapping) else None
+        if isinstance(found, list) and len(found) == n_axes:
+            return np.array(found, float)
+    return None
+
+
+def _lines(
+    above: Mapping[str, Any],
+    below: Mapping[str, Any],
+    whole: tuple[int, ...],
+    sides: tuple[int, ...],
+) -> tuple[Line, ...]:
+    """Return where the pixels of a copy lie in the larger one, along each axis.
+
+    As their scales and translations say, if pixels laid out so end where the larger copy does, to
+    one of them; else side by side from one end to the other.
+    """
+    one, other = (_transform(owner, "scale", len(sides)) for owner in (above, below))
+    begin, end = (_transform(owner, "translation", len(sides)) for owner in (above, below))
+    steps, starts = np.divide(whole, sides), np.zeros(len(sides))
+    if one is not None and other is not None and (one > 0).all():
+        told = other / one
+        fits = (told >= 1) & (np.abs(told * sides - whole) < told)
+        steps = np.where(fits, told, steps)
+        if end is not None:
+            # Translations are those of the middles of pixels.
+            moved = (end - (0 if begin is None else begin)) / one - (steps - 1) / 2
+            starts = np.where(fits & (np.abs(moved) <= steps / 2), moved, 0.0)
+    return tuple(zip(starts.tolist(), steps.tolist(), strict=True))
+
+
 def _fits(above: int, below: int) -> bool:
     """Tell whether a side is a whole fraction of another, rounded down or up."""
     factor = _factor(above, below)
@@ -401,8 +427,8 @@ def _write(pyramid: _Pyramid, out: Path, pages: Iterable[NDArray[Any]]) -> None:
     _copy_rest(pyramid, out)
     with warnings_ignored():
         _write_pages(_opened(out, pyramid.paths[0], "r+"), pages, out)
-        for above, below in pairwise(pyramid.paths):
-            _write_reduced(_opened(out, above, "r"), _opened(out, below, "r+"))
+        for (above, below), lines in zip(pairwise(pyramid.paths), pyramid.lines, strict=True):
+            _write_reduced(_opened(out, above, "r"), _opened(out, below, "r+"), lines)
 
 
 def _copy_rest(pyramid: _Pyramid, out: Path) -> None:
@@ -470,38 +496,43 @@ def _regions(shape: Sequence[int], outer: Sequence[int]) -> Iterator[Region]:
         )
 
 
-def _write_reduced(above: Any, below: Any) -> None:
+def _write_reduced(above: Any, below: Any, lines: Sequence[Line]) -> None:
     """Write the means of blocks of an array to a smaller one."""
-    factors = [_factor(a, b) for a, b in zip(above.shape, below.shape, strict=True)]
     for region in _regions(below.shape, _outer(below)):
         sides = [one.stop - one.start for one in region]
         means = np.empty(sides, below.dtype)
         # Rows at a time, so that hardly more than a chunk of the smaller array is in memory.
-        row = math.prod(sides) // sides[-2] * math.prod(factors) * 8
-        step = max(1, _SLAB // max(1, row))
-        for first in range(0, sides[-2], step):
-            last = min(first + step, sides[-2])
+        row = math.prod(sides) // sides[-2] * math.prod(step for _, step in lines) * 8
+        n_rows = max(1, int(_SLAB / row))
+        for first in range(0, sides[-2], n_rows):
+            last = min(first + n_rows, sides[-2])
             own = list(region)
             own[-2] = slice(region[-2].start + first, region[-2].start + last)
-            means[..., first:last, :] = _means(above, own, factors, below.dtype)
+            means[..., first:last, :] = _means(above, own, lines, below.dtype)
         below[region] = means
 
 
 def _means(
-    above: Any, region: Sequence[slice], factors: Sequence[int], dtype: np.dtype[Any]
+    above: Any, region: Sequence[slice], lines: Sequence[Line], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Return the means of the blocks that a region stands for; the last may be smaller."""
-    wanted = tuple(
-        slice(one.start * factor, min(one.stop * factor, side))
-        for one, factor, side in zip(region, factors, above.shape, strict=True)
-    )
-    values = np.asarray(above[wanted], np.float64)
-    for axis, factor in enumerate(factors):
-        starts = np.arange(0, values.shape[axis], factor)
-        sizes = np.diff([*starts, values.shape[axis]])
-        shape = [1] * values.ndim
-        shape[axis] = -1
-        values = np.add.reduceat(values, starts, axis=axis) / sizes.reshape(shape)
+    """Return the means of what each pixel of a region covers of the larger copy."""
+    weights, wanted = [], []
+    for one, (begin, step), side in zip(region, lines, above.shape, strict=True):
+        places = np.round(begin + step * np.arange(one.start, one.stop), 6)
+        lower, upper = np.clip(places, 0, side - 1), np.clip(places + step, 0, side)
+        first, last = np.floor(lower).astype(int), np.ceil(upper).astype(int)
+        counts = last - first
+        rows = np.repeat(np.arange(len(places)), counts)
+        columns = np.arange(len(rows)) + np.repeat(first - np.cumsum(counts) + counts, counts)
+        covered = np.minimum(columns + 1, upper[rows]) - np.maximum(columns, lower[rows])
+        wanted.append(slice(int(first[0]), int(last[-1])))
+        own = (covered / (upper - lower)[rows], (rows, columns - first[0]))
+        weights.append(csr_array(own, shape=(len(places), int(last[-1] - first[0]))))
+    values = np.asarray(above[tuple(wanted)], np.float64)
+    for axis, own in enumerate(weights):
+        front = np.moveaxis(values, axis, 0)
+        means = own @ front.reshape(len(front), -1)
+        values = np.moveaxis(means.reshape(-1, *front.shape[1:]), 0, axis)
     return np.rint(values).astype(dtype) if dtype.kind in "ui" else values.astype(dtype)
 
 

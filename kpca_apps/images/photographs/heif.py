@@ -1,21 +1,40 @@
-"""The boxes of HEIF files, AVIF and HEIC: what they say of a picture, and metadata put in.
+"""AVIF and HEIC: the boxes of HEIF files that both are, their pixels and their metadata.
 
-ISO/IEC 23008-12:2022 (items, properties), ISO/IEC 14496-12:2022 (boxes).
+AVIF of 8, 10 and 12 bits is written without loss, by imagecodecs, for Pillow cuts 10 and 12 bits to
+8; Pillow reads the metadata. HEIC, by pillow-heif (the extra "heic"), is written as TIFF. ISO/IEC
+23008-12:2022 (items, properties), ISO/IEC 14496-12:2022 (boxes).
 """
 
 from __future__ import annotations
 
+import io
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import IO, Any
 
+import imagecodecs
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from kpca_apps.errors import InputError, about, require_library
 from kpca_apps.images.photographs.lossless import boxes
+from kpca_apps.images.tiff import write_tiff
+from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size, damage_refused
+from kpca_apps.system.limits import require_memory
 
 _FULL = 4  # bytes of version and flags
+_PLACED = b"\x44\0"  # places and lengths take four bytes each
 # How a picture is turned and mirrored for viewing, by EXIF's number: quarter turns to the left, and
 # the axis of a mirror.
 _TURNS = {2: (0, 1), 3: (2, None), 4: (0, 0), 5: (1, 0), 6: (3, None), 7: (3, 0), 8: (1, None)}
 _ESSENTIAL = 0x80
+# A byte may become whole blocks of 64 x 64 pixels and more.
+_RATIO = 1 << 24
+_DEPTH, _COLOURS, _XMP = b"depth", b"colours", b"xmp"
+_MODES = {"L": (1, "u1"), "RGB": (3, "u1"), "RGBA": (4, "u1")}
+_MODES |= {f"{mode};16": (channels, "u2") for mode, (channels, _) in _MODES.items()}
 
 
 @dataclass(frozen=True)
@@ -84,12 +103,8 @@ def with_metadata(
         entry = struct.pack(">IHH4s", 2 << 24, number, 0, kind) + b"\0" + more
         entries += _box(b"infe", entry)
         links += _box(b"cdsc", struct.pack(">HHH", number, 1, primary))
-    wide = entries[0] > 0  # a version in which their number takes four bytes
-    n_entries = int.from_bytes(entries[4 : 8 if wide else 6], "big") + len(added)
-    entries = (
-        entries[:4] + n_entries.to_bytes(4 if wide else 2, "big") + entries[8 if wide else 6 :]
-    )
-    inner[b"iinf"] = entries
+    n_entries = int.from_bytes(entries[4:6], "big") + len(added)
+    inner[b"iinf"] = entries[:4] + n_entries.to_bytes(2, "big") + entries[6:]
     if added:
         inner[b"iref"] = links
     inner[b"iprp"] = _with_properties(inner[b"iprp"], primary, icc, orientation)
@@ -109,31 +124,22 @@ def with_metadata(
 
 
 def _places(iloc: bytes) -> dict[int, list[tuple[int, int]]]:
-    """Return where the pieces of each item stand, and their lengths."""
-    version, sizes = iloc[0], (iloc[4] >> 4, iloc[4] & 15, iloc[5] >> 4)
-    at, n_items = 8, int.from_bytes(iloc[6:8], "big")
-    if version > 1:
-        raise ValueError(f"places of version {version}")
+    """Return where the pieces of each item stand, and their lengths, as libavif writes them."""
+    if iloc[:6] != bytes(_FULL) + _PLACED:
+        raise ValueError("places that are written in a rare way")
     items: dict[int, list[tuple[int, int]]] = {}
-
-    def take(n_bytes: int) -> int:
-        nonlocal at
-        at += n_bytes
-        return int.from_bytes(iloc[at - n_bytes : at], "big")
-
-    for _ in range(n_items):
-        item = take(2)
-        if version == 1 and take(2) & 15:
-            raise ValueError("an item that lies elsewhere")
-        take(2)
-        base, n_pieces = take(sizes[2]), take(2)
-        items[item] = [(base + take(sizes[0]), take(sizes[1])) for _ in range(n_pieces)]
+    at = 8
+    for _ in range(int.from_bytes(iloc[6:8], "big")):
+        item, n_pieces = struct.unpack_from(">H2xH", iloc, at)
+        end = at + 6 + 8 * n_pieces
+        items[item] = [*struct.iter_unpack(">II", iloc[at + 6 : end])]
+        at = end
     return items
 
 
 def _written_places(items: dict[int, list[tuple[int, int]]]) -> bytes:
     """Write where the pieces of each item stand."""
-    content = bytes(_FULL) + b"\x44\0" + struct.pack(">H", len(items))
+    content = bytes(_FULL) + _PLACED + struct.pack(">H", len(items))
     for item, places in items.items():
         content += struct.pack(">HHH", item, 0, len(places))
         content += b"".join(struct.pack(">II", *place) for place in places)
@@ -173,3 +179,125 @@ def _with_properties(iprp: bytes, primary: int, icc: bytes | None, orientation: 
 
 def _box(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I4s", 8 + len(content), name) + content
+
+
+def read_avif(data: bytes, label: str) -> ImageFile:
+    """Read an AVIF image; its values fill the lowest 8, 10 or 12 bits."""
+    if data[8:12] == b"avis":
+        raise InputError(f"{label}: is an animated AVIF image; save its frames as PNG first.")
+    with damage_refused(label):
+        told = properties(data)
+        check_size(label, told.size, 3, len(data), _RATIO)
+        with about(label):
+            require_memory(8 * told.size[0] * told.size[1], copies=2)
+        with Image.open(io.BytesIO(data), formats=("AVIF",)) as picture:
+            info, several = dict(picture.info), getattr(picture, "n_frames", 1) > 1
+        if several:
+            raise InputError(f"{label}: is an animated AVIF image; save its frames as PNG first.")
+        pixels = np.asarray(imagecodecs.avif_decode(data, numthreads=1))
+        if pixels.dtype != (np.uint8 if told.depth == 8 else np.uint16):
+            raise ValueError(f"pixels of another type than of {told.depth} bits")
+    if pixels.ndim not in (2, 3) or pixels.shape[2:] not in ((), (2,), (3,), (4,)):
+        raise InputError(f"{label}: holds pixels of shape {pixels.shape}; save it as PNG first.")
+    height, width, channels = (*pixels.shape, 1)[:3]
+    page = Page(height, width, channels, pixels.dtype)
+    carried = [(_DEPTH, bytes([told.depth]))]
+    if told.colours:
+        carried.append((_COLOURS, bytes(min(255, one) for one in told.colours)))
+    if info.get("xmp"):
+        carried.append((_XMP, info["xmp"]))
+    return ImageFile(
+        label=label,
+        format="avif",
+        pages=(page,),
+        metadata=Metadata.of(info.get("exif"), info.get("icc_profile")),
+        page=lambda number: pixels,
+        notes=("It is written without loss, and takes more space.",),
+        carried=tuple(carried),
+    )
+
+
+def write_avif(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
+    """Write an image without loss, in the bits a channel that it had, with its metadata."""
+    (pixels,), carried, metadata = pages, dict(like.carried), like.metadata
+    (depth,) = carried[_DEPTH]
+    options: dict[str, Any] = {}
+    if _COLOURS in carried:
+        options["primaries"], options["transfer"] = carried[_COLOURS]
+    encoded = imagecodecs.avif_encode(
+        np.minimum(np.ascontiguousarray(pixels), np.array((1 << depth) - 1, pixels.dtype)),
+        level=100,
+        bitspersample=depth,
+        numthreads=1,
+        **options,
+    )
+    made = with_metadata(
+        bytes(encoded),
+        icc=metadata.icc,
+        exif=metadata.exif,
+        xmp=carried.get(_XMP),
+        orientation=metadata.orientation,
+    )
+    file.write(made)
+
+
+def read_heic(data: bytes, label: str) -> ImageFile:
+    """Read the main picture of a HEIC file, upright; 10 and 12 bits come out as 16."""
+    require_library("pillow_heif", "heic", "HEIC images", label)
+    if data[8:12] in (b"hevc", b"hevx"):
+        raise InputError(f"{label}: is a film of HEIC images; save its frames as PNG first.")
+    with damage_refused(label):
+        check_size(label, stated_size(data), 3, len(data), _RATIO)
+    file, mode, size = _heic_opened(data, label)
+    if mode not in _MODES:
+        raise InputError(f"{label}: holds pixels of mode {mode}; save it as PNG or TIFF first.")
+    channels, dtype = _MODES[mode]
+    page = Page(*size, channels, np.dtype(dtype))
+    check_size(label, size, channels, len(data), _RATIO)
+    with about(label):
+        require_memory(page.n_bytes, copies=4)
+    notes = ["It is written as TIFF, upright; it loses nothing more."]
+    if len(file) > 1:
+        notes.append("Of the pictures in the file, the main one is denoised and kept.")
+
+    def decoded(number: int) -> NDArray[Any]:
+        with damage_refused(label):
+            fresh, _, _ = _heic_opened(data, label)
+            pixels = np.array(fresh)
+            if pixels.shape != page.shape or pixels.dtype != page.dtype:
+                raise ValueError("its pixels do not fit its header")
+        return pixels
+
+    info = file.info
+    return ImageFile(
+        label=label,
+        format="heic",
+        pages=(page,),
+        metadata=Metadata.of(info.get("exif"), info.get("icc_profile")),
+        page=decoded,
+        notes=tuple(notes),
+    )
+
+
+def _heic_opened(data: bytes, label: str) -> tuple[Any, str, tuple[int, int]]:
+    """Return the file as pillow-heif opens it, with mode, height and width; nothing is decoded."""
+    import pillow_heif
+
+    with damage_refused(label):
+        file = pillow_heif.open_heif(
+            io.BytesIO(data), convert_hdr_to_8bit=False, hdr_to_16bit=True, remove_stride=True
+        )
+        return file, str(file.mode), (int(file.size[1]), int(file.size[0]))
+
+
+FORMATS = {
+    "avif": Format(rb".{4}ftypavi[fs]", (".avif",), read_avif, write_avif, size=stated_size),
+    "heic": Format(
+        mark=rb".{4}ftyp(hei[cxms]|hev[cx]|mif1)",
+        suffixes=(".heic", ".heif"),
+        read=read_heic,
+        write=write_tiff,
+        size=stated_size,
+        written_as="tiff",
+    ),
+}

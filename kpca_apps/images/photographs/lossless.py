@@ -10,7 +10,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import imagecodecs
 import numpy as np
@@ -35,6 +35,7 @@ _RATIOS = {"bmp": 400, "netpbm": 8}
 _NAMES = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
 # Pillow reads no more of these than the header; of WebP it allocates the picture at once.
 _HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
+_BITS = b"bits"  # of a sample, carried beside the boxes
 _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
 # Boxes that stay true of the denoised pixels.
 _KEPT = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})
@@ -49,7 +50,7 @@ def read_lossless(kind: str, data: bytes, label: str) -> ImageFile:
     if kind == "webp" and data[12:16] == b"VP8X" and len(data) > 20 and data[20] & 2:
         raise InputError(f"{label}: is an animated WebP image; save its frames as PNG first.")
     with damage_refused(label):
-        if kind == "jxl" and _jxl_header(data)[2]:
+        if kind == "jxl" and _jxl_header(data).has_frames:
             raise InputError(
                 f"{label}: is a JPEG XL image of several pictures; save each as PNG first."
             )
@@ -106,14 +107,17 @@ def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
     exif = next((content[4:] for name, content in carried if name == b"Exif"), None)
     notes: tuple[str, ...] = ()
     if kind == "jxl":
+        bits = _jxl_header(data).bits
         pixels = imagecodecs.jpegxl_decode(data, numthreads=1)
         notes = ("It is written without loss; a colour profile is not kept.",)
     else:
         pixels = imagecodecs.jpeg2k_decode(data)
+        bits = _jp2_bits(data if is_bare else dict(found)[b"jp2c"])
         if any(name == b"jp2h" and b"colr\2" in content for name, content in found):
             notes = ("Its colour profile is not kept.",)
         if is_bare:
             carried = ((_JP2_STREAM, b""),)
+    carried = (*carried, (_BITS, bytes([bits])))
     return np.asarray(pixels), Metadata.of(exif, None), notes, carried
 
 
@@ -122,14 +126,19 @@ def _write_lossless(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageF
     kind, metadata, carried = like.format, like.metadata, dict(like.carried)
     (page,) = pages
     pixels = np.ascontiguousarray(page)
+    if kind in ("jxl", "jp2"):
+        bits = min(carried[_BITS][0], 8 * pixels.itemsize)
+        if pixels.dtype.kind == "u":
+            pixels = np.minimum(pixels, np.array((1 << bits) - 1, pixels.dtype))
+        options: dict[str, Any] = {"bitspersample": bits}
     if kind == "jxl":
-        made = imagecodecs.jpegxl_encode(pixels, lossless=True, usecontainer=True, numthreads=1)
-        file.write(made)
+        options |= {"lossless": True, "usecontainer": True, "numthreads": 1}
+        file.write(imagecodecs.jpegxl_encode(pixels, **options))
     elif kind == "jp2":
-        form = "j2k" if _JP2_STREAM in carried else "jp2"
-        file.write(imagecodecs.jpeg2k_encode(pixels, level=0, reversible=True, codecformat=form))
+        options |= {"codecformat": "j2k" if _JP2_STREAM in carried else "jp2"}
+        file.write(imagecodecs.jpeg2k_encode(pixels, level=0, reversible=True, **options))
     else:
-        options: dict[str, Any] = {
+        options = {
             "exif": metadata.exif,
             "icc_profile": metadata.icc,
             "xmp": carried.get(b"xmp"),
@@ -166,15 +175,9 @@ def boxes(data: bytes, *, whole: bool = True) -> Iterator[tuple[bytes, bytes]]:
 def stated_size(kind: str, data: bytes) -> tuple[int, int]:
     """Return height and width; what a damaged header makes a library raise comes through."""
     if kind == "jxl":
-        height, width, has_frames = _jxl_header(data)
+        height, width, has_frames, _ = _jxl_header(data)
         if has_frames:
             raise ValueError("an animation")
-    elif kind == "lerc":
-        height, width, depth = struct.unpack_from("<iii", data, 14)
-        # Older versions have no number of values a pixel there; they have one value.
-        n_values = (depth if data[6] > 3 else 1) * data.count(b"Lerc2 ")
-        if not data.startswith(b"Lerc2 ") or not 1 <= n_values <= 4:
-            raise ValueError(f"{n_values} values a pixel")
     elif kind != "webp":
         with Image.open(io.BytesIO(data), formats=(_HEADER_NAMES[kind],)) as picture:
             height, width = picture.height, picture.width
@@ -188,8 +191,21 @@ def stated_size(kind: str, data: bytes) -> tuple[int, int]:
     return height, width
 
 
-def _jxl_header(data: bytes) -> tuple[int, int, bool]:
-    """Return height, width, and whether there is more than one picture."""
+def _jp2_bits(stream: bytes) -> int:
+    """Return the most bits of a component: ITU-T T.800 (2019), A.5.1."""
+    (count,) = struct.unpack_from(">H", stream, 40)
+    return max(1 + (bits & 0x7F) for bits in stream[42 : 42 + 3 * count : 3])
+
+
+class _JxlHeader(NamedTuple):
+    height: int
+    width: int
+    has_frames: bool  # whether there is more than one picture
+    bits: int  # of a sample
+
+
+def _jxl_header(data: bytes) -> _JxlHeader:
+    """Return what a JPEG XL image says of itself: ISO/IEC 18181-1 (2024), annex D."""
     stream = data
     if not data.startswith(_JXL_STREAM):
         found = (box for box in boxes(data, whole=False) if box[0] in (b"jxlc", b"jxlp"))
@@ -215,15 +231,20 @@ def _jxl_header(data: bytes) -> tuple[int, int, bool]:
         return height, height * ratio[0] // ratio[1] if ratio else side()
 
     height, width = size()
-    has_frames = False
-    # Unless all is as by default, and nothing is added: how to turn it, and the size to show it in.
-    if not take(1) and take(1):
-        take(3)
+    has_frames, bits_of_sample = False, 8
+    if not take(1):  # all is as by default
+        # How to turn it, and the size to show it in.
         if take(1):
-            size()
-        # A preview or an animation. All frames are decoded, and their number is in no header.
-        has_frames = bool(take(1) or take(1))
-    return height, width, has_frames
+            take(3)
+            if take(1):
+                size()
+            # A preview or an animation. All frames are decoded, and their number is in no header.
+            has_frames = bool(take(1) or take(1))
+        is_float = take(1)
+        selector = take(2)
+        bits_of_sample = ((32, 16, 24, 0) if is_float else (8, 10, 12, 0))[selector]
+        bits_of_sample = bits_of_sample or 1 + take(6)
+    return _JxlHeader(height, width, has_frames, bits_of_sample)
 
 
 _MARKS = {

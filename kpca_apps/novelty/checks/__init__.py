@@ -1,1 +1,1 @@
-"""Checks of a table beside its ranks: odd cells, repeats, drift, patterns, hints."""
+"""Checks of cells by their columns, and of columns that moved."""

@@ -14,10 +14,9 @@ import numpy as np
 from scipy.special import chdtrc, kolmogorov
 
 from kpca_apps.names import listed, one_line, quoted
-from kpca_apps.novelty.columns.encoding import ColumnSummary, MovedDates
+from kpca_apps.novelty.columns.encoding import ColumnSummary, MovedDates, TableEncoder
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import MovedColumn
-from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
 
@@ -30,13 +29,16 @@ EXPECTED = 5.0  # cells of a level, below which the chi-squared approximation fa
 
 
 def find_drift(
-    model: NoveltyModel, table: Table
+    encoder: TableEncoder, where: str, table: Table, *, clean: bool
 ) -> tuple[tuple[MovedColumn, ...], tuple[str, ...]]:
-    """Compare columns with those of the model's table, and say what moved, or has run on."""
-    before = model.encoder.summaries
-    now = [ColumnSummary.of(table.column(spec.name), spec) for spec in model.encoder.plan.used]
-    moved, notes, where = moved_columns(before, now), list[str](), one_line(model.source.name)
-    laid = [one.spec.name for one in model.encoder.coders if isinstance(one, MovedDates)]
+    """Compare columns with those of the table fitted on, and say what moved, or has run on.
+
+    `where` names that table, which may be `clean`.
+    """
+    before = encoder.summaries
+    now = [ColumnSummary.of(table.column(spec.name), spec) for spec in encoder.plan.used]
+    moved, notes = moved_columns(before, now), list[str]()
+    laid = [one.spec.name for one in encoder.coders if isinstance(one, MovedDates)]
     if laid:
         notes.append(
             f"Most dates of {listed(laid)} lie beyond those of {where}: that counts against no "
@@ -44,13 +46,13 @@ def find_drift(
             "Columns whose dates say nothing of a row are left out of a model with --exclude."
         )
     if doubtful := [one.column for one in moved if one.column not in laid]:
-        what = "p-values and rates hold" if model.clean else "how rare a score is called holds"
+        what = "p-values and rates hold" if clean else "how rare a score is called holds"
         verb = "lies" if len(doubtful) == 1 else "lie"
         notes.append(
             f"{listed(doubtful)} {verb} otherwise than in {where}: {what} for rows like those; "
             "see which columns moved, and fit a new model if that is how the data are now."
         )
-    run_on = _run_on(before, now) if model.clean else ()
+    run_on = _run_on(before, now) if clean else ()
     return moved, (*notes, *run_on)
 
 

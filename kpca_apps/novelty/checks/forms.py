@@ -21,7 +21,7 @@ from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import Column
+from kpca_apps.tables.values import DIGIT, LETTER, Column, shapes_of
 
 RARE = 300  # cells for one that may be odd: of fewer, one is a second way to write as often
 LOOKED_AT = 100  # different texts in which signs are sought
@@ -32,8 +32,6 @@ WORD = 4.0  # characters on average: beside shorter texts, x and n are codes
 STAND_INS = frozenset(
     "x xx xxx xxxx tbd tba tbc todo test abc asdf dummy unknown 0 00 n .. ...".split()
 )
-LETTER, DIGIT = r"\p{L}", r"\p{Nd}"
-SHAPES = ((rf"{DIGIT}+", "9"), (rf"{LETTER}+", "A"), (r"\s+", " "))
 CLEARNESS = 3.0  # in decimal digits: below a lost sign
 FORM, STAND_IN = "form", "placeholder"
 
@@ -115,14 +113,3 @@ class FormRule:
             return "Nearly all others have letters.", ""
         shown = in_prose([quoted(shape) for shape in self.shapes[:3]])
         return f"Nearly all others read like {shown}: A for letters, 9 for digits.", ""
-
-
-def shapes_of(texts: pl.Series) -> pl.Series:
-    """Return the shapes of texts, each run of letters or digits as one.
-
-    >>> shapes_of(pl.Series(["12:30-13:30", "12.:30-13:30", "AB 12"])).to_list()
-    ['9:9-9:9', '9.:9-9:9', 'A 9']
-    """
-    for pattern, sign in SHAPES:
-        texts = texts.str.replace_all(pattern, sign)
-    return texts

@@ -35,10 +35,14 @@ from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueForma
 ODDITIES = ("", "far above", "far below", "zero", "sign", "placeholder", "unreadable")
 _ABOVE, _BELOW, _ZERO, _SIGN, _CODE, _UNREADABLE = range(1, 7)
 UNREADABLE = ODDITIES[_UNREADABLE]
+BEYOND = ("far above", "far below", "date")  # an end of the column
 # In decimal digits; how far a value lies says so of the others.
 CLEARNESS = {"placeholder": 8.0, UNREADABLE: 6.0, "sign": 4.0, "zero": 4.0}
+WITHOUT_TAIL = 2.0  # a tail says more of any value beyond its limit
 # Letters typed for the digits they look like.
-LOOKALIKES = str.maketrans("OoQDlI|SsBZz", "000011155822")
+_LETTERS = "OoQDlI|SsBZz"
+LOOKALIKES = str.maketrans(_LETTERS, "000011155822")
+LIKE_NUMBER = f"^[{_LETTERS}.,+-]+$"
 
 # What people write for "no value" in columns of numbers: nines, eights or sevens throughout, or -1.
 CODES = frozenset(
@@ -123,7 +127,7 @@ class Side:
     def clearness(self, value: float) -> float:
         """Say how clearly a value lies beyond: decimal digits of how rarely one would."""
         if self.tail is None:
-            return 2.0
+            return WITHOUT_TAIL
         expected = float(self.tail.expected(self.turned(np.array([value])))[0])
         return float(min(MAX_CLEARNESS, -np.log10(max(expected, 1e-300))))
 
@@ -283,8 +287,9 @@ class NumberRule:
         tried = [seen.translate(LOOKALIKES), spaced, spaced.translate(LOOKALIKES), swapped]
         values = Column(pl.Series(tried)).read(format).values
         low, high = self.middle
-        usual = (text for text, value in zip(tried, values, strict=True) if low <= value <= high)
-        return next(usual, "")
+        usual = {value: text for text, value in zip(tried, values, strict=True)}
+        usual = {value: text for value, text in usual.items() if low <= value <= high}
+        return usual.popitem()[1] if len(usual) == 1 else ""
 
     def meant(self, value: float) -> float | None:
         """Return what was probably meant by a number far outside; ``None`` where it is open.

@@ -20,18 +20,23 @@ from kpca_apps.names import listed, quoted
 from kpca_apps.novelty.checks.cell_check import CellCheck, OddValue
 from kpca_apps.novelty.checks.check_digits import learn_codes
 from kpca_apps.novelty.checks.forms import learn_forms
-from kpca_apps.novelty.checks.number_rules import UNREADABLE, KnownNumbers, learn_numbers
+from kpca_apps.novelty.checks.number_rules import (
+    LIKE_NUMBER,
+    UNREADABLE,
+    KnownNumbers,
+    learn_numbers,
+)
 from kpca_apps.novelty.checks.spelling import learn_spelling
-from kpca_apps.novelty.checks.stuck import STUCK, learn_stuck
+from kpca_apps.novelty.checks.stuck import learn_stuck
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
-from kpca_apps.novelty.evidence import NO_EVIDENCE, SCHEMA, Evidence
+from kpca_apps.novelty.evidence import MAX_EVIDENCE, NO_EVIDENCE, SCHEMA, Evidence, in_findings
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.relations.finding.keys import NAMING
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD, Column
+from kpca_apps.tables.values import WITH_NUMBER, Column
 
 # What a column allows, by each check that learned something of it.
 CellRule = tuple[CellCheck, ...]
@@ -41,10 +46,10 @@ CellRule = tuple[CellCheck, ...]
 # nothing to say of such a column. Of a cell that several find odd, the first speaks.
 Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], CellCheck | None]
 CHECKS: tuple[Learn, ...] = (learn_numbers, learn_stuck, learn_spelling, learn_forms)
-# Of a column with more, and of a table, the clearest: nobody mends so many one by one.
-MAX_CELLS, MAX_CELLS_OF_TABLE = 20_000, 100_000
-# Cells of a column that are odd alike are told together.
-ALIKE = ("column", "kind", "seen", "sentence", "suggestion", "expected")
+# What a cell of the list has of its finding as it stands there.
+SHARED = ("column", "kind", "seen", "sentence", "suggestion", "expected", "rule", "n_cells")
+# Of a column with more, the clearest: nobody mends so many one by one.
+MAX_CELLS = 20_000
 
 
 def cell_rules(
@@ -83,29 +88,6 @@ ODD: dict[str, Any] = {
 NONE_ODD = pl.DataFrame(schema=ODD)
 
 
-def _find_odd(
-    column: Column,
-    spec: ColumnSpec,
-    rule: CellRule,
-    rows: IntArray,
-    places: IntArray,
-    passed_over: BoolArray,
-) -> Iterator[tuple[Any, ...]]:
-    """Yield check, kind and so on of `ODD` in a part of a column, at some rows and lines.
-
-    Cells that are `passed_over` (n,), and those that an earlier check found, are not odd.
-    """
-    for number, check in enumerate(rule):
-        found_odd = [*check.find(column, spec)]
-        for found in found_odd:
-            cells = found.cells[~passed_over[found.cells]]
-            if cells.size:
-                at = rows[cells].tolist(), places[cells].tolist()
-                yield number, *found[:3], found.value, cells.size, *at
-        for found in found_odd:
-            passed_over[found.cells] = True
-
-
 def _merged(odd: pl.DataFrame) -> pl.DataFrame:
     """Put equal values, given in the order of the table, together; keep the clearest of a column.
 
@@ -131,39 +113,34 @@ def table_of_evidence(
 ) -> tuple[pl.DataFrame, int]:
     """Put what is held against the cells of a table of `n_rows` together, the strongest first.
 
-    Of each column that is checked: what it is, allows, and how it is written. A word that stands
-    for numbers again and again, "empty", says that one is missing. Each cell has a line, whose
-    `n_cells` also counts those that read the same and are too many to be listed. Return how many
-    cells are odd as well.
+    Of each column that is checked: what it is, allows, and how it is written. A text that stands
+    for several numbers, "n.b.", says that they are missing. Cells of a column that are odd
+    alike are one finding, a line with all their rows, whose `n_cells` also counts those that are
+    too many to be listed. Return how many cells are odd as well.
     """
-    few = max(MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD * n_rows)
-    is_often = (pl.col("kind") == UNREADABLE) & (pl.col("n_cells") > few)
-    is_word = is_often & pl.col("seen").str.contains(r"^\p{L}+$")
-    n_cells = faults.n_odd - int(faults.odd.filter(is_word)["n_cells"].sum())
+    is_token = (pl.col("kind") == UNREADABLE) & (pl.col("n_cells") > 1)
+    is_token &= ~pl.col("seen").str.contains(f"{WITH_NUMBER}|{LIKE_NUMBER}")
+    n_cells = faults.n_odd - int(faults.odd.filter(is_token)["n_cells"].sum())
     by = ["clearness", pl.col("row").list.first()]
-    found = faults.odd.filter(~is_word).sort(by, descending=[True, False], maintain_order=True)
+    found = faults.odd.filter(~is_token).sort(by, descending=[True, False], maintain_order=True)
     # Clearness counts the cells of a column that are as odd by chance, in decimal digits.
     looks = np.log(max(len(columns), 1) / max(n_rows, 1))
     lines = list[tuple[Any, ...]]()
-    for of in _clearest(found, MAX_CELLS_OF_TABLE, pl.lit(0)).iter_rows(named=True):
+    for of in _clearest(found, MAX_EVIDENCE, pl.lit(0)).iter_rows(named=True):
         spec, rule, notation = columns[of["column"]]
         value, rows = OddValue(*(of[name] for name in OddValue._fields)), of["row"]
         says, meant = rule[of["check"]].explain(value, spec, notation)
         log_p = min(looks - of["clearness"] * np.log(10.0), 0.0)
         cell = Evidence(0, spec.name, value.kind, log_p, value.seen, meant, "", n_rows, says)
         counts = [1 + value.n_cells - len(rows), *[1] * (len(rows) - 1)]
-        # Readings that stand still are one fault: it places the first row of them alone.
-        goes_on = (np.diff(rows, prepend=-1) == 1) & (value.kind == STUCK)
-        levels = np.where(goes_on, 0.0, log_p).tolist()
-        lines.append((rows, *cell[1:3], levels, *cell[4:], of["line"], counts, spec.has_levels))
-    each = {"row": ODD["row"], "log_p": pl.List(pl.Float64), "line": ODD["line"]}
-    each["n_cells"] = pl.List(pl.Int64)
+        lines.append((rows, *cell[1:], of["line"], counts, spec.has_levels))
+    each = {"row": ODD["row"], "line": ODD["line"], "n_cells": pl.List(pl.Int64)}
     schema = SCHEMA | {"line": pl.Int64, "n_cells": pl.Int64, "has_levels": pl.Boolean}
     own = pl.DataFrame(lines, schema=schema | each, orient="row").explode(*each)
     at = ["column", "row"]
-    # Of what speaks against a cell, what gives the value that was meant is told.
+    # Of what speaks against a cell, what gives the value that was meant is told, and its rule.
     told = faults.contradicted.with_columns(
-        n_cells=pl.lit(1, pl.Int64), has_levels=pl.lit(False)
+        n_cells=pl.lit(1, pl.Int64), has_levels=pl.lit(False), rule=pl.col("rule").max().over(at)
     ).sort(pl.col("suggestion") == "", "log_p", "row", maintain_order=True)
     told = told.unique(at, keep="first", maintain_order=True).select([*schema])
     # Of a cell that is odd by itself, its column says what is wrong. What a formula gives was meant
@@ -185,31 +162,24 @@ def table_of_evidence(
     told = told.join(settled, on=at, how="anti")
     n_cells += len(told)
     evidence = pl.concat([own, told]).drop("has_levels").sort("log_p", "row", maintain_order=True)
-    return evidence.head(MAX_CELLS_OF_TABLE), n_cells
+    return in_findings(evidence.head(MAX_EVIDENCE)), n_cells
 
 
 def listed_cells(evidence: pl.DataFrame, *, in_lines: bool) -> tuple[OddCell, ...]:
-    """Return the cells of a table of evidence, those of a column that are odd alike as one."""
-    by_row = pl.col("row", "line").sort_by("row")
-    first = pl.col("log_p", "given", "others", "rule").first()
-    alike = evidence.group_by(ALIKE, maintain_order=True).agg(by_row, pl.sum("n_cells"), first)
-    listed = []
-    for of in alike.iter_rows(named=True):
-        (row, *rows), (line, *lines), log_p = of.pop("row"), of.pop("line"), of.pop("log_p")
-        given, others = tuple(of.pop("given")), tuple(of.pop("others"))
-        listed.append(
-            OddCell(
-                **of,
-                given=given,
-                others=others,
-                row=row,
-                line=line if in_lines else None,
-                more_rows=tuple(rows),
-                more_lines=tuple(lines) if in_lines else None,
-                p_value=float(np.exp(log_p)),
-            )
+    """Return the findings of a table of evidence as the odd cells that they are."""
+    return tuple(
+        OddCell(
+            **{name: of[name] for name in SHARED},
+            row=of["row"][0],
+            more_rows=tuple(of["row"][1:]),
+            line=of["line"][0] if in_lines else None,
+            more_lines=tuple(of["line"][1:]) if in_lines else None,
+            given=tuple(of["given"]),
+            others=tuple(of["others"]),
+            p_value=float(np.exp(of["log_p"])),
         )
-    return tuple(listed)
+        for of in evidence.iter_rows(named=True)
+    )
 
 
 # Of every table with gaps: nothing that a reader must know before believing the list.
@@ -278,17 +248,20 @@ class CellFaults:
         named = places if table.source.file_column is None else rows
         passed_over = np.zeros(len(rows), dtype=bool) if is_accepted is None else is_accepted
         used = tuple(ColumnFaults.of(table.column(one.name), one, named) for one in plan.used)
-        looked = enumerate(zip(checked(plan, table), rules, strict=True))
-        found = (
-            (number, *of)
-            for number, (spec, rule) in looked
-            for of in _find_odd(
-                table.column(spec.name), spec, rule, rows, places, passed_over.copy()
-            )
-        )
-        odd = pl.DataFrame([*found], schema=ODD, orient="row")
-        formats = {spec.name: spec.format for spec in plan.specs}
-        n_missing = []
+        found = list[tuple[Any, ...]]()
+        for number, (spec, rule) in enumerate(zip(checked(plan, table), rules, strict=True)):
+            column, over = table.column(spec.name), passed_over.copy()
+            for place, check in enumerate(rule):
+                of_check = [*check.find(column, spec)]
+                for of in of_check:
+                    if (cells := of.cells[~over[of.cells]]).size:
+                        stand = rows[cells].tolist(), places[cells].tolist()
+                        found.append((number, place, *of[:3], of.value, cells.size, *stand))
+                # What an earlier check found is not odd once more.
+                for of in of_check:
+                    over[of.cells] = True
+        odd = pl.DataFrame(found, schema=ODD, orient="row")
+        n_missing, formats = [], plan.formats
         for name in table.frame.columns:
             readings = table.column(name).read(formats.get(name))
             n_missing.append(int((readings.missing | readings.unreadable).sum()))
@@ -304,8 +277,8 @@ class CellFaults:
         n_missing = tuple(a + b for a, b in zip(self.n_missing, other.n_missing, strict=True))
         odd = _merged(pl.concat([self.odd, other.odd]))
         both = pl.concat([self.contradicted, other.contradicted])
-        if len(both) > MAX_CELLS_OF_TABLE:
-            both = both.sort("log_p", maintain_order=True).head(MAX_CELLS_OF_TABLE)
+        if len(both) > MAX_EVIDENCE:
+            both = both.sort("log_p", maintain_order=True).head(MAX_EVIDENCE)
         return CellFaults(used, n_missing, odd, self.n_odd + other.n_odd, both)
 
     def sentences(

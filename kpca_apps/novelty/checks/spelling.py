@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.names import quoted
+from kpca_apps.names import in_prose, quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.checks.number_rules import LOOKALIKES
 from kpca_apps.novelty.columns.kinds import Notation
@@ -101,36 +101,38 @@ class SpellingRule:
         seen = {level: count for level, count in counts.items() if count > 1}
         return cls(rare, seen, dict(nearby), by_letters, by_code)
 
-    def meant(self, level: str) -> str | None:
-        """Return the common level that a level is likely to stand for; ``None`` without one."""
+    def meant(self, level: str) -> list[str]:
+        """Return the common levels that a level may stand for, the most frequent first."""
         count = self.counts.get(level, 1)
         same = self.folded.get(folded(level))
         if same is not None and same != level:
-            return same if TIMES_RARER_FOLDED * count <= self.counts[same] else None
+            return [same] * (TIMES_RARER_FOLDED * count <= self.counts[same])
         if len(level) > MAX_LETTERS + 1 or level in self.others:
-            return None
+            return []
         is_rare, of_code = count <= self.rare, self.codes.get(code_key(level))
         times = TIMES_RARER_FOLDED if is_rare else TIMES_RARER
         if of_code not in (None, level) and times * count <= self.counts[of_code]:
-            return of_code
-        if not is_rare:
-            return None
-        for common in _matches(level, self.nearby, self.counts):
-            if TIMES_RARER * count <= self.counts[common] and _is_typing_error(level, common):
-                return common
-        return None
+            return [of_code]
+        return [
+            common
+            for common in (_matches(level, self.nearby, self.counts) if is_rare else ())
+            if TIMES_RARER * count <= self.counts[common] and _is_typing_error(level, common)
+        ]
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
         """Find the levels of a column that are common ones mistyped."""
         levels = spec.levels(column)
         for code, seen in enumerate(levels.texts):
-            if (meant := self.meant(seen)) is not None:
-                clearness = 3.0 + float(np.log10(self.counts[meant]))
+            if meant := self.meant(seen):
+                clearness = 3.0 + float(np.log10(self.counts[meant[0]]))
                 yield FoundValue(MISSPELT, seen, clearness, np.flatnonzero(levels.codes == code))
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
-        """Name the common level, and how often it stands in the column."""
-        meant = self.meant(value.seen) or ""
+        """Name the common level, and how often it is in the column; of several none is meant."""
+        meant, *others = self.meant(value.seen)
+        if others:
+            names = in_prose([quoted(level) for level in (meant, *others)])
+            return f"One slip from each of {names}.", ""
         how = "Written like" if folded(value.seen) == folded(meant) else "One slip from"
         return f"{how} {quoted(meant)}, which is in {self.counts[meant]:,} cells.", meant
 
@@ -142,7 +144,7 @@ class SpellingRule:
         Of rows drawn: the place of each row's level among `levels`, -1 for none, and of each other
         column of levels the same and the cells of each of its levels.
         """
-        near = {level: found for level in levels if (found := self.meant(level)) is not None}
+        near = {level: found[0] for level in levels if (found := self.meant(level))}
         near = {level: found for level, found in near.items() if folded(level) != folded(found)}
         if not near:
             return self

@@ -38,9 +38,18 @@ def learn_stuck(
     format, n = spec.format, len(table.frame)
     if not isinstance(format, NumberFormat) or spec.has_levels or not MIN_ROWS <= n == n_rows:
         return None
-    times = (of for of in plan.specs if isinstance(of.format, DateFormat))
-    steps = (np.diff(table.column(of.name).read(of.format).values) for of in times)
-    if not any((step >= 0).all() or (step <= 0).all() for step in steps):  # oldest or newest first
+    columns = [(of, table.column(of.name)) for of in plan.specs if of.name in table.columns]
+    dates = ((of.format, column) for of, column in columns if isinstance(of.format, DateFormat))
+    steps = [np.diff(column.read(of).values) for of, column in dates]
+    # Oldest or newest first: in all rows, or in those of each sensor, which follow each other.
+    within = [np.ones(n - 1, dtype=bool)]
+    for _, column in columns if steps else ():
+        codes = column.levels.codes
+        same = np.diff(codes) == 0
+        if 0 < (~same).sum() == codes.max() <= n / MIN_ROWS:
+            within.append(same)
+    both = (step[of] for step in steps for of in within)
+    if not any((step >= 0).all() or (step <= 0).all() for step in both):
         return None
     values = table.column(spec.name).read(format).values
     rule = StuckRule(float(np.nanmin(values)), float(np.nanmax(values)))

@@ -1,1 +1,1 @@
-"""Tables become rows of numbers: roles of columns, coders, gaps, faults, odd cells."""
+"""Tables become rows of numbers: roles of columns, coders, gaps, passes over rows."""

@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple, Self
 
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.names import MISSING
-from kpca_apps.novelty.checks.number_rules import KnownNumbers
 from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.columns.kinds import KINDS, Notation, steps_of
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, least_level_count
 from kpca_apps.novelty.magnitudes import varies
-from kpca_apps.novelty.relations.relations import JudgedRows, Relations
-from kpca_apps.system.arrays import BoolArray, FloatArray
+from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 
@@ -270,8 +268,6 @@ class TableEncoder:
     coders: tuple[ValueCoder | LevelCoder, ...]  # one a used column, in the order of the plan
     imputer: ConditionalMeanImputer
     summaries: tuple[ColumnSummary, ...]  # how each of these columns lies in the table
-    allowed: tuple[KnownNumbers | None, ...]  # what those of numbers allow
-    relations: Relations  # what the cells of a row say of each other
 
     def validate(self) -> None:
         """Refuse parts that do not belong together."""
@@ -281,13 +277,9 @@ class TableEncoder:
             raise ValueError("its moments are not those of its columns")
         if [summary.name for summary in self.summaries] != [spec.name for spec in self.plan.used]:
             raise ValueError("its summaries are not those of its columns")
-        if len(self.allowed) != len(self.summaries):
-            raise ValueError("what its columns allow is not of them")
 
     @classmethod
-    def fit(
-        cls, table: Table, plan: ColumnPlan, *, contaminated: bool, seed: int = 0
-    ) -> TableEncoder:
+    def fit(cls, table: Table, plan: ColumnPlan, *, contaminated: bool) -> TableEncoder:
         """Learn levels, features and how to fill gaps.
 
         A gap gets an indicator only where the table may hold outliers (`contaminated`).
@@ -303,10 +295,8 @@ class TableEncoder:
                 coders.append(coder)
                 blocks.append(coder.encode(column)[:, : len(coder.features)])
         summaries = tuple(ColumnSummary.of(column, spec) for column, spec in columns)
-        allowed = tuple(KnownNumbers.learn(table, spec) for spec in plan.used)
         imputer = ConditionalMeanImputer.fit(np.hstack(blocks))
-        relations = Relations.learn(table, plan, seed=seed)
-        return cls(plan, tuple(coders), imputer, summaries, allowed, relations)
+        return cls(plan, tuple(coders), imputer, summaries)
 
     def moved_dates(self, table: Table) -> dict[str, MovedDates]:
         """Find the columns of dates of which most lie, in a table, beyond those learned from."""
@@ -319,7 +309,7 @@ class TableEncoder:
                     found[then.name] = moved
         return found
 
-    def laid_onto(self, moved: Mapping[str, MovedDates]) -> TableEncoder:
+    def laid_onto(self, moved: Mapping[str, MovedDates]) -> Self:
         """Return the encoder for a table whose dates have moved, in some columns, so."""
 
         def laid(coder: ValueCoder | LevelCoder) -> ValueCoder | LevelCoder:
@@ -330,11 +320,6 @@ class TableEncoder:
             return ValueCoder(**parts) if of is None else replace(of, **parts)
 
         return replace(self, coders=tuple(map(laid, self.coders)))
-
-    def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedRows:
-        """Judge rows by the relations between their cells; `own` (n,) were learned from."""
-        hidden = [spec.name for spec in self.plan.specs if spec.hidden]
-        return self.relations.judge(table, own=own, hidden=hidden)
 
     @cached_property
     def groups(self) -> tuple[ColumnGroup, ...]:
@@ -508,6 +493,14 @@ class ColumnSummary:
         reach = 1.5 * (high - low)
         inside = values[(values >= low - reach) & (values <= high + reach)]
         return float(inside[0]), float(inside[-1])
+
+    def is_far(self, value: float) -> bool:
+        """Whether a number, or its logarithm, is farther from all these than they are apart."""
+        if not self.quantiles:
+            return False
+        low, high = self.quantiles[0], self.quantiles[-1]
+        is_tiny = not self.is_date and 0 < value * high < low * low and low > 0
+        return is_tiny or max(low - value, value - high) > high - low
 
     @property
     def n_values(self) -> int:

@@ -19,7 +19,15 @@ import polars as pl
 from msgspec import Meta
 
 from kpca_apps.system.arrays import FloatArray
-from kpca_apps.tables.values import Column, DateFormat, Levels, NumberFormat, ValueFormat, date_text
+from kpca_apps.tables.values import (
+    DAY,
+    Column,
+    DateFormat,
+    Levels,
+    NumberFormat,
+    ValueFormat,
+    date_text,
+)
 
 _ORDERS = ("ymd", "dmy", "mdy")
 _MARKS = ("-", "/", ".")
@@ -118,7 +126,7 @@ class Notation:
         if isinstance(format, DateFormat):
             return self._date(value, format.has_time and not self.whole)
         if format.clock:
-            return self._clock(value)
+            return self._clock(value % DAY if format.day_start else value)
         size = abs(value)
         whole, point, part = f"{size:.{ALL_DIGITS}g}".partition(".")
         if "e" in whole + part:

@@ -18,8 +18,9 @@ import polars as pl
 
 from kpca_apps.errors import ConfigError, OptionError, flag_of
 from kpca_apps.names import listed, name_key, quoted, suggest
-from kpca_apps.novelty.columns.encoded import AnyTable, Execution, each_part
-from kpca_apps.novelty.columns.plan import ColumnOptions
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, each_part
+from kpca_apps.novelty.columns.plan import ColumnOptions, ColumnPlan, is_named_as_identifier
+from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 
 Keys = Mapping[str, Collection[str]]  # of each column, those of all its names
@@ -78,7 +79,6 @@ def _keys_of(table: AnyTable) -> Keys:
 
 
 def _choose(option: str, name: str, keys: Keys, where: str) -> str:
-    """Return the one column that a name means."""
     found = [name] if name in keys else [own for own in keys if name_key(name) in keys[own]]
     if len(found) > 1:
         what = f"names a column {quoted(name)}, which may be any of {listed(found)}"
@@ -96,7 +96,6 @@ def _unknown(option: str, name: str, names: Iterable[str], where: str) -> Option
 def _hidden(
     names: Iterable[str], table: AnyTable, keys: Keys, execution: Execution | None
 ) -> dict[str, list[str]]:
-    """Return for each name the columns of a table that it hides."""
     wanted, fields = {name: name_key(name) for name in names}, dict[str, set[str]]()
     work = execution or Execution()
     for part in each_part(table, "Looking for records", _fields, work) if wanted else ():
@@ -121,7 +120,6 @@ def _is_field(key: str, columns: Collection[str], fields: Collection[str]) -> bo
 
 
 def _fields(table: Table) -> dict[str, set[str]]:
-    """Return the keys of the fields that records in the cells of some rows have, by column."""
     found = {}
     for cells in table.frame.iter_columns():
         if cells.dtype == pl.String:
@@ -137,3 +135,24 @@ def _field_name(written: str) -> str:
     with suppress(ValueError):
         return str(json.loads(text, strict=False))
     return re.sub(r"\\(.)", r"\1", text).strip("'\"")
+
+
+def naming_identifier(table: Table, index: IntArray, plan: ColumnPlan) -> str | None:
+    """Find an identifier that can name the rows, in some of them (s,) at these positions (s,).
+
+    A primary key does, whatever it holds.
+    """
+    if (key := table.source.key_column) is not None and key not in plan.hidden:
+        return key
+    names = []
+    for spec in plan.specs:
+        if spec.role != "identifier" or spec.hidden or spec.name not in table.frame.columns:
+            continue
+        texts = table.column(spec.name).texts
+        if texts.null_count() or texts.n_unique() < texts.len():
+            continue
+        counted = texts.str.to_integer(strict=False)
+        numbers = (pl.Series(index + first) for first in (0, 1))
+        if all((counted != number).fill_null(True).any() for number in numbers):
+            names.append(spec.name)
+    return next(filter(is_named_as_identifier, names), names[0] if names else None)

@@ -23,6 +23,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from string import ascii_lowercase
@@ -42,17 +43,20 @@ from kpca_apps.novelty.redact import VALUES_HIDDEN, Note, visible_notes
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
+    DAY,
     EXACT,
     GUARD,
     MOST_TOKENS,
     PART_OF_DATE,
     READS_AS,
+    WITH_NUMBER,
     Column,
     DateFormat,
     Levels,
     NumberFormat,
     Readings,
     ValueFormat,
+    most_of_a_slip,
     read_dates,
     unit_words,
 )
@@ -154,9 +158,19 @@ class ColumnPlan:
         return tuple(spec for spec in self.specs if spec.used)
 
     @property
+    def hidden(self) -> frozenset[str]:
+        """Names of the columns whose values are not shown."""
+        return frozenset(spec.name for spec in self.specs if spec.hidden)
+
+    @property
+    def formats(self) -> dict[str, ValueFormat | None]:
+        """How the cells of each column are read, by its name."""
+        return {spec.name: spec.format for spec in self.specs}
+
+    @property
     def shown(self) -> tuple[ColumnSpec, ...]:
         """Columns without what cites values of hidden ones: a format names the units of cells."""
-        hidden = [spec.name for spec in self.specs if spec.hidden]
+        hidden = self.hidden
         specs = (replace(spec, notes=visible_notes(spec.notes, hidden)) for spec in self.specs)
         return tuple(
             replace(spec, why=VALUES_HIDDEN, format=None) if spec.hidden else spec for spec in specs
@@ -189,16 +203,18 @@ def infer_plan(
             f"give a table with at least {_MIN_ROWS}."
         )
     judged = partial(_spec, options=options, where=where, key=table.source.key_column)
-    specs = [judged(column, prefer_comma=False) for column in columns]
+    specs = [judged(column, prefer_comma=False, known=()) for column in columns]
     declared = {*options.numeric, *options.categorical, *options.by}
-    if any(
+    # A column can only be read with a decimal comma: then so are doubtful ones.
+    prefer_comma = any(
         isinstance(spec.format, NumberFormat)
         and spec.format.decimal == ","
         and not spec.format.ambiguous
         for spec in specs
-    ):
-        # A column can only be read with a decimal comma: then so are doubtful ones.
-        specs = [judged(column, prefer_comma=True) for column in columns]
+    )
+    known = _shared_marks(columns, specs)
+    if prefer_comma or known:
+        specs = [judged(column, prefer_comma=prefer_comma, known=known) for column in columns]
     orders = {
         spec.format.day_first
         for spec in specs
@@ -222,9 +238,13 @@ def infer_plan(
                 why = f"the same values as column {quoted(earlier)}"
                 specs[place] = replace(spec, role="duplicate", why=why, format=None, notes=())
     if for_model and not any(spec.used for spec in specs):
+        # The texts of identifiers with letters can be looked at.
+        n_with_letters = [(column.texts.str.contains(r"\p{L}").sum() or 0) for column in columns]
         specs = [
-            replace(spec, role="text", why=ALONE) if _is_text(column, spec) else spec
-            for column, spec in zip(columns, specs, strict=True)
+            replace(spec, role="text", why=ALONE)
+            if spec.role == "identifier" and 2 * n > table.frame.height
+            else spec
+            for n, spec in zip(n_with_letters, specs, strict=True)
         ]
     plan = ColumnPlan(tuple(specs))
     if for_model and not plan.used:
@@ -236,10 +256,20 @@ def infer_plan(
     return plan
 
 
-def _is_text(column: Column, spec: ColumnSpec) -> bool:
-    """Whether an identifier is written with letters, so that its texts can be looked at."""
-    with_letters = column.texts.str.contains(r"\p{L}").fill_null(False)
-    return spec.role == "identifier" and 2 * int(with_letters.sum()) > len(column)
+def _shared_marks(columns: list[Column], specs: list[ColumnSpec]) -> tuple[str, ...]:
+    """Return the marks and the texts for missing values that some columns of numbers show.
+
+    Texts too rare in each column may be frequent in all of them.
+    """
+    marks, slips = dict[str, None](), Counter[str]()
+    for column, spec in zip(columns, specs, strict=True):
+        if isinstance(spec.format, NumberFormat) and column.cells.dtype == pl.String:
+            marks |= dict.fromkeys((*spec.format.marks, *spec.format.tokens))
+            unread = pl.Series(column.read(spec.format).unreadable)
+            slips.update(column.cells.filter(unread).str.strip_chars())
+    least = most_of_a_slip(max(map(len, columns)))
+    texts = [text for text, n in slips.items() if n > least and not re.search(WITH_NUMBER, text)]
+    return (*marks, *texts)
 
 
 def _in_order(column: Column, spec: ColumnSpec, day_first: bool) -> ColumnSpec:
@@ -253,7 +283,6 @@ def _in_order(column: Column, spec: ColumnSpec, day_first: bool) -> ColumnSpec:
 
 
 def _content(column: Column, spec: ColumnSpec) -> object:
-    """Return what two columns share that hold the same values."""
     if spec.format is None:
         levels = column.levels
         return "text", levels.codes.tobytes(), tuple(levels.texts)
@@ -264,7 +293,13 @@ def _content(column: Column, spec: ColumnSpec) -> object:
 
 
 def _spec(
-    column: Column, *, options: ColumnOptions, where: str, key: str | None, prefer_comma: bool
+    column: Column,
+    *,
+    options: ColumnOptions,
+    where: str,
+    key: str | None,
+    prefer_comma: bool,
+    known: tuple[str, ...],
 ) -> ColumnSpec:
     """Judge one column by itself: by what the user declared about it, else by the rules."""
     name = column.name
@@ -283,7 +318,7 @@ def _spec(
         if role == "categorical" and not spec.n_distinct:
             spec = replace(spec, role="empty", why="no value at all")
     elif name in options.numeric:
-        format, readings, read = _as_numbers(column, prefer_comma)
+        format, readings, read = _as_numbers(column, prefer_comma, (*known, "a minus behind"))
         if format is None or read <= _MOSTLY:
             raise ConfigError(
                 f"{where}: column {quoted(name)} is declared numeric but {read:.0%} of its cells "
@@ -291,11 +326,13 @@ def _spec(
             )
         spec = _valued(column, readings, "numeric", format, "declared numeric", declared=True)
     else:
-        spec = inferred_spec(column, options.dayfirst, prefer_comma)
+        spec = inferred_spec(column, options.dayfirst, prefer_comma, known)
     return replace(spec, hidden=name in options.hide)
 
 
-def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> ColumnSpec:
+def inferred_spec(
+    column: Column, dayfirst: bool | None, prefer_comma: bool, known: tuple[str, ...] = ()
+) -> ColumnSpec:
     """Judge a column nobody declared anything about by the rules at the head of this file."""
     name, cells = column.name, column.cells
     if cells.null_count() == cells.len():
@@ -303,16 +340,23 @@ def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> 
     notes: tuple[str, ...] = ()
     is_date = cells.dtype in (pl.Date, pl.Datetime)
     if not is_date and cells.dtype != pl.Boolean:
-        format, readings, read = _as_numbers(column, prefer_comma and cells.dtype == pl.String)
+        format, readings, read = _as_numbers(
+            column, prefer_comma and cells.dtype == pl.String, known
+        )
         if _names_dates(name):
             written = column.date_format(dayfirst) or DateFormat()
-            of_dates = column.read(written)
-            days = of_dates.ordered / 86_400
-            is_near = days.size and days[-1] - days[0] <= _MOST_DAYS and (days % 1 == 0).all()
-            if of_dates.share_read >= READS_AS and is_near:
-                return _valued(column, of_dates, "datetime", written, "dates")
+            for one in filter(None, (written, column.digit_dates(dayfirst))):
+                of_dates = column.read(one)
+                days = of_dates.ordered / DAY
+                is_near = days.size and days[-1] - days[0] <= _MOST_DAYS and (days % 1 == 0).all()
+                if of_dates.share_read >= READS_AS and is_near:
+                    return _valued(column, of_dates, "datetime", one, "dates")
         if cells.dtype != pl.String or (format is not None and read >= READS_AS):
-            return _valued(column, readings, "numeric", format or NumberFormat(), "numbers")
+            spec = _valued(column, readings, "numeric", format or NumberFormat(), "numbers")
+            if _names_dates(name):
+                note = f"Column {quoted(name)} is named as dates, but its numbers are none."
+                spec = replace(spec, notes=(*spec.notes, note))
+            return spec
         notes = _mixed_units(column) or _mixed_marks(column, format, readings)
         if format is not None and read > _MOSTLY and not notes:
             notes = (_note_of_text(column, read, "number"),)
@@ -374,9 +418,11 @@ def _are_dates(column: Column, dates: DateFormat) -> bool:
     return len(others.filter(~others.str.contains(PART_OF_DATE))) <= MOST_TOKENS
 
 
-def _as_numbers(column: Column, prefer_comma: bool) -> tuple[NumberFormat | None, Readings, float]:
+def _as_numbers(
+    column: Column, prefer_comma: bool, known: tuple[str, ...]
+) -> tuple[NumberFormat | None, Readings, float]:
     """Read a column as numbers, if it can be, and say what share of its cells is."""
-    format = column.number_format(prefer_comma)
+    format = column.number_format(prefer_comma, known)
     readings = column.read(format)
     return format, readings, 0.0 if format is None else readings.share_read
 
@@ -393,9 +439,8 @@ def _mixed_units(column: Column) -> tuple[str, ...]:
     if sum(words.values()) < READS_AS * column.levels.counts.sum():
         return ()
     start = f"Column {quoted(column.name)}: numbers with different units"
-    rest = "are not converted into each other, and used as text; written in one unit they are"
-    bare = f"{start} {rest} compared."
-    return (Note(f"{start} ({listed(lower)}) {rest} compared.", bare, (column.name,)),)
+    rest = "are not converted into each other, and used as text; write one unit to compare them."
+    return (Note(f"{start} ({listed(lower)}) {rest}", f"{start} {rest}", (column.name,)),)
 
 
 def least_level_count(n_cells: int) -> int:
@@ -455,7 +500,6 @@ def _valued(
 
 
 def _of_text(column: Column) -> ColumnSpec:
-    """Spec of a column of text."""
     levels, counts = column.levels, column.levels.counts
     n_cells, n_distinct = int(counts.sum()), counts.size
     spec = ColumnSpec(column.name, "categorical", "", len(column) - n_cells, n_distinct)
@@ -481,16 +525,19 @@ def _of_text(column: Column) -> ColumnSpec:
 
 def _marked_notes(column: Column, format: ValueFormat) -> tuple[str, ...]:
     """Say how many cells of a column have marks, or texts that stand for a missing value."""
-    if column.cells.dtype.is_temporal() or not (counts := column.beside(format)):
+    dtype = column.cells.dtype
+    if dtype != pl.String and (dtype.is_temporal() or isinstance(format, NumberFormat)):
         return ()
     tokens = format.tokens if isinstance(format, NumberFormat) else ()
+    unread = column.unread(format)
     shown, hidden = [], []
-    for name, n in counts.items():
+    for name, n in (column.beside(format) | unread).items():
         cells = f"{n:,} {'cell' if n == 1 else 'cells'} with "
-        count = " (missing)" * (name in tokens)
-        cites = count
-        shown.append(f"{cells}{quoted(name) if cites else name}{count}")
-        hidden.append(f"{cells}{'a text' if cites else name}{count}")
+        what = " (missing)" if name in tokens else " (not read)" if name in unread else ""
+        shown.append(f"{cells}{quoted(name) if what else name}{what}")
+        hidden.append(f"{cells}{'a text' if what else name}{what}")
+    if not shown:
+        return ()
     note, bare = (f"Column {quoted(column.name)}: {in_prose(part)}." for part in (shown, hidden))
     return (Note(note, bare, (column.name,)),)
 

@@ -15,23 +15,16 @@ import numpy as np
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import quoted, suggest
-from kpca_apps.novelty.columns.encoded import (
-    AnyTable,
-    Encoded,
-    Execution,
-    draw_sample,
-    encode,
-    in_parts,
-    rows_of,
-)
 from kpca_apps.novelty.columns.lookup import resolve_columns
-from kpca_apps.novelty.columns.profiles import column_profiles
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, Sample, draw_sample, in_parts
 from kpca_apps.novelty.detector.hoffmann import NAME, StandardisedColumns
 from kpca_apps.novelty.redact import Note, redact, without_values
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
+from kpca_apps.novelty.screening.encoded import Encoded, encode
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.judge import scores_of
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, library_versions
+from kpca_apps.novelty.screening.profiles import column_profiles
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
@@ -310,10 +303,10 @@ def _on_normal_half(
     drawn = np.random.default_rng(options.seed).permutation(normal)
     fit_rows = np.sort(drawn[: len(drawn) // 2])
     others = np.setdiff1d(np.arange(table.frame.height), fit_rows)
-    reference, rest = rows_of(table, fit_rows), rows_of(table, others)
+    reference, rest = table.take(fit_rows), table.take(others)
     start = time.perf_counter()
     model, fitted_on = fit_table(reference, options, clean=True)
-    rows = encode(model.encoder, rest, n_jobs=options.jobs)
+    rows = encode(model.encoder, Sample.of(rest), n_jobs=options.jobs)
     scores = scores_of(model.detector, rows)
     seconds = time.perf_counter() - start
     remaining = replace(labels, is_outlier=labels.is_outlier[others], known=labels.known[others])

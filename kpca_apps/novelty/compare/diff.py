@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,38 +19,20 @@ import numpy as np
 import polars as pl
 
 from kpca_apps.errors import InputError, about
-from kpca_apps.names import (
-    cut_apart,
-    listed,
-    one_line,
-    quoted,
-    quoted_cell,
-    reason_of,
-    unique_names,
-)
+from kpca_apps.names import cut_apart, listed, one_line, quoted, quoted_cell, reason_of
 from kpca_apps.novelty.checks.drift import RATE, moved_columns
-from kpca_apps.novelty.columns.encoded import (
-    AnyTable,
-    Execution,
-    HashArray,
-    draw_sample,
-    in_parts,
-)
 from kpca_apps.novelty.columns.encoding import ColumnSummary
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, draw_sample, in_parts
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
 from kpca_apps.novelty.result import ListedRow, RunSummary, ScreeningDiff
 from kpca_apps.novelty.screening.model import library_versions
+from kpca_apps.system.arrays import HashArray
 from kpca_apps.system.limits import require_memory
 from kpca_apps.tables.opening import open_table
-from kpca_apps.tables.write import as_written, neutralise
+from kpca_apps.tables.write import as_written
 
 KIND = "novelty screening"
 SCORED = ("scored.csv", "scored.parquet")
-# Columns of a scored table that are not of its input.
-FOUND = (
-    "rarity", "p_value", "novelty_score", "flagged", "rank", "reason_column", "seen", "expected",
-    "share", "accepted",
-)  # fmt: skip
 MOST_ROWS = 1_000  # of each list that are described
 MOST_CHANGED = 10  # cells of a row
 LEAST_PART = 0.05  # by which a column's part in the reasons changed, to be listed
@@ -75,27 +57,17 @@ class _Run:
 
     @cached_property
     def written(self) -> dict[str, str]:
-        """How the scored table calls each column of the input."""
-        given, names = pl.Series([*self.columns], dtype=pl.String), {*self.table.columns}
-        found = {}
-        if self.table.source.name.endswith(".csv"):
-            given = pl.Series(unique_names(neutralise(given).to_list())[0], dtype=pl.String)
-        for name, written in zip(self.columns, given, strict=True):
-            while written in FOUND or (written not in names and f"{written}_input" in names):
-                written += "_input"
-            found[name] = written
-        return found
+        """What the scored table calls each column of the input."""
+        return written_names(self.columns, self.table)
 
-    @property
-    def summary(self) -> RunSummary:
-        """Name the run and what it found."""
-        return RunSummary(
-            self.folder.name,
-            str(self.result["source"]["name"]),
-            int(self.result["n_rows"]),
-            int(self.result["n_flagged"]),
-            str(self.result["sentence"]),
-        )
+    def summary(self, hidden: Collection[str] = ()) -> RunSummary:
+        """Name the run and what it found, without a sentence that tells what another run hides."""
+        n_rows, n_flagged = int(self.result["n_rows"]), int(self.result["n_flagged"])
+        sentence = str(self.result["sentence"])
+        if not {*hidden} <= {name for name, one in self.columns.items() if one["hidden"]}:
+            sentence = f"{n_flagged:,} of {n_rows:,} rows are flagged."
+        table = str(self.result["source"]["name"])
+        return RunSummary(self.folder.name, table, n_rows, n_flagged, sentence)
 
 
 def diff_runs(
@@ -110,10 +82,10 @@ def diff_runs(
     hidden = {name for of in of_column for name, column in of.items() if column["hidden"]}
     in_both = [name for name in of_column[0] if name in of_column[1]]
     shared = [name for name in in_both if name not in hidden]
-    key = _identifier(of_column, shared, [run.summary.n_rows for run in runs])
+    key = _identifier(of_column, shared, [run.table.source.n_rows for run in runs])
     keys = [key] if key else shared
     if not keys:
-        first, second = (_label(run.folder) for run in runs)
+        first, second = (one_line(str(run.folder), 200) for run in runs)
         raise InputError(
             f"{second}: every column that {second} shares with {first} is hidden, so no row can be "
             "found again; hide fewer columns in both runs."
@@ -136,8 +108,8 @@ def diff_runs(
     not_compared = tuple(name for name in in_both if name in hidden)
     visible = " that no run hides" if not_compared else ""
     return ScreeningDiff(
-        old=_summary(runs[0], hidden),
-        new=_summary(runs[1], hidden),
+        old=runs[0].summary(hidden),
+        new=runs[1].summary(hidden),
         matched_by=f'the column "{one_line(key)}"'
         if key
         else f"the cells of all shared columns{visible}",
@@ -147,7 +119,7 @@ def diff_runs(
         removed_columns=tuple(name for name in of_column[0] if name not in of_column[1]),
         hidden_columns=not_compared,
         reasons=_reasons_changed(*runs),
-        kinds=_kinds_changed(*runs),
+        kinds=_kinds_changed(*runs, hidden),
         settings_changed=settings_changed,
         settings={"rows told of a list": MOST_ROWS, "rate of the tests of columns": RATE},
         versions=library_versions(),
@@ -157,23 +129,9 @@ def diff_runs(
     )
 
 
-def _summary(run: _Run, hidden: Collection[str]) -> RunSummary:
-    """Name a run and what it found; its own sentence may tell what only the other run hides."""
-    summary = run.summary
-    if {*hidden} <= {name for name, column in run.columns.items() if column["hidden"]}:
-        return summary
-    return replace(
-        summary, sentence=f"{summary.n_flagged:,} of {summary.n_rows:,} rows are flagged."
-    )
-
-
-def _label(folder: Path) -> str:
-    return one_line(str(folder), 200)
-
-
 def _read(folder: Path) -> _Run:
     """Read a finished run back."""
-    label, path = _label(folder), folder / "result.json"
+    label, path = one_line(str(folder), 200), folder / "result.json"
     again = "screen the table again."
     if not folder.is_dir():
         raise InputError(f"{label}: is no folder; name the folder that a screening wrote.")
@@ -199,19 +157,36 @@ def _read(folder: Path) -> _Run:
         raise InputError(f"{label}: has no scored.csv or scored.parquet; {again}")
     delimiter = _delimiter(scored) if scored.suffix == ".csv" else None
     table = open_table(scored, delimiter=delimiter, layout="off")
-    run, names = _Run(folder, result, table), {*table.columns}
+    run = _Run(folder, result, table)
     try:
-        known = {"flagged", "rank", "reason_column", *run.written.values()}
-        n_rows, _ = int(result["n_rows"]), run.summary
+        n_rows = run.summary().n_rows
+        is_same = len(run.written) == len(run.columns)
         [(column["hidden"], column["role"], column["reason_share"]) for column in result["columns"]]
         _settings_changed(result, result)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise InputError(f"{label}: its result.json is of another version; {again}") from None
-    if not known <= names or n_rows != table.source.n_rows:
+    found = {*table.columns[len(run.columns) :]}
+    is_same = is_same and {"flagged", "rank", "reason_column"} <= found
+    if not is_same or n_rows != table.source.n_rows:
         raise InputError(
             f"{label}: {scored.name} is not the table that result.json tells of; {again}"
         )
     return run
+
+
+def written_names(columns: Iterable[str], scored: AnyTable) -> dict[str, str]:
+    """Return what a scored table calls columns of the input; fewer where it has not all of them.
+
+    They stand first, in order. Writing adds an apostrophe or endings to some names, reading takes
+    blanks off, and numbers names that became equal.
+    """
+    pairs = zip(columns, scored.columns, strict=False)
+    shape = r"'?\s*{}\s*(_input)*(_\d+)?"
+    return {
+        name: written
+        for name, written in pairs
+        if re.fullmatch(shape.format(re.escape(name.strip())), written)
+    }
 
 
 def _delimiter(scored: Path) -> str:
@@ -272,14 +247,11 @@ def _key_hashes(run: _Run, keys: Sequence[str]) -> HashArray:
     return np.concatenate([as_written(key).hash(seed=0).to_numpy() for key in parts])
 
 
-def _named(name: str) -> pl.Expr:
-    """Take a column by its name, which may look like a pattern."""
-    return pl.selectors.by_name(name)
-
-
 def _text(names: Sequence[str]) -> pl.Expr:
     """Write the cells of some columns as one text."""
-    cells = [_named(name).cast(pl.String).fill_null("").str.strip_chars() for name in names]
+    # By selectors: the name of a column may look like a pattern.
+    columns = map(pl.selectors.by_name, names)
+    cells = [one.cast(pl.String).fill_null("").str.strip_chars() for one in columns]
     return cells[0] if len(cells) == 1 else pl.concat_str(cells, separator="\x1f")
 
 
@@ -349,12 +321,18 @@ def _reasons_changed(old: _Run, new: _Run) -> tuple[tuple[str, float, float], ..
     return tuple(sorted(changed, key=lambda one: -abs(one[1] - one[2])))
 
 
-def _kinds_changed(old: _Run, new: _Run) -> tuple[tuple[str, int, int], ...]:
-    """Return the kinds of odd rows, with how many of each there were and are, most first."""
+def _kinds_changed(
+    old: _Run, new: _Run, hidden: Collection[str]
+) -> tuple[tuple[str, int, int], ...]:
+    """Return the kinds of odd rows, with how many of each there were and are, most first.
+
+    Not those of columns that a run hides: the sentence of the other quotes their values.
+    """
     before, now = (
         {
             str(one["sentence"]).split(": ", 1)[-1]: len(one["rows"])
             for one in run.result["patterns"]
+            if not {*one["columns"], *(one["common"] or ())[:1]} & {*hidden}
         }
         for run in (old, new)
     )
@@ -368,7 +346,12 @@ def _moved(runs: Sequence[_Run], shared: Sequence[str], work: Execution) -> Any:
     roles = {name: str(column["role"]) for name, column in runs[1].columns.items()}
     used = [name for name in shared if runs[1].columns[name]["used"]]
     cut = [
-        replace(one, frame=one.frame.select(_named(run.written[name]).alias(name) for name in used))
+        replace(
+            one,
+            frame=one.frame.select(
+                pl.selectors.by_name(run.written[name]).alias(name) for name in used
+            ),
+        )
         for one, run in zip(samples, runs, strict=True)
     ]
     if not used or min(sample.frame.height for sample in cut) < 3:

@@ -17,7 +17,7 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.engine.tikhonov import leave_landmark_out
 from kpca_apps.errors import InputError
 from kpca_apps.novelty.detector.hoffmann import StandardisedColumns
-from kpca_apps.novelty.detector.neighbours import TYPICAL, TYPICAL_ROWS, NeighbourRows
+from kpca_apps.novelty.detector.neighbours import TYPICAL, TYPICAL_ROWS, NeighbourRows, Surroundings
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.reasons import Attribution, ColumnDrop
 from kpca_apps.novelty.detector.row_scores import NoveltyScores
@@ -72,13 +72,15 @@ class StoredRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
-    """What a detector learned, but for the components of its kernel PCA.
+class Detector(Uncached):
+    """A fitted detector, without the scores of its training rows.
 
     The rows that expected values are taken from are part of it: a model file holds rows of its
     reference. So are its landmarks, as they come, since all views of them are several times as
     large.
     """
+
+    stored_as: ClassVar[str] = "DetectorState"  # in model files
 
     parameters: Parameters
     n_features_in: Annotated[int, Meta(ge=1)]
@@ -96,20 +98,12 @@ class Learned:
     calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty where a choice flags
     combined: CombinedScore | None
     rarity: Rarity | None
+    subspace: KernelSubspace  # its points are rows as they come
 
     @property
     def flags_above(self) -> float:
         """Rows that score higher are novel; infinite where too few rows can calibrate."""
         return np.inf if self.threshold is None else self.threshold
-
-
-@dataclass(frozen=True, eq=False)
-class Detector(Uncached, Learned):
-    """A fitted detector, without the scores of its training rows."""
-
-    stored_as: ClassVar[str] = "DetectorState"  # in model files
-
-    subspace: KernelSubspace  # its points are rows as they come
 
     @cached_property
     def viewed(self) -> KernelSubspace:
@@ -159,14 +153,14 @@ class Detector(Uncached, Learned):
         neighbour nor as its own landmark. Reasons of a share below `least` are left out, but for
         the first.
         """
-        score, rows = partial(self._scores_without, n_jobs=n_jobs), self.reference
+        score = partial(self._scores_without, n_jobs=n_jobs)
+        groups = ColumnRoles.of(self.n_features_in, groups=self.groups).groups
         return Attribution(
             X=X,
             standardised=self.views.standardised(X),
             scores=score(X, own),
             score=lambda candidates, row: score(candidates, own[row]),
-            neighbours=rows,
-            groups=ColumnRoles.of(self.n_features_in, groups=self.groups).groups,
+            around=Surroundings(self.reference, groups),
             own=own,
             typical=self._typical_score,
             least=least,

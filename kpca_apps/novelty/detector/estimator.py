@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -20,11 +20,11 @@ from kpca_apps.engine.rows import ArrayRows, RowSource, sample_positions
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import KpcaWarning, OptionError
 from kpca_apps.novelty.detector.detector import Detector, Parameters
-from kpca_apps.novelty.detector.fit import Fit, OwnKernel, fit_detector
+from kpca_apps.novelty.detector.fit import OwnKernel, fit_detector, half_of, normal_rows
 from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.reasons import ColumnDrop
 from kpca_apps.novelty.detector.surprise.combined import LARGEST
-from kpca_apps.novelty.detector.threshold import conformal_p_values
+from kpca_apps.novelty.detector.threshold import conformal_p_values, smallest_rate
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.options import MOST_JOBS, RIDGES, CalibrationName, MethodName, in_keywords
 from kpca_apps.system.arrays import FloatArray, IntArray
@@ -236,8 +236,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         table: FloatArray = checked_rows(self, X, ensure_min_samples=3)
         sample = sample_positions(len(table), self.random_state)
         self._fit(ArrayRows(table, sample, n_jobs=self.n_jobs), normal)
-        of_threshold = () if np.isfinite(self.threshold_) else self.warnings_[-1:]
-        for sentence in (*self._idle_warning(), *of_threshold):
+        for sentence in self._warnings_of_rule():
             # Past scikit-learn's decorator, to whoever called.
             warnings.warn(sentence, KpcaWarning, stacklevel=3)
         return self
@@ -278,10 +277,18 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     def _fit(
         self, source: RowSource, normal: ArrayLike | None, large_groups: LargeGroups | None = None
     ) -> Self:
+        index, whole = source.sample_index, source
         try:
+            parameters = Parameters(
+                **{one.name: getattr(self, one.name) for one in fields(Parameters)}
+            )
+            is_normal = normal_rows(normal, source.n_rows, parameters)
+            if parameters.calibrated_on == "split":
+                learned = half_of(len(index), self.random_state)
+                source = ArrayRows(np.asarray(source.sample[learned]), n_jobs=self.n_jobs)
             found = fit_detector(
                 source,
-                Parameters(**{one.name: getattr(self, one.name) for one in fields(Parameters)}),
+                parameters,
                 ColumnRoles.of(source.sample.shape[1], self.as_is, self.groups),
                 kernel=self.kernel,
                 normal=normal,
@@ -291,51 +298,51 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             )
         except OptionError as error:
             raise ValueError(in_keywords(str(error))) from None
-        self._hold(found, normal)
-        return self
-
-    def _hold(self, found: Fit, normal: ArrayLike | None) -> None:
-        """Take the attributes from a fit."""
-        self._found, learned = found, found.learned
+        if source is not whole:
+            scores = whole.map(found.detector.row_scores())
+            found = found.among(index[learned], scores, np.delete(index, learned))
+        self.detector_ = detector = found.detector
         self.novelty_scores_ = scores = found.scores
-        self.threshold_ = learned.flags_above
+        self.threshold_ = detector.flags_above
         self.offset_ = -self.threshold_
-        if learned.threshold is None:
-            self.offset_ = -largest_score(found.detector)
-        self.calibration_ = learned.calibration
-        self.calibration_scores_ = learned.calibration_scores
-        is_normal = False if normal is None else np.asarray(normal)
-        self.training_labels_ = np.where((scores > self.threshold_) & ~np.asarray(is_normal), -1, 1)
+        if detector.threshold is None:
+            self.offset_ = -largest_score(detector)
+        self.calibration_ = detector.calibration
+        self.calibration_scores_ = detector.calibration_scores
+        self.training_labels_ = np.where((scores > self.threshold_) & ~is_normal, -1, 1)
         self.novelty_p_values_: FloatArray | None = None
         if self.calibration_ is not None:
             self.novelty_p_values_ = conformal_p_values(self.calibration_scores_, scores)
-            if learned.parameters.truncates:
+            if detector.parameters.truncates:
                 # In-sample errors of truncation are no sample of what new rows would score.
                 self.novelty_p_values_[found.in_use] = np.nan
-        self.combined_, self.rarity_ = learned.combined, learned.rarity
-        self.landmark_miss_, self.precision_ = learned.landmark_miss, learned.precision
-        self.warnings_, self.n_samples_fit_ = learned.warnings, learned.n_samples_fit
-
-    @property
-    def detector_(self) -> Detector:
-        """The fitted form: all that scores and explains new rows, and what a model file holds."""
-        check_is_fitted(self)
-        return self._found.detector
+        self.combined_, self.rarity_ = detector.combined, detector.rarity
+        self.landmark_miss_, self.precision_ = detector.landmark_miss, detector.precision
+        self.warnings_, self.n_samples_fit_ = detector.warnings, detector.n_samples_fit
+        return self
 
     @property
     def subspace_(self) -> KernelSubspace:
         """The fitted kernel PCA."""
         return self.detector_.viewed
 
-    def _idle_warning(self) -> tuple[str, ...]:
-        """Say that a parameter that was given says nothing here."""
+    def _warnings_of_rule(self) -> Iterator[str]:
+        """Say that a parameter that was given says nothing here, or flags nothing."""
+        if not np.isfinite(self.threshold_):
+            n = len(self.calibration_scores_)
+            yield (
+                f"{n} calibrating rows are too few for a false-alarm rate of {self.alpha:g}: the "
+                "threshold is infinite and nothing is flagged. The smallest rate they allow is "
+                f"{smallest_rate(n):.3g}."
+            )
         name, given, usual = "share", self.share, 0.01
         what = "a reference of normal rows is flagged at a false-alarm rate, alpha"
         if self.contaminated:
             name, given, usual = "alpha", self.alpha, 0.05
             what = "of rows that may hold outliers a share is flagged; a rate needs a clean "
             what += "reference, contaminated=False"
-        return () if given == usual else (f"{name}={given:g} has no effect: {what}.",)
+        if given != usual:
+            yield f"{name}={given:g} has no effect: {what}."
 
     def __sklearn_tags__(self) -> Any:
         """Say that sparse rows are taken."""
@@ -478,7 +485,14 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             that is farthest from what is expected; empty where none is off.
         """
         rows = self._check_rows(X)
-        own = _training_positions(training_rows, len(rows), self.n_samples_fit_)
+        own, n = np.full(len(rows), -1), self.n_samples_fit_
+        if training_rows is not None:
+            own = np.asarray(training_rows, dtype=np.int64)
+        if own.shape != (len(rows),) or not ((-1 <= own) & (own < n)).all():
+            raise ValueError(
+                f"training_rows must hold {len(rows)} positions from 0 to {n - 1}, or -1 for new "
+                "rows."
+            )
         return self.detector_.explain(rows, own, n_jobs=self.n_jobs)
 
     def _check_rows(self, X: ArrayLike) -> FloatArray:
@@ -497,21 +511,3 @@ def largest_score(detector: Detector) -> float:
     subspace = detector.viewed
     longest = subspace.kernel.diagonal(subspace.points).max()
     return float((np.sqrt(longest) + np.sqrt(max(subspace.mean_norm, 0.0))) ** 2)
-
-
-def _training_positions(
-    training_rows: ArrayLike | None, n_rows: int, n_training_rows: int
-) -> IntArray:
-    """Return the positions of rows among the training rows, -1 for new ones."""
-    if training_rows is None:
-        return np.full(n_rows, -1)
-    positions = np.asarray(training_rows, dtype=np.int64)
-    if (
-        positions.shape != (n_rows,)
-        or not ((-1 <= positions) & (positions < n_training_rows)).all()
-    ):
-        raise ValueError(
-            f"training_rows must hold {n_rows} positions from 0 to {n_training_rows - 1}, or -1 "
-            "for new rows."
-        )
-    return positions

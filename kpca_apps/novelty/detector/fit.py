@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.base import squared_lengths
 from kpca_apps.engine.kernels.by_name import resolved_kernel
 from kpca_apps.engine.landmarks import uniform_landmarks
-from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.nystroem import CovarianceSums, subspace_from_sums
 from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.precision import agreeing_precision, evenly_drawn
 from kpca_apps.engine.rows import MAPPED, ArrayRows, RowSource, SampleRows, map_row_blocks
@@ -31,7 +30,7 @@ from kpca_apps.engine.seeding import Seed, seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.engine.tikhonov import TikhonovFilter, leave_row_out, without_direction
 from kpca_apps.errors import OptionError
-from kpca_apps.novelty.detector.detector import Detector, Learned, Parameters, StoredRows
+from kpca_apps.novelty.detector.detector import Detector, Parameters, StoredRows
 from kpca_apps.novelty.detector.hoffmann import MOST_EIGENVALUES, MOST_VARIANCE, StandardisedColumns
 from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.neighbours import rows_without_strays
@@ -40,12 +39,11 @@ from kpca_apps.novelty.detector.row_scores import NoveltyScores
 from kpca_apps.novelty.detector.surprise.cells import usual_rows
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.surprise.marked import Marked, marked_rows
-from kpca_apps.novelty.detector.threshold import Rule, smallest_rate, top_count
+from kpca_apps.novelty.detector.threshold import Rule, rate_threshold, top_count
 from kpca_apps.novelty.detector.trim import trim
 from kpca_apps.novelty.detector.views import (
     SCORED_BLOCK,
     ColumnRoles,
-    Features,
     RawColumns,
     ViewedRows,
     ViewScales,
@@ -76,31 +74,31 @@ MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
 class Fit:
     """A detector, and what it makes of its training rows."""
 
-    learned: Learned
-    # The components of a Tikhonov filter are made when they are first asked for: to score the rows
-    # it is fitted on takes none.
-    subspace: KernelSubspace | Callable[[], KernelSubspace] | None  # none of a complete fit
-    points: FloatArray  # of the subspace, as they come
+    detector: Detector
     # (n,): as if each row had been left out for a Tikhonov filter, in-sample for rows that
     # truncation was fitted on.
     scores: FloatArray
     in_use: BoolArray  # (n,), the training subset
 
-    @cached_property
-    def detector(self) -> Detector:
-        """The detector, complete."""
-        found = self.subspace
-        assert found is not None
-        subspace = found if isinstance(found, KernelSubspace) else found()
-        # What it was made of is let go.
-        object.__setattr__(self, "subspace", None)
-        of_learned = {field.name: getattr(self.learned, field.name) for field in fields(Learned)}
-        return Detector(**of_learned, subspace=replace(subspace, points=self.points))
+    def among(self, index: IntArray, scores: FloatArray, calibrating: IntArray) -> Fit:
+        """Return the fit to n rows, of which it learned from those at `index` alone.
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Complete: on another machine the components could have other last digits."""
-        _ = self.detector
-        return self.__dict__
+        `scores` (n,) are those of new rows, which the rows learned from replace by their own. Split
+        conformal calibration takes those at `calibrating`: nothing was learned from them.
+        """
+        scores[index] = self.scores
+        detector, in_use = self.detector, np.zeros(len(scores), dtype=bool)
+        in_use[index] = self.in_use
+        neighbours = replace(detector.neighbours, index=index[detector.neighbours.index])
+        detector = replace(
+            detector,
+            n_samples_fit=len(scores),
+            landmarks=index[detector.landmarks],
+            neighbours=neighbours,
+        )
+        if detector.calibration == "split":
+            detector = _calibrated(detector, scores[calibrating])
+        return Fit(detector, scores, in_use)
 
 
 def fit_detector(
@@ -127,9 +125,8 @@ def fit_detector(
     outside of the source's sample `unsampled` has what is in them.
     """
     rng = seeded_generator(random_state)
-    _check_sample(source.sample)
-    _refuse_contradictions(parameters, kernel)
-    is_normal = _normal_rows(normal, source.n_rows, parameters)
+    _check(source.sample, parameters, kernel)
+    is_normal = normal_rows(normal, source.n_rows, parameters)
     fitting = _Fitting(
         source,
         parameters,
@@ -148,8 +145,8 @@ def fit_detector(
         return fitting.run()
 
 
-def _check_sample(sample: SampleRows) -> None:
-    """Refuse rows that are no matrix of finite numbers, or fewer than three."""
+def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None) -> None:
+    """Refuse rows that are no finite numbers, or fewer than three, and what would be ignored."""
     rows = np.asarray(sample)
     is_matrix = rows.dtype == np.float64 and rows.ndim == 2 and rows.shape[0] >= 3
     if not (is_matrix and rows.shape[1] and np.isfinite(rows).all()):
@@ -157,10 +154,6 @@ def _check_sample(sample: SampleRows) -> None:
         from sklearn.utils import check_array
 
         check_array(rows, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
-
-
-def _refuse_contradictions(parameters: Parameters, kernel: OwnKernel | None) -> None:
-    """Refuse parameters of which one would be ignored."""
     sigma, calibration = parameters.sigma, parameters.calibration
     if sigma is not None and kernel is not None:
         raise ValueError(f"sigma={sigma:g} is no width of kernel=: leave one of them out.")
@@ -172,7 +165,7 @@ def _refuse_contradictions(parameters: Parameters, kernel: OwnKernel | None) -> 
         )
 
 
-def _normal_rows(normal: ArrayLike | None, n_rows: int, parameters: Parameters) -> BoolArray:
+def normal_rows(normal: ArrayLike | None, n_rows: int, parameters: Parameters) -> BoolArray:
     """Check the mask of rows known to be normal; without one, none is."""
     if normal is None:
         return np.zeros(n_rows, dtype=bool)
@@ -195,8 +188,7 @@ def _normal_rows(normal: ArrayLike | None, n_rows: int, parameters: Parameters) 
 class _Model(NamedTuple):
     """Kernel PCA of the training subset, and the scores of all rows by it."""
 
-    subspace: KernelSubspace | Callable[[], KernelSubspace]
-    points: FloatArray  # of the subspace, as they come
+    subspace: KernelSubspace  # its points are rows as they come
     rho: float | None  # of a Tikhonov filter
     landmarks: IntArray  # positions of the points among all rows
     precision: Resolved
@@ -233,47 +225,38 @@ class _Fitting:
         views = self._fit_views(np.flatnonzero(dense[index]))
         truncates = parameters.truncates
         model = self._truncated(views, in_use) if truncates else self._filtered(views, in_use)
-        scores, warnings = model.scores, model.warnings
+        scores = model.scores
         neighbours = self._neighbours(views, scores, np.flatnonzero(in_use[index]))
-        calibrating = index[(~in_use if calibration == "split" else in_use)[index]]
-        calibration_scores, rarity = np.empty(0), None
-        if calibration is None:
-            judged = scores[~self.is_normal] if self.is_normal.any() else scores
-            threshold = Rule("share", parameters.share).threshold(judged)
-            if not truncates:
-                usual = model.usual_scores
-                rarity = Rarity.fit(scores[calibrating] if usual is None else usual)
-        else:
-            calibration_scores = np.sort(scores[calibrating])
-            rule = Rule("alpha", parameters.alpha)
-            threshold = rule.threshold(scores, calibration_scores)
-            if not math.isfinite(threshold):
-                n = len(calibration_scores)
-                warnings = (
-                    *warnings,
-                    f"{n} calibrating rows are too few for a false-alarm rate of "
-                    f"{parameters.alpha:g}: the threshold is infinite and nothing is flagged. The "
-                    f"smallest rate they allow is {smallest_rate(n):.3g}.",
-                )
-        learned = Learned(
+        rarity = None
+        if calibration is None and not truncates:
+            usual = model.usual_scores
+            rarity = Rarity.fit(scores[index[in_use[index]]] if usual is None else usual)
+        detector = Detector(
             parameters=parameters,
             n_features_in=source.sample.shape[1],
             n_samples_fit=source.n_rows,
             landmark_miss=model.landmark_miss,
             calibration=calibration,
-            threshold=float(threshold) if math.isfinite(threshold) else None,
+            threshold=None,
             ridge=model.rho,
             precision=model.precision,
-            warnings=warnings,
+            warnings=model.warnings,
             groups=tuple(tuple(group.tolist()) for group in self.columns.groups),
             views=views,
             neighbours=neighbours,
             landmarks=model.landmarks,
-            calibration_scores=calibration_scores,
+            calibration_scores=np.empty(0),
             combined=model.combined,
             rarity=rarity,
+            subspace=model.subspace,
         )
-        return Fit(learned, model.subspace, model.points, scores, in_use)
+        if calibration is None:
+            judged = scores[~self.is_normal] if self.is_normal.any() else scores
+            threshold = Rule("share", parameters.share).threshold(judged)
+            detector = replace(detector, threshold=_finite(threshold))
+        elif calibration == "leave-one-out":
+            detector = _calibrated(detector, scores[index])
+        return Fit(detector, scores, in_use)
 
     def _dense_rows(self) -> BoolArray:
         """Mark the rows (n,) that scales are learned from, those known to be normal left out."""
@@ -293,8 +276,6 @@ class _Fitting:
                 n_jobs=self.n_jobs,
                 place=None if groups is None else source.map(groups).astype(np.int64),
             )
-        if self.parameters.calibrated_on == "split":
-            dense[rng.permutation(n)[max(2, n // 2) :]] = False
         return dense
 
     def _fit_views(self, rows: IntArray) -> Views:
@@ -304,11 +285,7 @@ class _Fitting:
             X, as_is = sample[rows], self.columns.as_is
             return StandardisedColumns.of(X, as_is, self.rng, parameters.sigma)
         if self.kernel is None:
-            seen, used = sample, rows
-            if parameters.calibrated_on == "split":
-                # Rows held back to calibrate must not lend a scale even to a constant column.
-                seen, used = sample[rows], np.arange(len(rows))
-            return ViewScales.fit(seen, used, self.columns, self.rng)
+            return ViewScales.fit(sample, rows, self.columns, self.rng)
         X = sample[rows]
         why = "whose squares no float can hold, and kernel= takes columns as they come"
         refuse_larger(X, LARGEST_TO_SQUARE, why)
@@ -341,7 +318,12 @@ class _Fitting:
         basis, landmarks, plan = drawn.basis, drawn.landmarks, drawn.plan
         assert landmarks is not None
         kept = rows.features(basis, plan.precision)
-        sums = self._sums(rows, kept, basis, plan.precision, in_use)
+        if kept is None:
+            sums = CovarianceSums.of_rows(basis, rows, precision=plan.precision)
+        else:
+            sums = CovarianceSums.of_features(
+                basis, kept.z, kept.lengths, in_use, n_jobs=self.n_jobs
+            )
         variance = sums.norm / sums.n - float(sums.mean @ sums.mean)
         rho = variance_share(ridge, variance)
         tikhonov = TikhonovFilter.of_sums(basis, sums, rho)
@@ -350,7 +332,15 @@ class _Fitting:
         # Landmarks are scored without themselves, too.
         of_all = None
         if kept is not None and kept.precision in ("float64", errors.precision):
-            z, of_all = kept.z[positions], self._scores_of_kept(kept, tikhonov, in_use)
+            z = kept.z[positions]
+            of_all = map_row_blocks(
+                tikhonov.errors(kept.precision),
+                kept.z,
+                kept.lengths,
+                in_use,
+                block=large_block(len(kept.z)),
+                n_jobs=self.n_jobs,
+            )
         else:
             z = map_row_blocks(basis.features(errors.precision), basis.points, block=SCORED_BLOCK)
         del kept  # which may be large
@@ -370,7 +360,7 @@ class _Fitting:
         of_landmarks = of_landmarks[single]
         combined = usual_scores = None
         if self.kernel is None:
-            learned, X = self._learned_rows(in_use)
+            learned, X = self._learned_rows()
             if of_all is not None:
                 of_rows = of_all[learned]
             elif len(X) == source.n_rows:
@@ -421,8 +411,9 @@ class _Fitting:
                 "unrelated columns): scores of such rows differ little and mean little.",
             )
         return _Model(
-            subspace=partial(subspace_from_sums, basis, sums, rho=rho),
-            points=rows.sample.rows[landmarks],
+            subspace=replace(
+                subspace_from_sums(basis, sums, rho=rho), points=rows.sample.rows[landmarks]
+            ),
             rho=rho,
             landmarks=all_positions,
             precision=errors.precision,
@@ -431,29 +422,6 @@ class _Fitting:
             landmark_miss=(sums.missed + unseen) / sums.norm,
             combined=combined,
             usual_scores=usual_scores,
-        )
-
-    def _sums(
-        self,
-        rows: ViewedRows,
-        kept: Features | None,
-        basis: LandmarkBasis,
-        precision: Resolved,
-        in_use: BoolArray,
-    ) -> CovarianceSums:
-        """Return the sums over the training subset, from what is kept of rows or from them."""
-        if kept is None:
-            return CovarianceSums.of_rows(basis, rows, precision=precision)
-        return CovarianceSums.of_features(basis, kept.z, kept.lengths, in_use, n_jobs=self.n_jobs)
-
-    def _scores_of_kept(
-        self, kept: Features, tikhonov: TikhonovFilter, in_use: BoolArray
-    ) -> FloatArray:
-        """Return the errors of all rows from what is kept of them."""
-        of_features = tikhonov.errors(kept.precision)
-        block = large_block(len(kept.z))
-        return map_row_blocks(
-            of_features, kept.z, kept.lengths, in_use, block=block, n_jobs=self.n_jobs
         )
 
     def _truncated(self, views: Views, in_use: BoolArray) -> _Model:
@@ -501,8 +469,8 @@ class _Fitting:
         typical = subspace.kernel.diagonal(subspace.points).mean()
         if not is_share and np.median(scores[rows.sample_index]) < 1e-10 * typical:
             raise spanned
-        points = rows.sample.rows[landmarks]
-        return _Model(subspace, points, None, positions, precision, scores, warnings)
+        subspace = replace(subspace, points=rows.sample.rows[landmarks])
+        return _Model(subspace, None, positions, precision, scores, warnings)
 
     def _training_scores(
         self, views: Views, tikhonov: TikhonovFilter, drawn: DrawnBasis
@@ -517,12 +485,10 @@ class _Fitting:
 
         return NoveltyScores(views, tikhonov, agreeing_precision(scores, self.source.n_rows))
 
-    def _learned_rows(self, in_use: BoolArray) -> tuple[IntArray, FloatArray]:
+    def _learned_rows(self) -> tuple[IntArray, FloatArray]:
         """Rows in memory that what cells add is learned from: their positions, and they."""
         source, sample = self.source, self.source.sample[:]
         learnable = np.arange(len(sample))
-        if self.parameters.calibrated_on == "split":
-            learnable = np.flatnonzero(in_use[source.sample_index])
         most = max(FEWEST_ROWS, min(MOST_ROWS, MOST_CELLS // sample.shape[1]))
         if len(learnable) > most:
             learnable = np.sort(self.rng.choice(learnable, most, replace=False))
@@ -564,6 +530,21 @@ class _Fitting:
         # A model file holds arrays that are the same object once: these are stored beside the
         # views' own.
         return StoredRows(rows, self.columns.as_is.copy(), index)
+
+
+def _calibrated(detector: Detector, scores: FloatArray) -> Detector:
+    """Set the threshold by the scores of rows that the model has not adapted to."""
+    threshold = _finite(rate_threshold(scores, detector.parameters.alpha))
+    return replace(detector, threshold=threshold, calibration_scores=np.sort(scores))
+
+
+def _finite(threshold: float) -> float | None:
+    return float(threshold) if math.isfinite(threshold) else None
+
+
+def half_of(n: int, seed: Seed) -> IntArray:
+    """Draw the half of n rows that split conformal calibration learns from, at least 3."""
+    return np.sort(seeded_generator(seed).permutation(n)[: max(3, n // 2)])
 
 
 def _occur_once(X: FloatArray, rows: IntArray) -> BoolArray:

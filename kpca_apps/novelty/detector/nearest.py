@@ -189,24 +189,6 @@ def nearest_without(
 
 
 @compiled
-def _median(values: FloatArray) -> float:
-    """Median of some values (k,), which are sorted in place."""
-    gap = 1
-    while 3 * gap < len(values):
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, len(values)):
-            value, place = values[i], i
-            while place >= gap and values[place - gap] > value:
-                values[place] = values[place - gap]
-                place -= gap
-            values[place] = value
-        gap //= 3
-    middle: float = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
-    return middle
-
-
-@compiled
 def middle_of(
     raw: FloatArray, scaled: FloatArray, own: FloatArray, columns: IntArray, ends: IntArray,
     are_categories: BoolArray, asked: IntArray, of_row: IntArray, lines: IntArray,
@@ -231,10 +213,10 @@ def middle_of(
                 total += cells[place]
             if total > most:
                 most, level = total, c
-            values[at] = _median(cells)
+            values[at] = np.median(cells)
             for place in range(len(nearest)):
                 cells[place] = scaled[nearest[place], c]
-            standardised[at] = _median(cells)
+            standardised[at] = np.median(cells)
             distances[i] += abs(standardised[at] - own[of_row[i], c])
         if are_categories[g]:
             like = nearest[0]

@@ -15,7 +15,6 @@ from kpca_apps.novelty.detector.nearest import LARGEST_SQUARE, middle_of, neares
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10
-EVERY = 8  # rows, the nearest of which bounds how far the nearest of all may be
 # Scores and distances of rows are typical up to those that nine of ten rows stay below: a row that
 # comes down to them is odd no more. Taken from so many rows, evenly drawn.
 TYPICAL, TYPICAL_ROWS = 0.9, 250
@@ -74,21 +73,11 @@ def nearest_rows(distances: FloatArray) -> IntArray:
 
     Of rows that are equally near the first are taken.
     """
-    n_lines, n_rows = distances.shape
-    k = min(N_NEIGHBOURS, n_rows - 1)
-    if n_rows > 2 * EVERY * N_NEIGHBOURS:
-        # The tenth of every eighth row is no nearer than the tenth of all: few rows are as near.
-        bound = np.partition(distances[:, ::EVERY], k - 1, axis=1)[:, k - 1 : k]
-        places = np.flatnonzero(distances <= bound)
-        if EVERY * len(places) <= distances.size:  # not, where many are equally near
-            line, row = np.divmod(places, n_rows)
-            order = np.lexsort((distances[line, row], line))
-            starts = np.searchsorted(line, np.arange(n_lines))
-            return row[order[starts[:, None] + np.arange(k)]]
+    k = min(N_NEIGHBOURS, distances.shape[1] - 1)
     tenth = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
     nearer, as_near = distances < tenth, distances == tenth
     as_near &= np.cumsum(as_near, axis=1) <= k - nearer.sum(axis=1, keepdims=True)
-    return np.nonzero(nearer | as_near)[1].reshape(n_lines, k)
+    return np.nonzero(nearer | as_near)[1].reshape(-1, k)
 
 
 class Near(NamedTuple):
@@ -133,7 +122,7 @@ class Surroundings:
     def __init__(
         self, neighbours: NeighbourRows, groups: Sequence[IntArray], most: float = np.inf
     ) -> None:
-        self._neighbours, self._groups = neighbours, groups
+        self.neighbours, self.groups = neighbours, groups
         self._largest = min(most * most, LARGEST_SQUARE)
         rows, as_is = neighbours.standardised, neighbours.as_is
         self.everyone = np.arange(len(rows))  # all rows of the reference
@@ -165,7 +154,7 @@ class Surroundings:
         """
         k = min(N_NEIGHBOURS, len(self._rows) - 1)
         found = Near(np.zeros((*sets.shape[:2], k), dtype=np.int64), np.zeros(sets.shape[:2]))
-        index, by_index = self._neighbours.index, self._by_index
+        index, by_index = self.neighbours.index, self._by_index
         place = by_index[np.minimum(np.searchsorted(index, own, sorter=by_index), len(index) - 1)]
         place = np.where(index[place] == own, place, -1)
         n_levels = sum(len(levels) for _, levels, _ in self._wide)
@@ -213,7 +202,7 @@ class Surroundings:
             groups, np.empty(n_values), np.empty(n_values), ends, np.empty(len(groups))
         )
         middle_of(
-            self._neighbours.rows,
+            self.neighbours.rows,
             self._rows,
             rows,
             self._columns,
@@ -230,7 +219,7 @@ class Surroundings:
 
     def expected_of_all(self, row: FloatArray) -> Expected:
         """Return what each group of a standardised row (d,) should read by all rows."""
-        n = len(self._groups)
+        n = len(self.groups)
         every = np.tile(self.everyone, (n, 1))
         return self.expected(row[None], np.zeros(n, dtype=np.int64), np.arange(n), every)
 

@@ -15,16 +15,15 @@ Rows are explained many at a time, as arrays with a line for each of their repla
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import NamedTuple
 
 import numpy as np
 
 from kpca_apps.novelty.detector.nearest import AGREEING, NONE, UNASKED
-from kpca_apps.novelty.detector.neighbours import Expected, Near, NeighbourRows, Surroundings, runs
+from kpca_apps.novelty.detector.neighbours import Expected, Near, Surroundings, runs
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 CANDIDATES_A_BATCH = 4096
@@ -57,17 +56,6 @@ class ColumnDrop:
     together: tuple[int, ...] = ()
 
 
-class _Batch(NamedTuple):
-    """Rows that are explained together."""
-
-    X: FloatArray  # (r, d), as they come
-    standardised: FloatArray  # (r, d)
-    scores: FloatArray  # (r,)
-    excess: FloatArray  # (r,), what of each score is above a typical one
-    own: IntArray  # (r,), position of each row among the training rows, -1 for a new one
-    first: int  # position of the first of them among all
-
-
 @dataclass(frozen=True)
 class Attribution:
     """Rows to explain by the drops of their scores, and how a changed copy would score."""
@@ -78,8 +66,7 @@ class Attribution:
     # ``score(candidates (c, d), row (c,))``: scores of changed copies of rows of X; `row` says of
     # which.
     score: Callable[[FloatArray, IntArray], FloatArray]
-    neighbours: NeighbourRows  # where expected values come from
-    groups: Sequence[IntArray]  # columns replaced together
+    around: Surroundings  # where expected values come from, for groups of columns together
     own: IntArray  # (r,), position of each row among the training rows, -1 for a new one
     typical: float = 0.0  # score of a typical row: what lies above it wants to be explained
     least: float = 0.0  # share below which nothing but the first is reported
@@ -91,53 +78,63 @@ class Attribution:
         expected; empty where none is off.
         """
         size = max(1, CANDIDATES_A_BATCH // self._n_tried)
-        starts = range(0, len(self.X), size)
-        batches = (self._batch(slice(start, start + size)) for start in starts)
-        return [reasons for batch in batches for reasons in self._explain(batch)]
+        return [
+            reasons
+            for start in range(0, len(self.X), size)
+            for reasons in self._part(start, start + size)._explain()
+        ]
+
+    def _part(self, start: int, end: int) -> Attribution:
+        """Return some of the rows, which are explained together."""
+        of = slice(start, end)
+
+        def score(candidates: FloatArray, row: IntArray) -> FloatArray:
+            return self.score(candidates, start + row)
+
+        return replace(
+            self,
+            X=self.X[of],
+            standardised=self.standardised[of],
+            scores=self.scores[of],
+            own=self.own[of],
+            score=score,
+        )
+
+    @cached_property
+    def _excess(self) -> FloatArray:
+        """What of each score is above a typical one, (r,)."""
+        return np.maximum(self.scores - self.typical, 0.0)
 
     @property
     def _n_tried(self) -> int:
-        return min(len(self.groups), MAX_GROUPS_TRIED)
+        return min(len(self.around.groups), MAX_GROUPS_TRIED)
 
-    @cached_property
-    def _around(self) -> Surroundings:
-        return Surroundings(self.neighbours, self.groups)
-
-    def _batch(self, part: slice) -> _Batch:
-        scores = self.scores[part]
-        excess = np.maximum(scores - self.typical, 0.0)
-        return _Batch(
-            self.X[part], self.standardised[part], scores, excess, self.own[part], part.start
-        )
-
-    def _explain(self, batch: _Batch) -> Iterator[tuple[ColumnDrop, ...]]:
-        """Explain a batch of rows."""
-        r, a = len(batch.X), self._n_tried
+    def _explain(self) -> Iterator[tuple[ColumnDrop, ...]]:
+        """Explain the rows together."""
+        r, a = len(self.X), self._n_tried
         every = np.arange(r)
-        asked, off = self._groups_to_try(batch)
-        expected, near = self._alone(batch, asked)
+        asked, off = self._groups_to_try()
+        expected, near = self._alone(asked)
         radius = near.radius[:, a]
         # Of each row, the drops when one group reads what is expected of it.
         entries = np.arange(r * a).reshape(r, a)
-        drops = self._drops(batch, np.repeat(every, a), entries.reshape(-1, 1), expected)
+        drops = self._drops(np.repeat(every, a), entries.reshape(-1, 1), expected)
         drops = drops.reshape(r, a)
-        left = self._left(batch, every, drops, near.radius[:, :a], radius)
+        left = self._left(every, drops, near.radius[:, :a], radius)
         highest = drops.argmax(axis=1)
         unclear = np.flatnonzero(left[every, highest] > MAX_LEFT)
         if off is None:
-            off_most = self._off(batch.standardised[unclear], near.nearest[unclear, a + 1])
+            off_most = self._off(self.standardised[unclear], near.nearest[unclear, a + 1])
         else:
             off_most = off[unclear]
         suspects = self._suspects(asked[unclear], drops[unclear], off_most)
-        sets, radii, of_sets = self._sets(batch, unclear, suspects)
+        sets, radii, of_sets = self._sets(unclear, suspects)
         is_set = sets[:, :, 0] >= 0
         sets[sets >= 0] += r * a
         expected = expected.joined(of_sets)
         drops_of_sets = np.zeros(is_set.shape)
-        drops_of_sets[is_set] = self._drops(
-            batch, unclear[np.nonzero(is_set)[0]], sets[is_set], expected
-        )
-        left_by_sets = self._left(batch, unclear, drops_of_sets, radii, radius)
+        drops_of_sets[is_set] = self._drops(unclear[np.nonzero(is_set)[0]], sets[is_set], expected)
+        left_by_sets = self._left(unclear, drops_of_sets, radii, radius)
         left_by_sets[~is_set] = np.inf
         place = _smallest(highest[unclear], left[unclear], left_by_sets)
         # Rows of which other columns are reported than the one whose drop is the highest.
@@ -148,7 +145,7 @@ class Attribution:
         best[is_alone, 0] = entries[rows[is_alone], place[is_alone]]
         best[~is_alone] = sets[others[~is_alone], place[~is_alone] - a]
         drops_of_best = np.hstack([drops[unclear], drops_of_sets])[others, place]
-        beside, more, expected = self._beside(batch, rows, best, drops_of_best, expected)
+        beside, more, expected = self._beside(rows, best, drops_of_best, expected)
         place_of = {row: place for place, row in enumerate(rows.tolist())}
         order = np.argsort(-drops, axis=1, kind="stable")
         for i in range(r):
@@ -159,30 +156,36 @@ class Attribution:
                 ranked = np.argsort(-more[j], kind="stable")
                 tried = [best[j], *beside[j, ranked, None]]
                 found = np.array([drops_of_best[j], *more[j, ranked]])
-            of_group = dict(zip(asked[i].tolist(), drops[i].tolist(), strict=True))
-            yield self._told(batch, i, tried, found, of_group, expected)
+            # Columns of one trial are ordered by their drops alone.
+            alone = dict(zip(asked[i].tolist(), drops[i].tolist(), strict=True))
+            reasons, total = list[ColumnDrop](), float(found.sum())
+            for of_trial, drop in zip(tried, found.tolist(), strict=True):
+                if drop > 0.0 and (not reasons or drop / total >= self.least):
+                    places = [one for one in of_trial.tolist() if one >= 0]
+                    reasons += self._reported(i, places, drop / total, alone, expected)
+            yield tuple(reasons) or self._farthest(i, expected)
 
-    def _groups_to_try(self, batch: _Batch) -> tuple[IntArray, FloatArray | None]:
+    def _groups_to_try(self) -> tuple[IntArray, FloatArray | None]:
         """Choose the groups of each row that are tried alone, (r, a), in order.
 
         Of very many, to ask for each of which takes long, those off by most from the rows that
         agree in most groups; by how much all are (r, g) comes back, too.
         """
-        r, n, a = len(batch.X), len(self.groups), self._n_tried
+        r, n, a = len(self.X), len(self.around.groups), self._n_tried
         if a == n:
             return np.tile(np.arange(n), (r, 1)), None
-        near = self._around.near(batch.standardised, batch.own, np.full((r, 1, 1), AGREEING))
-        off = self._off(batch.standardised, near.nearest[:, 0])
+        near = self.around.near(self.standardised, self.own, np.full((r, 1, 1), AGREEING))
+        off = self._off(self.standardised, near.nearest[:, 0])
         return np.sort(np.argsort(-off, axis=1, kind="stable")[:, :a], axis=1), off
 
     def _off(self, rows: FloatArray, agreeing: IntArray) -> FloatArray:
         """Say how far each group of rows is from those that agree with them in most, (r, g)."""
-        r, n = len(rows), len(self.groups)
+        r, n = len(rows), len(self.around.groups)
         of_row, groups = np.repeat(np.arange(r), n), np.tile(np.arange(n), r)
-        distances = self._around.expected(rows, of_row, groups, agreeing[of_row]).distances
+        distances = self.around.expected(rows, of_row, groups, agreeing[of_row]).distances
         return distances.reshape(r, n)
 
-    def _alone(self, batch: _Batch, asked: IntArray) -> tuple[Expected, Near]:
+    def _alone(self, asked: IntArray) -> tuple[Expected, Near]:
         """Say what each group asked for should read by the rows nearest in all others.
 
         Behind the rows near without each of them, those near in all groups, and those that agree
@@ -191,16 +194,14 @@ class Attribution:
         r, a = asked.shape
         sets = np.full((r, a + 2, 1), NONE)
         sets[:, :a, 0], sets[:, a + 1] = asked, AGREEING
-        near = self._around.near(batch.standardised, batch.own, sets)
+        near = self.around.near(self.standardised, self.own, sets)
         of_row, nearest = np.repeat(np.arange(r), a), near.nearest[:, :a].reshape(r * a, -1)
-        if len(self.groups) == 1:
-            nearest, near.radius[:, :a] = np.tile(self._around.everyone, (r, 1)), 0.0
+        if len(self.around.groups) == 1:
+            nearest, near.radius[:, :a] = np.tile(self.around.everyone, (r, 1)), 0.0
         groups = asked.reshape(-1)
-        return self._around.expected(batch.standardised, of_row, groups, nearest), near
+        return self.around.expected(self.standardised, of_row, groups, nearest), near
 
-    def _drops(
-        self, batch: _Batch, row: IntArray, entries: IntArray, expected: Expected
-    ) -> FloatArray:
+    def _drops(self, row: IntArray, entries: IntArray, expected: Expected) -> FloatArray:
         """How far copies of rows (t,) score lower that read what was expected, at least 0.
 
         `entries` (t, w) say which of that each copy reads, -1: no more.
@@ -208,23 +209,22 @@ class Attribution:
         drops = np.zeros(len(row))
         copy, at = np.nonzero(entries >= 0)
         which = entries[copy, at]
-        sizes = self._around.sizes[expected.groups[which]]
-        before = batch.X[row]
+        sizes = self.around.sizes[expected.groups[which]]
+        before = self.X[row]
         candidates = before.copy()
-        columns = self._around.columns_of(expected.groups[which])
+        columns = self.around.columns_of(expected.groups[which])
         candidates[np.repeat(copy, sizes), columns] = expected.values[
             runs(expected.ends[which] - sizes, sizes)
         ]
         # A replacement by what is there already changes nothing.
         changed = np.flatnonzero((candidates != before).any(axis=1))
         if len(changed):
-            after = self.score(candidates[changed], batch.first + row[changed])
-            drops[changed] = np.maximum(batch.scores[row[changed]] - after, 0.0)
+            after = self.score(candidates[changed], row[changed])
+            drops[changed] = np.maximum(self.scores[row[changed]] - after, 0.0)
         return drops
 
     def _left(
         self,
-        batch: _Batch,
         rows: IntArray,
         drops: FloatArray,
         radii: FloatArray,
@@ -236,7 +236,7 @@ class Attribution:
         nearest rows above a typical one: a score may drop although the row still is like no other.
         The latter are `radii` (u, t) without the groups of a trial, and the `radius` (r,) with all.
         """
-        typical, excess = self.neighbours.typical_distance, batch.excess[rows, None]
+        typical, excess = self.around.neighbours.typical_distance, self._excess[rows, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             of_score = np.maximum(1.0 - drops / excess, 0.0)
             beyond = radius[rows, None] - typical
@@ -250,7 +250,7 @@ class Attribution:
         These are the one whose drop is the highest, and those farthest from the rows that agree in
         most groups; where these are too few, those of the next highest drops.
         """
-        (u, a), n = asked.shape, len(self.groups)
+        (u, a), n = asked.shape, len(self.around.groups)
         rows, last = np.arange(u)[:, None], 2.0 * n
         by_drop = np.argsort(-drops, axis=1, kind="stable")
         priority = np.full((u, n), last)
@@ -271,91 +271,66 @@ class Attribution:
         suspects[:, : found.shape[1]] = np.where(found < n, found, NONE)
         return suspects
 
-    def _sets(
-        self, batch: _Batch, rows: IntArray, suspects: IntArray
-    ) -> tuple[IntArray, FloatArray, Expected]:
+    def _sets(self, rows: IntArray, suspects: IntArray) -> tuple[IntArray, FloatArray, Expected]:
         """Replace pairs and triples of suspects of rows (u,) by what the others suggest.
 
         What their groups should read; the places of each set there (u, e, 3), pairs first, with -1
         behind them; and how far the nearest rows are without it, (u, e).
         """
-        sizes = [size for size in (2, 3) if size < len(self.groups)]
+        sizes = [size for size in (2, 3) if size < len(self.around.groups)]
         chosen = [one for size in sizes for one in combinations(range(MAX_SUSPECTS), size)]
         sets = np.full((len(rows), len(chosen), MAX_SET), NONE)
         for place, members in enumerate(chosen):
             sets[:, place, : len(members)] = suspects[:, members]
             # Suspects that are missing are the last.
             sets[sets[:, place, len(members) - 1] < 0, place] = UNASKED
-        near = self._around.near(batch.standardised[rows], batch.own[rows], sets)
+        near = self.around.near(self.standardised[rows], self.own[rows], sets)
         row, e, at = np.nonzero(sets >= 0)
         places = np.full(sets.shape, NONE)
         places[row, e, at] = np.arange(len(row))
         groups, nearest = sets[row, e, at], near.nearest[row, e]
-        of_sets = self._around.expected(batch.standardised[rows], row, groups, nearest)
+        of_sets = self.around.expected(self.standardised[rows], row, groups, nearest)
         return places, near.radius, of_sets
 
     def _beside(
-        self, batch: _Batch, rows: IntArray, best: IntArray, drops: FloatArray, expected: Expected
+        self, rows: IntArray, best: IntArray, drops: FloatArray, expected: Expected
     ) -> tuple[IntArray, FloatArray, Expected]:
         """Replace the groups farthest off once rows (b,) read what is best, beside that.
 
         Places of what they should read (b, 8), -1: none, how much farther each lowers the score,
         and what is expected with that.
         """
-        n = len(self.groups)
+        n = len(self.around.groups)
         width = min(MAX_BESIDE, n)
         beside, more = np.full((len(rows), width), NONE), np.zeros((len(rows), width))
         # What lowers the score of a row that is odd no more explains nothing.
-        (still,) = np.nonzero(drops < batch.excess[rows])
-        changed, own = batch.standardised[rows[still]], batch.own[rows[still]]
+        (still,) = np.nonzero(drops < self._excess[rows])
+        changed, own = self.standardised[rows[still]], self.own[rows[still]]
         row, at = np.nonzero(best[still] >= 0)
         which = best[still][row, at]
         groups = expected.groups[which]
-        sizes = self._around.sizes[groups]
-        changed[np.repeat(row, sizes), self._around.columns_of(groups)] = expected.standardised[
+        sizes = self.around.sizes[groups]
+        changed[np.repeat(row, sizes), self.around.columns_of(groups)] = expected.standardised[
             runs(expected.ends[which] - sizes, sizes)
         ]
-        agreeing = self._around.near(changed, own, np.full((len(still), 1, 1), AGREEING))
+        agreeing = self.around.near(changed, own, np.full((len(still), 1, 1), AGREEING))
         off = self._off(changed, agreeing.nearest[:, 0])
         off[row, groups] = -np.inf
         far = np.argsort(-off, axis=1, kind="stable")[:, :width]
         far[np.take_along_axis(off, far, axis=1) < 0.0] = UNASKED
-        near = self._around.near(changed, own, far[:, :, None])
+        near = self.around.near(changed, own, far[:, :, None])
         row, at = np.nonzero(far >= 0)
-        found = self._around.expected(changed, row, far[row, at], near.nearest[row, at])
+        found = self.around.expected(changed, row, far[row, at], near.nearest[row, at])
         beside[still[row], at] = len(expected.groups) + np.arange(len(row))
         expected = expected.joined(found)
         together = np.column_stack([best[still[row]], beside[still[row], at]])
-        lower = self._drops(batch, rows[still[row]], together, expected)
-        lower = np.minimum(lower, batch.excess[rows[still[row]]])
+        lower = self._drops(rows[still[row]], together, expected)
+        lower = np.minimum(lower, self._excess[rows[still[row]]])
         more[still[row], at] = np.maximum(lower - drops[still[row]], 0.0)
         return beside, more, expected
 
-    def _told(
-        self,
-        batch: _Batch,
-        i: int,
-        tried: Sequence[IntArray],
-        found: FloatArray,
-        alone: Mapping[int, float],
-        expected: Expected,
-    ) -> tuple[ColumnDrop, ...]:
-        """Report those of the trials of a row that lower its score, by what each is found to.
-
-        `tried` are places of what was expected; columns of one trial are ordered by their drops
-        `alone`.
-        """
-        reasons: list[ColumnDrop] = []
-        total = float(found.sum())
-        for entries, drop in zip(tried, found.tolist(), strict=True):
-            if drop > 0.0 and (not reasons or drop / total >= self.least):
-                places = [one for one in entries.tolist() if one >= 0]
-                reasons += self._reported(batch, i, places, drop / total, alone, expected)
-        return tuple(reasons) or self._farthest(batch, i, expected)
-
     def _reported(
         self,
-        batch: _Batch,
         i: int,
         places: list[int],
         share: float,
@@ -371,21 +346,25 @@ class Attribution:
         )
         return [
             ColumnDrop(
-                g, share / len(pairs), batch.X[i, self.groups[g]], expected.of(place), together
+                g,
+                share / len(pairs),
+                self.X[i, self.around.groups[g]],
+                expected.of(place),
+                together,
             )
             for g, place in pairs
         ]
 
-    def _farthest(self, batch: _Batch, i: int, expected: Expected) -> tuple[ColumnDrop, ...]:
+    def _farthest(self, i: int, expected: Expected) -> tuple[ColumnDrop, ...]:
         """Report the column farthest from what its neighbours, or of an odd row all, suggest."""
         a = self._n_tried
         far = i * a + int(expected.distances[i * a : (i + 1) * a].argmax())
-        if expected.distances[far] <= 0.0 < batch.excess[i]:
-            expected = self._around.expected_of_all(batch.standardised[i])
+        if expected.distances[far] <= 0.0 < self._excess[i]:
+            expected = self.around.expected_of_all(self.standardised[i])
             far = int(expected.distances.argmax())
         if expected.distances[far] <= 0.0:
             return ()
-        return tuple(self._reported(batch, i, [far], 0.0, {}, expected))
+        return tuple(self._reported(i, [far], 0.0, {}, expected))
 
 
 def _smallest(highest: IntArray, left: FloatArray, left_by_sets: FloatArray) -> IntArray:

@@ -1,4 +1,4 @@
-"""The rule that flags rows: a threshold, above which rows are flagged and no others.
+"""The rule that flags rows: a threshold of their scores, above which they are flagged.
 
 It is calibrated on rows known to be normal, or plainly called a choice. A quantile of in-sample
 scores is never a rate: a nominal 5 % then flags 29 % of new normal rows on average. Leave-one-out
@@ -12,11 +12,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.row_values import blocks_of, row_values
 from kpca_apps.system.arrays import FloatArray
+
+# Part of a false discovery rate for rows that are listed for one of their cells alone. A choice:
+# little will do, as such cells lie far out, and the list by scores loses what it takes. The union
+# of two lists has at most the sum of their rates.
+BY_CELLS = 0.02
 
 
 @dataclass(frozen=True)
@@ -31,13 +35,19 @@ class Rule:
         """Whether it is a rate that clean rows calibrate, not a choice."""
         return self.name in ("alpha", "fdr")
 
+    @property
+    def of_scores(self) -> float:
+        """Part of a false discovery rate that is for scores; single cells have the rest."""
+        return (1.0 - BY_CELLS) * self.setting
+
     def count(self, n_rows: int) -> int:
         """Rows of a table that a choice asks for."""
         return int(self.setting) if self.name == "count" else top_count(n_rows, self.setting)
 
     def threshold(self, scores: FloatArray, calibration_scores: FloatArray | None = None) -> float:
-        """Threshold for scores (n,) of a table: the rows above it are flagged, and no others.
+        """Threshold for scores (n,) of a table: the rows above it are flagged.
 
+        No others are, but those that a false discovery rate lists for one of their cells.
         A rate needs the scores of clean rows; where these are too few, it is infinite.
         """
         if not self.calibrated:
@@ -45,14 +55,14 @@ class Rule:
         assert calibration_scores is not None
         if self.name == "alpha":
             return rate_threshold(calibration_scores, self.setting)
-        listed = benjamini_hochberg(conformal_p_values(calibration_scores, scores), self.setting)
-        if listed.all():
-            return float(np.nextafter(scores.min(), -math.inf))
-        # P-values fall as scores rise: the list is that of the highest scores.
-        highest = float(scores[~listed].max())
-        # Of an empty list, what a single row would need to be one by itself, or more.
-        alone = rate_threshold(calibration_scores, self.setting / len(scores))
-        return highest if listed.any() else max(alone, highest)
+        rate = self.rate(conformal_p_values(calibration_scores, scores))
+        return rate_threshold(calibration_scores, rate)
+
+    def rate(self, p_values: FloatArray) -> float:
+        """Rate of false alarms that rows are flagged at; of a list, by their p-values (n,)."""
+        if self.name == "alpha":
+            return self.setting
+        return math.exp(discovery_limit(np.log(p_values), len(p_values), self.of_scores))
 
 
 def smallest_rate(n_calibration: int) -> float:
@@ -91,15 +101,16 @@ def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> Fl
     return p_values
 
 
-def benjamini_hochberg(p_values: FloatArray, rate: float) -> NDArray[np.bool_]:
-    """Rows of a list whose expected share of false discoveries is at most `rate`, in (0, 1).
+def discovery_limit(log_p: FloatArray, n_looked: int, rate: float) -> float:
+    """Log p-value up to which at most such a share of so many looked at are false discoveries.
 
-    Benjamini & Hochberg, Journal of the Royal Statistical Society B 57, 1995, equation 1.
+    Where none is a discovery, what a single one would need. Benjamini & Hochberg, Journal of the
+    Royal Statistical Society B 57, 1995, equation 1.
     """
-    found, counts = np.unique(p_values, return_counts=True)
-    passing = np.flatnonzero(found <= rate * np.cumsum(counts) / len(p_values))
-    cut = found[passing[-1]] if passing.size else -1.0
-    return p_values <= cut
+    ordered = np.sort(log_p)
+    allowed = np.log(rate * np.arange(1, len(ordered) + 2) / max(n_looked, 1))
+    below = np.flatnonzero(ordered <= allowed[:-1])
+    return float(min(allowed[below[-1] if len(below) else 0], 0.0))
 
 
 def choice_threshold(scores: FloatArray, count: int) -> float:

@@ -462,13 +462,17 @@ def _sorted(columns: FloatArray) -> FloatArray:
 
 def _middle(ordered: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return median and robust standard deviation, IQR / 1.349, of columns of sorted values."""
-    quantiles = []
-    for share in (0.25, 0.5, 0.75):
-        place, part = divmod(share * (len(ordered) - 1), 1.0)
-        below, above = ordered[int(place)], ordered[min(int(place) + 1, len(ordered) - 1)]
-        quantiles.append(below + part * (above - below))
-    low, median, high = quantiles
+    low, median, high = quantiles_of(ordered, (0.25, 0.5, 0.75))
     return median, (high - low) / IQR_OF_NORMAL
+
+
+def quantiles_of(ordered: FloatArray, shares: Sequence[float]) -> FloatArray:
+    """Return quantiles (q, ...) of sorted values (n, ...), as numpy has them."""
+    part, place = np.modf(np.array(shares) * (len(ordered) - 1))
+    below = place.astype(np.int64)
+    lower, upper = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]
+    found: FloatArray = lower + part.reshape(-1, *[1] * (ordered.ndim - 1)) * (upper - lower)
+    return found
 
 
 def _scales(
@@ -555,8 +559,8 @@ class NormalScores:
 
     def __call__(self, columns: FloatArray, guesses: FloatArray) -> FloatArray:
         """Return the scores of values (d, b), a line a column, given their guesses."""
-        low, rate, n_cells = self._by_line
-        place = _cells(guesses, low, rate, n_cells, ROUNDING)
+        n_cells = np.diff(self.cell_starts)[:, None]
+        place = _cells(guesses, self.low[:, None], self.rate[:, None], n_cells, ROUNDING)
         place += self.cell_starts[:-1, None]
         # Places are sound: not to check them saves a third of the time.
         place = self.first.take(place, mode="clip").astype(np.int64)
@@ -573,11 +577,6 @@ class NormalScores:
         places *= 2
         places += reached == x
         return self.scores.take(place, mode="clip")
-
-    @cached_property
-    def _by_line(self) -> tuple[FloatArray, FloatArray, IntArray]:
-        """What is said of each column, for arrays of a line a column."""
-        return self.low[:, None], self.rate[:, None], np.diff(self.cell_starts)[:, None]
 
 
 def _cells(

@@ -7,7 +7,7 @@ row at a time, so that they can be checked on some rows of a table after the oth
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -34,7 +34,10 @@ class Cells:
 
     @classmethod
     def of(cls, table: Table, plan: ColumnPlan) -> Cells:
-        """Take the formats of a plan; columns the model does not see are read as they look."""
+        """Take the formats of a plan; columns the model does not see are read as they look.
+
+        Times of day are compared with those of other columns: each begins at midnight.
+        """
         written = [spec.format for spec in plan.specs]
         comma = any(isinstance(one, NumberFormat) and one.decimal == "," for one in written)
         formats = {
@@ -43,7 +46,12 @@ class Cells:
             else _format(table.column(spec.name), comma)
             for spec in plan.specs
         }
-        return cls(table, formats)
+        days = {
+            name: replace(one, day_start=0.0)
+            for name, one in formats.items()
+            if isinstance(one, NumberFormat) and one.day_start
+        }
+        return cls(table, formats | days)
 
     def __len__(self) -> int:
         return self.table.frame.height
@@ -123,6 +131,18 @@ def code_forms(texts: pl.Series) -> pl.Series:
     return texts.str.replace_all(r"\pL", "A").str.replace_all("[0-9]", "9")
 
 
+def half_a_day(format: ValueFormat | None, values: FloatArray) -> float:
+    """Twelve hours in a column of times of day; 0 where it holds none.
+
+    They are written as 14:05 or, throughout and over half a day at least, as 1405.
+    """
+    if isinstance(format, NumberFormat) and format.clock:
+        return 43_200.0
+    known = values[~np.isnan(values)]
+    is_time = (known >= 0) & (known <= 2400) & (known == np.floor(known)) & (known % 100 < 60)
+    return 1200.0 if len(known) and is_time.all() and np.ptp(known) >= 1200 else 0.0
+
+
 def join_codes(codes: Sequence[IntArray]) -> IntArray:
     """Give rows equal codes where all of some codes (n,) are equal, -1 where one is missing."""
     joined = codes[0]
@@ -181,9 +201,10 @@ def _check(rule: Rule, cells: Cells) -> tuple[BoolArray, BoolArray]:
                 is_other = ~is_other & ~_one_of(cells.texts(last), rule.values)
             return is_other, ~cells.present(first)
         case kinds.PositiveOnlyIf():
-            values = cells.values(first)
-            is_other = cells.present(last) & ~_one_of(cells.texts(last), rule.values)
-            return is_other & ~np.isnan(values), values <= 0
+            values, others = cells.values(first), rule.columns[1:]
+            known = ~np.isnan(values) & np.all([cells.present(name) for name in others], axis=0)
+            meant = np.any([_one_of(cells.texts(name), rule.values) for name in others], axis=0)
+            return known & (rule.both | ~meant), (values > 0) == meant
         case kinds.Code():
             same = code_forms(cells.texts(first)) == rule.form
             return ~same.is_null().to_numpy(), same.fill_null(False).to_numpy()

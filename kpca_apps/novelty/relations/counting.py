@@ -13,7 +13,6 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.compiling import compiled, inlined
 
 Codes = NDArray[np.int32]  # (columns, n)
-Hashes = NDArray[np.uint64]  # (columns, n); 0 where missing
 
 # Sums in another order differ by less, in nats; and shares of rows, and numbers, by as much of one.
 ROUNDING = 1e-6
@@ -197,55 +196,3 @@ def settled_counts(key: NDArray[np.int32], values: Codes) -> IntArray:
                     tally[v] = 0
             start = ends[g]
     return found
-
-
-@compiled
-def nearly_equal(hashes: Hashes, most_apart: float) -> BoolArray:
-    """Which columns (the first place) may differ from later ones in at most such a share of rows.
-
-    Of those in which both hold something.
-    """
-    n_columns, n = hashes.shape
-    equal = np.zeros((n_columns, n_columns), np.bool_)
-    for a in range(n_columns):
-        for b in range(a + 1, n_columns):
-            n_apart, n_both = 0, 0
-            for row in range(n):
-                if hashes[a, row] != 0 and hashes[b, row] != 0:
-                    n_both += 1
-                    n_apart += hashes[a, row] != hashes[b, row]
-                    if n_apart > most_apart * n + 1:
-                        break
-            equal[a, b] = n_both > 0 and n_apart <= most_apart * n_both + 1
-    return equal
-
-
-@compiled
-def may_lie_near(
-    z: FloatArray, codes: IntArray, n_levels: int, mean: float, shrunk_by: float, near: float,
-    least_rows: float,
-) -> bool:  # fmt: skip
-    """Whether half of the numbers (n,) may lie so near to the mean of their level's other rows.
-
-    As `panels.find_usual` has it; False, too, where too few rows have a level that recurs.
-    """
-    sums, counts = np.zeros(n_levels), np.zeros(n_levels, np.int64)
-    for row in range(len(z)):
-        if codes[row] < n_levels and not np.isnan(z[row]):
-            sums[codes[row]] += z[row]
-            counts[codes[row]] += 1
-    n_seen = 0
-    for g in range(n_levels):
-        if counts[g] > 1:
-            n_seen += counts[g]
-    if n_seen < least_rows:
-        return False
-    n_far = 0
-    for row in range(len(z)):
-        g = codes[row]
-        if g < n_levels and not np.isnan(z[row]) and counts[g] > 1:
-            expected = (sums[g] - z[row] + shrunk_by * mean) / (counts[g] - 1 + shrunk_by)
-            n_far += abs(z[row] - expected) > near * (1 + ROUNDING)
-            if 2 * n_far > n_seen + 1:
-                return False
-    return True

@@ -14,20 +14,14 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from kpca_apps.names import in_prose, quoted, quoted_cell
-from kpca_apps.novelty.columns.kinds import Notation
+from kpca_apps.names import quoted
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.evidence import Evidence, as_table
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.blame import Supposed, UsualValues, fitting, kept, suppose
-from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check
-from kpca_apps.novelty.relations.conditional.levels import (
-    JudgedCell,
-    LevelRelations,
-    RowsAlike,
-)
-from kpca_apps.novelty.relations.conditional.numbers import OddNumber
+from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check, code_forms
+from kpca_apps.novelty.relations.conditional.levels import LevelRelations
 from kpca_apps.novelty.relations.finding.discovery import find_rules
 from kpca_apps.novelty.relations.rule import WHOLE_TABLE, AnyRule, HeldRule
 from kpca_apps.novelty.relations.rule_file import require_sound
@@ -40,10 +34,6 @@ from kpca_apps.tables.table import Table
 # Of rules that hold in nearly all rows by more than chance, the share whose exceptions are there by
 # right: so much less probable than its share of the rows is a row that breaks one.
 LOG_BY_CHANCE = float(np.log(0.01))
-
-
-# Of fewer rows that agree on another value, it is open which of them is right.
-FEWEST_TO_MEND = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,23 +77,25 @@ class Relations:
         return cls(levels, rules, columns, UsualValues.learn(cells.take(named)))
 
     def judge(
-        self, table: Table, *, own: BoolArray | None = None, hidden: Collection[str] = ()
+        self,
+        table: Table,
+        *,
+        own: BoolArray | None = None,
+        hidden: Collection[str] = (),
+        naming: Collection[str] = (),
     ) -> JudgedRows:
         """Judge rows; those that were learned from (`own`, (n,)) as if left out.
 
         What it says of a row depends on no other row, so rules that compare rows are not asked. Of
-        rules about hidden columns nothing is said.
+        rules about hidden columns nothing is said, nor of the width of later codes in columns
+        `naming` the rows.
         """
-        judged = self.levels.judge(table, own=own)
-        surprise, log_looks = judged.surprise.copy(), float(np.log(max(self.levels.n_looked, 1)))
-        found = [
-            _of_levels(one, log_looks)
-            for one in judged.cells
-            if one.seen.removesuffix("?").rstrip() != one.expected  # somebody was in doubt
-        ]
+        usual = {of.name: of for of in self.usual}
+        notations = {name: of.notation for name, of in usual.items()}
+        judged = self.levels.judge(table, own=own, notations=notations)
+        surprise = judged.surprise.copy()
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         cells = Cells(table, {column.name: column.format for column in self.columns})
-        usual = {of.name: of for of in self.usual}
         asked = [
             held
             for held in self.rules
@@ -114,7 +106,7 @@ class Relations:
         formulas: list[tuple[AnyRule, BoolArray]] = []  # and the rows in which each holds
         for held in asked:
             checked = check(held.rule, cells)
-            rows = np.flatnonzero(checked.broken)
+            rows = np.flatnonzero(checked.broken & ~(_has_grown(held.rule, cells, naming) & ~own))
             is_visible = {*held.rule.columns}.isdisjoint(hidden)
             if is_visible and isinstance(held.rule, kinds.Equal | kinds.Linear | kinds.Product):
                 formulas.append((held.rule, checked.holds))
@@ -135,15 +127,11 @@ class Relations:
             for row in of.rows.tolist()
             for name in of.held.rule.columns
         }
-        found += [
-            _of_number(one, table, usual[one.spec.name].notation)
-            for one in judged.numbers
-            if (one.row, one.spec.name) not in ruled
-        ]
+        numbers = (one for one in judged.numbers if (one.row, one.column) not in ruled)
         # The terms of a formula that holds in a row confirm each other; a copy confirms nothing.
         found = [
             one
-            for one in found
+            for one in (*judged.cells, *numbers)
             if not any(
                 holds[one.row] and one.column in rule.columns and not isinstance(rule, kinds.Equal)
                 for rule, holds in formulas
@@ -152,16 +140,18 @@ class Relations:
         of_rules = self._of_rules(broken, formulas, found)
         return JudgedRows(surprise, as_table([*found, *of_rules]))
 
-    def found(self, table: Table, positions: IntArray) -> tuple[FoundRule, ...]:
-        """Say how the rules hold in rows at some positions of a table."""
+    def found(
+        self, table: Table, positions: IntArray, naming: Collection[str] = ()
+    ) -> tuple[FoundRule, ...]:
+        """Say how the rules hold in rows at some positions of a table; `naming` as of `judge`."""
         by_name = {column.name: column for column in self.columns}
         cells, found = Cells(table, {name: of.format for name, of in by_name.items()}), []
         for held in self.rules:
             rule = held.rule
             if {*rule.columns}.issubset(table.columns):
                 checked = check(rule, cells)
-                n_broken = int(checked.broken.sum())
-                first = np.flatnonzero(checked.broken)[:LISTED_ROWS]
+                broken = np.flatnonzero(checked.broken & ~_has_grown(rule, cells, naming))
+                first = broken[:LISTED_ROWS]
                 lines = None if table.lines is None else tuple(table.lines[first].tolist())
                 cited = cites_values(rule)
                 says = Note(phrase(rule, by_name), phrase(rule, by_name, cited), cited)
@@ -171,7 +161,7 @@ class Relations:
                         kind=str(rule.__struct_config__.tag),
                         columns=rule.columns,
                         n_rows=int(checked.applies.sum()),
-                        n_broken=n_broken,
+                        n_broken=len(broken),
                         rows=tuple((positions[first] + 1).tolist()),
                         lines=lines,
                     )
@@ -221,6 +211,15 @@ class Relations:
                     most = max(counts[name] for name in of.held.rule.columns)
                     likely = [name for name in of.held.rule.columns if counts[name] == most]
                     yield of.say(place, likely if one is None else [one], columns)
+
+
+def _has_grown(rule: AnyRule, cells: Cells, naming: Collection[str]) -> BoolArray:
+    """Tell where codes that name rows have the form of a rule but for the number of last digits."""
+    if not isinstance(rule, kinds.Code) or rule.columns[0] not in naming:
+        return np.zeros(len(cells), dtype=bool)
+    forms = code_forms(cells.texts(rule.columns[0])).fill_null("")
+    has_start = forms.str.strip_chars_end("9") == rule.form.rstrip("9")
+    return (has_start & forms.str.ends_with("9") & rule.form.endswith("9")).to_numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,6 +302,8 @@ class _Broken:
                 other = self.cells.table.column(rule.columns[is_first]).text(place).strip()
                 words = ("below", "above") if rule.strict else ("at most", "at least")
                 return f"{words[not is_first]} {other}"
+            case kinds.PositiveOnlyIf() if self.cells.values(rule.columns[0])[place] <= 0:
+                return "above 0" if is_first else f"other than {either(rule.values)}"
             case kinds.EmptyUnless() | kinds.PositiveOnlyIf() if not is_first:
                 return either(rule.values) if rule.values else "given"
             case kinds.EmptyUnless():
@@ -313,62 +314,3 @@ class _Broken:
                 return f"a code like {rule.form}"
             case _:
                 return phrase(rule, columns)
-
-
-def _of_levels(cell: JudgedCell, log_looks: float) -> Evidence:
-    """Say what the rows like that of a cell hold instead."""
-    first, *more = cell.evidence
-    given, n, others = _shared(first), first.n_agreeing, first.n_rows
-    says = f"{n:,} of the {others:,} other rows with {given}"
-    if more:
-        # Columns that say little each say it together.
-        read, meant = quoted_cell(cell.seen), quoted_cell(cell.expected)
-        says = f"Of the {others:,} other rows with {given}, {n:,} read {meant} and "
-        says += f"{first.n_same or 'none'} {read}; of the {more[0].n_rows:,} with "
-        says += f"{_shared(more[0])}, {more[0].n_agreeing:,} and {more[0].n_same or 'none'}."
-    elif cell.expected:
-        says += f" read {quoted_cell(cell.expected)}."
-    elif 2 * n > others:
-        says += " have no value there."
-    else:
-        says = f"Hardly any of the {others:,} other rows with {given} read so."
-    return Evidence(
-        row=cell.row,
-        column=cell.column,
-        kind=CONTRADICTED,
-        log_p=min(cell.log_p + log_looks, 0.0),
-        seen=cell.seen,
-        suggestion=cell.expected if n >= FEWEST_TO_MEND else "",
-        expected=cell.expected,
-        support=first.n_rows,
-        sentence=says,
-        given=tuple(name for of in cell.evidence for name in of.columns),
-    )
-
-
-def _of_number(odd: OddNumber, table: Table, notation: Notation) -> Evidence:
-    """Say what a number usually is, by what the rest of the table says."""
-    name, format = odd.spec.name, odd.spec.format
-    assert format is not None
-    about = f"about {notation.write(odd.expected, format)}"
-    return Evidence(
-        row=odd.row,
-        column=name,
-        kind=CONTRADICTED,
-        log_p=odd.log_p,
-        seen=table.column(name).text(odd.row).strip(),
-        suggestion="",
-        expected=about,
-        support=odd.support,
-        sentence=about.join(odd.why),
-        given=odd.given,
-        others=odd.others,
-    )
-
-
-def _shared(evidence: RowsAlike) -> str:
-    """Name the values that rows share, once for the columns that share them."""
-    names = defaultdict[str, list[str]](list)
-    for name, text in zip(evidence.columns, evidence.values, strict=True):
-        names[text].append(quoted(name))
-    return " and ".join(f"{in_prose(of)} {quoted_cell(text)}" for text, of in names.items())

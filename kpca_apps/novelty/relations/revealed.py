@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from kpca_apps.names import quoted
-from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.novelty.relations.finding.discovery import find_rules
-from kpca_apps.novelty.relations.rule import AnyRule, Determines, Equal, Linear, Product
+from kpca_apps.novelty.relations.rule import AnyRule, Determines, Equal, HeldRule, Linear, Product
 from kpca_apps.novelty.result import REVEALED
+from kpca_apps.tables.table import Table
 
 _LEFT_OUT = ("excluded", "label")  # roles of columns that are shown, but not searched for rules
 _SHOWN_WAYS = 4  # of one hidden column that a note names
 
 
-def revealed_notes(rows: Encoded, seed: int) -> tuple[str, ...]:
+def revealed_notes(
+    table: Table, plan: ColumnPlan, held: Sequence[HeldRule], seed: int
+) -> tuple[str, ...]:
     """Name the columns that reveal a hidden one; the notes hold names only, no value or formula.
 
-    The encoder's rules cover no column that is left out of the model, so where there is one the
-    table is searched again with all of its columns.
+    The rules that are `held` cover no column that is left out of the model, so where there is one
+    the table is searched again with all of its columns.
     """
-    table, specs = rows.sample_table, rows.encoder.plan.specs
+    specs = plan.specs
     hidden = [spec.name for spec in specs if spec.hidden and spec.name in table.columns]
     if not hidden:
         return ()
-    rules = [held.rule for held in rows.encoder.relations.rules]
+    rules = [one.rule for one in held]
     searched = {spec.name: spec for spec in specs if spec.role not in _LEFT_OUT}
     if not searched.keys() >= {*table.columns}:
         # Identifiers are searched and read as they look, whatever the model does with them.
@@ -33,7 +35,7 @@ def revealed_notes(rows: Encoded, seed: int) -> tuple[str, ...]:
             searched.get(name) or ColumnSpec(name, "identifier", "") for name in table.columns
         )
         whole = ColumnPlan(tuple(of_all))
-        rules += [held.rule for held in find_rules(table, whole, seed=seed)]
+        rules += [one.rule for one in find_rules(table, whole, seed=seed)]
     # Rules need rows as evidence; a copy needs none.
     texts = {name: table.column(name).texts for name in table.columns}
     rules += [

@@ -84,9 +84,13 @@ class EmptyUnless(Rule, tag="empty unless", frozen=True, kw_only=True):
 
 
 class PositiveOnlyIf(Rule, tag="positive only if", frozen=True, kw_only=True):
-    """The first is above 0 only where the second is one of `values` (pregnancies, sex)."""
+    """The first is above 0 only where one of the others is one of `values` (pregnancies, sex).
+
+    With `both`, it is above 0 wherever one of them is, too: failed, and the causes of failures.
+    """
 
     values: tuple[str, ...]
+    both: bool = False
 
 
 class Code(Rule, tag="code", frozen=True, kw_only=True):

@@ -28,7 +28,13 @@ from kpca_apps.tables.values import DateFormat, NumberFormat
 
 FORMAT = "kpca-rules"
 TITLE = "Rules between the columns of"  # in the first line of every other file of rules
-_TITLES = tuple(f"{mark}{TITLE}" for mark in ("", "-- ", "# "))
+TEST_CASES = "test cases"
+_XML = "<?xml version='1.0' encoding='utf-8'?>\n<testsuites name=\""
+# How a file begins that holds this, and is no JSON.
+_TITLES = {
+    "rules": tuple(f"{mark}{TITLE}" for mark in ("", "-- ", "# ")),
+    TEST_CASES: (f"{_XML}{TITLE}",),
+}
 _MARK = f'"format": "{FORMAT}"'
 _FIRST_BYTES = 200
 FORMAT_VERSION = 1
@@ -45,7 +51,7 @@ _SHAPES: dict[type, tuple[int, float, tuple[bool, ...]]] = {
     kinds.Unique: (1, math.inf, ()),
     kinds.Determines: (2, math.inf, ()),
     kinds.EmptyUnless: (2, 2, ()),
-    kinds.PositiveOnlyIf: (2, 2, (True, False)),
+    kinds.PositiveOnlyIf: (2, math.inf, (True, False)),
     kinds.Code: (1, 1, ()),
     kinds.Within: (1, 1, (True,)),
 }
@@ -119,10 +125,11 @@ def save_rules(rules: HeldRules, path: str | Path) -> None:
         file.write(rules_to_json(rules).encode("utf-8"))
 
 
-def check_target(path: str | Path, *, force: bool = False) -> None:
+def check_target(path: str | Path, *, force: bool = False, holds: str = "rules") -> None:
     """Refuse a path at which no rules may be written; a run asks before it starts work.
 
-    Nothing but rules, in whatever format, is ever replaced, by force: no link, no table.
+    By force rules replace rules, in whatever format, and test cases of them test cases: nothing
+    else is ever replaced, no link, no table.
     """
     try:
         require_parent(path)
@@ -134,19 +141,18 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
             with path.open("rb") as file:
                 data = file.read(_FIRST_BYTES)
             head = data.decode(marked_encoding(data)[0], "ignore")
-            is_ours = head.startswith(_TITLES) or (head.startswith("{") and _MARK in head)
+            is_json = holds == "rules" and head.startswith("{") and _MARK in head
+            is_ours = is_json or head.startswith(_TITLES[holds])
     except InputError:
         raise
     except (OSError, ValueError) as error:
         raise InputError(f"cannot be written ({reason_of(error)}).", path) from None
     if not is_ours:
         raise RefusedError(
-            "exists and holds no rules, so it is never replaced; choose another file.", path
+            f"exists and holds no {holds}, so it is never replaced; choose another file.", path
         )
     if not force:
-        raise RefusedError(
-            "exists already; replace it with --force, or choose another file with --out.", path
-        )
+        raise RefusedError("exists already; replace it with --force, or choose another file.", path)
 
 
 def read_rules(path: str | Path) -> HeldRules:

@@ -76,7 +76,8 @@ def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[
             return f"{first} is empty unless {others[0]} {where}"
         case kinds.PositiveOnlyIf():
             values = HIDDEN if is_hidden else either(rule.values)
-            return f"{first} is above 0 only where {others[0]} is {values}"
+            where = "if and only if one of" if rule.both else "only where"
+            return f"{first} is above 0 {where} {_joined(others, 'or')} is {values}"
         case kinds.Code():
             form = HIDDEN if is_hidden else one_line(rule.form, _NAME)
             return f"{first} has the form {form}"

@@ -6,7 +6,7 @@ its columns alone, of all parts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,7 +15,8 @@ import polars as pl
 
 from kpca_apps.errors import InputError, about
 from kpca_apps.names import one_line, quoted, suggest
-from kpca_apps.novelty.columns.encoded import (
+from kpca_apps.novelty.columns.lookup import naming_identifier, resolve_columns
+from kpca_apps.novelty.columns.parts import (
     AnyTable,
     Execution,
     draw_sample,
@@ -23,9 +24,7 @@ from kpca_apps.novelty.columns.encoded import (
     row_count,
     take_rows,
 )
-from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
-from kpca_apps.novelty.columns.profiles import naming_identifier
 from kpca_apps.novelty.redact import HIDDEN, redact_source
 from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check
 from kpca_apps.novelty.relations.finding.discovery import find_rules
@@ -84,14 +83,23 @@ def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldR
             )
     formats = {column.name: column.format for column in rules.columns}
     open_orders = require_formats(draw_sample(table, 0, execution).table, formats, "the rules")
-    known = [of.rule for of in rules.rules]
-    alone = [rule for rule in known if not isinstance(rule, WHOLE_TABLE)]
+    counted, start = {of.rule: HeldRule(of.rule, 0, 0) for of in rules.rules}, 0
+    alone = [rule for rule in counted if not isinstance(rule, WHOLE_TABLE)]
     count = partial(_count, rules=alone, formats=formats)
-    counted = _added(alone, each_part(table, "Checking rules", count, execution))
-    if together := [rule for rule in known if isinstance(rule, WHOLE_TABLE)]:
+    for n_rows, of_part in each_part(table, "Checking rules", count, execution):
+        for more in of_part:
+            of, listed = counted[more.rule], (start + row for row in more.broken)
+            counted[more.rule] = HeldRule(
+                more.rule,
+                of.n_rows + more.n_rows,
+                of.n_broken + more.n_broken,
+                (*of.broken, *listed)[:LISTED_ROWS],
+            )
+        start += n_rows
+    if together := [rule for rule in counted if isinstance(rule, WHOLE_TABLE)]:
         cells = Cells(_columns_of(table, together, execution), formats)
         counted |= {rule: check(rule, cells).summary(rule) for rule in together}
-    held = tuple(counted[rule] for rule in known)
+    held = tuple(counted[of.rule] for of in rules.rules)
     silent = [phrase(of.rule, rules.by_name, rules.hidden) for of in held if not of.n_rows]
     of_files = redact_source(table.source, rules.hidden).notes
     notes = (
@@ -99,8 +107,7 @@ def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldR
         *open_orders,
         *(f"No row has what this rule is about: {s}." for s in silent),
     )
-    name, n_rows = one_line(table.source.name), row_count(table)
-    return replace(rules, table=name, n_rows=n_rows, rules=held, notes=notes)
+    return replace(rules, table=one_line(table.source.name), n_rows=start, rules=held, notes=notes)
 
 
 def check_table_rules(
@@ -121,22 +128,6 @@ def _count(
     """Check rules on some rows; return how many these are, too."""
     cells = Cells(table, formats)
     return len(cells), [check(rule, cells).summary(rule) for rule in rules]
-
-
-def _added(
-    rules: Sequence[AnyRule], parts: Iterable[tuple[int, list[HeldRule]]]
-) -> dict[AnyRule, HeldRule]:
-    """Add up what was counted in the parts of a table."""
-    whole, start = [HeldRule(rule, 0, 0) for rule in rules], 0
-    for n_rows, counted in parts:
-        whole = [_sum(one, more, start) for one, more in zip(whole, counted, strict=True)]
-        start += n_rows
-    return dict(zip(rules, whole, strict=True))
-
-
-def _sum(held: HeldRule, more: HeldRule, start: int) -> HeldRule:
-    broken = (*held.broken, *(start + row for row in more.broken))[:LISTED_ROWS]
-    return HeldRule(held.rule, held.n_rows + more.n_rows, held.n_broken + more.n_broken, broken)
 
 
 def _columns_of(table: AnyTable, rules: Sequence[AnyRule], execution: Execution) -> Table:

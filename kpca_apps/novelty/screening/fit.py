@@ -16,22 +16,18 @@ import numpy as np
 from kpca_apps.engine.rows import SAMPLE_ROWS, ArrayRows, RowSource
 from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError
 from kpca_apps.names import MISSING, listed, quoted, quoted_cell
-from kpca_apps.novelty.columns.encoded import (
-    Accepted,
+from kpca_apps.novelty.accepted import Accepted
+from kpca_apps.novelty.columns.lookup import resolve_columns
+from kpca_apps.novelty.columns.parts import (
     AnyTable,
-    Encoded,
     Execution,
     GroupKey,
     Sample,
     draw_sample,
-    encode,
     find_groups,
-    group_text,
     some_rows,
     take_rows,
 )
-from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.detector.detector import Detector, Parameters
 from kpca_apps.novelty.detector.fit import Fit, fit_detector
@@ -39,10 +35,12 @@ from kpca_apps.novelty.detector.large_groups import LargeGroup, LargeGroups, fin
 from kpca_apps.novelty.detector.surprise.marked import Marked, marked_rows
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.detector.views import ColumnRoles
+from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.redact import Note, without_values
 from kpca_apps.novelty.relations.revealed import revealed_notes
 from kpca_apps.novelty.row_values import let_go, row_values
-from kpca_apps.novelty.screening.judge import scores_of
+from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder, encode
+from kpca_apps.novelty.screening.judge import group_text, scores_of
 from kpca_apps.novelty.screening.model import (
     DEFAULT_ALPHA,
     DEFAULT_SHARE,
@@ -53,6 +51,7 @@ from kpca_apps.novelty.screening.model import (
     library_versions,
     resolve_rule,
     rows_learned,
+    rows_learned_from,
     rows_needed,
 )
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
@@ -74,6 +73,7 @@ class Planned:
     clean: bool  # whether its rows are known to be normal
     rule: Rule
     sample: Sample
+    learned: Sample  # the rows of it that are learned from: all, or half
     plan: ColumnPlan
 
 
@@ -89,7 +89,9 @@ def fit_table(
     options = replace(options, columns=resolve_columns(options.columns, table, execution))
     with without_values(options.columns.hide):
         model, rows = fit_planned(plan_fit(table, options, clean, execution), execution)
-        revealed = revealed_notes(rows, options.seed)
+        revealed = revealed_notes(
+            rows.sample_table, rows.encoder.plan, rows.encoder.relations.rules, options.seed
+        )
         return replace(model, warnings=(*revealed, *model.warnings)), rows
 
 
@@ -105,7 +107,9 @@ def plan_fit(
             "--by out",
         )
     sample = draw_sample(table, options.seed, execution)
-    return Planned(options, clean, rule, sample, infer_plan(sample.table, options.columns))
+    learned = rows_learned_from(sample, options, clean)
+    plan = infer_plan(learned.table, options.columns)
+    return Planned(options, clean, rule, sample, learned, plan)
 
 
 def fit_planned(
@@ -115,7 +119,8 @@ def fit_planned(
 
     Unless the table is clean, rows judged fine are learned from as normal ones.
     """
-    sample, options, clean, plan = planned.sample, planned.options, planned.clean, planned.plan
+    sample, learned = planned.sample, planned.learned
+    options, clean, plan = planned.options, planned.clean, planned.plan
     table, rule, by, own = sample.whole, planned.rule, options.columns.by, list[int]()
     is_fine = None if accepted is None else accepted.is_fine
     judged = np.s_[:] if accepted is None else ~accepted.is_accepted
@@ -123,28 +128,23 @@ def fit_planned(
     if by:
         own = own_groups(keys, codes[judged], by, rows_needed(rule), table.source.name)
     seed = options.seed
-    encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean, seed=seed)
-    n_jobs = options.jobs
-    rows = encode(
-        encoder, table, execution, sample=sample, n_jobs=n_jobs, accepted=accepted, is_own=True
-    )
+    encoder = LearnedEncoder.learn(learned.table, plan, contaminated=not clean, seed=seed)
+    n_jobs, of = options.jobs, learned.index
+    rows = encode(encoder, sample, execution, n_jobs=n_jobs, accepted=accepted, learned=of)
     rows = replace(rows, groups=(keys, codes))
     parameters = _parameters(rule, options, rows.n_judged, clean)
     detector, fitted_scores, large_groups = _fit_detector(rows, parameters, options, by)
-    if accepted is not None and accepted.is_known is not None and detector.calibration is None:
-        # Rows that are known are no more chosen among than those that are fine.
+    if not clean:
+        # Of all rows, drawn or not, that are neither fine nor known.
         value = rule.threshold(fitted_scores[judged])
-        detector = replace(detector, threshold=float(value) if math.isfinite(value) else None)
-    # Whether a rule can flag anything is said of each table that it is applied to (`judge.flag`):
-    # the detector's last warning, on a threshold that is infinite, would repeat it.
-    of_fit = detector.warnings if detector.threshold is not None else detector.warnings[:-1]
+        detector = replace(detector, threshold=value if math.isfinite(value) else None)
     warnings = (
         *((_size_note(rows, options),) if rows.size_of_parts is not None else ()),
         *plan.warnings,
         *(_running_note(plan) if clean else ()),
         *rows.warnings,
         *large_groups,
-        *of_fit,
+        *detector.warnings,
     )
     n_landmarks = options.n_landmarks or landmarks_of_each(len(own), clean)
     parameters = replace(parameters, alpha=DEFAULT_ALPHA, n_landmarks=n_landmarks)
@@ -185,15 +185,14 @@ def _fit_group(
 ) -> GroupModel | None:
     """Fit a piece to the rows of one group; none where no column varies in it."""
     sample = draw_sample(table, options.seed, execution)
-    plan = plan_of_group(plan, options.columns.by, sample.table)
+    learned = rows_learned_from(sample, options, not parameters.contaminated)
+    plan = plan_of_group(plan, options.columns.by, learned.table)
     if not plan.used:
         return None
     contaminated, seed = parameters.contaminated, options.seed
-    encoder = TableEncoder.fit(sample.table, plan, contaminated=contaminated, seed=seed)
-    n_jobs = options.jobs
-    rows = encode(
-        encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False, is_own=True
-    )
+    encoder = LearnedEncoder.learn(learned.table, plan, contaminated=contaminated, seed=seed)
+    n_jobs, of = options.jobs, learned.index
+    rows = encode(encoder, sample, execution, n_jobs=n_jobs, checked=False, learned=of)
     fine = None if is_fine is None else Accepted(is_fine, "", ())
     detector, scores, _ = _fit_detector(replace(rows, accepted=fine), parameters, options, ())
     return GroupModel(key, rows.n_rows, encoder, detector, scores)
@@ -207,12 +206,14 @@ def _fit_detector(
     With it come the scores (n,) of the rows. The columns that they are grouped `by` make no such
     group.
     """
-    is_drawn = rows_learned(options, rows.n_rows) < rows.n_rows
+    is_drawn = len(rows.learned) < len(rows.sample_index)
+    is_drawn |= rows_learned(options, rows.n_rows) < rows.n_rows
     source: RowSource = rows
-    surprise, index, accepted = rows.surprise, rows.sample_index, rows.accepted
+    surprise, index, accepted = rows.surprise, rows.learned, rows.accepted
     is_fine, is_wrong = (accepted.is_fine, accepted.is_wrong) if accepted else (None, None)
     if is_drawn:  # the rows drawn are in memory
-        source = ArrayRows(rows.sample, n_jobs=rows.n_threads)
+        places = np.searchsorted(rows.sample_index, index)
+        source = ArrayRows(rows.sample[places], n_jobs=rows.n_threads)
         is_fine, is_wrong = (None if of is None else of[index] for of in (is_fine, is_wrong))
         surprise = np.asarray(surprise[index])
         let_go(rows.surprise)
@@ -234,7 +235,7 @@ def _fit_detector(
     )
     try:
         fitted = fit()
-        while fitted.learned.combined is not None and len(found) < MAX_LARGE_GROUPS:
+        while fitted.detector.combined is not None and len(found) < MAX_LARGE_GROUPS:
             scores = fitted.scores[source.sample_index]
             if is_fine is not None:
                 scores = np.where(is_fine[source.sample_index], -np.inf, scores)
@@ -247,7 +248,17 @@ def _fit_detector(
     except ValueError as error:
         if isinstance(error, KpcaError):
             raise
-        raise InputError(f"{rows.source.name}: {' '.join(str(error).split())}") from error
+        why = " ".join(str(error).split())
+        if not varies(rows.sample).any():
+            used = ", ".join(
+                f"{quoted(spec.name)} is {spec.role}" for spec in encoder.plan.used[:5]
+            )
+            why = (
+                f"rows differ in nothing that the model sees of the columns left for it ({used}): "
+                "of a text its length and kinds of letters, of categories those that repeat; "
+                "screen a table with columns of numbers, dates or repeated categories."
+            )
+        raise InputError(f"{rows.source.name}: {why}") from error
     if is_drawn:
         return *_scoring_all(fitted, rows), notes
     return fitted.detector, fitted.scores, notes
@@ -265,27 +276,11 @@ def _marked_unsampled(rows: Encoded) -> Marked | None:
 
 
 def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
-    """Score all rows by a detector that was fitted to those drawn, which keep their own scores.
-
-    Positions become those among all rows, and what a choice flags is chosen among all.
-    """
-    detector, index = fitted.detector, rows.sample_index
-    scores = scores_of(detector, rows)
-    scores[index] = fitted.scores
-    threshold, neighbours = detector.threshold, detector.neighbours
-    if detector.calibration is None:
-        judged = scores if rows.accepted is None else scores[~rows.accepted.is_fine]
-        chosen = Rule("share", detector.parameters.share).threshold(judged)
-        threshold = float(chosen) if math.isfinite(chosen) else None
-    let_go(scores)
-    whole = replace(
-        detector,
-        threshold=threshold,
-        n_samples_fit=rows.n_rows,
-        landmarks=index[detector.landmarks],
-        neighbours=replace(neighbours, index=index[neighbours.index]),
-    )
-    return whole, scores
+    """Score all rows by a detector that was fitted to some, which keep their own scores."""
+    calibrating = np.setdiff1d(rows.sample_index, rows.learned)
+    fitted = fitted.among(rows.learned, scores_of(fitted.detector, rows), calibrating)
+    let_go(fitted.scores)
+    return fitted.detector, fitted.scores
 
 
 def _size_note(rows: Encoded, options: ScreeningOptions) -> str:

@@ -15,23 +15,27 @@ from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.errors import ModelFileError, OptionError
 from kpca_apps.names import listed, one_line, quoted
+from kpca_apps.novelty.checks.number_rules import BEYOND, WITHOUT_TAIL
 from kpca_apps.novelty.checks.odd_cells import checked, table_of_evidence
-from kpca_apps.novelty.columns.encoded import Encoded, GroupKey, each_part, group_text, some_rows
 from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
+from kpca_apps.novelty.columns.parts import GroupKey, each_part, some_rows
 from kpca_apps.novelty.detector.detector import Detector
+from kpca_apps.novelty.detector.fit import half_of
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.row_scores import NoveltyScores
 from kpca_apps.novelty.detector.threshold import (
     Rule,
-    benjamini_hochberg,
     conformal_p_values,
+    discovery_limit,
     rate_threshold,
     smallest_rate,
 )
+from kpca_apps.novelty.evidence import of_rows
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.result import GroupInfo, ScoreMark, ScoreScale, ThresholdInfo
+from kpca_apps.novelty.result import NEW, GroupInfo, ScoreMark, ScoreScale, ThresholdInfo
 from kpca_apps.novelty.row_values import blocks_of, let_go, row_values
+from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder
 from kpca_apps.novelty.screening.model import (
     MAX_GROUPS,
     AnyModel,
@@ -41,7 +45,6 @@ from kpca_apps.novelty.screening.model import (
     rows_needed,
 )
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import Table
 
 OF_GROUPS = (
@@ -80,14 +83,15 @@ class JudgedPiece:
 class Verdict:
     """A table scored and flagged by a model; arrays (n,) are as in `ScreeningResult`."""
 
+    model: NoveltyModel
     rows: Encoded
-    in_training: bool  # whether they are the very rows the model was fitted on
     scores: FloatArray
     p_values: FloatArray | None
     rarities: FloatArray | None
+    rarity: Rarity | None  # of which they are
     ranks: IntArray
     flagged: BoolArray
-    evidence: pl.DataFrame  # against single cells, the strongest first (`table_of_evidence`)
+    evidence: pl.DataFrame  # findings against cells, the strongest first (`table_of_evidence`)
     n_odd_cells: int  # of it, and of cells that are too many to be listed
     rank_by_score: Mapping[int, int]  # of the rows, from 1, that have such evidence
     threshold: ThresholdInfo
@@ -123,35 +127,42 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     wrong are flagged whatever it says, and rank first.
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
-    in_training, detector = is_own_table(model, rows.source), model.detector
+    in_training, detector = rows.is_own, model.detector
     keys, codes, pieces = _pieces(model, rows)
-    raw = _raw_scores(pieces, rows, in_training=in_training)
+    raw = _raw_scores(pieces, rows, model.options.seed if in_training else None)
     judged = np.s_[:] if rows.is_accepted is None else ~rows.is_accepted
+    evidence, n_odd_cells = evidence_against(rows)
     calibration = detector.calibration_scores if model.clean else None
     p_values = None if calibration is None else _p_values(calibration, pieces, raw)
-    scores = raw
+    scores, listed = raw, np.zeros(1, dtype=bool)
+    if rule.name == "fdr":
+        log_p = log_p_of_cells(rows)[judged]
+        listed = log_p <= discovery_limit(log_p, len(log_p), rule.setting - rule.of_scores)
     # A threshold that was chosen on the table fitted on is kept for the tables after it.
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
     value = model.chosen_threshold if is_kept else None
     if rule.calibrated and model.groups:
         assert p_values is not None and calibration is not None
-        rate, value = _common_threshold(rule, calibration, raw[judged], p_values[judged])
+        rate = rule.rate(p_values[judged])
+        value = rate_threshold(calibration, rate)
         scores, pieces = _shifted(raw, rate, value, pieces)
-    flagged_of_judged, threshold, too_few = flag(
-        rule, scores[judged], calibration, detector.calibration, set_before=value
+    flagged, calibrated = np.zeros(len(scores), dtype=bool), (calibration, detector.calibration)
+    flagged[judged], threshold, too_few = flag(
+        rule, scores[judged], *calibrated, set_before=value, listed=listed
     )
-    flagged = np.zeros(len(scores), dtype=bool)
-    flagged[judged] = flagged_of_judged
+    n_wrong = 0
     if rows.accepted is not None and rows.accepted.is_wrong is not None:
         flagged |= rows.accepted.is_wrong
+        n_wrong = int(rows.accepted.is_wrong.sum())
     if not (rule.calibrated and model.groups):
         pieces = [replace(piece, threshold=threshold.value) for piece in pieces]
+    rarity = None if calibration is not None else rarity_of(model)
     rarities, scale = None, None
     if calibration is not None:
         scale = p_value_scale(calibration)
         if model.groups:
             scale = replace(scale, statement=OF_GROUPS, marks=())
-    elif (rarity := rarity_of(model)) is not None:
+    elif rarity is not None:
         rarities, scale = row_values(len(scores), np.float64), rarity.scale_of_scores
         for block in blocks_of(len(scores)):
             rarities[block] = rarity.share(scores[block])
@@ -172,19 +183,17 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         )
         warnings = (*of_model, *rows.warnings)
     ranks = _ranks(model, rows, raw, scores, in_training=in_training)
-    evidence, n_odd_cells = evidence_against(rows)
-    is_wrong = None if rows.accepted is None else rows.accepted.is_wrong
-    n_wrong = 0 if is_wrong is None else int(is_wrong.sum())
-    rows_of_cells = evidence["row"].unique().to_numpy()
+    rows_of_cells = evidence["row"].explode().unique().to_numpy()
     by_score = ranks[rows_of_cells - 1].tolist()
     _move_ahead(ranks, evidence, n_wrong, int(flagged.sum()))
     let_go(raw, scores, ranks, p_values)
     return Verdict(
+        model=model,
         rows=rows,
-        in_training=in_training,
         scores=scores,
         p_values=p_values,
         rarities=rarities,
+        rarity=rarity,
         ranks=ranks,
         flagged=flagged,
         evidence=evidence,
@@ -194,20 +203,17 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         scale=scale,
         warnings=(*warnings, *notes, *too_few),
         pieces=tuple(pieces),
-        groups=tuple(_group_info(one, flagged) for one in (pieces if model.groups else ())),
+        groups=tuple(
+            GroupInfo(
+                name=one.name,
+                n_rows=len(one.positions),
+                n_flagged=int(flagged[one.positions].sum()),
+                n_fitted=one.model.n_rows,
+                threshold=one.threshold,
+            )
+            for one in (pieces if model.groups else ())
+        ),
     )
-
-
-def _group_info(piece: JudgedPiece, flagged: BoolArray) -> GroupInfo:
-    """Say how the rows of a group were judged."""
-    n_flagged, n_fitted = int(flagged[piece.positions].sum()), piece.model.n_rows
-    return GroupInfo(piece.name, len(piece.positions), n_flagged, n_fitted, piece.threshold)
-
-
-def is_own_table(model: NoveltyModel, source: SourceInfo) -> bool:
-    """Whether a table is the very one that a model was fitted on, and its scores are known."""
-    has_scores = source.n_rows == len(model.training_scores)
-    return has_scores and source.fingerprint == model.source.fingerprint
 
 
 def _pieces(
@@ -230,14 +236,17 @@ def _pieces(
     return keys, codes, pieces
 
 
-def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, *, in_training: bool) -> FloatArray:
-    """Score every row by its own piece, shape (n,), on the scale of that piece."""
-    if in_training:
+def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, seed: int | None) -> FloatArray:
+    """Score every row by its own piece, shape (n,), on the scale of that piece.
+
+    Of the table that the model was fitted on, with a `seed`, the scores are known.
+    """
+    in_training = seed is not None
+    if seed is not None:
         for piece in pieces:
             of_all = piece.model.is_whole
-            require_own_scores(
-                piece.model, rows, np.arange(rows.n_rows) if of_all else piece.positions
-            )
+            positions = np.arange(rows.n_rows) if of_all else piece.positions
+            require_own_scores(piece.model, rows, positions, seed)
     if len(pieces) == 1 and pieces[0].model.is_whole:
         model = pieces[0].model
         return model.training_scores if in_training else scores_of(model.detector, rows)
@@ -267,7 +276,7 @@ def _scores_of_some(
 
 
 def _mapped(
-    table: Table, encoder: TableEncoder, function: NoveltyScores, n_jobs: int | None, own: bool
+    table: Table, encoder: LearnedEncoder, function: NoveltyScores, n_jobs: int | None, own: bool
 ) -> FloatArray:
     scores = ArrayRows(encoder.matrix(table), n_jobs=n_jobs).map(function)
     if function.combined is None:
@@ -286,8 +295,10 @@ def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
     return scores
 
 
-def require_own_scores(model: AnyModel, rows: Encoded, positions: IntArray) -> None:
+def require_own_scores(model: AnyModel, rows: Encoded, positions: IntArray, seed: int) -> None:
     """Refuse stored scores of training rows (n,), at the positions given, not of the detector.
+
+    Of those that calibrate a split, nothing was learned, and nothing is asked.
 
     A row that was left out of the model scores no lower than by the whole model, up to what the
     landmarks miss, and in about the same order. So those whose stored scores are the lowest must
@@ -295,7 +306,11 @@ def require_own_scores(model: AnyModel, rows: Encoded, positions: IntArray) -> N
     """
     if rows.size_of_parts is not None:
         return  # so many rows' scores are not stored: they come from the fit
-    stored, few = model.training_scores, min(COMPARED_ROWS, len(model.training_scores) // 3)
+    stored = model.training_scores
+    if model.detector.calibration == "split":
+        learned = half_of(len(stored), seed)
+        stored, positions = stored[learned], positions[learned]
+    few = min(COMPARED_ROWS, len(stored) // 3)
     order = np.argsort(stored, kind="stable")
     drawn = evenly_drawn(len(stored), COMPARED_ROWS)
     some = np.unique(np.concatenate([order[:few], order[len(order) - few :], drawn]))
@@ -323,31 +338,14 @@ def _p_values(
     return p_values
 
 
-def _common_threshold(
-    rule: Rule, calibration: FloatArray, raw: FloatArray, p_values: FloatArray
-) -> tuple[float | None, float]:
-    """Return the rate that each group is calibrated at, and a threshold for all rows.
-
-    A false discovery rate is that of the list of all rows; where that is empty, no rate is.
-    """
-    rate = rule.setting
-    if rule.name == "fdr":
-        is_listed = benjamini_hochberg(p_values, rate)
-        if not is_listed.any():
-            alone = rate_threshold(calibration, rate / len(raw))
-            return None, max(alone, float(raw.max()))
-        rate = float(p_values[is_listed].max())
-    return rate, rate_threshold(calibration, rate)
-
-
 def _shifted(
-    raw: FloatArray, rate: float | None, value: float, pieces: Sequence[JudgedPiece]
+    raw: FloatArray, rate: float, value: float, pieces: Sequence[JudgedPiece]
 ) -> tuple[FloatArray, list[JudgedPiece]]:
     """Calibrate each group by its own rows; shift its scores so that one threshold holds for all.
 
     Return the scores, and the pieces with their own thresholds.
     """
-    if rate is None or math.isinf(value):
+    if math.isinf(value):
         return raw, [replace(piece, threshold=value) for piece in pieces]
     scores: FloatArray = row_values(len(raw), np.float64)
     judged = []
@@ -381,9 +379,7 @@ def _notes_of_groups(
     by, names = model.options.columns.by, dict[str, list[str]]()
     for piece in pieces:
         if not piece.model.is_whole:
-            detector = piece.model.detector
-            few = piece.model.clean and not np.isfinite(detector.flags_above)
-            for text in detector.warnings[:-1] if few else detector.warnings:
+            for text in piece.model.detector.warnings:
                 names.setdefault(text, []).append(piece.name)
     for text, where in names.items():
         yield note_of_groups(where, f": {text}", by)
@@ -415,7 +411,30 @@ def evidence_against(rows: Encoded) -> tuple[pl.DataFrame, int]:
 # harmonic sum of the two is less than either, as that of p-values is (Wilson 2019).
 
 
-LEAST_LOG_P = -700.0  # of a float
+# A cell is held against four ends of its column at most, two of them of logarithms, and its levels.
+LOOKS = 5
+
+
+def log_p_of_cells(rows: Encoded) -> FloatArray:
+    """Return the logarithm of the p-value of the oddest cell of each row, (n,); 0: none is odd.
+
+    The tail of its column says how rare a number is that lies beyond, levels seen once how rare a
+    new one is. How rare any other evidence is among right rows is not known well enough; nor is it
+    of numbers nearer to those of the reference than these are to each other, as where a few right
+    ones are fifty times the rest.
+    """
+    odd, told = rows.faults.odd, rows.faults.contradicted
+    beyond = pl.col("kind").is_in(BEYOND) & (pl.col("clearness") > WITHOUT_TAIL)
+    found = odd.filter(beyond)
+    of = [rows.encoder.summaries[place] for place in found["column"]]
+    is_apart = [one.is_far(value) for one, value in zip(of, found["value"], strict=True)]
+    # As many of the table's cells would lie as far beyond: see `table_of_evidence`.
+    of_one = np.log(len(rows.rules) / rows.n_judged) - np.log(10.0) * pl.col("clearness")
+    far = found.filter(is_apart).select("row", log_p=of_one).explode("row")
+    each = pl.concat([far, told.filter(pl.col("kind") == NEW).select("row", "log_p")])
+    log_p = np.zeros(rows.n_rows)
+    np.minimum.at(log_p, each["row"].to_numpy() - 1, each["log_p"].to_numpy() + np.log(LOOKS))
+    return log_p
 
 
 def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged: int) -> None:
@@ -424,13 +443,13 @@ def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged
     Rows known to be wrong keep their places before all, those that are neither flagged nor have
     such evidence come after them.
     """
-    strongest = evidence.group_by("row").agg(pl.min("log_p"))
+    strongest = of_rows(evidence)
     rows = strongest["row"].to_numpy() - 1
     own = ranks[rows] - n_wrong
-    p = np.exp(np.maximum(strongest["log_p"].to_numpy(), LEAST_LOG_P))
+    alike = len(ranks) * np.exp(strongest["log_p"].to_numpy())
     kept = own > 0
-    rows, own, p = rows[kept], own[kept], p[kept]
-    places = np.minimum(1.0 / (1.0 / own + 1.0 / (len(ranks) * p)), n_flagged - n_wrong + 0.5)
+    rows, own, alike = rows[kept], own[kept], alike[kept]
+    places = np.minimum(own * alike / (own + alike), n_flagged - n_wrong + 0.5)
     order = np.lexsort((own, places))
     rows, places, own = rows[order], places[order], np.sort(own)
     for block in blocks_of(len(ranks)):
@@ -517,23 +536,23 @@ def flag(
     calibration: str | None = None,
     *,
     set_before: float | None = None,
+    listed: BoolArray | bool = False,
 ) -> tuple[BoolArray, ThresholdInfo, tuple[str, ...]]:
     """Flag rows by a rule, with a plain sentence on what it means and warnings.
 
     `calibration_scores` are those of clean rows, where there are any, and `calibration` says how
     they were obtained. A threshold `set_before`, such as one chosen on another table, is taken as
-    it is.
+    it is. Rows `listed` (n,) for one of their cells are flagged as well.
     """
     n, setting = len(scores), rule.setting
     if rule.name == "count" and set_before is None and setting >= n:
         raise OptionError(
             "count", f"{setting:g} would flag every one of the {n} rows: choose fewer"
         )
-    value = set_before
-    if value is None:
-        value = rule.threshold(scores, calibration_scores)
-    flagged = scores > value
-    n_flagged, n_calibration = int(flagged.sum()), 0
+    value = rule.threshold(scores, calibration_scores) if set_before is None else set_before
+    is_above = scores > value
+    flagged = is_above | listed
+    n_flagged, n_calibration = int(is_above.sum()), 0
     warnings: tuple[str, ...] = ()
     if rule.calibrated:
         assert calibration_scores is not None and calibration is not None
@@ -541,7 +560,9 @@ def flag(
         if rule.name == "alpha":
             statement = rate_statement(setting, value, n_calibration, calibration)
         else:
-            statement = _list_statement(setting, n_flagged, value, n, n_calibration, calibration)
+            by_cell = int(flagged.sum()) - n_flagged
+            how = _calibrated_on(n_calibration, calibration)
+            statement = _list_statement(rule, n_flagged, by_cell, value, n, n_calibration, how)
         if math.isinf(value):
             # The smallest n with 1 / (n + 1) <= alpha.
             enough = math.ceil(1.0 / setting - 1e-9) - 1
@@ -594,11 +615,14 @@ def rate_statement(alpha: float, threshold: float, n_calibration: int, calibrati
 
 
 def _list_statement(
-    rate: float, n_listed: int, value: float, n: int, n_calibration: int, calibration: str
+    rule: Rule, n_above: int, by_cell: int, value: float, n: int, n_calibration: int, how: str
 ) -> str:
     """Say what a false discovery rate means for a list, or why the list is empty."""
-    how = _calibrated_on(n_calibration, calibration)
-    if n_listed:
+    rate = rule.setting
+    if n_above or by_cell:
+        if by_cell:
+            rest = f"and {_rows(by_cell)} listed for one cell, by the tail of its column"
+            how = f"{_rows(n_above)} listed by score, {how}; {rest}"
         return (
             f"A list of which at most {_percent(rate)} are expected to be false alarms "
             f"(Benjamini-Hochberg); {how}."
@@ -609,8 +633,8 @@ def _list_statement(
             f"discovery rate of {_percent(rate)} (Benjamini-Hochberg); {how}."
         )
     smallest = smallest_rate(n_calibration)
-    needed = math.ceil(smallest * n / rate - 1e-9)
-    why = "which is above the rate itself"
+    needed = math.ceil(smallest * n / rule.of_scores - 1e-9)
+    why = f"which is above the {_percent(rule.of_scores)} that scores have of it"
     if needed <= n:
         why = f"and among {n:,} rows it takes {needed:,} that have it"
     return (
@@ -659,6 +683,11 @@ def group_name(by: Sequence[str], key: GroupKey) -> str:
     """Name a group to readers, as "species Adelie"."""
     pairs = zip(by, key, strict=True)
     return ", ".join(f"{name} {'(missing)' if text is None else text}" for name, text in pairs)
+
+
+def group_text(key: GroupKey) -> str:
+    """Write what the rows of a group say."""
+    return ", ".join("(missing)" if text is None else text for text in key)
 
 
 def judged_sentence(model: NoveltyModel, n_rest: int) -> str:

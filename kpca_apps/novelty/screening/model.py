@@ -14,12 +14,13 @@ from msgspec import Meta
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.errors import OptionError, flag_of
-from kpca_apps.novelty.columns.encoded import GroupKey
-from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.parts import GroupKey, Sample
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.detector import Detector
+from kpca_apps.novelty.detector.fit import half_of
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.detector.views import RawColumns
+from kpca_apps.novelty.screening.encoded import LearnedEncoder
 from kpca_apps.options import (
     CalibrationName,
     LayoutName,
@@ -109,6 +110,19 @@ def rows_needed(rule: Rule) -> int:
     return max(MIN_ROWS, calibrating)
 
 
+def rows_learned_from(sample: Sample, options: ScreeningOptions, clean: bool) -> Sample:
+    """Return the rows of a sample that a model is learned from: all, or half to calibrate a rate.
+
+    The others are judged as new ones: split conformal calibration (Vovk et al. 2005, section 4.1).
+    """
+    by_split = options.calibration == "split"
+    by_split |= options.calibration == "auto" and options.method == "hoffmann"
+    if not (clean and by_split):
+        return sample
+    places = half_of(len(sample.index), options.seed)
+    return Sample(sample.table.take(places), sample.index[places], sample.whole)
+
+
 def rows_learned(options: ScreeningOptions, n_rows: int) -> int:
     """Rows, of so many, that a model is learned from; where not all are, they are drawn."""
     return n_rows if options.learn_from == "all" else min(n_rows, SAMPLE_ROWS)
@@ -124,7 +138,7 @@ class GroupModel:
 
     values: GroupKey  # of the group in the columns it is grouped by
     n_rows: Annotated[int, Meta(ge=3)]  # fitted on
-    encoder: TableEncoder  # the column plan and how the columns became numbers
+    encoder: LearnedEncoder  # the column plan and how the columns became numbers
     detector: Detector  # fitted on the encoded rows, of which it holds some
     # Of the rows fitted on, each as if left out; of more than 100,000 rows they are not saved, and
     # empty in a model that was read back.
@@ -147,7 +161,7 @@ class NoveltyModel:
     stored_as: ClassVar[str] = "StoredModel"  # in model files
     is_whole: ClassVar[bool] = True
 
-    encoder: TableEncoder  # of the fit to the whole table, as the next two
+    encoder: LearnedEncoder  # of the fit to the whole table, as the next two
     detector: Detector
     training_scores: Annotated[FloatArray, "n"]
     rule: Rule  # flags rows unless another one is asked for

@@ -1,1 +1,1 @@
-"""A module for each experiment, whose `run` is called by the name that `experiments.csv` lists."""
+"""The experiments that ``experiments.csv`` lists, by paper: clusters is ``run_clusters``."""

@@ -16,15 +16,13 @@ import numpy as np
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear
-from kpca_apps.engine.plan import ExactPlan
-from kpca_apps.papers.claims import Claims
+from kpca_apps.engine.plan import ExactPlan, FitOptions
+from kpca_apps.papers.claims import judged
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Curves
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.result import Claim, Outcome
 from kpca_apps.system.arrays import Matrix
-
-judged = Claims("complexity")
 
 Job = Callable[[int], object]
 
@@ -38,7 +36,7 @@ KEPT = (100, 200, 400, 800)
 GAMMA = 0.05
 
 
-def run(data: PaperData) -> Outcome:
+def run_complexity(data: PaperData) -> Outcome:
     """Time the ways to fit and to project, and read off the exponents."""
     X = np.random.default_rng(0).normal(size=(max(PROJECTED), 10))
     jobs = {
@@ -63,7 +61,8 @@ def run(data: PaperData) -> Outcome:
 
 
 def _lapack(X: Matrix) -> Job:
-    return lambda n: fit_exact(RBF(GAMMA), X[:n], rng=np.random.default_rng(0), solver="lapack")
+    asked = FitOptions(solver="lapack")
+    return lambda n: fit_exact(RBF(GAMMA), X[:n], rng=np.random.default_rng(0), options=asked)
 
 
 def _krylov(X: Matrix) -> Job:
@@ -158,7 +157,7 @@ def _judge_projections(spent: dict[str, tuple[Matrix, Matrix]]) -> tuple[Claim, 
     is_cheaper = 0.0 < on_some < 1.5 and kept[1][0] < kept[1][-1]
     return (
         judged("kernel values", 0.5 < min(p, m, n) and max(p, m, n) < 1.5, p, m, n),
-        judged("all components", 1.5 < on_all < 2.5, on_all, *ALL_OF[-2:]),
+        judged("on all components", 1.5 < on_all < 2.5, on_all, *ALL_OF[-2:]),
         judged("fewer components", is_cheaper, on_some, *KEPT[-2:]),
         judged("beside PCA", ratio > 1.0, ratio, PROJECTED[-1]),
     )

@@ -18,32 +18,22 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kpca_apps.engine.kernel_pca import KernelPCA
-from kpca_apps.engine.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
+from kpca_apps.engine.kernels import RBF, Linear, Polynomial, Sigmoid
 from kpca_apps.engine.kernels.by_name import median_squared_distance
 from kpca_apps.engine.linalg.eigen import block_krylov
-from kpca_apps.engine.linalg.gram import centre_in_place, gram_matrix
+from kpca_apps.engine.linalg.gram import gram_matrix
 from kpca_apps.engine.preimage.ridge import learn_preimage
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers import kernels
-from kpca_apps.papers.claims import Claims
+from kpca_apps.papers.claims import judged
 from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.drawn import rings
 from kpca_apps.papers.figures import Curves, Pictures, Scatter, Table
-from kpca_apps.papers.measuring import components
-from kpca_apps.papers.methods import (
-    explicit_maps,
-    fewer_rows,
-    iterations,
-    mercer,
-    on_components,
-    preimages,
-)
-from kpca_apps.papers.methods import means_and_neighbours as places
+from kpca_apps.papers.measuring import centred, components
+from kpca_apps.papers.methods import features, fits
 from kpca_apps.papers.result import Outcome
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
-
-judged = Claims("methods")
 
 N, Q = 2000, 5  # rows near the curved surface, and components of them
 LANDMARKS, FEATURES = 60, 1000
@@ -57,7 +47,7 @@ KMEANS, RESIDUAL = 'KernelPCA, landmarks="kmeans"', 'KernelPCA, landmarks="resid
 Rng = np.random.default_rng
 
 
-def run(data: PaperData) -> Outcome:
+def run_methods(data: PaperData) -> Outcome:
     """Run the methods by kind."""
     with one_blas_thread():
         kinds = [_fewer_rows(), _iterations(), _clusters(), _spiral(), _classifiers()]
@@ -119,12 +109,12 @@ def _means(m: int, *, weighted: bool = True) -> float:
     X, kernel = _curved()
     clusters = KMeans(m, n_init=1, random_state=0).fit(X)
     sizes = np.bincount(clusters.labels_) if weighted else np.ones(m)
-    return _error(fewer_rows.mean_components(kernel, clusters.cluster_centers_, sizes))
+    return _error(fits.mean_components(kernel, clusters.cluster_centers_, sizes))
 
 
 def _random_features(m: int) -> float:
     X, kernel = _curved()
-    pca = fewer_rows.random_feature_pca(kernel.gamma, m, Q, 0).fit(X)[-1]
+    pca = fits.random_feature_pca(kernel.gamma, m, Q, 0).fit(X)[-1]
     return _error(pca.explained_variance_ * (N - 1) / N)
 
 
@@ -135,10 +125,10 @@ def _fewer_rows() -> Outcome:
     # The other rows shape neither components nor mean, as with 3,000 of 7,291 rows in 6.3.
     part = components(kernel, X[subset], Q)
     same = _landmarks(X[subset], 100)
-    patterns = fewer_rows.basic_patterns(gram_matrix(kernel, X), ALIKE)
+    patterns = fits.basic_patterns(gram_matrix(kernel, X), ALIKE)
     count, best = len(patterns), _error(_landmarks("kmeans", m))
     greedy, alike = _error(_landmarks("greedy", m)), _error(_landmarks(X[patterns], count))
-    features = _random_features(FEATURES)
+    fourier = _random_features(FEATURES)
     near, many = (_error(_landmarks("residual", size)) for size in (count, 100))
     table = _table(
         f"Components of {N:,} rows near a curved surface",
@@ -149,7 +139,7 @@ def _fewer_rows() -> Outcome:
         _row("the same, weighted", _means(m), KMEANS, best, m * m, N * m),
         _row(f"{m} greedy rows", greedy, KMEANS, best, N * m, N * m),
         _row(f"{count} basic patterns", alike, RESIDUAL, near, N * N, N * count),
-        _row(f"{FEATURES:,} random features", features, RESIDUAL, many, N * FEATURES, N * 100),
+        _row(f"{FEATURES:,} random features", fourier, RESIDUAL, many, N * FEATURES, N * 100),
     )
     x = np.array(COUNTS, dtype=np.float64)
     ways = {
@@ -168,12 +158,6 @@ def _fewer_rows() -> Outcome:
     return Outcome((claim,), (figure,), (table,))
 
 
-def _centred(kernel: Kernel, X: Matrix) -> Matrix:
-    gram = gram_matrix(kernel, X)
-    centre_in_place(gram)
-    return gram
-
-
 def _by_krylov(K: Matrix, q: int) -> tuple[Matrix, int]:
     """Return leading eigenvalues by the iteration of the engine, and the products it took."""
     columns = [0]
@@ -190,17 +174,17 @@ def _iterations() -> Outcome:
     """Count products of the power method, and follow the kernel Hebbian algorithm."""
     X, kernel = _curved()
     few = X[:300]
-    pairs = iterations.power_pairs(_centred(kernel, X), 10, Rng(0))
-    values, products = _by_krylov(_centred(kernel, X), 10)
+    pairs = fits.power_pairs(centred(gram_matrix(kernel, X)), 10, Rng(0))
+    values, products = _by_krylov(centred(gram_matrix(kernel, X)), 10)
     gap, taken = float(np.abs(pairs.values / values - 1.0).max()), int(pairs.products.sum())
-    true, (_, least) = components(kernel, few, 3), _by_krylov(_centred(kernel, few), 3)
+    true, (_, least) = components(kernel, few, 3), _by_krylov(centred(gram_matrix(kernel, few)), 3)
 
     def sine(subspace: KernelSubspace) -> float:
         cross = np.diag(subspace.weights.T @ kernel(few) @ true.weights)
         return float(np.sqrt(1.0 - np.clip(cross**2, 0.0, 1.0)).max())
 
-    by_power = sine(iterations.power_components(kernel, few, 3, Rng(0)))
-    sines = [sine(iterations.hebbian_components(kernel, few, 3, Rng(0), passes=p)) for p in PASSES]
+    by_power = sine(fits.power_components(kernel, few, 3, Rng(0)))
+    sines = [sine(fits.hebbian_components(kernel, few, 3, Rng(0), passes=p)) for p in PASSES]
     krylov = 'KernelPCA(solver="krylov")'
     table = _table(
         f"Ten components of {N:,} rows by iteration, and three of 300",
@@ -231,7 +215,7 @@ def _clusters() -> Outcome:
     order = rng.permutation(len(X))
     X, y, kernel = X[order], y[order], RBF.from_sigma(0.4)
     starts, gram = [rng.permutation(len(X))[:3] for _ in range(10)], kernel(X)
-    batches = [places.batch_kernel_kmeans(kernel, X, gram[:, s].argmax(axis=1)) for s in starts]
+    batches = [features.batch_kernel_kmeans(kernel, X, gram[:, s].argmax(axis=1)) for s in starts]
     batch = min(batches, key=lambda found: found.squared_distances(X).min(axis=1).sum())
 
     def pure(labels: NDArray[np.generic]) -> float:
@@ -244,7 +228,7 @@ def _clusters() -> Outcome:
         fits = [KMeans(3, init=T[start], n_init=1, tol=0.0).fit(T) for start in starts]
         return pure(min(fits, key=lambda fit: fit.inertia_).labels_)
 
-    online, own = pure(places.online_kernel_kmeans(kernel, X, 3).labels), pure(batch.labels)
+    online, own = pure(features.online_kernel_kmeans(kernel, X, 3).labels), pure(batch.labels)
     (one, full), n = (by_components(q) for q in (1, None)), len(X) ** 2
     table = _table(
         "Three rings, rows with their like",
@@ -267,7 +251,7 @@ def _spiral() -> Outcome:
     X = at(4.0 * np.pi * np.sqrt(rng.uniform(size=1000))) + rng.normal(scale=0.05, size=(1000, 2))
     moved = np.empty_like(X)
     for i, x in enumerate(X):
-        near = places.neighbourhood_components(Linear(), X, x, NEIGHBOURS, n_components=1)
+        near = features.neighbourhood_components(Linear(), X, x, NEIGHBOURS, n_components=1)
         moved[i] = (near.expansion(near.project(x[None])) @ near.points)[0]
     squared = [((Z[:, None] - curve) ** 2).sum(axis=2).min(axis=1).mean() for Z in (moved, X)]
     left = squared[0] / squared[1]
@@ -299,13 +283,13 @@ def _classifiers() -> Outcome:
         rows, labels = (new[asked], truth[asked]) if of_pair else (new, truth)
         return float(np.mean(model.predict(rows) != labels))
 
-    linear, beside = (wrong(on_components.component_svm(T, X, y, C=10.0)) for T in (many, few))
+    linear, beside = (wrong(features.component_svm(T, X, y, C=10.0)) for T in (many, few))
     second = _median_kernel(few.project(X))
-    layers = wrong(on_components.two_layer_machine(few, X, y, second, C=10.0))
-    directions = wrong(on_components.component_discriminant(few, X, y))
-    near = _wrong(places.kernel_neighbour_labels(Polynomial(2), X, y, new), truth)
+    layers = wrong(features.two_layer_machine(few, X, y, second, C=10.0))
+    directions = wrong(features.component_discriminant(few, X, y))
+    near = _wrong(features.kernel_neighbour_labels(Polynomial(2), X, y, new), truth)
     plain = wrong(KNeighborsClassifier(5).fit(X, y))
-    means = wrong(places.class_means(own, X[pair], y[pair]), of_pair=True)
+    means = wrong(features.class_means(own, X[pair], y[pair]), of_pair=True)
     machines = (
         SVC(kernel="poly", degree=3, gamma=1.0, coef0=1.0).fit(X, y),
         SVC(gamma=own.gamma, C=10.0).fit(X, y),
@@ -335,11 +319,11 @@ def _on_components() -> Outcome:
     recovered = []
     for kernel, q in ((Linear(), 2), (RBF(0.2), 4)):
         fit = components(kernel, X, q)
-        values = on_components.projection_pursuit(fit, X, 0)
+        values = features.projection_pursuit(fit, X, 0)
         recovered.append(np.abs(np.corrcoef(values.T, sources.T)[:q, q:]).max(axis=0).min())
     T = fit.project(X) / np.sqrt(fit.variances)
-    gap = float(np.abs(on_components.component_moments(T, 2) - np.eye(4)).max())
-    third = float(np.abs(on_components.component_moments(T, 3)).max())
+    gap = float(np.abs(features.component_moments(T, 2) - np.eye(4)).max())
+    third = float(np.abs(features.component_moments(T, 3)).max())
     claims = (
         judged("moments", gap < 1e-10 and third > 0.1, gap, third),
         judged("pursuit", recovered[1] > 0.9, recovered[1], recovered[0]),
@@ -357,7 +341,7 @@ def _diabetes() -> tuple[float, float]:
         for row, gamma in enumerate(GAMMAS):
             fit = components(RBF(gamma), X[train], max(KEPT))
             for column, q in enumerate(KEPT):
-                model = on_components.regress_on_components(fit.leading(q), X[train], y[train])
+                model = features.regress_on_components(fit.leading(q), X[train], y[train])
                 squares[row, column] += np.mean((model.predict(X[test]) - y[test]) ** 2) / 5
     settings = {"gamma": GAMMAS, "alpha": (0.03, 0.1, 0.3, 1.0, 3.0)}
     ridge = GridSearchCV(KernelRidge(kernel="rbf"), settings, cv=folds)
@@ -385,7 +369,7 @@ def _preimages() -> Outcome:
         return np.exp(-0.5 * ((samples - place) / 0.08) ** 2)
 
     signals = bump(rng.choice([0.25, 0.7], size=(80, 1)) + 0.01 * rng.normal(size=(80, 1)))
-    found = preimages.parametrised_set(
+    found = fits.parametrised_set(
         components(RBF(0.1), signals, 1), bump, np.array([[0.15], [0.85]])
     )
     first, second = found.parameters[:, 0]
@@ -426,13 +410,13 @@ def _kernels() -> Outcome:
     lines = tuple((name, f"{error(kernel):.1%}") for name, kernel in tried.items())
     table = Table("Digits of 8 x 8 pixels, a machine on each kernel", ("kernel", "error"), lines)
     rows, tanh = Rng(0).normal(size=(100, 4)), Sigmoid(0.2, -0.5)
-    before = mercer.mercer_check(tanh(rows))
-    after = mercer.mercer_check(kernels.iterated(tanh, rows, rows, rows))
+    before = kernels.mercer_check(tanh(rows))
+    after = kernels.mercer_check(kernels.iterated(tanh, rows, rows, rows))
     side, plane = np.linspace(-8.0, 8.0, 60, endpoint=False), rows[:4, :2]
     grid = np.array([*product(side, side)])
     integral = 256.0 * kernels.iterated(RBF(0.8), grid, plane, plane)
     gap = float(np.abs(kernels.iterated_gaussian(0.8, 2)(plane) / integral - 1.0).max())
-    written, gram = explicit_maps.monomials(X[:99, 20:28], 4), Polynomial(4)(X[:99, 20:28])
+    written, gram = kernels.monomials(X[:99, 20:28], 4), Polynomial(4)(X[:99, 20:28])
     same = float(np.abs(written @ written.T - gram).max() / gram.max())
     holds = after.is_psd and not before.is_psd
     claims = (

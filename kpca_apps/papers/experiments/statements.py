@@ -12,18 +12,15 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from kpca_apps.engine.kernels import RBF, Polynomial
-from kpca_apps.engine.linalg.gram import centre_in_place
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.claims import Claims
+from kpca_apps.papers.claims import judged
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import three_clusters
-from kpca_apps.papers.measuring import components, plane_grid
-from kpca_apps.papers.methods.explicit_maps import monomial_count, monomials, ordered_products
-from kpca_apps.papers.methods.fewer_rows import mean_components
+from kpca_apps.papers.kernels import monomials, ordered_products
+from kpca_apps.papers.measuring import centred, components, plane_grid
+from kpca_apps.papers.methods.fits import mean_components
 from kpca_apps.papers.result import Claim, Outcome
 from kpca_apps.system.arrays import Matrix
-
-judged = Claims("statements")
 
 N, Q = 60, 4
 
@@ -35,7 +32,7 @@ ASCENDING = (
 )
 
 
-def run(data: PaperData) -> Outcome:
+def run_statements(data: PaperData) -> Outcome:
     """Check the properties, then the sentences."""
     rng = np.random.default_rng(0)
     X, _ = three_clusters(rng, N)
@@ -85,16 +82,15 @@ def _properties(
 
 def _lengths(K: Matrix, subspace: KernelSubspace) -> tuple[Claim, ...]:
     """Judge how eigenvectors are scaled, and whether eigenvalues rank them."""
-    centred = K.copy()
-    centre_in_place(centred)
-    values, vectors = np.linalg.eigh(centred / N)
+    about_mean = centred(K)
+    values, vectors = np.linalg.eigh(about_mean / N)
     printed = vectors[:, -1] / np.sqrt(values[-1])
-    length = float(np.sqrt(printed @ centred @ printed))
-    plain = float(vectors[:, -1] @ centred @ vectors[:, -1])
+    length = float(np.sqrt(printed @ about_mean @ printed))
+    plain = float(vectors[:, -1] @ about_mean @ vectors[:, -1])
     # The eigenvalues of the centred K itself are n times those of K/n.
     right = vectors[:, -1] / np.sqrt(N * values[-1])
-    unit = float(right @ centred @ right)
-    explained = float(subspace.variances.sum() * N / np.trace(centred))
+    unit = float(right @ about_mean @ right)
+    explained = float(subspace.variances.sum() * N / np.trace(about_mean))
     return (
         judged("length", abs(unit - 1.0) < 1e-06, np.sqrt(unit), length, N, np.sqrt(N)),
         judged("unit vectors", abs(unit - 1.0) < 1e-06, unit, plain),
@@ -107,9 +103,8 @@ def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ..
     moved = RBF(0.1)(X - X.mean(axis=0))
     tops = [float(np.linalg.eigvalsh(G)[-1]) for G in (K, moved)]
     right = float(N * subspace.variances[0])
-    centred = K.copy()
-    centre_in_place(centred)
-    smallest = float(np.abs(np.linalg.eigvalsh(centred)).min() / np.trace(centred))
+    about_mean = centred(K)
+    smallest = float(np.abs(np.linalg.eigvalsh(about_mean)).min() / np.trace(about_mean))
     # As printed, the indices run over one set only where there are as many new rows as old ones.
     new = RBF(0.1)(X + 0.5, X)
     rows, columns, mean = new.mean(axis=1), K.mean(axis=0), K.mean()
@@ -144,7 +139,7 @@ def _dimensions(subspace: KernelSubspace, X: Matrix, rng: np.random.Generator) -
 
 def _monomials() -> tuple[Claim, ...]:
     """Judge the dimension and the coefficients of the map behind (x.y)^d (1996, 3 and B.1)."""
-    count = monomial_count(256, 5)
+    count = comb(256 + 5 - 1, 5)
     # The columns of degree 3 are x1^3, x1^2 x2, x1 x2^2 and x2^3.
     found = float(monomials(np.ones((1, 2)), 3)[0, 1])
     same = int(np.count_nonzero(ordered_products(np.array([[2.0, 3.0]]), 3) == 12.0))

@@ -89,7 +89,14 @@ def noise(result: DenoisingResult) -> Drawing | None:
         return None
     ordered = sorted(result.done, key=lambda image: (_taken(image), image.name))
     figure, axes = _lines(ordered)
-    values = {"noisy": [_level(i) for i in ordered], "denoised": [_taken(i) for i in ordered]}
+    levels = [
+        # A relative level has another scale.
+        math.nan
+        if image.sigma is None or image.is_relative or not image.established
+        else 100 * typical_level(image) / image.own_range
+        for image in ordered
+    ]
+    values = {"noisy": levels, "denoised": [_taken(image) for image in ordered]}
     _mark(axes, values, {"noisy": "noise level", "denoised": "removed"})
     axes.set_xlabel("standard deviation in per cent of the range of the image's values")
     axes.set_xlim(left=0)
@@ -98,13 +105,6 @@ def noise(result: DenoisingResult) -> Drawing | None:
         "(filled). Filled far right of hollow: more than noise was removed."
     )
     return Drawing("noise", "Noise, and what was removed", caption, figure)
-
-
-def _level(image: ImageOutcome) -> float:
-    """Return the noise level in per cent, if there is one; a relative one has another scale."""
-    if image.sigma is None or image.is_relative or not image.established:
-        return math.nan
-    return 100 * typical_level(image) / image.own_range
 
 
 def _taken(image: ImageOutcome) -> float:

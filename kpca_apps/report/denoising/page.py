@@ -24,7 +24,7 @@ from kpca_apps.report.denoising.text import (
     decibels,
     dictionary_sentence,
     has_figures,
-    headline_parts,
+    headline,
     in_units,
     is_left,
     law_name,
@@ -72,13 +72,11 @@ TITLES = {"detail": "Most detail, enlarged", "flat": "Least detail, enlarged"}
 MIN_FOR_WORDS, MIN_HEIGHT = 200, 90
 
 
-def denoising_pages(
-    result: DenoisingResult, *, images: str = "../images"
-) -> Iterator[tuple[str, str]]:
+def denoising_pages(result: DenoisingResult) -> Iterator[tuple[str, str]]:
     """Yield the pages of a batch one by one, each with its name: together they may be large.
 
     They are ``"report.html"``, and for a large batch ``"details/0001.html"`` and so on, one an
-    image. `images` is the address of the denoised files from the first.
+    image. The denoised files lie in a folder ``images`` beside theirs.
     """
     has_details = len(result.done) > MAX_TOGETHER or sum(map(_n_bytes, result.done)) > MAX_BYTES
     drawings: dict[str, Drawing] = {}
@@ -87,13 +85,11 @@ def denoising_pages(
         from kpca_apps.report.denoising.figures import denoising_drawings
 
         drawings = denoising_drawings(result)
-    yield (
-        "report.html",
-        _overview(result, _views(result, images, has_details, drawings), has_details, drawings),
-    )
+    views = _views(result, "../images", has_details, drawings)
+    yield "report.html", _overview(result, views, has_details, drawings)
     if not has_details:
         return
-    views = _views(result, f"../{images}", has_details, drawings)
+    views = _views(result, "../../images", has_details, drawings)
     for place, view in enumerate(views):
         following = views[place + 1] if place + 1 < len(views) else None
         page = make_page(
@@ -129,7 +125,7 @@ def render_trial(result: TrialResult) -> str:
 def _overview(
     result: DenoisingResult, views: list[View], has_details: bool, drawings: Mapping[str, Drawing]
 ) -> str:
-    sentence = headline_parts(result)
+    sentence = headline(result)
     failures = [(cut(image.name, MAX_NAME), reason_text(image)) for image in result.failed]
     notes = [cut(text, MAX_SENTENCE) for text in result.notes[:MAX_NOTES]]
     dictionary = result.dictionary
@@ -267,7 +263,7 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
         "image": image,
         "name": cut(image.name, MAX_NAME),
         "size": _facts(image),
-        "file": f"{images.rstrip('/')}/{address}" if image.output else "",
+        "file": f"{images}/{address}" if image.output else "",
         "level": "" if image.sigma is None else level_text(image) + doubt,
         "level_value": typical_level(image) / scale,
         "taken": "" if residual is None else in_units(image, residual.sd),

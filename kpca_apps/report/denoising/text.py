@@ -106,13 +106,8 @@ def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Compari
     ]
 
 
-def headline(result: DenoisingResult) -> str:
-    """Say what became of a batch in one plain sentence."""
-    return "".join(headline_parts(result))
-
-
-def headline_parts(result: DenoisingResult) -> list[str]:
-    """Return the sentence of `headline` in parts; `Verbatim` parts are names of files."""
+def headline(result: DenoisingResult) -> list[str]:
+    """Say what became of a batch in one sentence, in parts; `Verbatim` ones are names of files."""
     n_all, done, failed = len(result.images), result.done, result.failed
     if not done:
         who = "The only image" if n_all == 1 else f"None of {plural(n_all, 'image')}"
@@ -365,7 +360,8 @@ def left_note(result: DenoisingResult) -> list[str]:
     """Say which images were left as they were, and what denoises them all the same."""
     left = [image for image in result.done if not image.established]
     if len(left) < 2:
-        return [f"{cut(one.name)}: {_uncapital(left_sentence(one))}" for one in left]
+        said = ((cut(one.name), left_sentence(one)) for one in left)
+        return [f"{name}: {text[:1].lower()}{text[1:]}" for name, text in said]
     named = [image for image in left if image.evidence.option][:MAX_NAMED]
     advice = [f"{image.evidence.option} takes it out of {cut(image.name)}" for image in named]
     if len(left) > len(named):
@@ -418,10 +414,6 @@ def odds_text(log_odds: float) -> str:
 
 def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
-
-
-def _uncapital(text: str) -> str:
-    return f"{text[:1].lower()}{text[1:]}"
 
 
 def looks_like(image: ImageOutcome) -> str:

@@ -132,15 +132,16 @@ def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
 
 def _threshold_words(result: ScreeningResult) -> str:
     """Say what the line and the ticks of the distribution are."""
-    n = result.n_flagged
+    n = result.distribution.n_flagged
     if not np.isfinite(result.threshold.value):
-        return f"There is no threshold to draw: {'every row' if n else 'nothing'} is flagged."
+        flagged = "every row is flagged" if n else "no row is flagged for its score"
+        return f"There is no threshold to draw: {flagged}."
     rarity = result.threshold.rarity
     reached = f", which {rarity.words} usual rows reach" if rarity else ""
-    ticks = f"each tick below the axis is one of the {count(n)} flagged rows"
+    ticks = f"each tick below the axis is one of the {count(n)} rows above it"
     if n > (n_ticks := len(result.distribution.flagged_scores)):
         ticks += f" ({n_ticks} of them drawn)"
-    few = ("no row scores above it", "the tick below the axis is the one flagged row")
+    few = ("no row scores above it", "the tick below the axis is the one row above it")
     return f"The threshold is {threshold_text(result)}{reached}; {few[n] if n < 2 else ticks}."
 
 
@@ -152,7 +153,7 @@ def flagged_against_threshold(result: ScreeningResult) -> Drawing:
     axes.set_yscale("log")
     axes.step(found.scores, found.ranks, where="pre", color=PALETTE["ink"])
     axes.set_ylim(0.8, 1.3 * found.n_rows)
-    value, n_flagged = result.threshold.value, result.n_flagged
+    value, n_flagged = result.threshold.value, found.n_flagged
     _threshold_line(axes, result)
     if np.isfinite(value) and n_flagged:
         axes.plot([value], [n_flagged], "o", color=PALETTE["accent"], ms=5, clip_on=False)
@@ -181,7 +182,7 @@ def _elsewhere(result: ScreeningResult) -> str:
     n_flagged, scores = found.n_flagged, found.scores.tolist()
     if n_flagged == 0:
         (highest,), _ = scores_text(scores[:1], value)
-        return f"Nothing is flagged; the highest score is {highest}."
+        return f"No row is flagged for its score; the highest score is {highest}."
     # Rows are flagged above the threshold: at the score ranked n + 1 it flags n, or fewer if tied.
     wanted = {"half": n_flagged / 2, "twice": 2.0 * n_flagged}
     steps = {

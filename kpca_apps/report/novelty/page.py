@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
@@ -20,7 +19,6 @@ from kpca_apps.novelty.result import (
     RankedRow,
     Reason,
     RepeatedRows,
-    ScreenedTable,
     ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
@@ -64,7 +62,6 @@ MAX_NOTES = 50  # warnings listed in full
 MAX_COLUMNS = 200  # rows of the column plan
 MAX_GROUPS = 101  # as many as have models of their own, and the rest
 MAX_GROUP = 60  # characters of the name of one
-MAX_MOVED_IN_INDEX = 3  # columns of a table that are named in the index
 MAX_CELL = 200  # characters of one cell
 MAX_REASONS, MAX_FULL = 3, 300  # reasons of a row; rows that have more than the first, and hints
 TAGS, TAGS_OF_REASON = 270, 120  # bytes, with numbers
@@ -72,31 +69,21 @@ MAX_HINTS = 2
 MAX_HINT = 240  # characters of one hint
 
 
-def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = None) -> str:
+def render_screening(
+    result: ScreeningResult, drawn: ScreeningDrawings | None = None, *, is_to_send: bool = False
+) -> str:
     """Render a screening as a page that needs nothing beside itself, with its figures as `drawn`.
 
-    Some 1.5 MB at most, however many rows.
+    Some 1.5 MB at most, however many rows. One to send is for those who must not have the rows:
+    these cannot be marked nor opened, for neither their other cells nor their keys are in it.
     """
-    return _render_screening(result, drawn, is_to_send=False)
-
-
-def render_to_send(result: ScreeningResult, drawn: ScreeningDrawings | None = None) -> str:
-    """Render a screening for those who must not have its rows: odd cells with their reasons alone.
-
-    The rows cannot be marked nor opened: the page holds neither their other cells nor what they
-    are known again by.
-    """
-    # A note on what reveals hidden values would help the reader to find them.
-    warnings = tuple(note for note in result.warnings if REVEALED not in note)
-    n_doubts = sum(REVEALED not in note for note in result.warnings[: result.n_doubts])
-    # Nothing lies beside the page that it could name.
-    alone = replace(result, warnings=warnings, n_doubts=n_doubts, next_steps=(), flagged_file="")
-    return _render_screening(alone, drawn, is_to_send=True)
-
-
-def _render_screening(
-    result: ScreeningResult, drawn: ScreeningDrawings | None, *, is_to_send: bool
-) -> str:
+    if is_to_send:
+        # A note on what reveals hidden values would help the reader to find them.
+        warnings = tuple(note for note in result.warnings if REVEALED not in note)
+        n_doubts = sum(REVEALED not in note for note in result.warnings[: result.n_doubts])
+        # Nothing lies beside the page that it could name.
+        of_folder: dict[str, Any] = {"next_steps": (), "flagged_file": ""}
+        result = replace(result, warnings=warnings, n_doubts=n_doubts, **of_folder)
     drawn = drawn or ScreeningDrawings.of(result)
     first = _first_screen(result)
     listed = result.ranked[:MAX_LISTED]
@@ -177,7 +164,7 @@ def render_index(result: ScreenedTables) -> str:
         "index.html.j2",
         parts=("index.css",),
         title=index_headline(result),
-        rows=[_indexed(table) for table in result.tables],
+        rows=result.tables,
         is_rare=any(table.rarity for table in result.tables),
         has_before=any(table.before or table.not_compared for table in result.tables),
         failures=[
@@ -187,25 +174,8 @@ def render_index(result: ScreenedTables) -> str:
         n_failed=len(result.failed),
         command=result.command,
         sources=[],
-        settings=[(key, setting_text(value)) for key, value in sorted(result.settings.items())],
-        versions=sorted(result.versions.items()),
+        **_made_by(result),
     )
-
-
-def _indexed(table: ScreenedTable) -> dict[str, Any]:
-    """Return one table of an index, ready to show."""
-    moved = [
-        (cut(one.column), cut(one.words, MAX_CELL)) for one in table.moved[:MAX_MOVED_IN_INDEX]
-    ]
-    return vars(table) | {
-        # The names of folders may have any letters.
-        "address": f"{quote(table.folder)}/report.html" if table.folder else "",
-        "oddest": cut(table.oddest, MAX_SENTENCE),
-        "moved": moved,
-        "n_moved": len(table.moved),
-        "error": cut(table.error, MAX_SENTENCE),
-        "not_compared": cut(table.not_compared, MAX_CELL),
-    }
 
 
 def render_diff(result: ScreeningDiff) -> str:
@@ -222,9 +192,18 @@ def render_diff(result: ScreeningDiff) -> str:
         max_rows=MAX_ROWS,
         max_moved=MAX_COLUMNS,
         sources=[],
-        settings=[(key, setting_text(value)) for key, value in sorted(result.settings.items())],
-        versions=sorted(result.versions.items()),
+        **_made_by(result),
     )
+
+
+def _made_by(
+    result: ScreeningResult | ComparisonResult | ScreenedTables | ScreeningDiff,
+) -> dict[str, Any]:
+    """Return settings and versions, ready to show."""
+    return {
+        "settings": [(key, setting_text(value)) for key, value in sorted(result.settings.items())],
+        "versions": sorted(result.versions.items()),
+    }
 
 
 def _first_screen(result: ScreeningResult) -> dict[str, Any]:
@@ -237,6 +216,7 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
     return {
         "result": result,
         "sentence": headline(result),
+        "left_out": cut(result.source.left_out_text(), MAX_SENTENCE),
         "cards": cards,
         "n_left": result.n_listed - sum(len(of) for of in kinds if of[0].rank <= result.n_listed),
         "patterns": [cut(one.sentence, MAX_SENTENCE) for one in result.patterns[:MAX_PATTERNS]],
@@ -294,8 +274,7 @@ def _shared(
             }
             for evaluation, figures in zip(result.evaluations, drawings, strict=True)
         ],
-        "settings": [(key, setting_text(value)) for key, value in sorted(result.settings.items())],
-        "versions": sorted(result.versions.items()),
+        **_made_by(result),
         "method": method_sentence(result.settings),
     }
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.result import N_KINDS, ColumnPlane, PlaneAxis, RankedRow, ScreeningResult
+from kpca_apps.novelty.result import N_KINDS, ColumnPlane, PlaneAxis, ScreeningResult
 from kpca_apps.report.drawing import PALETTE, Drawing, drawable, new_axes, plain_ticks
 from kpca_apps.report.novelty.marks import (
     MARK,
@@ -63,7 +63,8 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
         dot.set(clip_on=False, in_layout=False, mec=PALETTE["paper"])
     if plane.y is None and not across.levels and np.isfinite(result.threshold.value):
         axes.axhline(result.threshold.value, color=PALETTE["accent"], ls=(0, (4, 2)), lw=1.1)
-    texts = [_mark_name(rows[int(plane.rank[place])]) for place in named]
+    marked = [rows[int(plane.rank[place])] for place in named]
+    texts = [f"{row.rank} {drawable(row.id or '', MAX_MARK_NAME)}".rstrip() for row in marked]
     colours = [PALETTE["accent" if plane.flagged[place] else "ink"] for place in named]
     label_marks(axes, inner[named], texts, colours, inner[flagged])
     who = "flagged" if result.n_flagged else "oddest"
@@ -71,12 +72,6 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     if len(flagged) == MAX_FLAGGED:
         words += f" {count(MAX_FLAGGED)} of {plural(result.n_flagged, 'flagged row')} are drawn."
     return Drawing("plane", f"Where the {who} rows lie", words, figure)
-
-
-def _mark_name(row: RankedRow) -> str:
-    """Name the mark of a row by its rank and, where it has a short one, its identifier."""
-    name = drawable(row.id or "", MAX_MARK_NAME)
-    return f"{row.rank} {name}" if name else str(row.rank)
 
 
 def _place_on(

@@ -143,7 +143,8 @@ def headline(result: ScreeningResult) -> list[str]:
     n_rows, n_flagged = result.n_rows, result.n_flagged
     found, n_cells = _found(n_rows, n_flagged), result.n_listed - n_flagged
     if n_cells and n_rows > 1:
-        found += f" and {count(n_cells)} more {'has' if n_cells == 1 else 'have'} an odd cell"
+        others = f" and {count(n_cells)} more" if n_flagged else f", but {count(n_cells)}"
+        found += f"{others} {'has' if n_cells == 1 else 'have'} an odd cell"
     if not result.ranked:
         return [found, "."]
     top = result.ranked[0]
@@ -326,11 +327,8 @@ def index_headline(index: ScreenedTables) -> str:
     done, failed = index.screened, index.failed
     if not done:
         n = len(failed)
-        return (
-            "The table could not be screened."
-            if n == 1
-            else (f"None of {plural(n, 'table')} could be screened.")
-        )
+        who = "The table could not" if n == 1 else f"None of {plural(n, 'table')} could"
+        return f"{who} be screened."
     n_rows, n_flagged = (sum(getattr(t, name) for t in done) for name in ("n_rows", "n_flagged"))
     n_odd = sum(one.n_odd_cells for one in done)
     flagged = f"{_found(n_rows, n_flagged)} in {plural(len(done), 'table')}"

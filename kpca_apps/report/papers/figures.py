@@ -1,10 +1,8 @@
-"""Figures of the papers' experiments: each drawn from its arrays, and where it stands."""
+"""Figures of the papers' experiments, each drawn from its arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import combinations, groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from contourpy import contour_generator
@@ -38,18 +36,15 @@ COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
 # Dots, squares and dashes, so that groups do not differ by colour alone: the end of a line, and its
 # length as a share of the panel's width.
 DOTS = (("round", 1e-4), ("projecting", 1e-4), ("butt", 0.016))
-FULL_WIDTH = 10.6  # inches of a figure that takes a row of its own
-GAP = 0.25
+FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # inches: of the page, and of three figures beside each other
 SQUARISH = 1.18
-FLATTER = 1.8  # of two curves in a row
-USUAL = 4.0  # shapes of one row added up: three or four figures that are nearly square
-LONE_WIDTH = 3.6  # a third of the page: a table stands beside it
 FEWEST_PANELS = 3  # that need the whole width
 FLATTEST, TALLEST = 0.35, 1.5  # panels of contours: height over width
 
 
-def draw(figure: Figure, name: str, size: Size = (3.6, 3.0)) -> Drawing:
-    """Draw one figure of an experiment, `size` inches wide and high."""
+def draw(figure: Figure, name: str) -> Drawing:
+    """Draw one figure of an experiment."""
+    size = size_of(figure)
     with house_style():
         if isinstance(figure, Contours):
             return _contours(figure, name, size)
@@ -186,7 +181,7 @@ def _contours(content: Contours, name: str, size: Size) -> Drawing:
     return Drawing(name, content.title, caption, figure)
 
 
-def _panels(n: int, size: tuple[float, float]) -> tuple[Canvas, list[Axes]]:
+def _panels(n: int, size: Size) -> tuple[Canvas, list[Axes]]:
     """Start a figure of `n` panels of one shape, in rows."""
     across, down = panels_of(n)
     figure = Canvas(figsize=size, layout="constrained")
@@ -259,22 +254,17 @@ def drawn(n: int, most: int) -> str:
     return f" {count(most)} of {count(n)} rows are drawn." if n > most else ""
 
 
-class Spot(NamedTuple):
-    """Where one figure stands."""
+def size_of(figure: Figure) -> Size:
+    """Return the inches that a figure takes on the page: of many panels, its whole width."""
+    width = FULL_WIDTH if is_wide(figure) else USUAL_WIDTH
+    return width, width / _shape(figure)
 
-    place: int  # in its experiment, from 0
-    width: float  # inches
-    shape: float  # width over height
 
-    @property
-    def height(self) -> float:
-        """Inches."""
-        return self.width / self.shape
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it takes a row of its own."""
-        return self.width >= FULL_WIDTH
+def is_wide(figure: Figure) -> bool:
+    """Whether a figure takes a row of its own."""
+    if isinstance(figure, Contours):
+        return len(figure.values) >= FEWEST_PANELS
+    return isinstance(figure, Pictures) and _shape(figure) > 2.0
 
 
 def panels_of(n: int) -> tuple[int, int]:
@@ -298,45 +288,3 @@ def _shape(figure: Figure) -> float:
     across, down = panels_of(len(figure.values))
     # A panel of a number has its caption above it.
     return across / (down * (panel + (0.1 if len(figure.values) > 1 else 0.05)))
-
-
-def rows_of(figures: Sequence[Figure]) -> list[tuple[Spot, ...]]:
-    """Arrange figures in rows, in their order; those that would stand alone stand together."""
-    runs = [list(run) for _, run in groupby(range(len(figures)), lambda i: _is_wide(figures[i]))]
-    alone = [run for run in runs if len(run) == 1 and not _is_wide(figures[run[0]])]
-    for run in alone[1:]:
-        alone[0].extend(run)
-        runs.remove(run)
-    rows: list[tuple[Spot, ...]] = []
-    for run in runs:
-        shapes = [_shape(figures[place]) for place in run]
-        if _is_wide(figures[run[0]]):
-            rows += [(Spot(at, FULL_WIDTH, shape),) for at, shape in zip(run, shapes, strict=True)]
-            continue
-        if len(run) == 2 and all(isinstance(figures[place], Curves) for place in run):
-            shapes = [FLATTER] * 2  # without a shape of their own
-        rows += _balanced(run, shapes)
-    return rows
-
-
-def _is_wide(figure: Figure) -> bool:
-    if isinstance(figure, Contours):
-        return len(figure.values) >= FEWEST_PANELS
-    return isinstance(figure, Pictures) and _shape(figure) > 2.0
-
-
-def _balanced(run: list[int], shapes: list[float]) -> list[tuple[Spot, ...]]:
-    """Break a run into rows whose shapes add up to much the same."""
-    gaps = range(1, len(run))
-    breaks = (cut for k in range(len(run)) for cut in combinations(gaps, k))
-    spans = [list(zip((0, *cut), (*cut, len(run)), strict=True)) for cut in breaks]
-    best = min(spans, key=lambda span: sum((sum(shapes[a:b]) - USUAL) ** 2 for a, b in span))
-    return [_filled(run[a:b], shapes[a:b]) for a, b in best]
-
-
-def _filled(run: list[int], shapes: list[float]) -> tuple[Spot, ...]:
-    """Share the width among the figures of one row."""
-    if len(run) == 1:
-        return (Spot(run[0], LONE_WIDTH, shapes[0]),)
-    unit = (FULL_WIDTH - GAP * (len(run) - 1)) / sum(shapes)
-    return tuple(Spot(place, unit * shape, shape) for place, shape in zip(run, shapes, strict=True))

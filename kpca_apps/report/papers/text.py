@@ -16,7 +16,6 @@ MARKS: dict[Verdict, str] = {
     "not run": "\u2013",
 }  # so that a verdict is not shown by colour alone
 DIGITS = 4
-FEW = 4  # claims, of which no sum is needed
 
 
 def headline(result: GalleryResult) -> str:
@@ -40,30 +39,13 @@ def headline(result: GalleryResult) -> str:
 
 def left_out(result: GalleryResult) -> str:
     """Say how many experiments gave nothing; empty if all did."""
-    n_all, lost = len(result.reproductions), [one.name for one in result.untried]
+    n_all, lost = len(result.reproductions), [o.name for o in result.reproductions if o.is_untried]
     parts = []
     if result.n_failed:
         parts.append(f"{count(result.n_failed)} of {plural(n_all, 'experiment')} could not be run")
     if lost:
         parts.append(f"{in_prose(lost)} cannot be tried: the data cannot be had")
     return f"{'; '.join(parts)}." if parts else ""
-
-
-def most_of_the_rest(result: GalleryResult) -> tuple[int, int, Reproduction] | None:
-    """Name the experiment under which most claims stand that did not come out, if there is one.
-
-    Returned are its claims that did not come out, those of all, and the experiment; None unless it
-    has more than half of several.
-    """
-    failing = {
-        one.name: sum(claim.verdict == "not reproduced" for claim in one.outcome.claims)
-        for one in result.reproductions
-    }
-    n_all = sum(failing.values())
-    if n_all < FEW or len(failing) < 2:
-        return None
-    most = max(result.reproductions, key=lambda one: failing[one.name])
-    return (failing[most.name], n_all, most) if 2 * failing[most.name] > n_all else None
 
 
 def standing(reproduction: Reproduction) -> str:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from kpca_apps.errors import InputError, storage_error, storage_named
 from kpca_apps.names import one_line
@@ -67,14 +67,28 @@ def spilled(
     import numpy as np  # not above: the command's help is to come without it
 
     sides = (shape,) if isinstance(shape, int) else shape
-    n_bytes, folder = math.prod(sides) * np.dtype(dtype).itemsize, folder or _temporary_folder()
-    require_disk(folder, n_bytes, label or f"A table of {sides[0]:,} rows")
+    folder, label = folder or _temporary_folder(), label or f"A table of {sides[0]:,} rows"
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            # Without space of its own, writing to an array would end the process on a full disk.
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, n_bytes)
+            allocate(file, folder, sides, dtype, label)
             return np.memmap(file, dtype=dtype, mode="w+", shape=sides)
+    except OSError as error:
+        raise unusable(error) from None
+
+
+def allocate(
+    file: IO[bytes], folder: Path, shape: tuple[int, ...], dtype: DTypeLike, label: str
+) -> None:
+    """Give a file the space of an array: to run out of it later would end the process."""
+    import numpy as np
+
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+    require_disk(folder, n_bytes, label)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        else:
+            file.truncate(n_bytes)
     except OSError as error:
         raise unusable(error) from None
 

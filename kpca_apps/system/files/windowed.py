@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kpca_apps.system.files.spools import spilled
+from kpca_apps.errors import InputError
+from kpca_apps.names import one_line
+from kpca_apps.system.arrays import FloatArray
+from kpca_apps.system.files.spools import allocate, spilled, spool_folder, unusable
 from kpca_apps.system.memory import drop_pages
 
 
@@ -33,3 +37,40 @@ class WindowedArray:
         """Fill a part."""
         self._values[window] = values
         drop_pages(self._map)
+
+
+class SharedArray:
+    """Floats in a file that other processes of this machine read and write; zeros at first.
+
+    It is removed when nothing refers to this, or the program ends.
+    """
+
+    def __init__(self, shape: tuple[int, ...], label: str) -> None:
+        self.shape, self._held = shape, spool_folder(folder=False)
+        self._path = self._held.path
+        with self._path.open("r+b") as file:
+            allocate(file, self._path.parent, shape, float, label)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the removal to the process that made the file."""
+        return {name: value for name, value in self.__dict__.items() if name != "_held"}
+
+    def __getitem__(self, window: Any) -> FloatArray:
+        """Return a copy of a part."""
+        try:
+            # Mapped for this once: pages of a map count as memory of the process.
+            return np.array(np.memmap(self._path, np.float64, "r", shape=self.shape)[window])
+        except (OSError, ValueError):
+            raise InputError(
+                f"{one_line(str(self._path), 200)}: the encoded rows are no longer there; leave "
+                "temporary files alone while a table is worked on, and run again."
+            ) from None
+
+    def __setitem__(self, rows: slice, values: FloatArray) -> None:
+        """Fill some rows; written and not mapped, which takes a tenth of the time."""
+        try:
+            with self._path.open("r+b") as file:
+                file.seek(rows.start * 8 * math.prod(self.shape[1:]))
+                file.write(np.ascontiguousarray(values).data)
+        except OSError as error:
+            raise unusable(error) from None

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+import stat
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.errors import InputError, KpcaError, opening
 from kpca_apps.names import listed, one_line
 from kpca_apps.system.limits import LONGEST_ROW
-from kpca_apps.tables.databases.address import TableName
+from kpca_apps.tables.databases.address import Address, TableName, scheme_of_file, sql_name
+from kpca_apps.tables.input_file import HEAD
 
 EXACT = 2**53  # floats hold all whole numbers below
 _LIBRARIES = ("adbc_driver_manager", "duckdb", "_duckdb", "sqlite3", "pyarrow")
@@ -28,6 +32,11 @@ _BEFORE = re.compile(
 _OF_CELLS = ("ConversionException", "OutOfRangeException", "InvalidInputException")
 _CELL = re.compile(
     r"""(?<!\w)["'(](?:.*["')](?=[\s.!,:;]|\Z)|.*)|(?<=\bvalue )-?\d\S*|0x[0-9a-fA-F]+""", re.DOTALL
+)
+# What libpq cannot parse of an address it quotes, and that may be a password.
+_OF_ADDRESS = re.compile(
+    r"(invalid integer value|percent-encoded (?:token|value):|parameter:|\bin URI\b.*:) "
+    r'".*"(?= for connection option|\Z)'
 )
 _OF_PASSWORDS = ("no password supplied", "password authentication failed")
 
@@ -53,34 +62,87 @@ class Selected:
     batches: Iterator[pa.RecordBatch]
 
 
-class Database(Protocol):
+def require_file(address: Address) -> Path:
+    """Return the file of a database, unless it is none of its kind.
+
+    Opening a named pipe would wait for whoever writes to it.
+    """
+    path = Path(address.path)
+    with opening(address.uri, path):
+        if not (stat.S_ISREG(mode := path.stat().st_mode) or stat.S_ISDIR(mode)):
+            raise InputError("this is a pipe or a device; name the file of a database.")
+        with path.open("rb") as file:
+            if scheme_of_file(file.read(HEAD)) != address.kind.lower():
+                raise InputError(f"this file is no {address.kind} database.")
+    return path
+
+
+class Database(ABC):
     """A connection that sees one state of a database; only `write` and `commit` change it."""
 
-    in_stored_order: bool  # whether rows of a table come as they are stored, time and again
+    in_stored_order = True  # whether rows of a table come as they are stored, time and again
+    tables_query: str  # names the tables that can be read, perhaps each behind its schema
+    # Of a table, see `_of_table`: its columns, of which one that is temporary or not there has
+    # none, and those of its primary key.
+    columns_query: str
+    key_query: str
+    _connection: Any
 
     def tables(self) -> Sequence[TableName]:
         """Name the tables that can be read."""
+        return [
+            tuple(part for part in row if part is not None) for row in self._rows(self.tables_query)
+        ]
 
     def columns(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table; none if there is no such table, or it is temporary."""
+        return [str(name) for (name,) in self._of_table(self.columns_query, table)]
 
     def key(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table's primary key, if it has one."""
+        return [str(name) for (name,) in self._of_table(self.key_query, table)]
 
+    @abstractmethod
     def select(self, query: str) -> Selected:
         """Run a query that only reads."""
 
     def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
         """Write rows into a new table, which is there once `commit` has run."""
+        self._begin()
+        if replace:
+            self._run(f"DROP TABLE IF EXISTS {sql_name(table)}")
+        self._create(table, rows)
 
     def commit(self) -> None:
         """Keep what was written."""
+        self._connection.execute("COMMIT")
 
     def cancel(self) -> None:
         """End what is going on; called from another thread."""
+        self._connection.interrupt()
 
     def close(self) -> None:
         """End the connection; what is not committed is gone."""
+        self._connection.close()
+
+    def _run(self, statement: str) -> None:
+        self._connection.execute(statement)
+
+    def _rows(self, query: str, *parameters: Any) -> Sequence[tuple[Any, ...]]:
+        rows: Sequence[tuple[Any, ...]]
+        rows = self._connection.execute(query, parameters).fetchall()
+        return rows
+
+    @abstractmethod
+    def _of_table(self, query: str, table: TableName) -> Sequence[tuple[Any, ...]]:
+        """Run a query that is about a table."""
+
+    def _begin(self) -> None:
+        self._run("BEGIN IMMEDIATE")
+
+    @abstractmethod
+    def _create(self, table: TableName, rows: pa.RecordBatchReader) -> None:
+        """Make a table of rows."""
 
 
 def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> str:
@@ -144,16 +206,12 @@ def told(kind: str) -> Iterator[None]:
         if library not in _LIBRARIES and not isinstance(error, OSError | UnicodeDecodeError):
             raise
         text = str(error)
-        if _is_of_cells(error):
+        # PostgreSQL's class 22, which it does not tell once rows are on their way.
+        of_class = str(getattr(error, "sqlstate", None) or "").startswith("22")
+        if of_class or type(error).__name__ in _OF_CELLS or "[PGRES_" in text:
+            # It shows a cell, which may be of a column that is to be hidden.
             text = _CELL.sub("(a cell)", _BEFORE.sub("", text.strip()))
         raise InputError(_sentence(kind, text)) from None
-
-
-def _is_of_cells(error: Exception) -> bool:
-    """Whether an error shows a cell: it may be of a column that is to be hidden."""
-    # PostgreSQL's class 22, which it does not tell once rows are on their way.
-    of_class = str(getattr(error, "sqlstate", None) or "").startswith("22")
-    return of_class or type(error).__name__ in _OF_CELLS or "[PGRES_" in str(error)
 
 
 def _sentence(kind: str, text: str) -> str:
@@ -166,7 +224,8 @@ def _sentence(kind: str, text: str) -> str:
             f"{kind} holds a cell, or gives one, of more than {LONGEST_ROW / 2**20:g} MB; name the "
             "columns that matter in --query, or cut it there by substr()."
         )
-    line = one_line(_BEFORE.sub("", text.strip()).split("\n", 1)[0].strip().rstrip(".;:!"), 200)
+    line = _BEFORE.sub("", text.strip()).split("\n", 1)[0].strip().rstrip(".;:!")
+    line = one_line(_OF_ADDRESS.sub(r'\1 "..."', line), 200)
     if any(words in text for words in _OF_PASSWORDS):
         line += "; give the password by PGPASSWORD, a .pgpass file or a service"
     return f"{kind} says: {line}."

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from kpca_apps.errors import InputError, opening, require_library
+from kpca_apps.errors import InputError, require_library
 from kpca_apps.system.files.spools import spool_folder
-from kpca_apps.tables.databases.address import Address, TableName, scheme_of_file, sql_name
-from kpca_apps.tables.databases.database import Cell, Selected, select_list
-from kpca_apps.tables.input_file import HEAD
+from kpca_apps.tables.databases.address import Address, TableName, sql_name
+from kpca_apps.tables.databases.database import (
+    Cell,
+    Database,
+    Selected,
+    require_file,
+    select_list,
+)
 
 _ROWS = 1 << 16  # of a batch
 # What it may keep of the file in memory; what a query sorts beyond is put on disk.
@@ -31,19 +35,27 @@ _OF_TABLE = (
 )
 
 
-class DuckDB:
+class DuckDB(Database):
     """A connection to a file."""
 
-    in_stored_order = True
+    tables_query = (
+        "SELECT nullif(table_schema, current_schema()), table_name "
+        "FROM information_schema.tables WHERE table_catalog = current_database() "
+        "ORDER BY 1 NULLS FIRST, 2"
+    )
+    columns_query = (
+        f"SELECT column_name FROM duckdb_columns() WHERE {_OF_TABLE} ORDER BY column_index"
+    )
+    key_query = (
+        "SELECT unnest(constraint_column_names) FROM duckdb_constraints() "
+        f"WHERE {_OF_TABLE} AND constraint_type = 'PRIMARY KEY'"
+    )
 
     def __init__(self, address: Address, *, reading: bool = True) -> None:
         require_library("duckdb", "duckdb", "DuckDB")
         import duckdb
 
-        path = Path(address.path)
-        with opening(address.uri, path), path.open("rb") as file:
-            if scheme_of_file(file.read(HEAD)) != "duckdb":
-                raise InputError("this file is no DuckDB database.")
+        path = require_file(address)
         # Beside the file it would need a folder there.
         self._folder = spool_folder()
         options: dict[str, Any] = {
@@ -61,30 +73,6 @@ class DuckDB:
             self._folder.close()
             raise
 
-    def tables(self) -> Sequence[TableName]:
-        """Name the tables and views."""
-        found = self._connection.execute(
-            "SELECT nullif(table_schema, current_schema()), table_name "
-            "FROM information_schema.tables WHERE table_catalog = current_database() "
-            "ORDER BY 1 NULLS FIRST, 2"
-        )
-        return [(schema, name) if schema else (name,) for schema, name in found.fetchall()]
-
-    def columns(self, table: TableName) -> Sequence[str]:
-        """Name the columns of a table."""
-        return self._of_table(
-            f"SELECT column_name FROM duckdb_columns() WHERE {_OF_TABLE} ORDER BY column_index",
-            table,
-        )
-
-    def key(self, table: TableName) -> Sequence[str]:
-        """Name the columns of a table's primary key."""
-        return self._of_table(
-            "SELECT unnest(constraint_column_names) FROM duckdb_constraints() "
-            f"WHERE {_OF_TABLE} AND constraint_type = 'PRIMARY KEY'",
-            table,
-        )
-
     def select(self, query: str) -> Selected:
         """Run a query as one inside of another."""
         found = self._relation(f"SELECT * FROM (\n{query}\n) AS q")
@@ -97,26 +85,16 @@ class DuckDB:
         reader = rows.to_arrow_reader(_ROWS)
         return Selected(names, cells, reader.schema, iter(reader))
 
-    def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
-        """Write rows into a new table."""
-        run, place = self._connection.execute, sql_name(table)
-        run("BEGIN TRANSACTION")
-        if replace:
-            run(f"DROP TABLE IF EXISTS {place}")
+    def _begin(self) -> None:
+        self._run("BEGIN TRANSACTION")
+
+    def _create(self, table: TableName, rows: pa.RecordBatchReader) -> None:
         self._connection.register("kpca_rows", rows)
-        run(f"CREATE TABLE {place} AS SELECT * FROM kpca_rows")
-
-    def commit(self) -> None:
-        """Keep what was written."""
-        self._connection.execute("COMMIT")
-
-    def cancel(self) -> None:
-        """End what is going on."""
-        self._connection.interrupt()
+        self._run(f"CREATE TABLE {sql_name(table)} AS SELECT * FROM kpca_rows")
 
     def close(self) -> None:
         """End the connection."""
-        self._connection.close()
+        super().close()
         self._folder.close()
 
     def _relation(self, query: str) -> Any:
@@ -124,12 +102,9 @@ class DuckDB:
             raise InputError("--query holds several statements; give one SELECT.")
         return self._connection.sql(query)
 
-    def _of_table(self, query: str, table: TableName) -> list[str]:
+    def _of_table(self, query: str, table: TableName) -> Sequence[tuple[Any, ...]]:
         *schema, name = table
-        return self._texts(query, schema[0] if schema else None, name)
-
-    def _texts(self, query: str, *parameters: str | None) -> list[str]:
-        return [str(text) for (text,) in self._connection.execute(query, parameters).fetchall()]
+        return self._rows(query, schema[0] if schema else None, name)
 
 
 def _cell(alias: str, kind: str) -> Cell:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kpca_apps.errors import InputError, require_library
 from kpca_apps.tables.databases.address import Address, TableName, sql_name
-from kpca_apps.tables.databases.database import Cell, Selected, select_list
+from kpca_apps.tables.databases.database import Cell, Database, Selected, select_list
 
 _PATIENCE = 15  # seconds a server is given to answer, unless the address or the system says more
 _PLAIN = frozenset(("int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "name"))
@@ -20,26 +20,26 @@ _DATES = frozenset(("date", "timestamp", "timestamptz"))
 # The driver counts microseconds from 1970 in 64 bits: they end in 294247.
 _FINITE = "isfinite({0}) AND {0} < '294000-01-01'"
 _FAR = f"(CASE WHEN {_FINITE} OR {{0}} IS NULL THEN 0 ELSE 1 END)"
-_TABLES = """
+
+
+class PostgreSQL(Database):
+    """A connection to a server."""
+
+    in_stored_order = False  # rows move where they are changed
+    tables_query = """
 SELECT CASE WHEN NOT pg_table_is_visible(c.oid) THEN n.nspname::text END, c.relname::text
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND n.nspname !~ '^(pg_|information_schema$)'
   AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1 NULLS FIRST, 2"""
-_COLUMNS = """
+    columns_query = """
 SELECT a.attname::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 WHERE c.oid = to_regclass({0}) AND c.relpersistence <> 't' AND a.attnum > 0
   AND NOT a.attisdropped ORDER BY a.attnum"""
-_KEY = """
+    key_query = """
 SELECT a.attname::text FROM pg_index i
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
 WHERE i.indrelid = to_regclass({0}) AND i.indisprimary
 ORDER BY array_position(i.indkey::int2[], a.attnum)"""
-
-
-class PostgreSQL:
-    """A connection to a server."""
-
-    in_stored_order = False  # rows move where they are changed
 
     def __init__(self, address: Address, *, reading: bool = True) -> None:
         require_library("adbc_driver_postgresql", "db", "PostgreSQL")
@@ -58,18 +58,6 @@ class PostgreSQL:
         for setting in settings:
             self._run(setting)
 
-    def tables(self) -> Sequence[TableName]:
-        """Name the tables that can be read."""
-        return [(schema, name) if schema else (name,) for schema, name in self._rows(_TABLES)]
-
-    def columns(self, table: TableName) -> Sequence[str]:
-        """Name the columns of a table."""
-        return self._texts(_COLUMNS.format(_literal(sql_name(table))))
-
-    def key(self, table: TableName) -> Sequence[str]:
-        """Name the columns of a table's primary key."""
-        return self._texts(_KEY.format(_literal(sql_name(table))))
-
     def select(self, query: str) -> Selected:
         """Run a query as one inside of another: what is no SELECT, or several, is refused."""
         with closing(self._connection.cursor()) as cursor:
@@ -85,11 +73,11 @@ class PostgreSQL:
         reader = self._cursor.fetch_record_batch()
         return Selected(tuple(found.names), cells, reader.schema, iter(reader))
 
-    def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
-        """Write rows into a new table."""
+    def _begin(self) -> None:
+        """Do nothing: the driver has begun a transaction."""
+
+    def _create(self, table: TableName, rows: pa.RecordBatchReader) -> None:
         *schema, name = table
-        if replace:
-            self._run(f"DROP TABLE IF EXISTS {sql_name(table)}")
         with closing(self._connection.cursor()) as cursor:
             place = {"db_schema_name": schema[0]} if schema else {}
             cursor.adbc_ingest(name, rows, mode="create", **place)
@@ -106,19 +94,19 @@ class PostgreSQL:
         """End the connection, and with it the transaction."""
         if self._cursor is not None:
             self._cursor.close()
-        self._connection.close()
+        super().close()
 
     def _run(self, statement: str) -> None:
         with closing(self._connection.cursor()) as cursor:
             cursor.execute(statement)
 
-    def _texts(self, query: str) -> list[str]:
-        return [str(text) for (text,) in self._rows(query)]
-
-    def _rows(self, query: str) -> list[Any]:
+    def _rows(self, query: str, *_parameters: Any) -> Sequence[tuple[Any, ...]]:
         with closing(self._connection.cursor()) as cursor:
             cursor.execute(query)
             return list(cursor.fetchall())
+
+    def _of_table(self, query: str, table: TableName) -> Sequence[tuple[Any, ...]]:
+        return self._rows(query.format(_literal(sql_name(table))))
 
 
 def _with_patience(uri: str) -> str:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
+from typing import TypeVar
 
 from kpca_apps.errors import InputError, OptionError
 from kpca_apps.names import in_prose, one_line, suggest
+from kpca_apps.system.interrupts import heard_while
 from kpca_apps.tables.databases.address import (
     DATABASE_KINDS,
     Address,
@@ -17,14 +24,16 @@ from kpca_apps.tables.databases.address import (
     typed,
 )
 from kpca_apps.tables.databases.database import Database, checked, named_schema, told
-from kpca_apps.tables.databases.waiting import Waiting
-from kpca_apps.tables.input_file import ReadOptions
 from kpca_apps.tables.read.arrow import read_batches
-from kpca_apps.tables.read.uri import UriReader
+from kpca_apps.tables.read.reader import Address as Uri
+from kpca_apps.tables.read.reader import Reader, of_schemes
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table
 
+T = TypeVar("T")
+_PATIENCE = 5.0  # seconds that a cancelled query is given to end
 _LISTED = 20  # tables that a message names
+_MODULES = {"SQLite": "sqlite", "DuckDB": "duck", "PostgreSQL": "postgresql"}
 _STORED = (
     "The table has no primary key: its rows come as the server stores them, and may come in "
     "another order once some are changed."
@@ -33,6 +42,35 @@ _UNORDERED = (
     "The query has no ORDER BY: its rows may come in another order another time, and row numbers, "
     "ties and samples with them."
 )
+
+
+@dataclass
+class Waiting:
+    """Calls of a database in threads of their own, one after the other, until a deadline."""
+
+    seconds: float | None  # all calls together; None: as long as they take
+    cancel: Callable[[], None] | None = None  # ends the call that is going on
+    is_stuck: bool = False  # whether one goes on although it was cancelled
+    _began: float = field(default_factory=time.monotonic)
+
+    def __call__(self, function: Callable[[], T]) -> T:
+        """Return what a function does, or cancel it where this is interrupted or takes too long."""
+        return heard_while(function, self._look, self._give_up)
+
+    def _look(self) -> None:
+        if self.seconds is not None and time.monotonic() > self._began + self.seconds:
+            raise InputError(
+                f"what is read took longer than the {self.seconds:g} s of --timeout, and was "
+                "cancelled; allow more, or read less."
+            )
+
+    def _give_up(self, call: Future[T]) -> None:
+        if self.cancel is not None:
+            # It asks the server by another connection, which may hang as well.
+            cancelling = threading.Thread(target=self.cancel, daemon=True)
+            cancelling.start()
+            cancelling.join(_PATIENCE)
+        self.is_stuck = not wait((call,), _PATIENCE if self.cancel is not None else 0).done
 
 
 @contextmanager
@@ -53,22 +91,15 @@ def connected(
 
 def _opener(kind: str) -> Callable[..., Database]:
     """Return what connects to a database of a kind: none is loaded before it is needed."""
-    if kind == "SQLite":
-        from kpca_apps.tables.databases.sqlite import SQLite
-
-        return SQLite
-    if kind == "DuckDB":
-        from kpca_apps.tables.databases.duck import DuckDB
-
-        return DuckDB
-    from kpca_apps.tables.databases.postgresql import PostgreSQL
-
-    return PostgreSQL
+    module = import_module(f"kpca_apps.tables.databases.{_MODULES[kind]}")
+    opener: Callable[..., Database] = getattr(module, kind)
+    return opener
 
 
-def _read(uri: str, options: ReadOptions) -> Table | PartedTable:
+def _read(found: Uri) -> Table | PartedTable:
     """Read a table, or the rows of a query; the transaction ends once all are here."""
-    address = database_address(uri, options.table_name, options.query)
+    options = found.options
+    address = database_address(found.uri, options.table_name, options.query)
     with connected(address, options.timeout) as (database, waiting):
         key: Sequence[str] = ()
         notes, query, name = list[str](), address.query, address.name
@@ -115,4 +146,4 @@ def _listed(names: Sequence[TableName]) -> str:
     return in_prose(shown) if len(names) <= _LISTED else f"{', '.join(shown)}, ..."
 
 
-DATABASES = UriReader(tuple(DATABASE_KINDS), "databases", "query table_name timeout", _read)
+DATABASES = Reader("databases", "query table_name timeout", _read, of_schemes(*DATABASE_KINDS))

@@ -10,15 +10,14 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 
-from kpca_apps.errors import InputError, opening
 from kpca_apps.system.limits import LONGEST_ROW
-from kpca_apps.tables.databases.address import Address, TableName, scheme_of_file, sql_name
-from kpca_apps.tables.databases.database import EXACT, Cell, Selected
-from kpca_apps.tables.input_file import HEAD
+from kpca_apps.tables.databases.address import Address, TableName, sql_name
+from kpca_apps.tables.databases.database import EXACT, Cell, Database, Selected, require_file
 
 _ROWS = 1 << 13  # read at once
 _DIGITS = "kpca_digits"  # a function: the text of a number, from which it can be read back
@@ -29,16 +28,18 @@ _KIND = (
 )
 
 
-class SQLite:
+class SQLite(Database):
     """A connection to a file."""
 
-    in_stored_order = True
+    tables_query = (
+        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
+        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+    )
+    columns_query = "SELECT name FROM pragma_table_info(?, 'main') ORDER BY cid"
+    key_query = "SELECT name FROM pragma_table_info(?, 'main') WHERE pk > 0 ORDER BY pk"
 
     def __init__(self, address: Address, *, reading: bool = True) -> None:
-        path = Path(address.path)
-        with opening(address.uri, path), path.open("rb") as file:
-            if scheme_of_file(file.read(HEAD)) != "sqlite":
-                raise InputError("this file is no SQLite database.")
+        path = require_file(address)
         if reading and Path(f"{path}-journal").exists():
             # What a killed program left half written is undone by the first that may write.
             with suppress(sqlite3.Error), closing(_connect(path, "rw")) as writer:
@@ -52,23 +53,6 @@ class SQLite:
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_ROW)
             self._connection.execute("PRAGMA query_only = ON")
             self._connection.execute("BEGIN")
-
-    def tables(self) -> Sequence[TableName]:
-        """Name the tables and views."""
-        names = self._texts(
-            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
-            "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
-        )
-        return [(name,) for name in names]
-
-    def columns(self, table: TableName) -> Sequence[str]:
-        """Name the columns of a table."""
-        return self._of_table("SELECT name FROM pragma_table_info(?, 'main') ORDER BY cid", table)
-
-    def key(self, table: TableName) -> Sequence[str]:
-        """Name the columns of a table's primary key."""
-        sql = "SELECT name FROM pragma_table_info(?, 'main') WHERE pk > 0 ORDER BY pk"
-        return self._of_table(sql, table)
 
     def select(self, query: str) -> Selected:
         """Run a query as one inside of another, once for the types, and once for the cells."""
@@ -91,38 +75,19 @@ class SQLite:
         rows = self._connection.execute(f"{begin}{parts} FROM q")
         return Selected(names, cells, schema, _batches(rows, schema))
 
-    def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
-        """Write rows into a new table."""
-        run, place = self._connection.execute, sql_name(table)
-        run("BEGIN IMMEDIATE")
-        if replace:
-            run(f"DROP TABLE IF EXISTS {place}")
+    def _create(self, table: TableName, rows: pa.RecordBatchReader) -> None:
+        place = sql_name(table)
         columns = ", ".join(f"{sql_name(one.name)} {_type(one.type)}" for one in rows.schema)
-        run(f"CREATE TABLE {place} ({columns})")
+        self._run(f"CREATE TABLE {place} ({columns})")
         marks = ", ".join("?" * len(rows.schema))
         for batch in rows:
             cells = ([_stored(cell) for cell in column.to_pylist()] for column in batch.columns)
             values = zip(*cells, strict=True)
             self._connection.executemany(f"INSERT INTO {place} VALUES ({marks})", values)
 
-    def commit(self) -> None:
-        """Keep what was written."""
-        self._connection.execute("COMMIT")
-
-    def cancel(self) -> None:
-        """End what is going on."""
-        self._connection.interrupt()
-
-    def close(self) -> None:
-        """End the connection."""
-        self._connection.close()
-
-    def _of_table(self, query: str, table: TableName) -> list[str]:
+    def _of_table(self, query: str, table: TableName) -> Sequence[tuple[Any, ...]]:
         *schema, name = table
-        return self._texts(query, name) if [*map(str.lower, schema)] in ([], ["main"]) else []
-
-    def _texts(self, query: str, *parameters: str) -> list[str]:
-        return [str(text) for (text,) in self._connection.execute(query, parameters)]
+        return self._rows(query, name) if [*map(str.lower, schema)] in ([], ["main"]) else []
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

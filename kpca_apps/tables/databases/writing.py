@@ -21,8 +21,7 @@ from kpca_apps.tables.databases.address import (
     table_name,
 )
 from kpca_apps.tables.databases.database import Database
-from kpca_apps.tables.databases.reading import connected
-from kpca_apps.tables.databases.waiting import Waiting
+from kpca_apps.tables.databases.reading import Waiting, connected
 from kpca_apps.tables.table import as_arrow
 
 # By these a table of scores is known, which may be replaced.

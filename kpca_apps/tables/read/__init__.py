@@ -1,6 +1,6 @@
 """Readers: one a kind of file.
 
 `reader` is what a reader is; `text`, `delimited`, `excel`, `json`, `arrow`, `parquet`, `delta` and
-`hive` read files, `remote` and `uri` what is named by an address. Of a text or a sheet `layout`
-says what cuts its rows, `head` which row names the columns, `body` which rows below are no data.
+`hive` read files, `remote` and `uri` what is named by an address. Of a text or a sheet `layout/`
+finds the header and what is no data.
 """

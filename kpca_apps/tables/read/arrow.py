@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from kpca_apps.errors import InputError, storage_named
-from kpca_apps.names import listed, unique_names
+from kpca_apps.names import listed, reason_of, unique_names
 from kpca_apps.system.files.spools import require_disk, spool_folder
 from kpca_apps.system.limits import require_columns, require_memory
-from kpca_apps.tables.input_file import InputFile, ReadOptions, damage_refused, first_line
+from kpca_apps.tables.input_file import InputFile, ReadOptions, damage_refused
 from kpca_apps.tables.read.parquet import arrow_frame, require_text, text_bytes
-from kpca_apps.tables.read.reader import Reader, table_of
+from kpca_apps.tables.read.reader import Reader, begins, table_of
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
     PartedTable,
@@ -242,7 +242,7 @@ def _read(file: InputFile) -> Table | PartedTable:
     return table_of(file, _rows(path), format="arrow")
 
 
-ARROW = Reader("Arrow", "", _read, (_FILE, _STREAM))
+ARROW = Reader("Arrow", "", _read, begins(_FILE, _STREAM))
 
 
 def read_batches(
@@ -285,14 +285,13 @@ def _keep(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> N
                 validate_cells(rows)
             except pa.ArrowInvalid as error:
                 raise InputError(
-                    f"its cells are not what their types say ({first_line(error)}); text must be "
+                    f"its cells are not what their types say ({reason_of(error)}); text must be "
                     "UTF-8."
                 ) from None
             writer.write_table(rows.combine_chunks())
 
 
 def _hashed(pieces: Iterable[pa.Table], digest: Any) -> Iterator[pa.Table]:
-    """Yield rows, and update a hash with their cells."""
     for piece in pieces:
         hash_cells(as_frame(piece, False)[0], digest)
         yield piece

@@ -21,9 +21,9 @@ from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.limits import long_row, require_columns
-from kpca_apps.tables.read.body import DRAWN, Body, kind_of_end
-from kpca_apps.tables.read.head import first_row
-from kpca_apps.tables.read.layout import (
+from kpca_apps.tables.read.layout.body import Body, is_list_total
+from kpca_apps.tables.read.layout.header import are_periods, first_row
+from kpca_apps.tables.read.layout.lines import (
     DELIMITER_NAMES,
     DRAWN_LINE,
     ONE_COLUMN,
@@ -32,6 +32,7 @@ from kpca_apps.tables.read.layout import (
 )
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.read.text import BadLines, Text
+from kpca_apps.tables.source_info import DRAWN, TOTAL
 from kpca_apps.tables.table import PartedTable, Rows, Table, line_column
 from kpca_apps.tables.values import is_number_like
 
@@ -75,12 +76,9 @@ class DelimitedText:
         self._start, self._line = layout.start, layout.line
         self._first_line = self._n_rows = 0
         # None if all lines are taken as they are.
-        self.body = Body() if text.options.layout != "off" else None
+        self.body = Body(bad=self._bad) if text.options.layout != "off" else None
         if layout.head is not None and self.body is not None:
             self.body.begin(layout.head, layout.rows, layout.lines)
-        self._gap = 0  # the last line that was blank
-        # Lines that are the foot if no row follows -> what they are, and their fault.
-        self._foot: dict[int, tuple[str, str]] = {}
 
     def pieces(self) -> Iterator[pa.Table]:
         """Yield the rows as strings, the line of each in the last column."""
@@ -107,7 +105,6 @@ class DelimitedText:
             rows = self._regular_rows(held[:stop], n_lines) if stop else None
             if rows is not None:
                 if rows.num_rows:
-                    self._refuse_foot()
                     self._n_rows += rows.num_rows
                     yield rows
             elif stop or len(held) > _WAIT:
@@ -135,11 +132,10 @@ class DelimitedText:
                 f"occur in the file; its rows look cut at the {DELIMITER_NAMES[found]}: leave the "
                 "option out."
             )
-        if self.body is not None:
-            for line, (kind, _) in self._foot.items():
-                self.body.leave_out(kind, [line])
         # Before a header without rows is refused: bad lines may have been all there was below it.
-        if self._bad is not None:
+        if self.body is not None and not self._n_rows:
+            self.body.refuse_short()
+        if self._bad is not None and (self.body is None or not self._n_rows):
             self.notes += self._bad.notes(self._n_rows)
         if not self._n_rows:
             raise InputError(
@@ -292,32 +288,25 @@ class DelimitedText:
         if self._bad is None and len(text) > limits.LONGEST_ROW:
             raise long_row(line)
         if len(row) < 2 and not self._layout.tidy(text).strip():
-            self._gap = line
             return False
         if not self.names and not self._take_header(row, line):
             return False
         if len(row) != len(self.names):
             noun = "cell" if len(row) == 1 else "cells"
             what = f"has {len(row)} {noun} where line {self._first_line} has {len(self.names)}"
-            is_below_line = self._layout.is_drawn and self._gap == line - 1
-            is_open = self.body is not None and self._n_rows and len(self.names) > 1
-            if is_open and (kind := kind_of_end(row, is_below_line=is_below_line)):
-                self._foot[line] = kind, f"{what}; {self._advice_on_width(len(row), line)}"
-                return False
+            fault = f"{what}; {self._advice_on_width(len(row), line)}"
+            if self.body is not None:
+                if self._layout.is_drawn and is_list_total(row):
+                    # In which columns its numbers belong is not known.
+                    self.body.leave_out(TOTAL, [line])
+                    return False
+                if self.body.may_take(row, len(self.names), line, fault):
+                    return True
             if self._bad is not None:
                 raise _BadRow(what)
-            raise InputError(f"line {line} {what}; {self._advice_on_width(len(row), line)}")
-        self._refuse_foot()
+            raise InputError(f"line {line} {fault}")
         self._n_rows += 1
         return True
-
-    def _refuse_foot(self) -> None:
-        """Refuse lines that were taken for the foot where a row of the table follows them."""
-        for line, (_, fault) in self._foot.items():
-            if self._bad is None:
-                raise InputError(f"line {line} {fault}")
-            self._bad.leave_out(line, fault.partition(";")[0])
-        self._foot.clear()
 
     def _leave_out(self, line: int, error: Exception) -> None:
         """Leave out a line that is no row, or refuse it."""
@@ -371,8 +360,8 @@ class DelimitedText:
         self.names += names
         self.notes += notes
         self.renamed |= renamed
-        values = list(filter(is_number_like, cells))
-        if 2 * len(values) >= len(cells):
+        values = list(filter(is_number_like, head.names))
+        if 2 * len(values) >= len(cells) and not are_periods(values):
             self.notes.append(
                 f'The names on line {line} look like values ("{one_line(values[0])}"): if '
                 "they are data, add a header line."
@@ -381,7 +370,6 @@ class DelimitedText:
 
 
 def _is_sound(text: bytes) -> bool:
-    """Whether a block is UTF-8 without zero bytes."""
     try:
         text.decode("utf-8")
     except UnicodeDecodeError:

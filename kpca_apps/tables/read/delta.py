@@ -18,9 +18,9 @@ from kpca_apps.names import one_line
 from kpca_apps.system.interrupts import heard_while
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import CONNECT, REQUEST, TRIES, endpoint, place_of, reason
-from kpca_apps.tables.input_file import ReadOptions
 from kpca_apps.tables.read.arrow import read_batches
 from kpca_apps.tables.read.parquet import refuse_damaged
+from kpca_apps.tables.read.reader import Folder, Reader
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table, as_arrow, as_polars
 
@@ -34,11 +34,22 @@ def is_delta(folder: Path) -> bool:
     return (folder / LOG).is_dir()
 
 
-def read_delta(place: AnyPath, options: ReadOptions) -> Table | PartedTable:
+def is_stored_delta(folder: StorePath) -> bool:
+    """Whether a folder of a store is one."""
+    return place_of(folder / LOG).kind() == "folder"
+
+
+def _knows(folder: Folder) -> bool:
+    path = folder.path
+    return is_stored_delta(path) if isinstance(path, StorePath) else is_delta(path)
+
+
+def _read(folder: Folder) -> Table | PartedTable:
     """Read a version of a Delta table, the latest unless ``as_of`` names another.
 
     Files are read one after the other, in the order of the log, so that each row has its number.
     """
+    place = folder.path
     try:
         from deltalake import DeltaTable, QueryBuilder
     except ImportError:
@@ -47,7 +58,7 @@ def read_delta(place: AnyPath, options: ReadOptions) -> Table | PartedTable:
             f"{install_extra('lake')}",
             place,
         ) from None
-    options.refuse_others("as_of", "a Delta table")
+    options = folder.options
     with _told(place):
         # A relative path may look like an address.
         uri = str(place.absolute() if isinstance(place, Path) else place)
@@ -109,6 +120,8 @@ def _refuse_damaged(place: AnyPath, paths: list[str]) -> None:
         name = unquote(path)
         with about(f"{place}/{name}"):
             if there is None:
+                if not Path(place / name).is_file():
+                    raise InputError("is missing, or no file; the table lacks its rows.")
                 with pa.OSFile(os.fsencode(place / name)) as file:
                     refuse_damaged(file)
             else:
@@ -158,3 +171,6 @@ def _told(place: AnyPath) -> Iterator[None]:
         else:
             why = f"the Delta table cannot be read ({one_line(text, 160)})."
         raise InputError(why, place) from None
+
+
+DELTA = Reader("a Delta table", "as_of", _read, _knows)

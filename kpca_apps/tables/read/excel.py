@@ -8,20 +8,20 @@ behind a line of JSON, and answers with a line of JSON and the sheet in Arrow's 
 
 from __future__ import annotations
 
-import functools
 import io
 import json
 import logging
+import multiprocessing.spawn
 import os
-import re
+import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import zipfile
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import chain, compress
+from itertools import compress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -29,21 +29,20 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from kpca_apps.errors import InputError, KpcaError, MemoryLimitError, require_library
+from kpca_apps.errors import ConfigError, InputError, KpcaError, MemoryLimitError, require_library
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.arrays import IntArray
-from kpca_apps.system.limits import require_memory, require_table
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.tables.input_file import InputFile, ReadOptions, damage_refused
-from kpca_apps.tables.read.body import Body
-from kpca_apps.tables.read.head import (
+from kpca_apps.tables.read.layout.body import Body
+from kpca_apps.tables.read.layout.header import (
     HEADER_SAMPLE,
     find_head,
     find_header,
     first_row,
     header_is_missing,
 )
-from kpca_apps.tables.read.reader import Reader, table_of
+from kpca_apps.tables.read.reader import Reader, begins, table_of
 from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars, plain_types
 
 if TYPE_CHECKING:
@@ -56,23 +55,10 @@ LEAST_BYTES, TIMES = 1 << 30, 24
 LEAST_SECONDS, BYTES_A_SECOND = 60.0, 1e6
 MAX_CELL = 32_767  # characters of a cell
 _OLE = b"\xd0\xcf\x11\xe0"
-MOST_OLE = 512 << 20  # bytes of an old workbook: a full sheet of numbers takes 18 a cell, 302 MB
 MOST_LISTED = 20  # sheets named in a message
 # A first sheet of at most so many rows is no table to screen where another has so many times more.
 MOST_OF_COVER, TIMES_COVER = 30, 5
 LARGEST_WHOLE = 2.0**53  # beyond, floats are whole whatever was meant
-
-# A row or cell of a sheet, most often with its place beside it, or a place that stands elsewhere:
-# <c r="XFD1048576"> and <c s="1" r="XFD1048576">.
-_AT = rb"""r\s*=\s*["']([A-Za-z]*)([0-9]*)["']"""
-_CELL = re.compile(rb"<(?:[^\s<>/:]+:)?(row|c)(?=[\s/>])(?:\s+%b)?|\b%b" % (_AT, _AT))
-_SHEET, _CHUNK = b"sheetData", 1 << 20
-# A character of a text takes at most so many bytes (&#x1F600;). What other programs keep in a
-# workbook, under this name, are no cells.
-_MOST_BYTES, _FOREIGN = 10, "customXml/"
-NO_PROGRAM = "more than a spreadsheet program writes; save the sheet as CSV or Parquet."
-# Far more than any sheet has, and than the reader counts to.
-_MOST_LETTERS, _MOST_DIGITS = 8, 18
 
 
 @dataclass(frozen=True)
@@ -93,21 +79,40 @@ def _read_file(file: InputFile) -> Table | PartedTable:
     That is the sheet of a name, or of a number from 1; or the first, if it is a table.
     """
     options = file.options
-    if file.head.startswith(_OLE) and file.file.size > MOST_OLE:
-        raise InputError(
-            f"of {file.file.size / 2**20:,.0f} MB, more than sheets of 65,536 rows and 256 columns "
-            "take (.xls); save it as .xlsx, or the sheet as CSV."
-        )
     data = file.contents()
     require_library("fastexcel", "excel", "Excel")
-    unpacked = _bound_workbook(data)
-    sheet = _read_in_process(data, options, unpacked)
+    sheet = _read_in_process(data, options, _unpacked_bytes(data))
     pieces = iter([as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else [])
     if sheet.body is not None:
         pieces = sheet.body.rows(pieces)
     rows = Rows(pieces, sheet.frame.columns, sheet.notes, True, sheet.renamed)
     how = f"{file.source.reading} sheet {sheet.name}"
     return table_of(file, rows, sheet.body, format="excel", reading=how)
+
+
+def _unpacked_bytes(data: bytes) -> int:
+    if data.startswith(_OLE):
+        return len(data)
+    with damage_refused("Excel"), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return sum(entry.file_size for entry in archive.infolist())
+
+
+def _interpreter() -> str:
+    """Return a Python for a process; where a program embeds it, `sys.executable` is that program.
+
+    ``multiprocessing.set_executable`` names another.
+    """
+    own = os.fsdecode(multiprocessing.spawn.get_executable() or "")
+    if Path(own).name.lower().startswith(("python", "pypy")):
+        return own
+    name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    found = shutil.which(name, path=sysconfig.get_path("scripts")) or shutil.which(name)
+    if found is None:
+        raise ConfigError(
+            "a workbook is read in a process of its own, and no Python for it was found; name one "
+            "by multiprocessing.set_executable()."
+        )
+    return found
 
 
 def _read_in_process(data: bytes, options: ReadOptions, unpacked: int) -> ReadSheet:
@@ -121,7 +126,7 @@ def _read_in_process(data: bytes, options: ReadOptions, unpacked: int) -> ReadSh
     one_thread = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-W", "ignore", "-m", "kpca_apps.tables.read.excel"],
+            [_interpreter(), "-P", "-W", "ignore", "-m", "kpca_apps.tables.read.excel"],
             input=json.dumps(request).encode() + b"\n" + data,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -138,8 +143,9 @@ def _read_in_process(data: bytes, options: ReadOptions, unpacked: int) -> ReadSh
         if done.returncode < 0:
             why = signal.Signals(-done.returncode).name
         raise InputError(
-            f"is damaged, or takes more than {most / 2**30:.1f} GB to read ({why}); open it in a "
-            "spreadsheet program and save it anew, or save the sheet as CSV."
+            f"is damaged, or takes more than {most / 2**30:.1f} GB to read ({why}), as a cell far "
+            "below or beside all others does; open it in a spreadsheet program, delete what stands "
+            "far off, and save it anew, or save the sheet as CSV."
         )
     head, _, body = done.stdout.partition(b"\n")
     found = json.loads(head)
@@ -156,7 +162,6 @@ def _read_in_process(data: bytes, options: ReadOptions, unpacked: int) -> ReadSh
 
 
 def _serve(source: IO[bytes], target: IO[bytes]) -> None:
-    """Do what `_read_in_process` asks."""
     request = json.loads(source.readline())
     _bound_memory(request["bytes"])
     answer: dict[str, object]
@@ -204,8 +209,9 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
         top = workbook.load_sheet(
             place, header_row=None, skip_rows=0, n_rows=HEADER_SAMPLE + skip_rows, dtypes="string"
         )
-        rows = top.to_polars().fill_null("").rows()[skip_rows:] if top.width else []
-        filled = [number for number, row in enumerate(rows) if any(cell.strip() for cell in row)]
+        texts = top.to_polars().fill_null("").rows()[skip_rows:] if top.width else []
+        rows = [[*map(str.strip, row)] for row in texts]
+        filled = [number for number, row in enumerate(rows) if any(row)]
         if sheet is None and len(names) > 1:
             _refuse_small(workbook, place, [rows[number] for number in filled])
         if not filled:
@@ -213,12 +219,15 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
             raise InputError(
                 f'the sheet "{one_line(names[place])}" is empty{where}; there is nothing to screen.'
             )
-        # A title may stand further left than its table.
-        bare = _without_margins(rows)
+        # A title may stand further left than its table, above columns that are empty below it.
+        lower = [rows[number] for number in filled[len(filled) // 2 :]]
+        is_used = [*map(any, zip(*lower, strict=True))]
+        bare = [[*compress(row, is_used)] for row in rows]
         named = None if skip_rows else find_header(bare)
         named = first_row(bare).place if named is None else named
         head = first_row(rows) if layout == "off" else find_head(rows, named)
-        found, above = head.place, skip_rows + head.place
+        # Rows of units or names would make text of the numbers below them.
+        found, above = head.place, skip_rows + max(head.place, *head.below, 0)
         # Not with `header_row`, which leaves out what is empty from there on: columns would move.
         body = workbook.load_sheet(
             place,
@@ -231,7 +240,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
         frame, header = as_polars(pa.Table.from_batches([batch])), head.names or rows[found]
         # A margin, or cells that were emptied or only coloured: they are no columns.
         is_column = [
-            bool(cell.strip()) or column.null_count() < len(column)
+            bool(cell) or column.null_count() < len(column)
             for cell, column in zip(header, frame.iter_columns(), strict=True)
         ]
     frame = frame[[*compress(frame.columns, is_column)]]
@@ -263,7 +272,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
     _refuse_long_cells(frame)
     of_sheet = None
     if layout != "off":
-        of_sheet = Body("row")
+        of_sheet = Body()
         of_sheet.begin(head, rows, range(skip_rows + 1, skip_rows + 1 + len(rows)), is_column)
     return ReadSheet(frame.filter(is_row), numbers, notes, names[place], renamed, of_sheet)
 
@@ -274,7 +283,8 @@ def _refuse_long_cells(frame: pl.DataFrame) -> None:
         length = max(longest, len(name))
         if length > MAX_CELL:
             raise InputError(
-                f'column "{one_line(name)}" has a cell of {length:,} characters, {NO_PROGRAM}'
+                f'column "{one_line(name)}" has a cell of {length:,} characters, more than a '
+                "spreadsheet program writes; save the sheet as CSV or Parquet."
             )
 
 
@@ -298,9 +308,9 @@ def _outline(workbook: fastexcel.ExcelReader, place: int) -> fastexcel.ExcelShee
     return workbook.load_sheet(place, header_row=None, skip_rows=0, n_rows=0, dtypes="string")
 
 
-def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[tuple[str, ...]]) -> None:
+def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[list[str]]) -> None:
     """Refuse a first sheet that is no table, or hardly one beside others: a cover, or remarks."""
-    width = sum(any(cell.strip() for cell in column) for column in zip(*rows, strict=True))
+    width = sum(map(any, zip(*rows, strict=True)))
     if len(rows) >= 2 and width >= 2 and len(rows) > MOST_OF_COVER:
         return
     others = [_outline(workbook, k) for k in range(len(workbook.sheet_names)) if k != place]
@@ -328,14 +338,6 @@ def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[tuple[
         )
 
 
-def _without_margins(rows: list[tuple[str, ...]]) -> list[list[str]]:
-    """Leave out the columns that are empty in the lower half of what is filled, for the header."""
-    stripped = [[cell.strip() for cell in row] for row in rows]
-    filled = [row for row in stripped if any(row)]
-    is_used = list(map(any, zip(*filled[len(filled) // 2 :], strict=True)))
-    return [list(compress(row, is_used)) for row in stripped]
-
-
 def _whole(column: pl.Series) -> pl.Series:
     """Make integers of numbers that are all whole: a workbook knows floats alone."""
     if not column.dtype.is_float():
@@ -345,113 +347,9 @@ def _whole(column: pl.Series) -> pl.Series:
     return column.cast(pl.Int64) if is_whole else column
 
 
-def _bound_workbook(data: bytes) -> int:
-    """Refuse a workbook that unpacks to more than it declares, or spreads a few cells too far.
-
-    Return the bytes it unpacks to.
-    """
-    if not data.startswith(b"PK"):
-        return len(data)
-    with damage_refused("Excel"), zipfile.ZipFile(io.BytesIO(data)) as archive:
-        entries = archive.infolist()
-        unpacked = sum(entry.file_size for entry in entries)
-        require_memory(unpacked)
-        for entry in entries:
-            _bound_entry(archive, entry)
-    return unpacked
-
-
-def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
-    declared = entry.file_size
-    # Otherwise it is read as far as it declares, and not found to go on.
-    entry.file_size, entry.CRC = declared + 1, None  # type: ignore[assignment]  # unchecked
-
-    def chunks() -> Iterator[bytes]:
-        left, since, is_text = declared, 0, False
-        with archive.open(entry) as file:
-            while chunk := file.read(_CHUNK):
-                left -= len(chunk)
-                if left < 0:
-                    raise ValueError(f"{one_line(entry.filename)} holds more than it declares")
-                if left + len(chunk) == declared:
-                    is_text = chunk.lstrip(b"\xef\xbb\xbf \r\n").startswith(b"<")
-                if is_text and not entry.filename.startswith(_FOREIGN):
-                    since = _since_a_tag(chunk, since)
-                yield chunk
-
-    rows, columns = _reach(chunks())
-    try:
-        # The reader makes a cell of every place up to the last.
-        require_table(rows, columns)
-    except MemoryLimitError:
-        raise MemoryLimitError(
-            f"{one_line(entry.filename)} reaches to row {rows:,} and column {columns:,}, and its "
-            "cells do not fit into memory; delete what stands far off."
-        ) from None
-
-
-def _since_a_tag(chunk: bytes, since: int) -> int:
-    """Return the bytes since the last tag, refusing a cell that is too long."""
-    places = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("<"))
-    if not places.size:
-        longest = since = since + len(chunk)
-    else:
-        longest = max(since + int(places[0]), int(np.diff(places).max(initial=0)))
-        since = len(chunk) - int(places[-1])
-    if longest > MAX_CELL * _MOST_BYTES:
-        raise InputError(f"a cell has more than {MAX_CELL:,} characters, {NO_PROGRAM}")
-    return since
-
-
-def _reach(chunks: Iterator[bytes]) -> tuple[int, int]:
-    """Return the last row and column of a sheet; 0 and 0 for what is none, whatever its name."""
-    rows = columns = row = column = 0
-    is_sheet, tail = False, b""
-    for chunk in chain(chunks, [b""]):
-        data = tail + chunk
-        is_sheet = is_sheet or _SHEET in data
-        if not is_sheet:
-            tail = data[-len(_SHEET) :]
-            continue
-        # No tag is cut in two.
-        end = max(data.rfind(b"<"), 0) if chunk else len(data)
-        tail = data[end:]
-        if len(tail) > _CHUNK:
-            raise ValueError(f"a cell of more than {_CHUNK / 2**20:g} MB")
-        if not (found := _CELL.findall(data[:end])):
-            continue
-        tags, names, numbers, *_ = zip(*found, strict=True)
-        if all(tags) and all(numbers):
-            # Every one says where it stands, so their order does not matter.
-            rows = row = max(rows, *map(_number, set(numbers)))
-            columns = max(columns, *map(_letters, set(names)))
-            column = _letters(names[-1])
-            continue
-        for tag, name, number, other_name, other_number in found:
-            if tag == b"row":
-                row, column = row + 1, 0
-            elif tag:
-                column += 1
-            # What does not say where it stands follows the one before.
-            row = max(row, _number(number or other_number))
-            column = max(column, _letters(name or other_name))
-            rows, columns = max(rows, row), max(columns, column)
-    return rows, columns
-
-
-def _number(digits: bytes) -> int:
-    return int(digits.lstrip(b"0")[:_MOST_DIGITS] or b"0")
-
-
-def _letters(name: bytes) -> int:
-    """Turn the letters of a column into its number: A is 1, AA 27; 0 for none."""
-    letters = name[:_MOST_LETTERS].upper()
-    return functools.reduce(lambda number, letter: 26 * number + letter - 64, letters, 0)
-
-
 # Zip archives that are no workbooks were opened before, and none that holds no file is left.
 _BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06", _OLE)
-EXCEL = Reader("Excel", "sheet skip_rows", _read_file, _BEGINNINGS)
+EXCEL = Reader("Excel", "sheet skip_rows", _read_file, begins(*_BEGINNINGS))
 
 
 if __name__ == "__main__":

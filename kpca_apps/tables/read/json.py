@@ -108,7 +108,6 @@ class JsonDocument:
         self._found = found
 
     def _spans(self) -> Iterator[tuple[int, int]]:
-        """Yield where each record begins and ends."""
         if self.is_record:
             yield self._start, _scan(self._text, self._start)[1]
             return
@@ -187,7 +186,6 @@ class JsonDocument:
         return _SPACE.match(self._text, place).end()  # type: ignore[union-attr]  # it may be empty
 
     def _require_end(self) -> None:
-        """Refuse what follows the document."""
         place = self._after_space(self._end)
         if place < len(self._text):
             line = self._text.count("\n", 0, place) + 1
@@ -197,7 +195,6 @@ class JsonDocument:
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
-        """Turn what is wrong with the document into one line."""
         try:
             yield
         except InputError:
@@ -350,7 +347,6 @@ _decode = json.JSONDecoder(object_pairs_hook=_record).decode
 
 
 def _checked(text: str, where: str) -> dict[str, Any]:
-    """Parse one object, or say what is wrong with it."""
     if not text.isascii() and _NO_TEXT.search(text):
         raise InputError(f"{where} is not UTF-8 text; save the file as UTF-8.")
     try:
@@ -376,7 +372,6 @@ def _checked(text: str, where: str) -> dict[str, Any]:
 
 
 def _column_type(kinds: set[type]) -> pa.DataType:
-    """Return the type of a column whose values, but for null, are of these kinds."""
     if kinds and kinds <= {int, float}:
         return pa.int64() if kinds == {int} else pa.float64()
     return pa.bool_() if kinds == {bool} else pa.string()
@@ -438,4 +433,4 @@ def _read(text: Text) -> Table | PartedTable:
     return table_of(text, rows, format="json" if is_list else "jsonl")
 
 
-JSON = Reader("JSON", "encoding bad_lines", _read, knows=_knows)
+JSON = Reader("JSON", "encoding bad_lines", _read, _knows)

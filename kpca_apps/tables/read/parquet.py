@@ -31,7 +31,7 @@ from kpca_apps.tables.read.hive import (
     refuse_folders_beside,
     unhidden,
 )
-from kpca_apps.tables.read.reader import Reader
+from kpca_apps.tables.read.reader import Folder, Reader, begins
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
     Load,
@@ -90,7 +90,6 @@ def _known(path: Path) -> KnownFile:
 
 @contextmanager
 def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
-    """Open a file, for as long as it is read."""
     # Not before it is needed: it takes as long as reading a small table.
     import pyarrow.parquet as pq
 
@@ -165,7 +164,6 @@ def refuse_damaged(file: pa.NativeFile) -> None:
 
 
 def _group_starts(metadata: pq.FileMetaData) -> list[int]:
-    """Return the first row of each group, and the number of all rows."""
     heights = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     if min(heights, default=0) < 0 or sum(heights) != metadata.num_rows:
         raise ValueError(f"it promises {metadata.num_rows} rows and has {sum(heights)}")
@@ -294,13 +292,10 @@ def _read_file(file: InputFile) -> Table | PartedTable:
     return _read_files([known], pl.DataFrame(), source, file.options, copy)
 
 
-def read_folder(
-    path: Path, options: ReadOptions, copy: TemporaryPath | None = None
-) -> Table | PartedTable:
-    """Read the Parquet files of a folder, which may lie in a temporary copy, as one table."""
+def _read_folder(folder: Folder) -> Table | PartedTable:
+    path = Path(folder.path)
     files, values = _folder_files(path)
     known = list(map(_known, files))
-    options.refuse_others("", "Parquet")
     noun = "file" if len(known) == 1 else "files, in the order of their names"
     notes = [f"Read from {len(known)} Parquet {noun}."]
     if values.width:
@@ -314,7 +309,7 @@ def read_folder(
     sha256 = hashlib.sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
     n_bytes = sum(file.size for file in known)
     source = SourceInfo(path.absolute().name, "", sha256, n_bytes, 0, 0, notes=tuple(notes))
-    return _read_files(known, values, source, options, copy)
+    return _read_files(known, values, source, folder.options, folder.copy)
 
 
 def _read_files(
@@ -396,4 +391,5 @@ def _loads(
         yield partial(_slices, tuple(slices), frozenset(as_text))
 
 
-PARQUET = Reader("Parquet", "", _read_file, (b"PAR1",))
+PARQUET = Reader("Parquet", "", _read_file, begins(b"PAR1"))
+PARQUET_FOLDER = Reader("Parquet", "", _read_folder)

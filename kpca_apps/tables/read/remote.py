@@ -14,8 +14,9 @@ from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.names import TABLE_SUFFIXES
 from kpca_apps.system.files.spools import copy_folder
 from kpca_apps.system.files.temporary import TemporaryPath
+from kpca_apps.system.stores.addresses import StorePath
 from kpca_apps.system.stores.buckets import Place, download, matching, nothing_there, place_of
-from kpca_apps.tables.read.delta import LOG
+from kpca_apps.tables.read.delta import is_stored_delta
 from kpca_apps.tables.read.hive import HIDDEN, is_partition
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 
@@ -32,18 +33,13 @@ def expand_address(address: str) -> list[str]:
         if not found:
             raise InputError(nothing_there(start, place), place.address)
         return [start.inside(one.name).address for one in found]
-    if kind == "file" or holds_delta(place):
+    if kind == "file" or is_stored_delta(StorePath(place.address)):
         return [place.address]
     items = place.copyable(HIDDEN)
     tables = [one.name for one in items if not one.is_folder and _is_table(one.name)]
     if not tables or any(name.lower().endswith(PARQUET_SUFFIXES) for name in tables):
         return [place.address]
     return [place.inside(name).address for name in tables]
-
-
-def holds_delta(place: Place) -> bool:
-    """Whether a folder is a Delta table."""
-    return place.inside(LOG).kind() == "folder"
 
 
 def copied_folder(place: Place) -> tuple[TemporaryPath, Path]:

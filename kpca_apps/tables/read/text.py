@@ -83,22 +83,22 @@ class BadLines:
     """Lines of a text that are left out, as was asked for: how many, and the first with why."""
 
     def __init__(self) -> None:
-        self._n_lines, self._first = 0, ""
+        self._n_lines = 0
+        self._first: list[tuple[int, str]] = []
 
     def leave_out(self, line: int, cause: str) -> None:
         """Leave out one line."""
         self._n_lines += 1
-        if self._n_lines <= _LISTED:
-            self._first += f"{'; ' * bool(self._first)}line {line:,} {cause}"
+        self._first = sorted([*self._first, (line, cause)])[:_LISTED]
 
     def notes(self, n_rows: int) -> list[str]:
         """List them beside the rows that were read; refuse more of them than there are rows."""
-        n = self._n_lines
+        n, first = self._n_lines, "; ".join(f"line {line:,} {why}" for line, why in self._first)
         if n > n_rows:
             raise InputError(
-                f"{n:,} bad lines beside {n_rows:,} rows ({self._first}): this is read wrongly "
+                f"{n:,} bad lines beside {n_rows:,} rows ({first}): this is read wrongly "
                 "rather than damaged; look at the delimiter, encoding and header."
             )
         more = f"; and {n - _LISTED:,} more" if n > _LISTED else ""
         noun = "1 bad line was" if n == 1 else f"{n:,} bad lines were"
-        return [f"{noun} left out: {self._first}{more}."] if n else []
+        return [f"{noun} left out: {first}{more}."] if n else []

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-from kpca_apps.errors import ConfigError, InputError, about
-from kpca_apps.names import in_prose, one_line, suggest, without_password
+from kpca_apps.errors import ConfigError
+from kpca_apps.names import without_password
 from kpca_apps.system.stores.addresses import STORE_SCHEMES, names_secret
-
-if TYPE_CHECKING:
-    from kpca_apps.tables.input_file import ReadOptions
-    from kpca_apps.tables.table import PartedTable, Table
 
 # One letter is a drive of Windows.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-
-_OTHER_DATABASES = ("mysql", "mariadb", "mssql", "sqlserver", "oracle", "snowflake", "bigquery",
-                    "clickhouse", "mongodb", "redshift", "trino", "databricks")  # fmt: skip
-
-
-@dataclass(frozen=True)
-class UriReader:
-    """A reader of tables that are named by a URI, known by its scheme."""
-
-    schemes: tuple[str, ...]  # in lower case
-    kind: str  # names the source in messages
-    options: str  # of `ReadOptions`, those that apply
-    read: Callable[[str, ReadOptions], Table | PartedTable]
 
 
 def scheme_of(path: Any) -> str | None:
@@ -81,27 +63,3 @@ An @ in a name is written %40.
             "an address holds a password, which others could read in lists of processes and in "
             f"logs; leave it out, and give it by {by}. An @ in a name is written %40."
         )
-
-
-def _instead(scheme: str, known: Sequence[str]) -> str:
-    """Say what to do instead; another database is no misspelling of one that is read."""
-    if scheme in _OTHER_DATABASES:
-        return " Export it to CSV or Parquet, or pass an Arrow stream from Python."
-    return suggest(f"{scheme}://", known)
-
-
-def open_uri(uri: str, readers: Sequence[UriReader], options: ReadOptions) -> Table | PartedTable:
-    """Read a table with the reader that knows the scheme of its URI."""
-    refuse_password(uri)
-    scheme = scheme_of(uri)
-    for reader in readers:
-        if scheme in reader.schemes:
-            with about(uri):
-                options.refuse_others(reader.options, reader.kind)
-                return reader.read(uri, options)
-    known = [f"{name}://" for reader in readers for name in reader.schemes]
-    raise InputError(
-        f"{scheme}:// is not read; what is read is {in_prose(known)}."
-        f"{_instead(str(scheme), known)}",
-        one_line(uri, 200),
-    )

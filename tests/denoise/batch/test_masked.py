@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,14 @@ def test_a_mask_may_have_one_bit_a_pixel(tmp_path: Path) -> None:
         found.append((tmp_path / "out" / "a.png").read_bytes())
         (tmp_path / "out" / "a.png").unlink()
     assert found[0] == found[1]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_named_pipe_is_no_mask_and_is_not_waited_for(tmp_path: Path) -> None:
+    save(tmp_path / "in", "noisy.png", NOISY)
+    os.mkfifo(tmp_path / "mask.png")
+    (image,) = run(tmp_path, mask=tmp_path / "mask.png").images
+    assert image.status == "failed" and "mask.png: this is no regular file" in image.reason
 
 
 def test_pages_of_a_stack_may_have_holes(tmp_path: Path) -> None:

@@ -14,16 +14,16 @@ import pytest
 
 from kpca_apps.denoise.batch.inputs import plan_outputs
 from kpca_apps.denoise.batch.manifest import MANIFEST
-from kpca_apps.denoise.batch.one_image.in_store import RECORDS
+from kpca_apps.denoise.batch.one_image.elsewhere import RECORDS
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.system.stores import running
+from kpca_apps.system.stores import output
 from kpca_apps.system.stores.buckets import Place, place_of
 from kpca_apps.system.stores.output import output_folder
 from kpca_apps.system.workers import Workers
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
-from tests.stores import BUCKET, google_store, moto_store
+from tests.stores import BUCKET, google_store, held, moto_store
 
 release = pytest.mark.release
 NAMES = ["a.png", "sub/b.png", "sub/deep/c.png"]
@@ -53,16 +53,6 @@ def put(store: Any, place: Path, *folders: str) -> None:
         for path in (place / folder).rglob("*"):
             if path.is_file():
                 store.upload_file(str(path), BUCKET, path.relative_to(place).as_posix())
-
-
-def held(store: Any, prefix: str = "out") -> dict[str, bytes]:
-    """What lies in the bucket below a folder."""
-    found = store.list_objects_v2(Bucket=BUCKET, Prefix=f"{prefix}/").get("Contents", [])
-    names = [one["Key"] for one in found if not one["Key"].endswith("/")]
-    return {
-        name.removeprefix(f"{prefix}/"): store.get_object(Bucket=BUCKET, Key=name)["Body"].read()
-        for name in names
-    }
 
 
 def run(source: object, out: object, **options: Any) -> DenoisingResult:
@@ -185,15 +175,15 @@ def test_a_second_run_into_a_folder_is_refused_while_one_writes(
     # One that was killed is known by its process that is no more, or else by its age.
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    name = f"{running._MACHINE}-{ended.pid}-cafe-1"
-    store.put_object(Bucket=BUCKET, Key=f"out/{running.RUNS}/{name}", Body=b"")
+    name = f"{output._MACHINE}-{ended.pid}-cafe-1"
+    store.put_object(Bucket=BUCKET, Key=f"out/{output.RUNS}/{name}", Body=b"")
     assert run(IN, OUT, denoise=never).n_resumed == 3
-    store.put_object(Bucket=BUCKET, Key=f"out/{running.RUNS}/killed", Body=b"")
+    store.put_object(Bucket=BUCKET, Key=f"out/{output.RUNS}/killed", Body=b"")
     with pytest.raises(RefusedError, match="or was killed a moment ago"):
         run(IN, OUT)
-    monkeypatch.setattr(running, "_DEAD", 0.0)
+    monkeypatch.setattr(output, "_DEAD", 0.0)
     assert run(IN, OUT, denoise=never).n_resumed == 3
-    assert not any(name.startswith(running.RUNS) for name in held(store))
+    assert not any(name.startswith(output.RUNS) for name in held(store))
 
 
 @release

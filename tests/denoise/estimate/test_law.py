@@ -125,7 +125,18 @@ def test_auto_takes_out_noise_that_neighbours_share() -> None:
         cleaned = denoise_with_info(noisy, noise=kind, data_range=255, quality="fast")[0]
         errors[kind] = float(np.sqrt(np.mean(np.square(cleaned - clean))))
     assert errors["auto"] < 0.35 * np.std(noisy - clean)
-    assert errors["auto"] <= 1.1 * min(errors.values())
+    assert errors["auto"] <= 1.15 * min(errors.values())
+
+
+def test_noise_that_neighbours_share_is_none_of_counts_whatever_its_variance() -> None:
+    light = 100 + 40 * scene()
+    noise = gaussian_filter(np.random.default_rng(6).standard_normal(light.shape), 0.6)
+    # In fine detail as strong as that of as many counts.
+    shared = np.round(light + 14 * noise / noise.std())
+    law = law_of(shared, 1.0)
+    assert law.blur == 0.6
+    counts = np.random.default_rng(7).poisson(light)
+    assert (law_of(counts, 1.0).gain, law_of(counts, 1.0).blur) == (1.0, 0.0)
 
 
 def test_a_level_that_is_given_has_no_law() -> None:
@@ -186,3 +197,14 @@ def test_grey_saved_as_three_colours_is_denoised_as_grey(sigma: float | None) ->
     np.testing.assert_array_equal(cleaned, np.repeat(alone[..., np.newaxis], 3, axis=2))
     assert (same.noise, same.channel_sigma) == (info.noise, 3 * info.channel_sigma)
     assert len(same.laws) == 3 * len(info.laws)
+
+
+def test_a_law_is_claimed_no_closer_than_its_points_lie_on_it() -> None:
+    # Near areas whose noise no line explains beside that of the rest, as of a camera of depth.
+    depth = np.full((256, 256), 3200.0) + np.linspace(0, 400, 256)[:, None]
+    depth[80:220, 60:140], depth[45:135, 145:235] = 1500, 2100
+    rng = np.random.default_rng(0)
+    bent = law_of(depth + rng.standard_normal(depth.shape) * 1.2e-6 * depth**2)
+    straight = law_of(depth + rng.standard_normal(depth.shape) * np.sqrt(depth))
+    assert bent.interval[1] > 3 and bent.interval[0] < 1 / 3
+    assert straight.interval[1] < 1.6

@@ -177,16 +177,6 @@ def test_thin_strokes_are_no_impulses() -> None:
     assert not measure_noise(strokes, data_range=255).impulses
 
 
-def test_an_even_texture_is_not_taken_for_the_noise_of_a_camera() -> None:
-    texture = 128 + 90 * gaussian_filter(noise((256, 256)), 0.7)
-    found = measure_noise(texture, data_range=255)
-    assert found.noise == "camera"
-    assert not found.established
-    cleaned, info = denoise_with_info(texture, data_range=255)
-    assert not info.established
-    np.testing.assert_array_equal(cleaned, texture)
-
-
 @pytest.mark.parametrize("sigma", [0, 10, 50])
 @pytest.mark.parametrize("picture", quick(["camera", "gravel", "moon", "page"], "gravel", "page"))
 def test_gaussian_noise_and_texture_are_no_impulses(picture: str, sigma: float) -> None:

@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
+from skimage.data import camera
 
-from kpca_apps import denoise_kpca, denoise_with_info
-from kpca_apps.denoise.noise.clipping import clipped_moments, ends_of, find_clipping
+from kpca_apps import denoise_kpca, denoise_with_info, measure_noise
+from kpca_apps.denoise.noise.clipping import (
+    before_clipping,
+    clipped_moments,
+    ends_of,
+    find_clipping,
+)
 
 
 def dark_scene(size: int = 160) -> np.ndarray:
@@ -38,6 +44,52 @@ def test_noise_is_made_even_and_the_mean_comes_back() -> None:
     np.testing.assert_allclose(back, [0, 30, 80, 150, 255], atol=1.0)
 
 
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_what_was_removed_tells_how_bright_it_was_before_clipping(mirrored: bool) -> None:
+    steps = np.repeat(np.float32([0, 10, 30, 80, 150]), 100_000)
+    deviation = 20 + steps / 10
+    noise = np.random.default_rng(5).standard_normal(steps.shape)
+    given = np.clip(steps + deviation * noise, 0, 255).astype(np.float32)
+    mean = clipped_moments(steps, deviation, (0.0, 1e4))[0].astype(np.float32)
+    if mirrored:
+        given, mean, steps = 255 - given, 255 - mean, 255 - steps
+    np.testing.assert_allclose(before_clipping(given, mean), steps, atol=0.5)
+
+
+def test_nothing_is_brought_back_where_nothing_was_cut_off() -> None:
+    mean = dark_scene().astype(np.float32)
+    given = mean + np.float32(10) * np.random.default_rng(6).standard_normal(mean.shape)
+    np.testing.assert_array_equal(before_clipping(given.astype(np.float32), mean), mean)
+
+
+def test_blacks_are_brought_back_beside_flat_areas() -> None:
+    clean = np.repeat([2.0, 100.0, 200.0, 200.0], 10_000).reshape(200, 200)
+    noise = 5 * np.random.default_rng(9).standard_normal(clean.shape)
+    given = np.clip(clean + noise, 0, 255).astype(np.float32)
+    mean = np.where(clean == 2, given[clean == 2].mean(), clean).astype(np.float32)
+    np.testing.assert_allclose(before_clipping(given, mean), clean, atol=0.3)
+
+
+@pytest.mark.parametrize("width", [0.6, 0.9])
+def test_a_saturated_red_keeps_its_colour_in_noise_that_neighbours_share(width: float) -> None:
+    red = np.stack([60 + dark_scene() / 3, *2 * [np.full((160, 160), 3.0)]], axis=-1)
+    noise = np.random.default_rng(7).standard_normal(red.shape)
+    noise = gaussian_filter(noise, (width, width, 0))
+    noisy = np.clip(np.round(red + 14 * noise / noise.std()), 0, 255).astype(np.uint8)
+    cleaned = denoise_kpca(noisy, quality="fast", channel_axis=-1).astype(float)
+    washed, left = ((one - red)[..., 1:].mean() for one in (noisy, cleaned))
+    assert washed > 3.5
+    assert abs(left) < 0.3 * washed
+
+
+def test_a_dark_grey_picture_is_as_dark_where_neighbours_share_its_noise() -> None:
+    clean = 0.15 * dark_scene()
+    noise = gaussian_filter(np.random.default_rng(8).standard_normal(clean.shape), 0.6)
+    noisy = np.clip(np.round(clean + 12 * noise / noise.std()), 0, 255).astype(np.uint8)
+    cleaned = denoise_kpca(noisy, quality="fast").astype(float)
+    assert abs(np.mean(cleaned - clean)) < 0.2 * np.mean(noisy - clean)
+
+
 def test_without_values_at_an_end_nothing_was_cut_off() -> None:
     noisy = 100 + 10 * np.random.default_rng(3).standard_normal((64, 64))
     assert find_clipping(ends_of(noisy.astype(np.float32)), 10.0) is None
@@ -65,3 +117,10 @@ def test_a_dark_picture_in_strong_noise_is_as_dark_as_it_was(known: bool) -> Non
     unclipped = denoise_kpca(clean + noise, sigma=50.0, data_range=255, quality="fast")
     errors = [np.mean(np.square(np.clip(x, 0, 255) - clean)) for x in (cleaned, unclipped)]
     assert errors[0] < (1.3 if known else 2.0) * errors[1]
+
+
+def test_the_interval_holds_the_level_that_is_said() -> None:
+    noisy = np.clip(camera() + 20 * np.random.default_rng(0).standard_normal((512, 512)), 0, 255)
+    info = measure_noise(noisy, data_range=255)
+    assert info.sigma_range is not None
+    assert info.sigma_range[0] <= info.sigma <= info.sigma_range[1]

@@ -231,3 +231,16 @@ def test_empty_channels_stay_empty_and_the_others_lose_their_noise(noise: str, g
                 assert db(out[..., channel], clean) > alone - 1.5
             else:
                 np.testing.assert_allclose(out[..., channel], 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["poisson", "gaussian"])
+def test_a_kind_by_name_does_what_auto_chose(kind: str) -> None:
+    clean = data.camera()[60:220, 120:280].astype(float)
+    image = RNG.poisson(clean / 255 * PEAK) * 255 / PEAK
+    if kind == "gaussian":  # stronger from left to right
+        image = clean + np.linspace(4, 24, clean.shape[1]) * RNG.standard_normal(clean.shape)
+    out, info = denoise_with_info(image, data_range=255, quality="draft")
+    assert info.noise == kind and (kind == "poisson") == (info.place_range is None)
+    named = denoise_with_info(image, noise=kind, data_range=255, quality="draft")
+    np.testing.assert_array_equal(named[0], out)
+    assert named[1].sigma == info.sigma and named[1].place_range == info.place_range

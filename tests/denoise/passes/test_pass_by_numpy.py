@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.passes.groups import RADIUS
 from kpca_apps.denoise.passes.one_pass import Piece, patch_means, run_pass
 from kpca_apps.denoise.passes.plan import Pass
-from kpca_apps.engine.groups.operator import RIDGE_FACTOR, denoise_group
+from kpca_apps.engine.groups.operator import RIDGE_FACTOR
 
 Image = NDArray[np.floating]
 Places = NDArray[np.intp]
@@ -43,13 +43,12 @@ def passed(
     planes: Image,
     guide: Image,
     variance: Image,
-    bandwidth: float = np.inf,
     group: int = SETTINGS.group,
     **known: Image,
 ) -> tuple[Image, Image]:
     """One pass over planes (c, h, w), of one page."""
     paged = {name: np.expand_dims(values, -3) for name, values in known.items()}
-    settings = replace(SETTINGS, bandwidth=bandwidth, group=group)
+    settings = replace(SETTINGS, group=group)
     found = run_pass(planes[:, None], guide[None], variance[:, None], settings, WHOLE, **paged)
     return found[0][:, 0], found[1][:, 0]
 
@@ -108,22 +107,6 @@ def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches(group: int) -
         np.testing.assert_allclose(estimate[c], expected, atol=0.01)
         np.testing.assert_allclose(leverage[c], left, rtol=1e-4)
     assert kept >= {0, 1, 2}
-
-
-@pytest.mark.release
-def test_a_pass_at_finite_width_is_the_operator_of_the_nearest_patches() -> None:
-    noisy = scene(1)[1].astype(np.float32)
-    variance = np.full(noisy.shape, 100.0, np.float32)
-    estimate, leverage = passed(noisy, noisy[0], variance, 2.0, guide_variance=variance[0])
-
-    def projected(places: Places) -> Group:
-        z, mean = group_of(noisy[0], places)
-        found = denoise_group(z, 100.0, bandwidth=2.0)
-        return found.patches + mean, found.weight, found.leverage
-
-    expected, left = smoothed(noisy[0], projected)
-    np.testing.assert_allclose(estimate[0], expected, atol=1e-3)
-    np.testing.assert_allclose(leverage[0], left, rtol=1e-4)
 
 
 @GROUPS

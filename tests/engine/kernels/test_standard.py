@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -24,7 +23,6 @@ from kpca_apps.engine.kernels import (
     OnColumns,
     Polynomial,
     Scaled,
-    ScaledInputs,
     Sigmoid,
     Sum,
 )
@@ -133,30 +131,9 @@ def test_agrees_with_scikit_learn(kernel, reference):
     assert_allclose(kernel(X, Z), reference(X, Z), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
-def test_polynomial_is_the_inner_product_of_its_explicit_features(degree):
-    X = normal_rows(8, d=3)
-    extended = np.hstack([X, np.ones((8, 1))])
-    columns = []
-    for chosen in combinations_with_replacement(range(4), degree):
-        counts = [chosen.count(j) for j in range(4)]
-        ways = math.factorial(degree) / math.prod(math.factorial(c) for c in counts)
-        columns.append(math.sqrt(ways) * np.prod(extended[:, chosen], axis=1))
-    features = np.column_stack(columns)
-    assert_allclose(Polynomial(degree, 1.0, 1.0)(X), features @ features.T, rtol=1e-12, atol=1e-13)
-
-
 def test_sigma_is_a_standard_deviation():
     assert RBF.from_sigma(2.0)(np.zeros((1, 1)), np.full((1, 1), 2.0)) == pytest.approx(
         math.exp(-0.5)
-    )
-
-
-def test_scaled_inputs_of_a_distance_weigh_squared_differences():
-    X, weights = normal_rows(6), np.array([2.0, 0.5, 1.0, 3.0])
-    squared = ((X[:, None] - X[None]) ** 2 * weights).sum(axis=2)
-    assert_allclose(
-        ScaledInputs(RBF(0.3), tuple(weights))(X), np.exp(-0.3 * squared), rtol=0, atol=1e-14
     )
 
 
@@ -188,7 +165,6 @@ def test_rbf_equals_its_formula_whatever_the_data(X, gamma):
         (lambda: RBF.from_sigma(1e200), "sigma = 1e\\+200 cannot be squared"),
         (lambda: RBF.from_sigma(1e-200), "sigma = 1e-200 cannot be squared"),
         (lambda: Polynomial(np.float64(2.0)), "degree"),
-        (lambda: ScaledInputs(Linear(), np.ones((2, 2))), "scale must be a finite number"),
         (lambda: MeanRBF(1.0, ()), "powers"),
         (lambda: MeanRBF(1.0, (3, 1)), "powers"),
         (lambda: Laplacian(1.0, "cosine"), "distance"),
@@ -198,8 +174,6 @@ def test_rbf_equals_its_formula_whatever_the_data(X, gamma):
         (lambda: Scaled(1.0, "linear"), "kernel must be a Kernel"),
         (lambda: Sum(()), "one or more"),
         (lambda: OnColumns(Linear(), 2, 2), "stop"),
-        (lambda: ScaledInputs(Linear(), ()), "scale"),
-        (lambda: ScaledInputs(Linear(), (1.0,))(np.ones((2, 3))), "scale has 1 numbers"),
         (lambda: OnColumns(Linear(), 0, 5)(np.ones((2, 3))), "columns 0:5"),
     ],
 )
@@ -221,10 +195,6 @@ def test_refuses_what_makes_no_kernel(make, message):
         (lambda: Sum([RBF(1.0), Linear()]), RBF(1.0) + Linear()),
         (lambda: np.float32(0.5) * Linear(), 0.5 * Linear()),
         (lambda: OnColumns(Linear(), np.int64(0), np.uint8(2)), OnColumns(Linear(), 0, 2)),
-        (
-            lambda: ScaledInputs(Linear(), np.array([2.0, 0.5])),
-            ScaledInputs(Linear(), (2.0, 0.5)),
-        ),
     ],
 )
 def test_numbers_of_numpy_are_numbers(given, plain):

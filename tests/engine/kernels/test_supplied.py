@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.decomposition import KernelPCA as Peer
 from sklearn.gaussian_process.kernels import RBF as GaussianProcessRBF
 from sklearn.gaussian_process.kernels import WhiteKernel
-from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
@@ -114,13 +113,6 @@ def test_sparse_rows_are_rows() -> None:
     sparse = np.where(np.abs(ROWS) > 1, ROWS, 0)
     model = KernelPCA(3, kernel="rbf", gamma=0.1).fit(csr_array(sparse))
     same(model.transform(csr_array(NEW)), KernelPCA(3, gamma=0.1).fit(sparse).transform(NEW))
-
-
-def test_a_name_is_the_kernel_that_scikit_learn_has_under_it() -> None:
-    laplacian = KernelPCA(2, kernel="laplacian", gamma=0.2).fit(ROWS).kernel_
-    np.testing.assert_allclose(laplacian(NEW, ROWS), laplacian_kernel(NEW, ROWS, gamma=0.2))
-    poly = KernelPCA(2, kernel="poly", gamma=0.2).fit(ROWS).kernel_
-    np.testing.assert_allclose(poly(NEW, ROWS), polynomial_kernel(NEW, ROWS, gamma=0.2))
 
 
 def test_parameters_of_a_kernel_are_searched() -> None:

@@ -14,10 +14,10 @@ from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import InputError
-from kpca_apps.images.files import encode_image, read_image
+from kpca_apps.images.files import read_image
 from kpca_apps.images.laboratory.in_place import Plane, Scaling, write_in_place
 from kpca_apps.images.types import ImageFile, Page
-from tests.hostile.images import write_image
+from tests.hostile.images import encoded, write_image
 
 fits = pytest.importorskip("astropy.io.fits")
 mrcfile = pytest.importorskip("mrcfile")
@@ -81,6 +81,17 @@ def test_fits_keeps_headers_tables_and_masks(tmp_path: Path) -> None:
         assert out.verify("exception") is None
 
 
+@pytest.mark.parametrize("name", ["BPM", "IVAR", "OBJMASK", "RMS", "FLG", "INVVAR", "IVAR_BLUE"])
+def test_fits_extensions_that_are_no_pictures_are_kept(name: str, tmp_path: Path) -> None:
+    path, beside = tmp_path / "a.fits", fits.ImageHDU(CUBE[0] * 2, name=name)
+    fits.HDUList([fits.PrimaryHDU(CUBE[0]), beside]).writeto(path)
+    image = read_image(path)
+    assert len(image.pages) == 1 and any(name in note for note in image.notes)
+    with fits.open(again(path, lambda page: page + 1)) as out:
+        np.testing.assert_array_equal(out[0].data, CUBE[0] + 1)
+        np.testing.assert_array_equal(out[name].data, CUBE[0] * 2)
+
+
 def test_fits_pixels_without_a_value_are_nan_and_stay_so(tmp_path: Path) -> None:
     counts = rng.integers(0, 1000, (20, 30)).astype("i2")
     counts[3, 4] = -32768
@@ -127,6 +138,17 @@ def test_a_batch_neither_uses_nor_changes_them(tmp_path: Path) -> None:
         assert np.nanstd(found[0].data) < 3  # of 10
 
 
+@pytest.mark.parametrize("name", ["BSCALE", "BZERO", "BLANK"])
+def test_a_text_for_a_number_of_a_fits_header_is_damage(name: str, tmp_path: Path) -> None:
+    image = fits.PrimaryHDU(rng.integers(0, 1000, (20, 30)).astype("i2"))
+    for key, value in {"BSCALE": 0.5, "BZERO": 100.0, "BLANK": -32768, name: "'x'"}.items():
+        image.header[key] = value
+    path = tmp_path / "a.fits"
+    path.write_bytes(_bytes(image))
+    with pytest.raises(InputError, match="its header is damaged; fetch the file again"):
+        read_image(path)
+
+
 def _bytes(hdu: object) -> bytes:
     """A file whose integers are those given, though they are scaled."""
     raw, header = hdu.data, hdu.header
@@ -167,6 +189,20 @@ def test_mrc(kind: str, dtype: str, order: str, tmp_path: Path) -> None:
         for name in out.header.dtype.names:
             if name not in ("dmin", "dmax", "dmean", "rms"):
                 assert np.array_equal(out.header[name], own.header[name]), name
+
+
+def test_mrc_of_bytes_without_a_sign(tmp_path: Path) -> None:
+    # As SimpleITK writes them: mode 0 by the range that the header states.
+    pixels = np.arange(256, dtype="u1").repeat(4).reshape(4, 16, 16)
+    path = tmp_path / "a.mrc"
+    with mrcfile.new(path) as file:
+        file.set_data(pixels.view("i1"))
+        file.header.dmin, file.header.dmax, file.header.dmean = 0.0, 255.0, 127.5
+    image = read_image(path)
+    np.testing.assert_array_equal(pages_of(image), pixels)
+    with mrcfile.open(again(path, lambda page: page // 2 + 100)) as out:
+        np.testing.assert_array_equal(out.data.view("u1"), pixels // 2 + 100)
+        assert (out.header.dmin, out.header.dmax) == (100, 227)
 
 
 @pytest.mark.parametrize("kind", ["Nifti1Image", "Nifti2Image"])
@@ -225,9 +261,7 @@ def test_a_large_file_is_read_where_it_is_asked_for(
     with mrcfile.new(path) as file:
         file.set_data(CUBE)
     monkeypatch.setattr("kpca_apps.images.files.FRONT", 100)
-    image, out = read_image(path), io.BytesIO()
-    encode_image(out, (image.page(number) for number in range(3)), image)
-    assert out.getvalue()[1024:] == path.read_bytes()[1024:]
+    assert encoded(read_image(path))[1024:] == path.read_bytes()[1024:]
 
 
 @pytest.mark.parametrize(
@@ -253,8 +287,29 @@ def test_values_and_what_is_stored_go_together(
         assert blank not in scaling.stored(np.nan_to_num(values), kind)
 
 
-def test_values_beyond_the_type_are_infinite_without_a_warning() -> None:
-    assert np.isinf(Scaling(1e300, 0).values(np.array([1000], "i2")))
+@pytest.mark.parametrize(("slope", "offset"), [(1e305, 0.0), (1e308, 1e308), (-1e306, 0.0)])
+@pytest.mark.parametrize("dtype", ["i2", "f4", "f8"])
+def test_a_rescaling_beyond_the_type_is_to_blame(slope: float, offset: float, dtype: str) -> None:
+    with pytest.raises(InputError, match="rescaling"):
+        Scaling(slope, offset).values(np.array([1000, 30000], dtype))
+    assert np.isinf(Scaling(2.0, 1.0).values(np.array([np.inf], "f4")))  # of the pixel itself
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("NAXIS2", "'x'"), ("NAXIS2", "9" * 20), ("NAXIS2", "2.5"), ("BITPIX", "'x'"), ("NAXIS2", "")],
+)
+def test_fits_whose_header_lies_is_refused_in_plain_words(
+    name: str, value: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.fits"
+    fits.PrimaryHDU(CUBE[0]).writeto(path)
+    content = bytearray(path.read_bytes())
+    place = content.index(f"{name:8}=".encode())
+    content[place : place + 80] = f"{name:8}= {value:>20}".ljust(80).encode()
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"^a\.fits: its header is damaged; fetch"):
+        read_image(path, label="a.fits")
 
 
 def test_nifti_packed_tenfold_is_read(tmp_path: Path) -> None:

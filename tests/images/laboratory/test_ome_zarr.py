@@ -20,7 +20,7 @@ from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.images.files import encode_image, read_image
-from kpca_apps.images.laboratory.ome_zarr import _check_packed, _zstd_size
+from kpca_apps.images.laboratory.ome_zarr import _check_packed
 from tests.hostile.images import texture
 from tests.quick import quick
 
@@ -127,6 +127,50 @@ def test_it_is_written_as_it_was(
         np.testing.assert_array_equal(found[:], expected)
         expected = halved(expected)
     np.testing.assert_array_equal(zarr.open_array(str(out / "labels/0"), mode="r")[:], 7)
+
+
+@pytest.mark.parametrize("translated", [False, True])
+@pytest.mark.parametrize("side", [201, 207])
+def test_smaller_copies_lie_where_the_file_says(
+    side: int, translated: bool, tmp_path: Path
+) -> None:
+    """Each pixel of a copy of a ramp is the place that its scale and translation give."""
+    ramp = np.add.outer(np.zeros(side), np.arange(side) + 0.5).astype("f4")[np.newaxis, np.newaxis]
+    folder, sides, datasets = tmp_path / "a.zarr", [side], []
+    group = zarr.open_group(str(folder), mode="w", zarr_format=3)
+    for level in range(5):
+        own = sides[-1]
+        shape = (1, 1, own, own)
+        group.create_array(str(level), shape=shape, chunks=(1, 1, 64, 64), dtype="f4")
+        # As a writer gives it that spreads each copy over the whole.
+        scale = side / own
+        transforms = [{"type": "scale", "scale": [1.0, 1.0, scale, scale]}]
+        if translated:
+            move = (scale - 1) / 2
+            transforms.append({"type": "translation", "translation": [0.0, 0.0, move, move]})
+        datasets.append({"path": str(level), "coordinateTransformations": transforms})
+        sides.append(own // 2)
+    group["0"][:] = ramp
+    axes = [{"name": "c", "type": "channel"}, *({"name": a, "type": "space"} for a in "zyx")]
+    group.attrs["ome"] = {
+        "version": "0.5", "multiscales": [{"axes": axes, "datasets": datasets}],
+    }  # fmt: skip
+    out = written(folder, tmp_path / "b.zarr")
+    for level, own in enumerate(sides[:5]):
+        row = zarr.open_array(str(out / str(level)), mode="r")[0, 0, 0]
+        np.testing.assert_allclose(row, (np.arange(own) + 0.5) * side / own, atol=0.02 * side / own)
+
+
+@pytest.mark.parametrize("codec", ["ZstdCodec", "GzipCodec", "BloscCodec"])
+def test_checksums_behind_what_is_packed(codec: str, tmp_path: Path) -> None:
+    folder = made(tmp_path / "a.zarr", texture(*SHAPE), reduced=False)
+    packing = [getattr(zarr.codecs, codec)(), zarr.codecs.Crc32cCodec()]
+    array = zarr.create_array(
+        str(folder / "0"), shape=SHAPE, dtype="u1", chunks=SHAPE, compressors=packing,
+        overwrite=True,
+    )  # fmt: skip
+    array[:] = texture(*SHAPE)
+    np.testing.assert_array_equal(read_image(folder).page(1), texture(*SHAPE)[0, 1])
 
 
 @pytest.mark.parametrize(("version", "driver"), [(2, "zarr"), (3, "zarr3")])
@@ -275,7 +319,7 @@ def test_a_chunk_that_becomes_more_than_a_chunk_is_not_unpacked(
         one["configuration"]["chunk_shape"] = [*counts, tall // 10, wide // 5]
     monkeypatch.setattr("kpca_apps.images.laboratory.ome_zarr._SLACK", 10)
     (folder / "0/zarr.json").write_text(json.dumps(told))
-    with pytest.raises(InputError, match="larger than"):
+    with pytest.raises(InputError, match=r"larger than|buffer is too small"):
         read_image(folder).page(1)
 
 
@@ -314,7 +358,6 @@ def test_zstd_of_a_size_that_is_not_told_is_unpacked_with_a_bound() -> None:
     # A frame of one block of 100,000 times one byte, without its size: RFC 8878.
     block = (1 | 1 << 1 | 100_000 << 3).to_bytes(3, "little") + b"a"
     packed = b"\x28\xb5\x2f\xfd" + bytes([0, 0x40]) + block
-    assert _zstd_size(packed) == -1
     with tempfile.TemporaryFile() as file:
         file.write(packed)
         file.seek(0)

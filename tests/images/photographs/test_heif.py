@@ -79,6 +79,15 @@ def test_animations_and_bombs_are_refused(tmp_path: Path) -> None:
             read_image(path)
 
 
+def test_what_a_library_says_of_a_damaged_avif_names_no_object(tmp_path: Path) -> None:
+    path = tmp_path / "a.avif"
+    content = bytes(imagecodecs.avif_encode(COLOUR, level=100))
+    path.write_bytes(content[:600])
+    with pytest.raises(InputError, match="pixels are damaged") as refused:
+        read_image(path)
+    assert "object" not in str(refused.value) and "0x" not in str(refused.value)
+
+
 def test_avif_that_says_more_bits_than_its_pixels_have_is_refused(tmp_path: Path) -> None:
     content = bytearray(imagecodecs.avif_encode(COLOUR, level=100))
     extra = struct.pack(">I4sBBH", 12, b"av1C", 0x81, 0, 0x6000)  # 12 bits, of no picture

@@ -10,10 +10,9 @@ import pytest
 from PIL import Image
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.files import encode_image
 from kpca_apps.images.photographs import jpeg
 from kpca_apps.images.photographs.jpeg import read_jpeg
-from tests.hostile.images import saved, texture
+from tests.hostile.images import encoded, saved, texture
 
 END = b"\xff\xd9"
 KINDS = {
@@ -86,9 +85,7 @@ def test_damaged_metadata_costs_no_pixels() -> None:
 def test_segments_are_written_as_they_were() -> None:
     given = {"comment": b"a note", "icc_profile": bytes(70_000), "exif": b"Exif\0\0II*\0"}
     first = read_jpeg(saved(texture(16, 24), "JPEG", **given), "a")
-    file = io.BytesIO()
-    encode_image(file, first.page(0), first)
-    second = read_jpeg(file.getvalue(), "a")
+    second = read_jpeg(encoded(first), "a")
     assert second.carried == first.carried
     assert second.metadata.icc == bytes(70_000)
 

@@ -129,6 +129,20 @@ def test_a_table_without_odd_cells_lists_none() -> None:
     assert found_in(table_from_frame(pl.DataFrame(cells())), [0, N]) == ([], 0)
 
 
+@pytest.mark.parametrize("token", ["n.b.", "below limit", "tbd"])
+@pytest.mark.parametrize("rows", [[9, 300], [9, 50, 90, 300, 500]])
+def test_a_text_that_stands_for_several_numbers_says_that_they_are_missing(
+    token: str, rows: list[int]
+) -> None:
+    columns = cells()
+    for row in rows:
+        columns["height"][row], columns["age"][row] = token, "4O"
+    listed, n_cells = found_in(table_from_frame(pl.DataFrame(columns)), [0, 200, N])
+    # A letter typed for a digit is an error, however often.
+    assert [(cell.column, cell.suggestion) for cell in listed] == [("age", "40")]
+    assert n_cells == len(rows)
+
+
 @settings(max_examples=5, deadline=None)
 @given(cuts=st.lists(st.integers(1, N - 1), max_size=5))
 def test_parts_add_up_to_the_whole(cuts: list[int]) -> None:

@@ -60,6 +60,22 @@ def test_rows_must_follow_each_other_in_time() -> None:
     assert learned(FREE[::-1], HOURS[::-1]) == learned(FREE) is not None  # newest first
 
 
+def test_sensors_one_after_the_other_are_each_in_the_order_of_time() -> None:
+    values = np.concatenate([FREE, FREE[::-1]])
+    values[N + 60 : N + 100] = 11.7
+    columns = {"at": np.concatenate([HOURS, HOURS]), "sensor": ["a"] * N + ["b"] * N, "x": values}
+    for ordered in (True, False):
+        rows = np.arange(2 * N) if ordered else RNG.permutation(2 * N)
+        table = table_from_frame(pl.DataFrame(columns)[rows], "logger")
+        plan = infer_plan(table)
+        (spec,) = (of for of in plan.specs if of.name == "x")
+        rule = learn_stuck(table, spec, plan, 2 * N)
+        assert (rule is not None) == ordered
+        if rule is not None:
+            starts, lengths = rule.runs(values)
+            assert starts[lengths >= rule.least].tolist() == [N + 60]
+
+
 def test_it_is_one_odd_cell_with_all_its_rows() -> None:
     values, other = FREE.copy(), np.round(20 + RNG.normal(0, 3, N), 2)
     values[200:236] = 13.4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.columns.encoded import encode
-from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.encoding import ColumnSummary
+from kpca_apps.novelty.columns.parts import Sample
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
-from kpca_apps.novelty.columns.profiles import column_profiles
 from kpca_apps.novelty.redact import visible_notes, without_values
 from kpca_apps.novelty.result import CategoryProfile, NumericProfile
+from kpca_apps.novelty.screening.encoded import LearnedEncoder, encode
+from kpca_apps.novelty.screening.profiles import column_profiles
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
 from tests.system.model_parts import from_file
 
 
-def fitted(table: Table, *, contaminated: bool = True, **options: Any) -> TableEncoder:
-    return TableEncoder.fit(
+def fitted(table: Table, *, contaminated: bool = True, **options: Any) -> LearnedEncoder:
+    return LearnedEncoder.learn(
         table, infer_plan(table, ColumnOptions(**options)), contaminated=contaminated
     )
 
@@ -66,7 +68,7 @@ def test_a_clean_reference_gets_no_gap_indicators(birds: Table) -> None:
 
 def test_faulty_cells_are_said_with_their_place_and_become_gaps(birds: Table) -> None:
     encoder = fitted(birds)
-    rows = encode(encoder, birds)
+    rows = encode(encoder, Sample.of(birds))
     assert visible_notes(rows.warnings, ()) == (
         'Column "mass": 1 cell is no number and counts as missing, in row 4 ("12O").',
         'Column "seen": 1 cell is no possible date and counts as missing, in row 6 ("2008-13-45").',
@@ -83,12 +85,12 @@ def test_a_table_with_another_decimal_mark_is_told_so(birds: Table) -> None:
     commas = pl.Series("mass", [f"{number},25" for number in range(birds.frame.height)])
     new = Table(birds.frame.with_columns(commas), None, birds.source)
     with pytest.raises(InputError, match="decimal commas, and would be read with decimal points"):
-        encode(encoder, new)
+        encode(encoder, Sample.of(new))
 
 
 def test_places_are_lines_of_the_file_where_it_has_lines(birds: Table) -> None:
     lined = Table(birds.frame, np.arange(60) * 2 + 3, birds.source)
-    said = encode(fitted(lined), lined).warnings
+    said = encode(fitted(lined), Sample.of(lined)).warnings
     assert 'line 9 ("12O").' in visible_notes(said, ())[0] and "12O" not in said[0]
 
 
@@ -179,9 +181,9 @@ def test_missing_and_extra_columns_are_named(birds: Table) -> None:
     encoder = fitted(birds)
     renamed = Table(birds.frame.rename({"mass": "mas"}), None, birds.source)
     with pytest.raises(InputError, match=r'birds.csv: column "mass" is missing.*mean "mas"'):
-        encode(encoder, renamed)
+        encode(encoder, Sample.of(renamed))
     wider = Table(birds.frame.with_columns(extra=pl.lit(1)), None, birds.source)
-    assert 'left unused: "extra".' in encode(encoder, wider).warnings[0]
+    assert 'left unused: "extra".' in encode(encoder, Sample.of(wider)).warnings[0]
 
 
 def test_a_column_that_no_longer_reads_is_refused_with_its_place(birds: Table) -> None:
@@ -189,9 +191,9 @@ def test_a_column_that_no_longer_reads_is_refused_with_its_place(birds: Table) -
     broken = Table(birds.frame.with_columns(mass=pl.lit("heavy")), None, birds.source)
     where = r'birds.csv, row 1: column "mass".*60 cells.*'
     with pytest.raises(InputError, match=f'{where}"heavy"'), without_values(()):
-        encode(encoder, broken)
+        encode(encoder, Sample.of(broken))
     with pytest.raises(InputError, match=where) as caught, without_values({"mass"}):
-        encode(encoder, broken)
+        encode(encoder, Sample.of(broken))
     assert "heavy" not in str(caught.value)
 
 
@@ -199,14 +201,17 @@ def test_gaps_the_reference_never_had_are_said(birds: Table) -> None:
     encoder = fitted(birds)
     gappy = Table(birds.frame.with_columns(ringed=pl.lit("")), None, birds.source)
     assert any(
-        'Column "ringed": 60 rows lack a value' in text for text in encode(encoder, gappy).warnings
+        'Column "ringed": 60 rows lack a value' in text
+        for text in encode(encoder, Sample.of(gappy)).warnings
     )
 
 
 def test_profiles_follow_the_table(birds: Table) -> None:
     encoder = fitted(birds)
     wider = Table(birds.frame.with_columns(extra=pl.lit(1)).reverse(), None, birds.source)
-    profiles = {profile.name: profile for profile in column_profiles(encode(encoder, wider))}
+    profiles = {
+        profile.name: profile for profile in column_profiles(encode(encoder, Sample.of(wider)))
+    }
     assert list(profiles) == wider.frame.columns
     assert not profiles["extra"].used
     mass, seen = profiles["mass"].distribution, profiles["seen"].distribution
@@ -263,12 +268,21 @@ def test_what_is_expected_in_a_column_of_few_values_is_one_of_them(
     frame = pl.DataFrame({"grade": [2.0, 3.0, 5.0] * 20 + [33.0], "size": np.arange(61.0)})
     table = table_from_frame(frame)
     plan = infer_plan(table, ColumnOptions(numeric=("grade",)))
-    coder = TableEncoder.fit(table, plan, contaminated=True).coders[0]
+    coder = LearnedEncoder.learn(table, plan, contaminated=True).coders[0]
     assert coder.describe(np.array([expected]), seen) == (text, float(text))
 
 
 def test_numbers_that_hardly_repeat_are_expected_as_they_are() -> None:
     frame = pl.DataFrame({"age": np.arange(60.0) % 30, "size": np.arange(60.0)})
     table = table_from_frame(frame)
-    coder = TableEncoder.fit(table, infer_plan(table), contaminated=True).coders[0]
+    coder = LearnedEncoder.learn(table, infer_plan(table), contaminated=True).coders[0]
     assert coder.describe(np.array([17.5]), 17.0)[1] == 17.5
+
+
+def test_a_number_is_far_where_the_others_are_nearer_to_each_other() -> None:
+    of = ColumnSummary("pressure", 90, 0, quantiles=(100.0, 140.0, 180.0))
+    far, near = (14_020.0, 261.0, 55.0, 1.4, -1.0), (259.0, 140.0, 57.0)
+    assert all(map(of.is_far, far)) and not any(map(of.is_far, near))
+    # Of dates a logarithm says nothing, and beside no number none is far.
+    assert not replace(of, is_date=True).is_far(50.0)
+    assert not replace(of, quantiles=()).is_far(50.0)

@@ -15,7 +15,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan, inferred_spec
 from kpca_apps.novelty.redact import visible_notes
 from kpca_apps.tables.frames import table_from_frame
-from kpca_apps.tables.values import Column
+from kpca_apps.tables.values import Column, DateFormat
 
 DAYS = [date(2024, 1, 1) + timedelta(37 * k % 350) for k in range(200)]
 SECONDS = [(day - date(1970, 1, 1)).days * 86400.0 for day in DAYS]
@@ -70,6 +70,67 @@ def test_numbers_are_dates_under_a_name_that_says_so(
     assert spec_and_values([str(k * k) for k in range(200)], "date_score")[0] != "datetime"
 
 
+@pytest.mark.parametrize("pattern", ["%d%m%y", "%y%m%d", "%m%d%y"])
+@pytest.mark.parametrize("typed", [str, int])
+def test_six_digits_are_dates_under_a_name_that_says_so(
+    pattern: str, typed: Callable[[str], str | int]
+) -> None:
+    cells = [typed(day.strftime(pattern)) for day in DAYS]
+    order = pattern.upper().replace("%", "")
+    order = "".join(2 * letter for letter in order)
+    role, values, notes = spec_and_values(cells, "Datum")
+    assert role == "datetime" and values.tolist() == SECONDS
+    assert [*notes] == [f'Column "Datum": 200 cells with a number ({order}).']
+    # In another column, and where some more are no dates, they are numbers.
+    assert spec_and_values(cells, "amount")[0] != "datetime"
+    role, _, notes = spec_and_values([*cells, *30 * [typed("997722")]], "Datum")
+    assert role != "datetime" and "named as dates, but its numbers are none" in notes[-1]
+
+
+@pytest.mark.parametrize("pattern", ["%d%m%y", "%y%m%d", "%m%d%y"])
+@pytest.mark.parametrize(
+    "slip", [lambda day: (99, 99, 99), lambda day: (24, day.month, 94), lambda day: (24, 2, 31)]
+)
+def test_a_slip_among_six_digits_changes_none_of_the_other_dates(
+    pattern: str, slip: Callable[[date], tuple[int, int, int]]
+) -> None:
+    """No date at all, one of another century, and one that only another order can read."""
+    cells = [day.strftime(pattern) for day in DAYS]
+    parts = dict(zip("ymd", slip(DAYS[9]), strict=True))
+    cells[9] = "".join(f"{parts[letter]:02}" for letter in pattern.replace("%", ""))
+    role, values, _ = spec_and_values(cells, "Datum")
+    assert role == "datetime" and np.isnan(values[9])
+    assert np.delete(values, 9).tolist() == np.delete(SECONDS, 9).tolist()
+
+
+def test_which_number_is_the_day_among_six_digits_can_be_told() -> None:
+    days = [date(2024, month, day) for month in range(1, 13) for day in (3, 10)]
+    cells = [day.strftime("%d%m%y") for day in days]
+    for day_first, of in ((True, days), (False, [date(d.year, d.day, d.month) for d in days])):
+        column = Column(pl.Series("Datum", cells))
+        readings = column.read(inferred_spec(column, day_first, False).format)
+        assert readings.values.tolist() == [(d - date(1970, 1, 1)).days * 86400.0 for d in of]
+
+
+def test_six_digits_have_the_centuries_of_all_years_of_two_digits() -> None:
+    days = [date(1969 + 9 * k % 100, 1 + k % 12, 1 + 3 * k % 28) for k in range(100)]
+    for pattern in ("%d%m%y", "%y%m%d", "%m%d%y"):
+        order = DateFormat(digits="".join(2 * one for one in pattern[1::2].upper()))
+        for written, format in ((pattern, order), ("%d.%m.%y", DateFormat(True))):
+            cells = Column(pl.Series([day.strftime(written) for day in days]))
+            found = cells.read(format).values / 86_400
+            assert found.tolist() == [(day - date(1970, 1, 1)).days for day in days]
+    column = Column(pl.Series("dob", [f"{day:%d%m%y}" for day in days]))
+    assert column.digit_dates() == DateFormat(short_years=True, digits="DDMMYY")
+
+
+def test_months_are_no_days_of_2020() -> None:
+    months = [f"{year}{month:02}" for year in range(2001, 2013) for month in range(1, 13)]
+    role, values, notes = spec_and_values(months, "date")
+    assert role == "numeric" and values.tolist() == [*map(float, months)]
+    assert "named as dates, but its numbers are none" in notes[-1]
+
+
 def test_a_column_half_of_dates_is_said_to_be_text() -> None:
     cells = [day.isoformat() if k % 3 else f"week {k} of it" for k, day in enumerate(DAYS)]
     role, _, notes = spec_and_values(cells)
@@ -89,6 +150,26 @@ def test_marks_and_texts_for_missing_values_are_noted_without_values_of_hidden_c
         assert (spec.role, spec.n_missing) == ("numeric", 30)
         assert "cells with a comparison sign and 30 cells with " in note
         assert ('"n.d."' in note) == shown
+
+
+def test_a_minus_behind_is_read_in_a_column_declared_numeric() -> None:
+    """By itself "1500-" is a part number."""
+    cells = [f"{7 * k}-" if k % 5 == 0 else f"{7 * k}" for k in range(1, 101)]
+    table = table_from_frame(pl.DataFrame({"balance": cells, "price": [*range(100)]}))
+    assert infer_plan(table, ColumnOptions(numeric=("price",))).specs[0].role == "identifier"
+    spec = infer_plan(table, ColumnOptions(numeric=("balance",))).specs[0]
+    values = Column(pl.Series("balance", cells)).read(spec.format).values
+    assert values.tolist() == [7.0 * k * (-1 if k % 5 == 0 else 1) for k in range(1, 101)]
+    assert "20 cells with a minus behind" in spec.notes[0]
+
+
+def test_each_text_that_is_not_read_is_noted_with_its_cells() -> None:
+    cells = [f"{k / 7:.2f}" for k in range(150)]
+    cells[:30] = ["n.d."] * 20 + ["4x"] * 4 + ["2x"] * 3 + ["n.b."] * 2 + ["7.O5"]
+    (note,) = spec_and_values(cells)[2]
+    for text, n, what in (("n.d.", 20, "missing"), ("4x", 4, "not read"), ("n.b.", 2, "not read")):
+        assert f'{n} cells with "{text}" ({what})' in note
+    assert "7.O5" not in note
 
 
 def screened(frame: pl.DataFrame, path: Path) -> Screening:
@@ -259,3 +340,145 @@ def test_a_dot_that_may_separate_thousands_is_named_as_the_decimal_mark() -> Non
     cells = [f"{k / 1000:.3f}" + "-" * (k % 3 == 0) for k in range(1_200, 9_900, 77)]
     notes = spec_and_values(cells)[2]
     assert any('"." is read as a decimal mark' in note for note in notes)
+
+
+def numbers(n: int, seed: int) -> list[str]:
+    return [f"{k:.1f}" for k in np.random.default_rng(seed).normal(50, 5, n)]
+
+
+def plan_of(columns: dict[str, list[str]]) -> dict[str, tuple[str, int]]:
+    plan = infer_plan(table_from_frame(pl.DataFrame(columns)))
+    return {spec.name: (spec.role, spec.n_missing) for spec in plan.specs}
+
+
+@pytest.mark.parametrize("token", [":", "..", "n.d."])
+def test_a_mark_that_one_column_shows_counts_in_all(token: str) -> None:
+    shown, once, few, scale = numbers(60, 0), numbers(60, 1), numbers(60, 2), ["1", "2", "3"] * 20
+    for k in range(0, 24, 2):
+        shown[k], shown[k + 1] = token, f"{shown[k + 1]} {'bep'[k % 3]}"
+    once[3], once[5] = f"{once[3]} p", token
+    few[:50] = [token] * 50
+    scale[:30:2] = [token] * 15
+    levels = ["a", "b", token] * 20
+    found = plan_of({"shown": shown, "once": once, "few": few, "scale": scale, "levels": levels})
+    assert found == {
+        "shown": ("numeric", 12),
+        "once": ("numeric", 1),
+        "few": ("numeric", 50),
+        "scale": ("numeric", 15),
+        "levels": ("categorical", 0),
+    }
+    # Beside as few numbers it is a level, as of blood groups.
+    shown[24:36] = ["A"] * 12
+    for least in (["A", token, "0"] * 20, [token] * 59 + ["7"]):
+        assert plan_of({"shown": shown, "least": least})["least"] == ("categorical", 0)
+    # None of them shows that it is a mark.
+    assert plan_of({"scale": scale, "levels": levels})["scale"][0] == "categorical"
+
+
+SHARED = {
+    "flags": [
+        f"{k / 8:.1f}{['', '', ' b', ' p', '', ' e', '', ''][k % 8]}" for k in range(90, 210)
+    ],
+    "amounts": [f"{k / 8:.2f}{'-' * (k % 5 == 0)}" for k in range(90, 210)],
+    "sides": [f"{k / 8:.2f} {'HS'[k % 5 > 1]}" for k in range(90, 210)],
+    "credit": [f"{k / 8:.2f} {'CR' if k % 5 > 1 else 'DR'}" for k in range(90, 210)],
+}
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda k: f"{k / 70:.1f}{' g' * (k % 4 == 0)}",  # another quantity
+        lambda k: f"{k} {'bab'[k % 3]}",  # house numbers
+        lambda k: f"{37 * k % 1900 + 1000}{['', ' b', '', ' e', ''][k % 5]}",  # articles
+        lambda k: f"{1000 + k}{'-' * (k % 3 == 0)}",  # part numbers
+        lambda k: f"{k % 31 + 2}{'HS'[k % 2]}",  # seats
+        lambda k: f"{k % 31 + 2}{'H' * (k % 3 == 0)}",
+        lambda k: f"{k / 8:.1f}{' H' * (k % 3 == 0)}",  # the inductance of some
+        lambda k: f"{k / 8:.1f}{' Cr' * (k % 3 == 0)}",  # ten millions
+    ],
+)
+def test_marks_of_other_columns_take_nothing_off_what_is_no_mark(
+    write: Callable[[int], str],
+) -> None:
+    cells = [write(k) for k in range(90, 210)]
+    table = table_from_frame(pl.DataFrame(SHARED | {"own": cells}))
+    found = table.column("own").read(infer_plan(table).specs[-1].format).values
+    assert np.isnan(found[[not cell[-1].isdigit() for cell in cells]]).all()
+
+
+@pytest.mark.parametrize(
+    ("write", "value"),
+    [
+        (
+            lambda k: f"{k % 60 + 3}{'-' * (k % 3 == 0)}",
+            lambda k: (k % 60 + 3) * (-1) ** (k % 3 == 0),
+        ),
+        (lambda k: f"{k * k + 999}{' p' * (k % 4 == 0)}", lambda k: k * k + 999),
+    ],
+)
+def test_marks_of_other_columns_are_taken_off_whole_numbers_that_are_no_codes(
+    write: Callable[[int], str], value: Callable[[int], float]
+) -> None:
+    cells = [write(k) for k in range(90, 210)]
+    table = table_from_frame(pl.DataFrame(SHARED | {"own": cells}))
+    found = table.column("own").read(infer_plan(table).specs[-1].format).values
+    np.testing.assert_array_equal(found, [value(k) for k in range(90, 210)])
+
+
+def test_a_text_for_a_missing_value_is_no_odd_cell(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    few = {f"x{k}": numbers(240, k) for k in range(12)}
+    for cells in few.values():
+        for row in rng.choice(np.arange(9, 240), 5, replace=False).tolist():
+            cells[row] = "n.d."
+    few["x3"][4] = "5O.1"
+    result = screened(pl.DataFrame(few), tmp_path / "t.csv")
+    assert {(one.column, one.row) for one in result.odd_cells} == {("x3", 5)}
+
+
+def test_few_censored_numbers_beside_a_text_for_missing_are_numbers() -> None:
+    role, values, notes = spec_and_values(["<0.05", "0.06", "0.07", "n.d."] * 25)
+    assert role == "numeric" and np.isnan(values).sum() == 25
+    assert "25 cells with a comparison sign and 25 cells with" in notes[0]
+    # Beside the steps of a scale, a word is one more.
+    for cells in (
+        ["1", "2", "3", "n.d."],
+        ["<5", "5", ">5", "n.d."],
+        ["1.0", "1.1", "2.0", "beta"],
+    ):
+        assert spec_and_values(cells * 25)[0] == "categorical"
+
+
+def clock(minutes: np.ndarray) -> list[str]:
+    return [f"{k // 60 % 24:02}:{k % 60:02}" for k in minutes.tolist()]
+
+
+def test_times_on_both_sides_of_midnight_are_near_each_other(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    night = rng.normal(23 * 60, 30, 300).round().astype(int)
+    night[70] = 35 * 60  # 11:00
+    frame = pl.DataFrame({"start": clock(night), "x": rng.normal(5, 1, 300).round(2)})
+    result = screened(frame, tmp_path / "t.csv")
+    (cell,) = result.odd_cells
+    assert (cell.row, cell.seen) == (71, "11:00")
+    first = result.ranked[0].reasons[0]
+    assert (result.ranked[0].row, first.column) == (71, "start") and first.expected > "22:30"
+    assert ", of days that begin at 11 h" in str(Column(frame["start"]).number_format().describe())
+    after = {row for row in range(1, 301) if frame["start"][row - 1].startswith("00")}
+    assert len(after) > 5 and after.isdisjoint(row.row for row in result.ranked if row.flagged)
+
+
+@pytest.mark.parametrize(
+    "minutes",
+    [
+        np.random.default_rng(0).normal(13 * 60, 120, 300).astype(int),  # of a day
+        np.random.default_rng(0).integers(0, 24 * 60, 300),  # of any hour
+        np.append(np.random.default_rng(0).integers(1, 200, 297), [1430, 1425, 1410]),  # how long
+        np.append(np.random.default_rng(0).normal(720, 99, 293).astype(int), [*range(7)]),
+    ],
+)
+def test_times_that_do_not_pass_midnight_begin_there(minutes: np.ndarray) -> None:
+    seconds = spec_and_values(clock(minutes))[1]
+    assert seconds.tolist() == (60.0 * minutes).tolist()

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.columns.encoded import encode
-from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.kinds import KINDS, ColumnKind, Notation
+from kpca_apps.novelty.columns.parts import Sample
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, infer_plan
-from kpca_apps.novelty.columns.profiles import column_profiles
+from kpca_apps.novelty.screening.encoded import LearnedEncoder, encode
 from kpca_apps.novelty.screening.judge import evidence_against
+from kpca_apps.novelty.screening.profiles import column_profiles
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.values import (
     Column,
@@ -140,13 +140,13 @@ def test_a_further_kind_takes_an_entry_and_nothing_else(monkeypatch: pytest.Monk
     table = table_from_frame(frame)
     size = infer_plan(table_from_frame(frame.select("size"))).specs
     plan = ColumnPlan((ColumnSpec("paint", kind.role, "colours"), *size))
-    encoder = from_file(TableEncoder.fit(table, plan, contaminated=True))
+    encoder = from_file(LearnedEncoder.learn(table, plan, contaminated=True))
     matrix = encoder.matrix(table)
     np.testing.assert_array_equal(matrix[0, :4], [255, 136, 0, 0])
     assert np.isfinite(matrix).all() and matrix[2, 3] == 1
     assert encoder.coders[0].describe(matrix[1, :4]) == ("#fe0010", None)
     assert encoder.seen(table, 3, 0) == ("#000020", None)
-    rows = encode(encoder, table)
+    rows = encode(encoder, Sample.of(table))
     assert [profile.role for profile in column_profiles(rows)] == ["colour", "numeric"]
     evidence, n_cells = evidence_against(rows)
     assert (len(evidence), n_cells) == (0, 0)

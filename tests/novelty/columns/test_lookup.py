@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kpca_apps.errors import OptionError
 from kpca_apps.names import name_key
-from kpca_apps.novelty.columns.encoded import AnyTable
 from kpca_apps.novelty.columns.lookup import resolve_columns
+from kpca_apps.novelty.columns.parts import AnyTable
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.tables.frames import read_frame, table_from_frame
 from kpca_apps.tables.opening import read_table

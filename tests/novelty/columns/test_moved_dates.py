@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 
 from kpca_apps import fit_model, load_model, save_model, score_table, screen_table
-from kpca_apps.novelty.columns.encoded import Execution
 from kpca_apps.novelty.columns.encoding import MovedDates, TableEncoder
+from kpca_apps.novelty.columns.parts import Execution
 from kpca_apps.novelty.columns.plan import infer_plan
+from kpca_apps.novelty.run import score
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.run import score
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import parted

@@ -12,9 +12,9 @@ from kpca_apps.novelty.compare.baselines import BASELINES
 from kpca_apps.novelty.compare.comparison import MAX_POINTS, OURS, Labels, compare_table, curves_of
 from kpca_apps.novelty.detector.hoffmann import StandardisedColumns
 from kpca_apps.novelty.redact import without_values
+from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import ScreeningOptions
-from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
 from tests.novelty.tables import correlated

@@ -16,8 +16,8 @@ from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare.comparison import compare_table
 from kpca_apps.novelty.detector import fit as fit_module
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
-from kpca_apps.novelty.screening.run import screen
 from kpca_apps.report.novelty.page import render_comparison, render_screening
 from kpca_apps.system.arrays import FloatArray
 from tests.novelty.tables import correlated, frame_of

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.detector.rarity import Rarity
+from kpca_apps.novelty.explain import explain_row
+from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
-from kpca_apps.novelty.screening.run import explain_row, screen
 from tests.novelty.tables import correlated
 from tests.system.model_parts import from_file, model_from, parts_of, read_parts, write_parts
 

@@ -14,9 +14,9 @@ from kpca_apps.novelty.detector.neighbours import (
     rows_without_strays,
 )
 from kpca_apps.novelty.detector.reasons import Attribution
-from kpca_apps.novelty.listed_rows import JudgedRows, explain_rows, first_reasons
+from kpca_apps.novelty.findings.listed_rows import JudgedRows, explain_rows, first_reasons
+from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.screening.model import ScreeningOptions
-from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.tables import correlated
 
@@ -54,18 +54,21 @@ def expected_by_hand(rows, row, column):
     return np.median(rows[np.argsort(distance)[:10], column])
 
 
+def reasons_of(X, scores, score, rows, groups=None, *, own=-1, as_is=NONE, typical=0.0):
+    """Reasons for rows that score so, by the scores of changed copies and rows to be like."""
+    own, groups = np.full(len(X), own), groups or singles(X.shape[1])
+    around, of_copies = neighbours(rows, as_is), lambda copies, _row: score(copies)
+    return Attribution(
+        X, X, scores, of_copies, Surroundings(around, groups), own, typical
+    ).explain()
+
+
 def expected(rows, row, groups, own=-1, as_is=NONE):
     """What each group should read, by a score that drops with any replacement."""
-    (told,) = Attribution(
-        row[None],
-        row[None],
-        np.ones(1),
-        lambda candidates, _: np.zeros(len(candidates)),
-        neighbours(rows, as_is),
-        groups,
-        np.array([own]),
-        typical=1.0,
-    ).explain()
+    (told,) = reasons_of(
+        row[None], np.ones(1), lambda copies: np.zeros(len(copies)), rows, groups,
+        own=own, as_is=as_is, typical=1.0,
+    )  # fmt: skip
     return {drop.group: drop.expected.tolist() for drop in told}
 
 
@@ -91,7 +94,6 @@ def test_the_nearest_rows_are_the_first_of_all_sorted(n_rows, ties):
     if ties:
         distances = np.round(distances)  # many rows are equally near
         distances[6:] = distances[6:] * 1e3 + rng.uniform(size=(7, n_rows)).round(2)
-    distances[:, ::8] += 100.0  # the rows that bound how far the nearest may be
     distances[3, 1] = np.inf
     nearest = nearest_rows(distances)
     k = min(10, n_rows - 1)
@@ -239,12 +241,10 @@ def test_shares_are_drops_over_their_sum_in_order():
     rows = np.zeros((20, 3))
     X = np.array([[3.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
 
-    def score(candidates, row):
+    def score(candidates):
         return np.abs(candidates).sum(axis=1)
 
-    first, second = Attribution(
-        X, X, np.abs(X).sum(axis=1), score, neighbours(rows), singles(3), np.array([-1, -1])
-    ).explain()
+    first, second = reasons_of(X, score(X), score, rows)
     assert [(drop.group, drop.share) for drop in first] == [(0, 0.75), (2, 0.25)]
     assert (first[0].seen[0], first[0].expected[0]) == (3.0, 0.0)
     assert second == ()
@@ -254,17 +254,11 @@ def test_rows_are_explained_alike_in_any_batch():
     rng = np.random.default_rng(3)
     rows, X = rng.normal(size=(60, 3)), rng.normal(size=(3000, 3)) * 3
 
-    def score(candidates, row):
+    def score(candidates):
         return (candidates**2).sum(axis=1)
 
-    def explained(part):
-        own = np.full(len(part), -1)
-        return Attribution(
-            part, part, (part**2).sum(axis=1), score, neighbours(rows), singles(3), own
-        ).explain()
-
-    together = explained(X)
-    assert [d.share for d in explained(X[2990:2991])[0]] == [d.share for d in together[2990]]
+    together, (alone,) = (reasons_of(part, score(part), score, rows) for part in (X, X[2990:2991]))
+    assert [d.share for d in alone] == [d.share for d in together[2990]]
 
 
 def test_of_many_columns_the_farthest_from_expected_are_tried():
@@ -274,13 +268,11 @@ def test_of_many_columns_the_farthest_from_expected_are_tried():
     X[0, [3, 150]] = 9.0, -8.0
     asked = []
 
-    def score(candidates, row):
+    def score(candidates):
         asked.append(len(candidates))
         return (candidates**2).sum(axis=1)
 
-    (reasons,) = Attribution(
-        X, X, (X**2).sum(axis=1), score, neighbours(rows), singles(200), np.array([-1])
-    ).explain()
+    (reasons,) = reasons_of(X, (X**2).sum(axis=1), score, rows)
     assert [drop.group for drop in reasons[:2]] == [3, 150]
     assert asked[0] == max(asked) == 64
 
@@ -288,14 +280,12 @@ def test_of_many_columns_the_farthest_from_expected_are_tried():
 def explained(rows, X, score):
     """Reasons for rows, by a score of squared distances to the nearest of the reference."""
 
-    def of_rows(candidates, _row=None):
+    def of_rows(candidates):
         nearest = np.partition(cdist(candidates, rows, "sqeuclidean"), 10, axis=1)[:, :10]
         return score(nearest.mean(axis=1))
 
     typical = np.quantile(of_rows(rows), 0.9)
-    own = np.full(len(X), -1)
-    d = singles(rows.shape[1])
-    return Attribution(X, X, of_rows(X), of_rows, neighbours(rows), d, own, typical).explain()
+    return reasons_of(X, of_rows(X), of_rows, rows, typical=typical)
 
 
 SCORES = [
@@ -349,13 +339,7 @@ def test_one_wrong_column_is_told_alone(score):
 def test_the_farthest_column_is_told_where_no_drop_tells():
     rows = np.random.default_rng(8).normal(size=(100, 3))
     X = np.array([[0.0, 7.0, 0.0]])
-
-    def score(candidates, _row):
-        return np.ones(len(candidates))
-
-    (reasons,) = Attribution(
-        X, X, np.ones(1), score, neighbours(rows), singles(3), np.array([-1]), typical=0.5
-    ).explain()
+    (reasons,) = reasons_of(X, np.ones(1), lambda copies: np.ones(len(copies)), rows, typical=0.5)
     assert [(drop.group, drop.share) for drop in reasons] == [(1, 0.0)]
 
 
@@ -423,7 +407,9 @@ def test_stones_without_size_are_told_by_their_three_lengths():
     for row in stones:
         assert {reason.column for reason in row.reason_sets[0]} == {"x", "y", "z"}
         assert all(reason.together == ("x", "y", "z") for reason in row.reason_sets[0])
-    assert '5 rows: "x" is 0, far from all others.' in [p.sentence for p in result.patterns]
+    assert '5 rows: "x", "y" and "z" are 0, far from all others.' in [
+        p.sentence for p in result.patterns
+    ]
     kinds = [row.kind_of_reason for row in result.oddest_of_each_kind]
     assert kinds.count((("x", "below"), ("y", "below"), ("z", "below"))) == 1
 

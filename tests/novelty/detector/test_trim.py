@@ -37,21 +37,6 @@ def test_more_landmarks_than_fit_in_memory_are_refused_beforehand(monkeypatch):
         densest_half(RBF(1.0), X, n_landmarks=2000, rng=rng)
 
 
-def test_trimming_keeps_the_dense_half():
-    rng = np.random.default_rng(3)
-    X = np.vstack([rng.normal(size=(70, 2)), rng.uniform(5, 50, size=(30, 2))])
-    kept = densest_half(RBF(0.5), X, n_landmarks=50, rng=rng)
-    assert len(kept) == 50
-    assert kept.max() < 70
-
-
-def test_density_is_the_mean_kernel_row():
-    X = np.random.default_rng(4).normal(size=(41, 2))
-    half = densest_half(RBF(0.5), X, n_landmarks=41, rng=np.random.default_rng(0))
-    expected = np.sort(np.argsort(-RBF(0.5)(X).mean(axis=1), kind="stable")[:21])
-    assert np.array_equal(half, expected)
-
-
 def test_an_even_table_keeps_all_rows_but_the_sparse():
     """No arc of a ring is cut away as if it were the sparse half."""
     rng = np.random.default_rng(5)

@@ -37,7 +37,7 @@ def planted(n: int = 600, seed: int = 0) -> pl.DataFrame:
     tax = (net * rate).round(2)
     opening, inward, outward = (rng.normal(500, 90, n).round(2) for _ in range(3))
     wood, clay = rng.uniform(0, 60, n).round(1), rng.uniform(0, 40, n).round(1)
-    celsius, side = rng.normal(37, 2, n).round(1), rng.uniform(1, 30, n).round(2)
+    celsius = rng.normal(37, 2, n).round(1)
     sex, status = rng.choice(["f", "m"], n), rng.choice(["well", "ill", "dead"], n)
     cause, ward = rng.choice(["A", "B", "C"], n), rng.integers(0, 40, n)
     letters = rng.choice(list("ABCDEF"), (n, 2))
@@ -66,8 +66,6 @@ def planted(n: int = 600, seed: int = 0) -> pl.DataFrame:
             "rest": (100 - wood - clay).round(1),
             "celsius": celsius,
             "fahrenheit": (celsius * 1.8 + 32).round(1),
-            "side": side,
-            "area": (side**2).round(2),
             "sex": sex,
             "births": np.where(sex == "f", rng.poisson(1.5, n), 0),
             "status": status,
@@ -93,7 +91,6 @@ RULES: tuple[AnyRule, ...] = (
     Linear(columns=("rest", "wood", "clay"), coefficients=(-1.0, -1.0), offset=100.0),
     Linear(columns=("fahrenheit", "celsius"), coefficients=(1.8,), offset=32.0),
     Product(columns=("tax", "net", "rate"), exponents=(1.0, 1.0)),
-    Product(columns=("area", "side"), exponents=(2.0,)),
     Product(columns=("bmi", "height", "weight"), exponents=(-2.0, 1.0), factor=10_000.0),
     Determines(columns=("ward", "house")),
     Determines(columns=("house", "town")),
@@ -116,7 +113,6 @@ FAULTS = {
     "closing": (lambda sum: sum + 1, {"closing opening inward outward"}),
     "clay": (lambda share: share + 5, {"rest wood clay"}),
     "fahrenheit": (lambda degrees: degrees + 1, {"fahrenheit celsius"}),
-    "area": (lambda square: square * 1.1, {"area side"}),
     "rate": (lambda rate: 0.26 - rate, {"tax net rate"}),
     "code": (lambda code: code[:3] + code[4:], {"code"}),
     "passed": (lambda _: 105.0, {"passed"}),

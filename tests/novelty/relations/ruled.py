@@ -64,6 +64,8 @@ RULES: tuple[AnyRule, ...] = (
     EmptyUnless(columns=("sex", "net"), values=("1e-07",)),
     PositiveOnlyIf(columns=(ODD, "sex"), values=("F",)),
     PositiveOnlyIf(columns=("net", "sex"), values=("F",)),
+    PositiveOnlyIf(columns=(ODD, "sex", "city"), values=("F", "city 1")),
+    PositiveOnlyIf(columns=(ODD, "sex", "city"), values=("F", "city 1"), both=True),
     Code(columns=("code",), form="AA-99"),
     Code(columns=("code",), form="A.[]^%_-9"),
     Code(columns=("city",), form="AAAA 9"),

@@ -11,11 +11,7 @@ from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.relations.checking import settles
 from kpca_apps.novelty.relations.conditional import counts as counted
 from kpca_apps.novelty.relations.conditional.counts import LevelColumn
-from kpca_apps.novelty.relations.counting import (
-    may_lie_near,
-    nearly_equal,
-    settled_counts,
-)
+from kpca_apps.novelty.relations.counting import settled_counts
 from kpca_apps.system.arrays import IntArray
 
 
@@ -65,31 +61,3 @@ def test_rows_that_a_key_settles_are_counted_as_they_are_listed() -> None:
     for (n_applies, n_holds), value in zip(found.tolist(), values, strict=True):
         seen = settles(np.maximum(key, -1), value)
         assert (n_applies, n_holds) == (seen.applies.sum(), seen.holds.sum())
-
-
-def test_columns_that_are_nearly_equal_are_kept() -> None:
-    rng = np.random.default_rng(4)
-    one = rng.integers(1, 9, 1_000).astype(np.uint64)
-    near, far, gaps = one.copy(), one.copy(), one.copy()
-    near[:30] = 99
-    far[:60] = 99
-    gaps[500:] = 0
-    kept = nearly_equal(np.array([one, near, far, gaps]), 0.03)
-    assert kept[0].tolist() == [False, True, False, True]
-
-
-@pytest.mark.parametrize("near", [0.2, 0.6, 1.2])
-def test_numbers_near_to_their_level_are_seen(near: float) -> None:
-    rng = np.random.default_rng(5)
-    codes = rng.integers(0, 41, 600)  # the last is of missing cells
-    z = rng.normal(size=41)[codes] + 0.6 * rng.normal(size=600)
-    z[::11] = np.nan
-    off = []
-    for row, (level, number) in enumerate(zip(codes, z, strict=True)):
-        others = z[(codes == level) & (np.arange(600) != row)]
-        others = others[~np.isnan(others)]
-        if level < 40 and not np.isnan(number) and len(others):
-            off.append(abs(number - (others.sum() + 0.1) / (len(others) + 1)))
-    seen = may_lie_near(z, codes, 40, 0.1, 1.0, near, 10.0)
-    assert seen == (np.median(off) <= near)
-    assert not may_lie_near(z, codes, 40, 0.1, 1.0, 9.0, 601.0)

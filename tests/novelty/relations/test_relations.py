@@ -10,8 +10,9 @@ import pytest
 
 from kpca_apps import Screening, fit_model, load_model, save_model, score_table, screen_table
 from kpca_apps.novelty.columns.plan import infer_plan
-from kpca_apps.novelty.relations.conditional.levels import JudgedCell, RowsAlike
-from kpca_apps.novelty.relations.relations import Relations, _of_levels
+from kpca_apps.novelty.relations.conditional.alike import RowsAlike
+from kpca_apps.novelty.relations.conditional.alike import contradicted as evidence_of
+from kpca_apps.novelty.relations.relations import Relations
 from kpca_apps.tables.frames import table_from_frame
 
 PLACES = [("Bern", "3000"), ("Basel", "4000"), ("Genf", "1200"), ("Chur", "7000"), ("Zug", "6300")]
@@ -124,6 +125,22 @@ def test_rows_learned_from_are_judged_like_new_ones() -> None:
     assert 0.02 < np.mean(shares) < 0.08
 
 
+@pytest.mark.parametrize("width", [3, 4])
+def test_later_rows_are_not_judged_by_the_width_of_what_names_them(width: int) -> None:
+    rng = np.random.default_rng(0)
+    numbers = pl.DataFrame({"x": rng.normal(size=260), "y": rng.normal(size=260)})
+    ids = [f"P{k:0{width}}" for k in range(1, 201)]
+    model = fit_model(numbers[:200].with_columns(pid=pl.Series(ids)))
+    later = [f"P{k:05}" for k in range(201, 240)] + [f"P{k}" for k in range(99, 119)] + ["Total"]
+    result = score_table(model, numbers[200:].with_columns(pid=pl.Series(later)))
+    assert [*contradicted(result)] == [(59, "pid")]
+    assert [rule.n_broken for rule in result.rules if rule.kind == "code"] == [1]
+    # In the table of the others a digit too many is one.
+    ids[7] = "P00080"
+    screened = screen_table(numbers[:200].with_columns(pid=pl.Series(ids)))
+    assert [*contradicted(screened)] == [(7, "pid")]
+
+
 def test_a_table_that_lacks_a_column_is_judged_by_the_others() -> None:
     model = fit_model(orders().drop("price"), exclude=["street"])
     found = score_table(model, orders().drop("price", "street"))
@@ -169,6 +186,44 @@ def test_a_doubt_is_no_misspelling() -> None:
 
 @pytest.mark.parametrize(("n_agreeing", "suggestion"), [(4, ""), (5, "Bern")])
 def test_few_rows_mend_nothing(n_agreeing: int, suggestion: str) -> None:
-    alike = RowsAlike(("zip",), ("3011",), n_agreeing, 0, n_agreeing)
-    found = _of_levels(JudgedCell(3, "town", "Genf", "Bern", -9.0, (alike,)), 1.0)
-    assert (found.suggestion, found.expected, found.log_p) == (suggestion, "Bern", -8.0)
+    alike = RowsAlike((("zip", "3011"),), n_agreeing, 0, n_agreeing)
+    found = evidence_of(3, "town", "Genf", "Bern", -9.0, [alike])
+    assert (found.suggestion, found.expected, found.given) == (suggestion, "Bern", ("zip",))
+
+
+@pytest.mark.parametrize("as_clock", [False, True])
+def test_times_that_pass_midnight_are_not_odd(as_clock: bool) -> None:
+    rng = np.random.default_rng(4)
+    planned = rng.integers(0, 22 * 60, 3_000)
+    left = (planned + rng.gamma(2, 10, 3_000).astype(int)) % (24 * 60)
+    planned[:25], left[:25] = 24 * 60 - 5, rng.integers(1, 30, 25)
+    minutes = {"planned": planned, "left": left}
+    columns: dict[str, object] = {n: 100 * (of // 60) + of % 60 for n, of in minutes.items()}
+    if as_clock:
+        columns = {n: [f"{k // 60:02d}:{k % 60:02d}" for k in of] for n, of in minutes.items()}
+    miles = rng.integers(90, 4_000, 3_000)
+    found = screen_table(pl.DataFrame(columns | {"miles": miles}), explain=0)
+    assert found.n_odd_cells == 0
+    # Of days that end before midnight one is not before the other.
+    late = pl.DataFrame(columns | {"miles": miles}).filter(pl.Series(planned <= left))
+    rules = screen_table(late, explain=0).rules
+    assert [one.rule for one in rules] == ["planned <= left"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_an_exact_rule_confirms_is_not_odd_and_a_broken_one_names_a_cell_a_row(
+    seed: int,
+) -> None:
+    rng = np.random.default_rng(seed)
+    qty, price = rng.integers(1, 60, 3_000), rng.lognormal(3, 0.8, 3_000).round(2)
+    discount = rng.choice([0, 0.05, 0.1, 0.15, 0.2], 3_000)
+    amount = (qty * price * (1 - discount)).round(2)
+    columns = {"qty": qty, "price": price, "discount": discount, "amount": amount}
+    assert screen_table(pl.DataFrame(columns), explain=0).odd_cells == ()
+    for n_broken in (1, 3):
+        rows = rng.choice(3_000, n_broken, replace=False)
+        wrong = amount.copy()
+        wrong[rows] = (amount[rows] * 1.37 + 5).round(2)
+        found = screen_table(pl.DataFrame(columns | {"amount": wrong}), explain=0).odd_cells
+        assert sorted(cell.row - 1 for cell in found) == sorted(rows.tolist())
+        assert {cell.column for cell in found} == {"amount"}

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError, OptionError
-from kpca_apps.novelty.columns.encoded import Execution
+from kpca_apps.novelty.columns.parts import Execution
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.relations import table_rules
 from kpca_apps.novelty.relations.checking import LISTED_ROWS
@@ -82,7 +82,7 @@ def test_rules_are_found_in_a_sample_and_verified_on_all_rows(
     assert find_table_rules(table, ColumnOptions(), seed=0, execution=WORK) == whole
     worse = pl.concat([frame, frame.with_columns(gross=pl.col("gross") * 3)])
     first = np.arange(300)
-    monkeypatch.setattr("kpca_apps.novelty.columns.encoded.sample_positions", lambda n, s: first)
+    monkeypatch.setattr("kpca_apps.novelty.columns.parts.sample_positions", lambda n, s: first)
     again = find_table_rules(
         parted(table_from_frame(worse, "t"), part_rows=50), ColumnOptions(), seed=0, execution=WORK
     )

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.columns.encoded import Accepted
+from kpca_apps.novelty.accepted import Accepted, find_accepted
 from kpca_apps.novelty.columns.plan import ColumnSpec, infer_plan
-from kpca_apps.novelty.screening.run import find_accepted
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table, parted
 from kpca_apps.tables.values import DateFormat, NumberFormat

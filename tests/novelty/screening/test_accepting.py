@@ -11,10 +11,11 @@ import pytest
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.columns.plan import ColumnOptions
+from kpca_apps.novelty.explain import explain_row
 from kpca_apps.novelty.result import CONTRADICTED, ScreeningResult
+from kpca_apps.novelty.run import score, screen
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
-from kpca_apps.novelty.screening.run import explain_row, score, screen
 from kpca_apps.novelty.written_tables import write_tables
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.result_json import result_to_json

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.columns.encoded import Execution
+from kpca_apps.novelty.columns.parts import Execution
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.screening.model import ScreeningOptions
-from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.written_tables import write_tables
 from kpca_apps.system import finished as kept_parts
 from kpca_apps.system.finished import work_folder
@@ -140,7 +140,7 @@ def test_a_driver_killed_and_started_again_keeps_what_was_done(
     driver.start()
     driver.join()
     assert driver.exitcode == -signal.SIGKILL
-    kept = {file: file.stat().st_mtime_ns for file in folder.glob("kpca-finished/*.npz")}
+    kept = {file: file.stat().st_mtime_ns for file in folder.glob("kpca-finished/*.msgpack")}
     assert len(kept) >= 4
     with work_folder(folder, on_dask=True) as finished:
         with Workers("dask", scheduler=cluster.address) as workers:
@@ -245,7 +245,7 @@ def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
         driver.join()
         assert driver.exitcode == -signal.SIGKILL
         before = held()
-        done = {key for key in before if key.endswith(".npz")}
+        done = {key for key in before if key.endswith(".msgpack")}
         (copy,) = before.keys() - done
         assert len(done) > 4 and copy.endswith(".arrow")
         with work_folder(folder, on_dask=True) as finished:

@@ -7,9 +7,10 @@ import pytest
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.columns.plan import ColumnOptions
+from kpca_apps.novelty.explain import explain_row
+from kpca_apps.novelty.run import score, screen
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions
-from kpca_apps.novelty.screening.run import explain_row, score, screen
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.table import Table
 from tests.novelty.tables import correlated, frame_of

@@ -7,10 +7,12 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, KpcaError
-from kpca_apps.novelty.columns import encoded
+from kpca_apps.novelty.columns import parts
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.threshold import Rule
+from kpca_apps.novelty.explain import explain_row
 from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.run import score, screen
 from kpca_apps.novelty.screening import fit, judge
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import (
@@ -20,7 +22,6 @@ from kpca_apps.novelty.screening.model import (
     rows_needed,
     save_model,
 )
-from kpca_apps.novelty.screening.run import explain_row, score, screen
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.result_json import result_to_json
 from kpca_apps.tables.frames import table_from_frame
@@ -210,7 +211,7 @@ def test_a_table_in_parts_has_the_groups_of_the_whole(
     table = table_from_frame(two_kinds(), "kinds")
     whole, _ = screen(table, options=by("kind", share=0.02))
     if n_rows is not None:  # then groups are read in parts too
-        monkeypatch.setattr(encoded, "SAMPLE_ROWS", n_rows)
+        monkeypatch.setattr(parts, "SAMPLE_ROWS", n_rows)
     found, model = screen(parted(table, part_rows=100), options=by("kind", share=0.02))
     np.testing.assert_allclose(found.scores, whole.scores, rtol=1e-6)
     assert [group.name for group in found.groups] == [group.name for group in whole.groups]
@@ -270,7 +271,7 @@ def test_what_cannot_be_grouped_is_refused_in_one_line(
 
 
 def test_an_identifier_of_a_table_in_parts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded, "MOST_KEYS", 20)
+    monkeypatch.setattr(parts, "MOST_KEYS", 20)
     frame = two_kinds().with_columns(name=pl.Series([f"n{i}" for i in range(329)]))
     with pytest.raises(KpcaError, match='--by "name" makes more than 20 groups'):
         screen(parted(table_from_frame(frame, "t"), part_rows=100), options=by("name"))

@@ -13,9 +13,10 @@ import pytest
 
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.columns.plan import ColumnOptions
+from kpca_apps.novelty.explain import explain_row
+from kpca_apps.novelty.run import score
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
-from kpca_apps.novelty.screening.run import explain_row, score
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
 from tests.novelty.tables import frame_of

@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kpca_apps import fit_model, score_table
 from kpca_apps.errors import ConfigError
+from kpca_apps.novelty.columns.parts import Execution
 from kpca_apps.novelty.detector.threshold import Rule, top_count
-from kpca_apps.novelty.listed_rows import top_rows
+from kpca_apps.novelty.findings.listed_rows import top_rows
+from kpca_apps.novelty.run import inherit_options, rows_to_score, score, screen
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.judge import Verdict, flag, judge, novelty_ranks
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions
-from kpca_apps.novelty.screening.run import inherit_options, rows_to_score, score, screen
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
 from tests.novelty.tables import correlated, frame_of
@@ -112,17 +114,31 @@ def test_too_few_clean_rows_flag_nothing_and_say_the_smallest_rate() -> None:
 def test_fdr_says_when_no_single_row_can_be_listed() -> None:
     _, info, warnings = flag(Rule("fdr", 0.1), SCORES, np.arange(9.0), "split")
     assert math.isinf(info.value)
-    assert "from 9 reference rows: the smallest p-value they allow is 0.1, and" in info.statement
-    assert "among 5 rows it takes 5 that have it." in info.statement
+    # A fiftieth of the rate is for single cells.
+    assert "the smallest p-value they allow is 0.1, which is above the 9.8 % that scores have" in (
+        info.statement
+    )
     assert len(warnings) == 1
     assert "--alpha" in warnings[0]
-    # So it is: five rows beyond all reference rows make a list, four and a usual one do not.
-    for n_far, listed in ((5, 5), (4, 0)):
-        scores = np.array([9e9] * n_far + [0.5] * (5 - n_far))
-        flagged, _, _ = flag(Rule("fdr", 0.1), scores, np.arange(9.0), "split")
+    calibration = np.arange(199.0)
+    _, info, _ = flag(Rule("fdr", 0.05), np.full(1_000, 0.5), calibration, "split")
+    assert "is 0.005, and among 1,000 rows it takes 103 that have it." in info.statement
+    # So it is: 103 rows beyond all reference rows make a list, 102 and usual ones do not.
+    for n_far, listed in ((103, 103), (102, 0)):
+        scores = np.array([9e9] * n_far + [0.5] * (1_000 - n_far))
+        flagged, _, _ = flag(Rule("fdr", 0.05), scores, calibration, "split")
         assert flagged.sum() == listed
-    _, info, _ = flag(Rule("fdr", 0.05), SCORES, np.arange(9.0), "split")
-    assert "which is above the rate itself" in info.statement
+
+
+def test_fdr_guarantees_no_row_that_is_listed_for_a_cell() -> None:
+    of_cells = np.arange(4) == 2
+    scores = np.array([2000.0, 1999.0, 5.0, 6.0])
+    flagged, info, _ = flag(Rule("fdr", 0.1), scores, MANY, "split", listed=of_cells)
+    assert flagged.tolist() == [True, True, True, False]
+    assert info.statement.endswith(
+        "2 rows are listed by score, calibrated on 999 reference rows held back (guaranteed); and "
+        "1 row is listed for one cell, by the tail of its column."
+    )
 
 
 UNEXPLAINED = ScreeningOptions(explain=0)
@@ -229,7 +245,7 @@ def test_a_value_ten_times_off_ranks_above_one_twice_off(n, n_columns, spread, c
 
 
 def verdict_by(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Verdict:
-    model, rows = rows_to_score(model, table, options)
+    model, rows = rows_to_score(model, table, options, Execution())
     return judge(model, rows, options)
 
 
@@ -243,7 +259,7 @@ def test_a_threshold_chosen_on_one_table_is_kept_for_the_next() -> None:
     new = correlated(50, seed=9)
     chosen = verdict_by(model, new, inherit_options(model, new, count=4))
     assert chosen.flagged.sum() == 4
-    assert not chosen.in_training
+    assert not chosen.rows.is_own
 
 
 def test_warnings_of_the_reference_are_told_from_those_of_the_table() -> None:
@@ -293,3 +309,65 @@ def test_a_table_of_few_rows_is_held_to_what_the_reference_allows() -> None:
     # Of a column that has moved as a whole nothing is said cell by cell.
     moved = new.with_columns(height=pl.col("height") * 100).drop("index")
     assert score(model, table_from_frame(moved)).odd_cells == ()
+
+
+@pytest.mark.parametrize("by", [(), ("place",)])
+def test_a_false_discovery_rate_lists_one_cell_that_is_far_out(by: tuple[str, ...]) -> None:
+    # Of 400 calibrating rows no score is rarer than 1 in 401, and of 1,000 rows the first of a
+    # list must be rarer than 1 in 10,000.
+    def draw(n: int, seed: int) -> pl.DataFrame:
+        rng = np.random.default_rng(seed)
+        pressure = rng.normal(140, 12, n).round()
+        frame = {"pressure": pressure, "age": rng.integers(20, 80, n), "x": rng.normal(size=n)}
+        return pl.DataFrame({**frame, "place": rng.choice(["u", "v"], n)})
+
+    model = fit_model(draw(400, 0), fdr=0.1, by=by)
+    clean = draw(1_000, 1)
+    assert score_table(model, clean, explain=0).n_flagged == 0
+    column = clean["pressure"].to_list()
+    column[7] = 14_020.0
+    found = score_table(model, clean.with_columns(pl.Series("pressure", column)), explain=0)
+    assert np.flatnonzero(found.is_flagged).tolist() == [7]
+    assert found.ranks[7] == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_that_follow_one_another_with_exceptions_fill_no_list(seed: int) -> None:
+    # Of right rows some have another town than their ZIP code says, and none is odd by its number.
+    towns = np.random.default_rng(100).integers(0, 12, (5, 40))
+
+    def draw(n: int, seed: int) -> pl.DataFrame:
+        rng = np.random.default_rng(seed)
+        code = rng.integers(0, 40, n)
+        frame = {"zip": [f"{10_000 + 137 * one}" for one in code], "x": rng.normal(size=n)}
+        for name, town in zip("abcde", towns, strict=True):
+            own = np.where(rng.random(n) < 0.002, rng.integers(0, 12, n), town[code])
+            frame[name] = [f"{name}{one:02}" for one in own]
+        return pl.DataFrame(frame)
+
+    model = fit_model(draw(600, 2 * seed), fdr=0.1, calibration="split")
+    found = score_table(model, draw(600, 2 * seed + 1), explain=0)
+    assert any(cell.kind == "contradicted" for cell in found.odd_cells)
+    assert found.n_flagged == 0
+
+
+def test_no_right_number_is_listed_for_the_tail_of_its_column() -> None:
+    n_listed = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        both = {"t": rng.standard_t(4, 1_000), "price": rng.lognormal(3, 1, 1_000).round(2)}
+        frame = pl.DataFrame({**both, "x": rng.normal(size=1_000), "count": rng.poisson(9, 1_000)})
+        found = score_table(fit_model(frame[:400], fdr=0.1), frame[400:], explain=0)
+        n_listed += int((found.is_flagged & (found.scores <= found.threshold.value)).sum())
+    assert n_listed == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_right_numbers_that_are_rarely_large_are_listed_for_no_tail(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size = np.where(rng.random(2_000) < 0.004, 10, 1) * rng.normal(100, 12, 2_000)
+    frame = pl.DataFrame({"size": size, "x": rng.normal(size=2_000)})
+    model, new = fit_model(frame[:1_000], fdr=0.1), frame[1_000:]
+    found = score_table(model, new, explain=0)
+    assert any(cell.kind == "far above" for cell in found.odd_cells)
+    assert found.n_flagged == 0

@@ -13,10 +13,12 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.columns.encoded import Execution, take_rows
+from kpca_apps.novelty.columns.parts import Execution, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare.comparison import compare_table
+from kpca_apps.novelty.explain import explain_row
 from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.run import score, screen
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import (
     NoveltyModel,
@@ -24,7 +26,6 @@ from kpca_apps.novelty.screening.model import (
     load_model,
     save_model,
 )
-from kpca_apps.novelty.screening.run import explain_row, score, screen
 from kpca_apps.novelty.written_tables import write_tables
 from kpca_apps.options import LearnFrom
 from kpca_apps.report.result_json import result_to_json
@@ -343,7 +344,7 @@ def test_a_comparison_draws_rows_from_a_large_table(
 def test_a_large_table_in_memory_is_cut_into_parts(
     birds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.novelty.columns.encoded.SAMPLE_ROWS", 300)
+    monkeypatch.setattr("kpca_apps.novelty.columns.parts.SAMPLE_ROWS", 300)
     table = read_table(birds)
     assert isinstance(table, Table)
     result = screen(table, options=OPTIONS)[0]

@@ -12,9 +12,9 @@ from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.threshold import Rule
+from kpca_apps.novelty.run import score
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, resolve_rule, save_model
-from kpca_apps.novelty.screening.run import score
 from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.tables import correlated
 from tests.system.model_parts import from_file, read_parts, write_parts

@@ -69,7 +69,7 @@ def test_a_small_run_has_a_curve_for_each_claim(monkeypatch):
     sizes |= {"ATTRIBUTES": (20, 40), "ALL_OF": (100, 200)}
     for name, value in {**sizes, "ROWS_OF_LAPACK": (150, 300), "TRAINED": (500, 1000)}.items():
         monkeypatch.setattr(complexity, name, value)
-    outcome = complexity.run(PaperData(None))
+    outcome = complexity.run_complexity(PaperData(None))
     assert [len(figure.series) for figure in outcome.figures] == [3, 3, 6]
     for figure in outcome.figures:
         assert figure.log_x and figure.log_y

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.release
 
 @pytest.fixture(scope="module")
 def outcome():
-    return methods.run(PaperData(None))
+    return methods.run_methods(PaperData(None))
 
 
 def test_what_the_papers_suggest_works(outcome):

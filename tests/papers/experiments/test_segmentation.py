@@ -13,16 +13,6 @@ from kpca_apps.papers.experiments import segmentation
 from kpca_apps.papers.measuring import components
 
 
-def test_the_published_table_of_segmentation_comes_out(papers_folder):
-    small, small_names, large, large_names = PaperData(papers_folder).segmentation()
-    split = segmentation._Split(large, large_names, small, small_names)
-    for name, count, paper in (("linear", None, 8 / 210), ("Laplace", 50, 7 / 210)):
-        features = split.features(segmentation.KERNELS[name])
-        assert split.error(features, count) == pytest.approx(paper, abs=1e-9)
-    known = {row.tobytes() for row in large}
-    assert all(row.tobytes() in known for row in small)
-
-
 def test_errors_on_new_test_rows_are_those_without_the_repeated_rows(papers_folder):
     """Those of an independent implementation; 0.0048 is one row."""
     small, small_names, large, large_names = PaperData(papers_folder).segmentation()

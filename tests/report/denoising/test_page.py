@@ -37,7 +37,7 @@ def test_every_batch_becomes_sound_pages(name: str) -> None:
     for html in pages(name).values():
         check_sound(html)
     page = Page(pages(name)["report.html"])
-    assert " ".join(headline(result).split()) in " ".join(page.text.split())
+    assert " ".join("".join(headline(result)).split()) in " ".join(page.text.split())
     for image in result.failed:
         assert (
             visible(" ".join(image.reason.removeprefix(f"{image.name}: ").split()))[:300]
@@ -83,13 +83,12 @@ def test_failures_come_before_anything_that_went_well() -> None:
 
 
 def test_links_lead_to_the_files_written() -> None:
-    for name, prefix in (("real", "../images/"), ("hostile", "../images/")):
+    prefix = "../images/"
+    for name in ("real", "hostile"):
         result = examples.BATCHES[name]()
         links = {link["href"] for link in Page(pages(name)["report.html"]).all("a")}
         files = {unquote(link.removeprefix(prefix)) for link in links if link.startswith(prefix)}
         assert files == {image.output for image in result.images if image.output}
-    other = render_denoising(examples.BATCHES["one"](), images="..")["report.html"]
-    assert 'href="../a.png"' in other
 
 
 @pytest.mark.release

@@ -21,7 +21,6 @@ from kpca_apps.report.denoising.text import (
     decibels,
     dictionary_sentence,
     headline,
-    headline_parts,
     law_lines,
     law_text,
     left_note,
@@ -46,7 +45,7 @@ from tests.report.pages import render_denoising
 
 
 def say(*images: ImageOutcome) -> str:
-    return headline(DenoisingResult(images))
+    return "".join(headline(DenoisingResult(images)))
 
 
 def test_the_headline_says_how_many_and_how_much() -> None:
@@ -130,7 +129,7 @@ def test_with_clean_images_the_headline_says_what_was_gained() -> None:
 
 
 def test_names_are_marked_as_not_ours() -> None:
-    parts = headline_parts(DenoisingResult((image(), failed("\u202ea.png"))))
+    parts = headline(DenoisingResult((image(), failed("\u202ea.png"))))
     assert [part for part in parts if isinstance(part, Verbatim)] == [r"\u202ea.png"]
 
 

@@ -99,10 +99,18 @@ def test_an_infinite_threshold_is_said_not_drawn() -> None:
     result = examples.infinite_threshold()
     drawing = drawn(score_distribution, result)
     curve = drawn(flagged_against_threshold, result)
-    assert "There is no threshold to draw: nothing is flagged." in drawing.caption
+    nothing = "There is no threshold to draw: no row is flagged for its score."
+    assert nothing in drawing.caption
     assert not drawing.figure.axes[0].texts
-    assert "Nothing is flagged; the highest score is 0.589." in curve.caption
+    assert "No row is flagged for its score; the highest score is 0.589." in curve.caption
     assert "inf" not in drawing.caption + curve.caption
+    # One row that is listed for a cell is not every row.
+    by_cell = replace(result, is_flagged=np.arange(len(result.scores)) == 7)
+    assert by_cell.n_flagged == 1
+    assert nothing in drawn(score_distribution, by_cell).caption
+    above = replace(result.threshold, value=-np.inf)
+    every = drawn(score_distribution, replace(result, threshold=above))
+    assert "There is no threshold to draw: every row is flagged." in every.caption
 
 
 def test_contours_without_a_line_say_nothing_of_one() -> None:

@@ -13,11 +13,7 @@ from kpca_apps.novelty.result import (
     ScreenedTable,
     ScreenedTables,
 )
-from kpca_apps.report.novelty.page import (
-    render_index,
-    render_screening,
-    render_to_send,
-)
+from kpca_apps.report.novelty.page import render_index, render_screening
 from kpca_apps.report.novelty.text import index_headline
 from kpca_apps.report.result_json import result_to_json
 from tests.report import examples
@@ -83,10 +79,7 @@ def test_hostile_names_stay_text() -> None:
     )
     bad = replace(FAILED, name=HOSTILE, error=HOSTILE)
     index = an_index(table, replace(table, before=None, not_compared=HOSTILE), bad)
-    for html in (
-        render_index(index),
-        render_to_send(examples.hostile()),
-    ):
+    for html in (render_index(index), render_screening(examples.hostile(), is_to_send=True)):
         assert "<script>alert" not in html
         page = check_sound(html)
         assert "<script>alert(1)</script>" in page.text
@@ -102,7 +95,7 @@ def test_a_thousand_tables_are_a_page_of_bounded_size() -> None:
 @pytest.mark.parametrize("name", ["usual", "hidden", "with_reference", "none"])
 def test_a_page_to_send_is_the_report_without_its_data(name: str) -> None:
     result = examples.SCREENINGS[name]()
-    html = render_to_send(result)
+    html = render_screening(result, is_to_send=True)
     page, whole = check_sound(html), Page(render_screening(result))
     assert page.blocks == {} != whole.blocks
     assert len(page.all("tr")) == len(whole.all("tr"))

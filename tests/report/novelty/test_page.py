@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from importlib import resources
 
+import numpy as np
 import pytest
 
 from kpca_apps.report.drawing import PALETTE
@@ -111,6 +112,20 @@ def test_the_first_screen_answers() -> None:
     assert not re.search(r"(?i)kernel|component|eigen|calibrat|p-value", first)
 
 
+@pytest.mark.parametrize(("form", "noun"), [("csv", "lines"), ("excel", "rows")])
+def test_lines_that_are_no_data_are_said_at_the_head(form: str, noun: str) -> None:
+    result = examples.screening()
+    left_out = (("title", ((1, 4),)), ("units", ((6, 6),)), ("total", ((90, 90), (184, 185))))
+    source = replace(result.source, format=form, left_out=left_out)
+    html = render_screening(replace(result, source=source))
+    said = f"Left out as no data: {noun} 1-4 (title), 6 (units), 90, 184-185 (3 totals)."
+    assert said in first_screen(html)
+    alone = replace(source, left_out=(("units", ((2, 2),)),))
+    said = f"Left out as no data: {noun[:-1]} 2 (units)."
+    assert said in Page(render_screening(replace(result, source=alone))).text
+    assert "Left out as no data" not in render_screening(result)
+
+
 def test_what_was_done_is_all_there() -> None:
     result = examples.with_reference()
     text = Page(rendered("with_reference")).text
@@ -193,22 +208,16 @@ def test_light_colours_are_those_of_the_figures() -> None:
         assert f"--{name}: #" in dark.split("color-scheme: dark")[0]
 
 
-def _luminance(colour: str) -> float:
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-def test_text_stands_out_from_the_paper(theme: int) -> None:
+def test_text_stands_out_from_the_paper() -> None:
     css = resources.files("kpca_apps.report").joinpath("templates/report.css").read_text("utf-8")
-    block = css.split("prefers-color-scheme: dark", 1)[theme]
-    paper, *inks = (
-        _luminance(re.search(rf"--{name}: (#[0-9a-f]{{6}})", block)[1])  # type: ignore[index]
-        for name in ("paper", "ink", "muted", "accent")
-    )
-    for ink in inks:  # WCAG 2.1, contrast of normal text
-        assert (max(paper, ink) + 0.05) / (min(paper, ink) + 0.05) >= 4.5
+    for theme in css.split("prefers-color-scheme: dark", 1):
+        found = dict(re.findall(r"--(paper|ink|muted|accent): #([0-9a-f]{6})", theme))
+        parts = np.array([[*bytes.fromhex(one)] for one in found.values()]) / 255
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        lights = dict(zip(found, linear @ [0.2126, 0.7152, 0.0722] + 0.05, strict=True))
+        paper, inks = lights.pop("paper"), [*lights.values()]
+        assert len(inks) == 3
+        assert all(max(paper / one, one / paper) >= 4.5 for one in inks)  # WCAG 2.1
 
 
 def test_a_card_tells_how_many_rows_are_like_its_own_and_which() -> None:

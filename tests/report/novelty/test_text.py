@@ -176,6 +176,8 @@ def test_names_in_a_sentence_are_marked_as_the_tables_own() -> None:
     assert sum(isinstance(part, Verbatim) for part in parts) == 4
     none = replace(examples.screening(n_flagged=0), ranked=())
     assert "".join(headline(none)) == "None of 344 rows stands out."
+    rows = replace(none, flagged_rows=examples.screening().ranked[:2])
+    assert "".join(headline(rows)) == "None of 344 rows stands out, but 2 have an odd cell."
 
 
 def test_the_first_sentence_says_why_nothing_can_be_flagged() -> None:

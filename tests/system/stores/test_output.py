@@ -15,7 +15,7 @@ import pytest
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.system.stores import buckets
 from kpca_apps.system.stores.output import output_folder
-from tests.stores import BUCKET, moto_store, s3_environment
+from tests.stores import BUCKET, held, moto_store, s3_environment
 
 pytestmark = pytest.mark.release
 
@@ -34,16 +34,6 @@ def run(address: str, *names: str, force: bool = False) -> None:
             path = building / name
             path.parent.mkdir(exist_ok=True)
             path.write_text(name)
-
-
-def held(store: Any, prefix: str) -> dict[str, bytes]:
-    """What lies there, but for the empty objects that stand for folders."""
-    found = store.list_objects_v2(Bucket=BUCKET, Prefix=f"{prefix}/").get("Contents", [])
-    keys = [item["Key"] for item in found if not item["Key"].endswith("/")]
-    return {
-        key.removeprefix(f"{prefix}/"): store.get_object(Bucket=BUCKET, Key=key)["Body"].read()
-        for key in keys
-    }
 
 
 def test_a_run_is_written_with_its_marker(store: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.cli.commands import command_line
-from kpca_apps.errors import ConfigError, InputError, about
+from kpca_apps.errors import ConfigError, InputError, KpcaError, about
 from kpca_apps.tables.databases.address import database_address, sql_name, table_name, typed
-from kpca_apps.tables.opening import expand, open_table
+from kpca_apps.tables.opening import expand, open_table, read_table
 from kpca_apps.tables.read.uri import refuse_password, scheme_of, with_file
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
@@ -157,3 +158,41 @@ def test_a_password_behind_another_at_is_in_no_command_and_no_message(password: 
         raise InputError("cannot be read.")
     assert "postgresql://a@corp:...@h/shop" in str(told.value)
     assert command_line(["kpca", uri]) == "kpca postgresql://a@corp:...@h/shop"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://ada:rosebud", "postgresql://ada:rosebud%40h/shop",
+        "postgres://h:5432,ada:rosebud/shop", "--reference=postgresql://ada:5432rosebud?x=y",
+    ],
+)  # fmt: skip
+def test_what_stands_for_a_port_and_is_none_is_a_password(address: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        refuse_password(address)
+    assert "rosebud" not in str(refused.value)
+    with pytest.raises(InputError) as told, about(address):
+        raise InputError("cannot be read.")
+    assert "rosebud" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://h/d?user=rosebud%zz", "postgresql://h/d?rosebud", "postgresql://[rosebud",
+        "postgresql://h/d?rosebud=1", "postgresql://h/d?application_name=rose%00bud",
+        "postgresql:///d?host=h&port=rosebud", "postgresql://h/d?a=rosebud=1",
+    ],
+)  # fmt: skip
+def test_what_libpq_cannot_parse_of_an_address_is_not_repeated(address: str) -> None:
+    with pytest.raises(KpcaError) as refused:
+        read_table(address)
+    assert "rosebud" not in str(refused.value).replace(address, "").replace("%00", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+def test_a_named_pipe_is_no_database_and_is_not_waited_for(scheme: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "shop.db")
+    with pytest.raises(InputError, match="this is a pipe or a device; name the file"):
+        read_table(f"{scheme}:///{tmp_path / 'shop.db'}")

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError, KpcaError
-from kpca_apps.novelty.columns.encoded import AnyTable
-from kpca_apps.novelty.screening.run import screen
+from kpca_apps.novelty.columns.parts import AnyTable
+from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.written_tables import found_columns
 from kpca_apps.tables.databases.address import sql_name
 from kpca_apps.tables.opening import open_table, read_table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import struct
 import sys
 from datetime import datetime, timedelta
@@ -57,6 +58,16 @@ def delete_by_vector(folder: Path, places: list[int]) -> None:
                                            "sizeInBytes": len(data), "cardinality": len(places)}}},
     ]  # fmt: skip
     (folder / "_delta_log" / f"{1:020}.json").write_text("\n".join(map(json.dumps, later)))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_named_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    write(tmp_path)
+    (path,) = tmp_path.glob("*.parquet")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(InputError, match=r"\.parquet: is missing, or no file"):
+        open_table(tmp_path)
 
 
 def test_deleted_rows_are_not_read_and_the_version_is_named(tmp_path: Path) -> None:

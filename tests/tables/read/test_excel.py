@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import importlib.util
 import io
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +257,15 @@ def test_opendocument_is_refused_with_advice(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04" + bytes(26) + b"mimetypeapplication/vnd.oasis.opendocument")
     with pytest.raises(InputError, match=r"save it as \.xlsx or CSV"):
         read_table(path)
+
+
+def test_a_program_that_embeds_python_is_not_started_for_a_workbook(tmp_path: Path) -> None:
+    path = sheets(tmp_path / "t.xlsx", data=DATA)
+    script = """
+import sys
+sys.executable = "/bin/false"
+from kpca_apps import read_table
+print(read_table(sys.argv[1]).frame.shape)
+"""
+    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True)
+    assert done.stdout == "(60, 3)\n", done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,10 +14,10 @@ import pyarrow.dataset as ds
 import pytest
 
 from kpca_apps import screen_table
-from kpca_apps.errors import InputError
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.novelty.explain import explain_row
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import ScreeningOptions
-from kpca_apps.novelty.screening.run import explain_row
 from kpca_apps.tables.opening import open_table
 from kpca_apps.tables.read.hive import frame_of_values
 from kpca_apps.tables.table import Table
@@ -198,6 +199,14 @@ def test_folders_that_make_no_table_are_told(
     make(tmp_path)
     with pytest.raises(InputError, match=message):
         open_table(tmp_path)
+
+
+@pytest.mark.parametrize("option", [{"delimiter": ";"}, {"as_of": 3}, {"sheet": 1}])
+def test_options_of_other_kinds_do_not_apply(option: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "year=2023").mkdir()
+    ROWS.write_parquet(tmp_path / "year=2023" / "a.parquet")
+    with pytest.raises(ConfigError, match="does not apply to Parquet"):
+        open_table(tmp_path, **option)
 
 
 def test_arrow_and_this_read_the_same(tmp_path: Path) -> None:

@@ -35,13 +35,13 @@ def read_fixed_width(text: Text) -> Table | PartedTable:
 
 
 FIXED = Reader(
-    "text of fixed width", "encoding", read_fixed_width, knows=lambda t: t.file.suffix == ".fwf"
+    "text of fixed width", "encoding", read_fixed_width, lambda text: text.file.suffix == ".fwf"
 )
 
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(opening, "TEXT_READERS", [FIXED, *opening.TEXT_READERS])
+    monkeypatch.setattr(opening, "TEXTS", [FIXED, *opening.TEXTS])
     file = tmp_path / "towns.fwf"
     file.write_bytes("size  town  \n 1.5  Köln  \n20    Ulm   \n".encode("cp1252"))
     return file

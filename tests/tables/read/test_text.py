@@ -20,8 +20,8 @@ from kpca_apps.errors import InputError
 from kpca_apps.tables.input_file import ReadOptions, find_file
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.read.delimited import DelimitedText
-from kpca_apps.tables.read.head import header_is_missing
-from kpca_apps.tables.read.layout import ONE_COLUMN, sniff_delimiter
+from kpca_apps.tables.read.layout.header import header_is_missing
+from kpca_apps.tables.read.layout.lines import ONE_COLUMN, sniff_delimiter
 from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.values import is_number_like
 

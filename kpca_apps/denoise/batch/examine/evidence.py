@@ -12,6 +12,7 @@ from kpca_apps.denoise.result import Evidence, FoundLaw
 
 DIGITS = 6  # of a law: its two terms may nearly cancel where black is a large number
 POINT_DIGITS = 4
+ROUNDING = 1 / 255 / 12**0.5  # deviation that rounding to 8 bits leaves, of the range
 LEAST_ODDS = 1e-12  # no model is less likely than that
 FLAT, WHITE = "noise as strong everywhere", "white noise"
 RISING = "noise that grows with brightness"
@@ -80,8 +81,8 @@ def _runner_up(noise: str, laws: tuple[FoundLaw, ...]) -> tuple[str, float | Non
 def _why(info: DenoiseInfo, asked: str, found: Evidence) -> str:
     rises = any(law.rises for law in found.laws)
     if not info.established:
-        if info.noise == "camera":
-            return "is more than half of all that varies in the image, as an even texture is"
+        if info.noise in ("camera", "poisson"):
+            return "lies in spectral lines, as the screen of a print does"
         faint = info.sigma <= FAINT * info.data_range
         return f"{'is too faint to be told from' if faint else 'may be'} fine texture"
     if asked != "auto":
@@ -97,6 +98,9 @@ def _why(info: DenoiseInfo, asked: str, found: Evidence) -> str:
         return "it grows in proportion to the brightness"
     if info.noise != "gaussian" or not info.sigma:
         return ""
+    if info.place_range:
+        low, high = (f"{level:.3g}" for level in info.place_range)
+        return f"it differs from place to place, from {low} to {high}"
     if not found.laws:
         return "too little is to be seen to tell whether it grows with brightness"
     if not found.is_sure:
@@ -105,12 +109,15 @@ def _why(info: DenoiseInfo, asked: str, found: Evidence) -> str:
 
 
 def _option(info: DenoiseInfo, laws: tuple[FoundLaw, ...]) -> str:
-    """Return the option that takes out what was measured in an image left as it was."""
-    if info.established or not info.sigma:
+    """Return the option that takes out what was measured in an image left as it was.
+
+    None where that is no noise, as a screen, or is less than rounding to 8 bits leaves.
+    """
+    if info.established or not info.sigma or info.noise != "gaussian":
         return ""
-    if info.noise == "camera":
-        return "--noise camera"
-    if any(law.rises for law in laws):
+    if laws and all(law.established and law.rises for law in laws):
         return "--noise poisson"
+    if info.sigma < ROUNDING * info.data_range:
+        return ""
     # In digits that a command line reads.
     return f"--sigma {float(f'{info.sigma:.3g}'):g}"

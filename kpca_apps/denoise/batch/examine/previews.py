@@ -157,8 +157,8 @@ def _residual(before: NDArray[Any], after: NDArray[Any]) -> Preview:
     difference = before.astype(np.float32) - after
     if difference.ndim == 3:
         difference = difference.mean(axis=2)
-    reduced = np.asarray(_viewed(Image.fromarray(difference)), np.float32)
-    sd = float(reduced.std(dtype=np.float64)) or 1.0
+    reduced = np.asarray(_viewed(Image.fromarray(difference)), np.float64)
+    sd = float(reduced.std()) or 1.0
     grey = np.clip(np.rint(128 + reduced * (127 / (3 * sd))), 0, 255).astype(np.uint8)
     return encoded(Image.fromarray(grey), _RESIDUAL_QUALITY)
 
@@ -174,7 +174,7 @@ def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
     mean = np.zeros_like(energy)
     for row, top in enumerate(tops):
         for column, left in enumerate(lefts):
-            piece = grey[top : top + CROP, left : left + CROP]
+            piece = grey[top : top + CROP, left : left + CROP].astype(np.float64)
             # The mean absolute slope, so that one hard edge is not all the detail there is.
             slopes = (
                 np.abs(np.diff(piece, axis=axis)).mean() for axis in (0, 1) if piece.shape[axis] > 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -16,8 +17,8 @@ from kpca_apps.denoise.batch.denoisers import Denoiser, GroupDenoiser
 from kpca_apps.denoise.batch.one_image.large import denoised_in_bands
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.level import diagonal_deviation, estimate_noise
-from kpca_apps.denoise.image import as_stored, colours_of
-from kpca_apps.denoise.masks import Mask, as_mask, both
+from kpca_apps.denoise.image import as_stored, colours_of, loses_light
+from kpca_apps.denoise.masks import Mask, as_mask, both, numbers_in
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import InputError, about
 from kpca_apps.images.bands import Bands
@@ -58,9 +59,9 @@ def read_mask(path: AnyPath | None, image: ImageFile) -> tuple[Mask | None, ...]
 
 
 def _masks_in(path: Path, image: ImageFile) -> tuple[Mask | None, ...]:
-    if (bits := _bits_of(path, image.pages[0])) is not None and all(
-        page.shape[:2] == bits.shape for page in image.pages
-    ):
+    # Opening a named pipe would wait for whoever writes to it.
+    bits = _bits_of(path, image.pages[0]) if path.is_file() else None
+    if bits is not None and all(page.shape[:2] == bits.shape for page in image.pages):
         return (bits,) * len(image.pages)
     found = read_image(path, label=f"{image.label}: its mask {path.name}")
     if len(found.pages) not in (1, len(image.pages)):
@@ -150,7 +151,9 @@ def denoised_pages(
             infos.append(info)
             yield denoised
             continue
-        stored = as_stored(denoised, page.dtype)
+        if dithered := loses_light(denoised, page.dtype):
+            info = replace(info, dithered=True)
+        stored = as_stored(denoised, page.dtype, dithered=dithered)
         if page.alpha:
             alpha = image.page(number)[..., -1:]
             stored = np.concatenate([stored.reshape(*stored.shape[:2], -1), alpha], axis=2)
@@ -196,7 +199,14 @@ def _singly(image: ImageFile, denoise: Denoiser, folder: Path) -> Iterator[Denoi
         with part(number, len(image.pages)), _no_system_error():
             pixels = image.page(number)
             colours, data = colours_of(pixels), both(data_of(pixels), masks[number])
-            denoised = denoise(colours, -1 if colours.ndim == 3 else None, data)
+            axis = -1 if colours.ndim == 3 else None
+            numbers = numbers_in(colours, data, axis is not None)
+            if len(image.pages) > 1 and numbers is not None and not numbers.any():
+                # A page without data is like one without noise.
+                info = denoise(np.zeros(colours.shape, colours.dtype), axis)[1]
+                denoised: Denoised = colours, replace(info, empty=1.0)
+            else:
+                denoised = denoise(colours, axis, data)
         if number in image.copies.values():
             wholes[number] = denoised
         yield denoised
@@ -301,3 +311,24 @@ def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Denoiser) ->
         f"Noise is left on page{'s' * (len(noisy) > 1)} {in_prose(noisy)}, where it is stronger "
         "than the one level of the stack: leave out --stack, or denoise such pages by themselves.",
     )
+
+
+def empty_note(infos: Sequence[DenoiseInfo]) -> tuple[str, ...]:
+    """Say how much of an image is no data."""
+    share = float(np.mean([info.empty for info in infos]))
+    if not share:
+        return ()
+    return (
+        f"{max(100 * share, 0.01):.2g} % of its pixels are no data (not a number, transparent, or "
+        "padding: one value from the border on): they are neither used nor changed.",
+    )
+
+
+def defects_note(infos: Sequence[DenoiseInfo]) -> tuple[str, ...]:
+    """Say what was taken for defects of a sensor."""
+    points, columns, rows = (sum(info.defects[k] for info in infos) for k in range(3))
+    counts = ((points, "lone pixel"), (columns, "dead column"), (rows, "dead row"))
+    found = [f"{n:,} {what}{'s' * (n > 1)}" for n, what in counts if n]
+    if not found:
+        return ()
+    return (f"Taken for defects: {in_prose(found)}; a mask that is 0 there keeps them.",)

@@ -27,7 +27,9 @@ from kpca_apps.denoise.batch.examine.previews import make_previews, used_range
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path, sync_tree
 from kpca_apps.denoise.batch.one_image.pages import (
+    defects_note,
     denoised_pages,
+    empty_note,
     kind_of,
     left_note,
     shown_page,
@@ -56,6 +58,15 @@ POOLED = "The noise is what is typical of images of its kind in this batch, by -
 ANEW = (
     "JPEG is encoded anew, so what was not denoised is only nearly as it was: --format png keeps "
     "it."
+)
+DITHERED = (
+    "Integers cannot hold the fractions of its few counts: they are spread over neighbours, so "
+    "that the light stays; save it as float32 first to keep them."
+)
+IN_BANDS = (
+    "A page so large is read in bands: its lone pixels, dead lines and padding are not sought, "
+    "fractions of its few counts are rounded, and its share of no data is that of the squares in "
+    "which noise was measured."
 )
 NOT_COMPARED = "Not compared: "
 PROFILED = "The noise is that of images of its kind, by --profile."
@@ -229,9 +240,13 @@ def _fresh(task: Task, run: Run) -> Done:
                 *(NEGATIVE if as_negative else () if is_copied else image.notes),
                 *stack_note(image, source, denoise),
                 *(() if is_of_a_part else left_note(stored, infos, denoise)),
+                *(() if is_of_a_part else empty_note(infos)),
+                *defects_note(infos),
                 *other_types,
                 *([ANEW] if written == "jpeg" and is_of_a_part and not is_copied else []),
                 *([IMPULSES] if impulses else []),
+                *([DITHERED] if any(info.dithered for info in infos) else []),
+                *([IN_BANDS] if any(page.is_large for page in image.pages) else []),
                 *([PROFILED if denoise.from_profile else POOLED] if is_pooled else []),
                 *misfits,
             ),

@@ -16,8 +16,10 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.engine.blocks import BlockPCA
+from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.novelty.detector.large_groups import of_each_group
+from kpca_apps.novelty.detector.surprise.curve import LEAST_SCATTER, CommonCurve, log_density
 from kpca_apps.novelty.detector.surprise.features import MANY_COLUMNS, AdditiveFeatures, FeatureRows
 from kpca_apps.novelty.detector.surprise.tails import TwoTails, UpperTail
 from kpca_apps.novelty.detector.views import ColumnRoles, Uncached
@@ -30,8 +32,8 @@ LEARNED, USUAL = 0.95, 0.75
 # Part of a prediction that is the plain share of a level: no level is impossible.
 PRIOR = 0.05
 SMALLEST_PROBABILITY = 1e-9
-# Least scatter of a column, in standard deviations.
-LEAST_SCATTER = 0.02
+# Rows by which predictions are compared, at least and at most; and numbers.
+COMPARED, MOST_COMPARED = (500, 2_000), 400_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,7 @@ class CellModel(Uncached):
 
     map: AdditiveFeatures
     columns: BlockPCA
+    curve: CommonCurve  # predicts its columns in place of the others
     given_others: TwoTails  # of the numbers' residuals
     alone: TwoTails  # of the numbers
     # Of each indicator its value where set, and the share of rows in which it is.
@@ -74,6 +77,7 @@ class CellModel(Uncached):
             and np.isfinite(self.usual[0]).all()
             # A number of which no row is usual has an infinite distance.
             and (self.usual[1] > 0).all()
+            and (self.curve.place < v).all()
         )
         if not sound:
             raise ValueError("its parts do not fit together")
@@ -115,10 +119,13 @@ class CellModel(Uncached):
         share = share[:, None]
         left = fitted.errors(rows.lines, learned, _wanted(features)).residual
         errors, improbability = _cells_off(features, height, share, rows, left)
+        curve = _common_curve(features, X, rows, errors)
+        curve.replace(errors, X.T[features.number], fitted=True)
         model = cls(
             map=features,
             columns=fitted.without_small() if is_wide else fitted,
-            given_others=TwoTails.fit(errors, rows.free, of_logs=False),
+            curve=curve,
+            given_others=TwoTails.fit(errors, rows.free, of_logs=False, alike=curve.place),
             # Values are asinh of distances from the median.
             alone=TwoTails.fit(rows.value, rows.free, of_logs=True),
             height=height,
@@ -132,8 +139,9 @@ class CellModel(Uncached):
         """Say of new rows (r, d) how surprising they are; each depends on itself alone."""
         rows = self.map(X)
         left = self.columns.errors(rows.lines, wanted=_wanted(self.map)).residual
-        off = _cells_off(self.map, self.height, self.share, rows, left)
-        return self._summary(rows, *off, with_parts=with_parts)
+        errors, improbability = _cells_off(self.map, self.height, self.share, rows, left)
+        self.curve.replace(errors, X.T[self.map.number])
+        return self._summary(rows, errors, improbability, with_parts=with_parts)
 
     def parts(self, X: FloatArray) -> FloatArray:
         """Return the part (c, r) of each column in what is odd of new rows (r, d)."""
@@ -259,16 +267,21 @@ def _cells_off(
     return errors, -np.log(np.maximum(probability, SMALLEST_PROBABILITY))
 
 
+def _common_curve(
+    features: AdditiveFeatures, X: FloatArray, rows: FeatureRows, errors: FloatArray
+) -> CommonCurve:
+    """Columns of X (n, d) that a curve times the row's size predicts better than the `errors`."""
+    some = evenly_drawn(len(X), int(np.clip(MOST_COMPARED // max(len(errors), 1), *COMPARED)))
+    free = rows.free[:, some]
+    density = log_density(errors[:, some], free, np.full((len(errors), 1), LEAST_SCATTER))
+    density -= np.where(free, features.log_slope(rows.value[:, some]), 0.0)
+    return CommonCurve.fit(X[some].T[features.number], free, density)
+
+
 def _medians(errors: FloatArray, seen: BoolArray) -> FloatArray:
     """Median and median distance to it of the cells that are `seen`, (2, v, 1)."""
     out = np.zeros((2, len(errors), 1))
     out[1] = np.inf
-    if len(seen) and seen[0].any() and (seen == seen[0]).all():
-        alike = errors.take(np.flatnonzero(seen[0]), axis=1)
-        out[0] = np.median(alike, axis=1, keepdims=True)
-        alike -= out[0]
-        out[1] = np.median(np.abs(alike, out=alike), axis=1, keepdims=True) + LEAST_SCATTER
-        return out
     for j in np.flatnonzero(seen.any(axis=1)):
         column = errors[j, seen[j]]
         middle = np.median(column)

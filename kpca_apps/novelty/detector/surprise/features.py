@@ -8,7 +8,6 @@ contributes its indicators. Kernel PCA of such a kernel is linear in these featu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
@@ -17,7 +16,13 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.engine.subspace import SQUARABLE
-from kpca_apps.novelty.detector.views import IQR_OF_NORMAL, ColumnRoles, Uncached, ordinary_rows
+from kpca_apps.novelty.detector.views import (
+    IQR_OF_NORMAL,
+    ColumnRoles,
+    Uncached,
+    ordinary_rows,
+    quantiles_of,
+)
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
@@ -191,6 +196,14 @@ class AdditiveFeatures(Uncached):
             lines[self.polynomial + degree] = basis
         return FeatureRows(lines, value, free, not self._frequent)
 
+    def log_slope(self, value: FloatArray) -> FloatArray:
+        """Logarithm of dx/dt of numbers (v, n), given as t on their scale."""
+        _, spread, _, _, mean, deviation = self.scale
+        t = value * deviation + mean
+        # log cosh t, for x = median + spread sinh t
+        slope: FloatArray = np.logaddexp(t, -t) - np.log(2.0) + np.log(spread * deviation)
+        return slope
+
     @cached_property
     def _frequent(self) -> list[tuple[int, BoolArray]]:
         """Indicators of frequent values, and which number (v,) each is of."""
@@ -214,7 +227,7 @@ def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
 
 def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
     """Scale of sorted values, and the moments (2, 3) of their polynomials."""
-    low, median, high = _quantiles(ordered, (0.25, 0.5, 0.75))
+    low, median, high = quantiles_of(ordered, (0.25, 0.5, 0.75)).tolist()
     spread = (high - low) / IQR_OF_NORMAL
     # The range bounds the deviation, which is hardly ever needed.
     if not spread > 1e-3 * (0.5 * ordered[-1] - 0.5 * ordered[0]):
@@ -222,22 +235,13 @@ def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
         sd = float(mean_and_sd(ordinary[:, None])[1][0])
         spread = spread if spread > 1e-3 * sd else sd
     t = np.arcsinh((ordered - median) / spread)
-    first, last = _quantiles(t, BULK)
+    first, last = quantiles_of(t, BULK).tolist()
     margin = MARGIN * (last - first)
     clipped = np.clip(t, first - margin, last + margin)
     mean, deviation = float(clipped.mean()), float(clipped.std()) or 1.0
     basis = np.stack(_polynomials((clipped - mean) / deviation))
     moments = np.stack([basis.mean(axis=1), np.maximum(basis.std(axis=1), 1e-9)])
     return [median, spread, first - margin, last + margin, mean, deviation], moments
-
-
-def _quantiles(ordered: FloatArray, shares: Sequence[float]) -> list[float]:
-    """Quantiles of sorted values, as numpy has them."""
-    part, place = np.modf(np.array(shares) * (len(ordered) - 1))
-    below = place.astype(np.int64)
-    lower, upper = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]
-    found: list[float] = (lower + part * (upper - lower)).tolist()
-    return found
 
 
 def _polynomials(z: FloatArray, degree: int = DEGREE) -> list[FloatArray]:

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.engine.subspace import SQUARABLE
-from kpca_apps.system.arrays import BoolArray, FloatArray
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 # Shares of the values nearer to the median on one side; beyond the last, a Pareto tail through it
 # and the value that three in a hundred exceed.
@@ -56,8 +56,19 @@ class TwoTails:
             raise ValueError("quantiles out of order")
 
     @classmethod
-    def fit(cls, values: FloatArray, seen: BoolArray, *, of_logs: bool) -> TwoTails:
-        """Learn from those cells of columns (v, n) that are `seen`; a column may have none."""
+    def fit(
+        cls, values: FloatArray, seen: BoolArray, *, of_logs: bool, alike: IntArray | None = None
+    ) -> TwoTails:
+        """Learn from those cells of columns (v, n) that are `seen`; a column may have none.
+
+        Columns that are `alike` have one distribution, learned from all their cells.
+        """
+        if alike is not None and len(alike):
+            found = cls.fit(values, seen, of_logs=of_logs)
+            cells, those = values[alike].reshape(1, -1), seen[alike].reshape(1, -1)
+            together = cls.fit(cells, those, of_logs=of_logs)
+            found.knots[alike], found.exponents[alike] = together.knots, together.exponents
+            return found
         n_seen = seen.sum(axis=1, keepdims=True)
         ordered = np.sort(np.where(seen, values, np.where(n_seen > 0, np.inf, 0.0)), axis=1)
         sides = np.concatenate([[-FAR], -SHARES[:0:-1], SHARES, [FAR]])

@@ -36,8 +36,13 @@ from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
+from kpca_apps.novelty.detector.threshold import discovery_limit
+from kpca_apps.novelty.evidence import Evidence
 from kpca_apps.novelty.magnitudes import eight_digits
+from kpca_apps.novelty.relations.conditional.alike import RowsAlike, contradicted
+from kpca_apps.novelty.relations.conditional.chance import SMALLEST, of_smallest
 from kpca_apps.novelty.relations.conditional.counts import (
+    Cells,
     LevelColumn,
     Telling,
     distinct_keys,
@@ -62,7 +67,6 @@ INTERVALS = 8
 WEIGHED, STEPS, LARGEST_WEIGHT = 2_000, 30, 1.5
 # Where the weight of a column is less, it is left out.
 LEAST_WEIGHT = 0.01
-SMALLEST = 1e-12
 # Share of the rows from which those of one value are too many to be odd for having it.
 FREQUENT = 0.05
 # Where a cell is named, the value expected has so much of the probability, and is so many times
@@ -163,11 +167,10 @@ class Pooled(NamedTuple):
     p_expected: FloatArray  # and its probability
 
 
-class OddCategory(NamedTuple):
+class _Odd(NamedTuple):
     """A category of a row that several other columns contradict."""
 
     row: int
-    target: int  # place of the column
     expected: int  # code
     log_p: float
     against: float  # log of how many times likelier the other is by all columns but any one
@@ -192,7 +195,8 @@ class Category:
         for of in self.given:
             pooled += of.weight * of.log_ratios(codes, value, own, column.log_q)
         pooled = np.exp(pooled - pooled.max(axis=1, keepdims=True))
-        judged = value < column.missing
+        # A value that no other row has says nothing of the others of its row.
+        judged = (value < column.missing) & (np.append(column.counts, 0)[value] > own)
         of_value = pooled[np.arange(len(value)), np.where(judged, value, 0)]
         # What is as likely but for rounding is as likely.
         unlikely = np.where(pooled <= of_value[:, None] * (1 + 1e-9), pooled, 0.0).sum(axis=1)
@@ -226,7 +230,7 @@ class Category:
         value: IntArray,
         own: BoolArray,
         pooled: Pooled,
-    ) -> Iterator[OddCategory]:
+    ) -> Iterator[_Odd]:
         """Find the cells for which nearly all columns expect one other value."""
         expected = pooled.expected
         at = (pooled.log_p < np.log(LEAST_ODD)) & (pooled.p_expected >= SURE)
@@ -253,10 +257,8 @@ class Category:
             first = self.given[order[0]]
             others = (self.given[k] for k in order[1:] if said[k, i] > 0)
             apart = [of for of in others if {*of.places}.isdisjoint(first.places)][:1]
-            yield OddCategory(
-                int(rows[i]), self.target, int(meant[i]), float(pooled.log_p[rows[i]]),
-                float(against[i]), (first, *apart),
-            )  # fmt: skip
+            row, log_p = int(rows[i]), float(pooled.log_p[rows[i]])
+            yield _Odd(row, int(meant[i]), log_p, float(against[i]), (first, *apart))
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,11 +268,6 @@ class Categories:
     intervals: tuple[Intervals, ...]  # their places follow those of the columns of levels
     categories: tuple[Category, ...]
     tail: UpperTail  # of what the rows learned from say
-
-    @classmethod
-    def none(cls) -> Categories:
-        """Return what says nothing."""
-        return cls((), (), UpperTail.fit(np.zeros(1)))
 
     @classmethod
     def learn(
@@ -287,7 +284,7 @@ class Categories:
             if column.spec.has_levels and column.missing <= MOST_LEVELS
         ]
         if not targets:
-            return cls.none()
+            return cls((), (), UpperTail.fit(np.zeros(1)))
         intervals = tuple(_intervals(table, numbers))
         codes = [*_known(columns, cells), *(of.codes(table) for of in intervals)]
         names = [*(of.name for of in columns), *(of.spec.name for of in intervals)]
@@ -312,7 +309,8 @@ class Categories:
             of, pooled = of.with_frequent(column, value, of.pooled(column, codes, value, own))
             smallest = np.minimum(smallest, pooled.log_p)
             odd = of.odd(column, codes, value, own, pooled)
-            limit = _limit(np.array([one.log_p for one in odd]), len(own))
+            log_odd = np.array([one.log_p for one in odd])
+            limit = discovery_limit(log_odd, len(own), FALSE_DISCOVERIES)
             limited.append(replace(of, limit=limit))
         # Rows alike must tie whatever order their numbers were added in.
         surprise = eight_digits(of_smallest(smallest, len(categories)))
@@ -322,55 +320,51 @@ class Categories:
         self,
         table: Table,
         columns: Sequence[LevelColumn],
-        cells: Sequence[IntArray],
+        cells: Sequence[Cells],
         own: BoolArray,
-    ) -> tuple[FloatArray, tuple[OddCategory, ...]]:
+    ) -> tuple[FloatArray, tuple[Evidence, ...]]:
         """-log of the probability of a row's least likely category, (n,), and the clear cells.
 
         Of several in a row, the one that most contradicts is named, as it makes the others odd.
         """
         if not self.categories:
             return np.zeros(len(own)), ()
-        codes = self.codes(table, columns, cells)
-        smallest, named = np.zeros(len(own)), dict[int, OddCategory]()
+        codes = self.codes(table, columns, [of.codes for of in cells])
+        smallest, worst = np.zeros(len(own)), dict[int, tuple[float, Evidence]]()
+
+        def read(at: int, row: int) -> tuple[str, str]:
+            if at < len(columns):
+                return columns[at].name, cells[at].text(row)
+            interval = self.intervals[at - len(columns)]
+            return interval.spec.name, interval.text(int(codes[at][row]))
+
         for of in self.categories:
-            column, value = columns[of.target], cells[of.target]
+            column, value = columns[of.target], cells[of.target].codes
             pooled = of.pooled(column, codes, value, own)
             smallest = np.minimum(smallest, pooled.log_p)
             for one in of.odd(column, codes, value, own, pooled):
-                if one.log_p <= of.limit and (
-                    one.row not in named or one.against > named[one.row].against
-                ):
-                    named[one.row] = one
+                row = one.row
+                if one.log_p <= of.limit and (row not in worst or one.against > worst[row][0]):
+                    alike = [
+                        RowsAlike(
+                            tuple(read(at, row) for at in by.places),
+                            *by.counted(
+                                codes, row, int(value[row]), one.expected, own=bool(own[row])
+                            ),
+                        )
+                        for by in one.given
+                    ]
+                    seen, expected = cells[of.target].text(row), column.text(one.expected)
+                    said = contradicted(row, column.name, seen, expected, one.log_p, alike)
+                    worst[row] = one.against, said
         surprise = eight_digits(of_smallest(smallest, len(self.categories)))
-        return np.minimum(surprise, self.tail(surprise)), tuple(named.values())
+        return np.minimum(surprise, self.tail(surprise)), tuple(said for _, said in worst.values())
 
     def codes(
         self, table: Table, columns: Sequence[LevelColumn], cells: Sequence[IntArray]
     ) -> list[IntArray]:
         """Codes of the columns of levels and of numbers, -1 where a cell is missing or new."""
         return [*_known(columns, cells), *(of.codes(table) for of in self.intervals)]
-
-
-def _limit(log_p: FloatArray, n: int) -> float:
-    """Log probability below which few of the odd cells of n rows are there by chance."""
-    ordered = np.sort(log_p)
-    allowed = np.log(FALSE_DISCOVERIES * np.arange(1, len(ordered) + 1) / n)
-    below = np.flatnonzero(ordered <= allowed)
-    return (
-        float(min(allowed[below[-1]], 0.0)) if len(below) else float(np.log(FALSE_DISCOVERIES / n))
-    )
-
-
-def of_smallest(log_p: FloatArray, n_tried: int) -> FloatArray:
-    """-log of the probability that the smallest of so many p-values is as small (Sidak)."""
-    if not n_tried:
-        return np.zeros(len(log_p))
-    log_p = np.maximum(log_p, np.log(SMALLEST))
-    with np.errstate(divide="ignore"):  # of p-values of 1
-        log_none = n_tried * np.log1p(-np.exp(log_p))
-    surprise: FloatArray = np.maximum(-np.log(-np.expm1(log_none)), 0.0)
-    return surprise
 
 
 def _known(columns: Sequence[LevelColumn], cells: Sequence[IntArray]) -> Iterator[IntArray]:
@@ -426,9 +420,17 @@ def _weighted(
         if (both.gain - one.gain) * n > LEAST_NATS:
             pairs.append(both)
     pairs = sorted(pairs, key=lambda one: (-one.gain, one.given))[:MOST_PAIRS]
-    given = [_counted(one, codes, sizes, column, value) for one in singles + pairs]
-    if not given:
+    if not singles:
         return ()
+    given = []
+    for one in singles + pairs:
+        of_columns = tuple(sizes[place] for place in one.given)
+        key = joint_keys([codes[place] for place in one.given], of_columns)
+        seen = (key >= 0) & (value < column.n_codes)
+        keys, group = distinct_keys(key[seen])
+        shape = len(keys), column.n_codes
+        counts = np.bincount(group * shape[1] + value[seen], minlength=shape[0] * shape[1])
+        given.append(Given(one.given, of_columns, *one.prior, 0.0, keys, counts.reshape(shape)))
     rows = np.flatnonzero(value < column.n_codes)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, WEIGHED).astype(np.int64))]
     of_rows, value = [of[rows] for of in codes], value[rows]
@@ -440,24 +442,6 @@ def _weighted(
         for of, weight in zip(given, weights, strict=True)
         if weight > LEAST_WEIGHT
     )
-
-
-def _counted(
-    tried: Telling,
-    codes: Sequence[IntArray],
-    sizes: Sequence[int],
-    column: LevelColumn,
-    value: IntArray,
-) -> Given:
-    """Count the rows of each value given and each of the category."""
-    of_columns = tuple(sizes[place] for place in tried.given)
-    key = joint_keys([codes[place] for place in tried.given], of_columns)
-    seen = (key >= 0) & (value < column.n_codes)
-    keys, group = distinct_keys(key[seen])
-    size = len(keys) * column.n_codes
-    counts = np.bincount(group * column.n_codes + value[seen], minlength=size)
-    counts = counts.reshape(len(keys), column.n_codes)
-    return Given(tried.given, of_columns, *tried.prior, 0.0, keys, counts)
 
 
 def _weights(ratios: FloatArray, value: IntArray, log_q: FloatArray) -> FloatArray:

@@ -173,16 +173,31 @@ class LevelColumn:
         return words, values[order[:n_numbers]], order[:n_numbers]
 
     @cached_property
-    def rarity(self) -> FloatArray:
-        """Share of the cells whose value is at most as frequent, (codes + 1,).
+    def _by_count(self) -> tuple[IntArray, IntArray]:
+        ordered = np.sort(self.counts)
+        return ordered, np.append(0, np.cumsum(ordered))  # how many cells those before each have
 
-        The last is that of a new value, as rare as those that occur once.
+    def rarity(self, codes: IntArray, own: BoolArray) -> FloatArray:
+        """Share of the cells whose value is at most as frequent as each, (n,).
+
+        Cells that were not counted (`own`, (n,)) count here, each for itself.
         """
-        counts, place, times = np.unique(self.counts, return_inverse=True, return_counts=True)
-        n_cells = np.cumsum(counts * times)
-        once = n_cells[counts <= 1].max(initial=0)
-        shares: FloatArray = (np.append(n_cells[place], once) + 1.0) / (n_cells[-1] + 1.0)
+        ordered, n_cells = self._by_count
+        times = np.append(self.counts, 0)[codes] + ~own
+        at_most = n_cells[np.searchsorted(ordered, np.maximum(times, 1), side="right")] + ~own
+        shares: FloatArray = (at_most + 1.0) / (n_cells[-1] + ~own + 1.0)
         return shares
+
+    def log_p_new(self, codes: IntArray, own: BoolArray) -> FloatArray:
+        """Log probability that a cell has a value that is new, (n,); 0 where it has none.
+
+        That is the share of the cells whose value occurs once. To a row that was counted (`own`,
+        (n,)) a value is new that no other row has.
+        """
+        own, cells = own & (codes < self.missing), self.counts[:-1]
+        is_new = (np.append(self.counts, 0)[codes] == own) & (codes != self.missing)
+        p_new = (np.count_nonzero(cells == 1) - own + 1.0) / (cells.sum() - own + 1.0)
+        return np.log(np.where(is_new, p_new, 1.0))
 
     @cached_property
     def log_q(self) -> FloatArray:
@@ -346,7 +361,7 @@ class Relation:
         as_likely = np.where(own, sums.rarer[pair] + n_same, sums.as_rare[pair])
         as_likely = np.where(n_same > 0, as_likely, 0)
         new = self.shrinkage + self.discount * n_kinds
-        rarity = columns[self.target].rarity[value]
+        rarity = columns[self.target].rarity(value, own)
         p = np.minimum((as_likely + new * rarity) / (n_rows + self.shrinkage), 1.0)
         p = np.where((n_same == 0) & (sums.n_first[group] > 1), p * self.isolated, p)
         # Without the row itself another value may be the most frequent.

@@ -20,6 +20,7 @@ from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
+from kpca_apps.novelty.detector.threshold import discovery_limit
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -54,11 +55,8 @@ class Calibrated:
         """Learn from the rows that the predictor, one of so many, was learned from."""
         logs = _logs(of.ratio[~np.isnan(of.ratio)])
         tail = UpperTail.fit(logs, shares=FAR_SHARES)
-        ordered = np.sort(-tail.steepness(logs))
         n_looked = len(logs) * n_predictors
-        allowed = np.log(FALSE_DISCOVERIES * np.arange(1, len(logs) + 1) / n_looked)
-        below = np.flatnonzero(ordered <= allowed)
-        return cls(tail, float(min(allowed[below[-1]] if len(below) else allowed[0], 0.0)))
+        return cls(tail, discovery_limit(-tail.steepness(logs), n_looked, FALSE_DISCOVERIES))
 
     def is_of_one_group(self, of: Ratios) -> bool:
         """Whether hardly any of the numbers learned from are as far off as a second group."""

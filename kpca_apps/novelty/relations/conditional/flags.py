@@ -18,7 +18,9 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
-from kpca_apps.novelty.relations.conditional.counts import LevelColumn
+from kpca_apps.novelty.evidence import Evidence
+from kpca_apps.novelty.relations.conditional.alike import RowsAlike, contradicted
+from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
 from kpca_apps.novelty.relations.conditional.expected import FEW, FEW_SHARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
@@ -31,19 +33,6 @@ STEP = np.uint64(0x9E3779B97F4A7C15)
 # rarer still, by all that the rows may leave unsaid, and most rows agree on another.
 CONTRADICTED, CLEARLY, AGREEING = 0.2, 0.05, 0.95
 UNSEEN = 3  # rows that may have had it where n do not, so that its share is 3 / n at most
-
-
-class OddFlag(NamedTuple):
-    """A value that hardly any row has that agrees in the other columns."""
-
-    row: int
-    target: int  # place of the column
-    given: tuple[int, ...]  # those of the others
-    expected: int  # code of the value that most of these rows have,
-    n_expected: int  # and how many
-    n_same: int  # others that have its own
-    n_rows: int  # others that agree
-    log_p: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +74,8 @@ class FlagCounts:
         n_same = np.where(known, self.counts[place, at], 0) - own
         n_rows = self.counts.sum(axis=1)[place] - own
         share = (n_same + 0.5) / (n_rows + 1)
-        usual = np.where(known, np.maximum(self.share[at], 1.0 / n_rows), 1.0)
-        counts = (self.keys[place] == key) & (share < CONTRADICTED * usual)
+        usual = np.maximum(self.share[at], 1.0 / n_rows)
+        counts = known & (self.keys[place] == key) & (share < CONTRADICTED * usual)
         clear = counts & ((n_same + UNSEEN) / (n_rows + 1) < CLEARLY * usual)
         clear &= self.counts.max(axis=1)[place] >= AGREEING * n_rows
         return _Asked(np.where(counts, share, 1.0), clear, place, n_same, n_rows)
@@ -121,29 +110,32 @@ class Flags:
         own = np.ones(len(codes[0]) if codes else 0, dtype=bool)
         most = max(FEW, FEW_SHARE * len(own))
         strict = (of for of in counts if len(of.keys) and of.ask(codes, own).clear.sum() <= most)
-        found = cls(tuple(strict), UpperTail.fit(np.zeros(1)))
+        found = cls(tuple(strict), UpperTail.fit(np.zeros(1), ends=True))
         if found.counts:
             rarest = found._rarest(codes, own)
             return cls(found.counts, UpperTail.fit(rarest, ends=True))
         return found
 
     def judge(
-        self, codes: Sequence[IntArray], own: BoolArray
-    ) -> tuple[FloatArray, tuple[OddFlag, ...]]:
-        """-log of the p-value of the rarest value of each row, (n,), and those clearly wrong."""
-        surprise = self.tail(self._rarest(codes, own))
-        best: dict[int, OddFlag] = {}
+        self, columns: Sequence[LevelColumn], cells: Sequence[Cells], own: BoolArray
+    ) -> tuple[FloatArray, tuple[Evidence, ...]]:
+        """-log of the p-value of the rarest value of each row, (n,), and what is clearly wrong."""
+        codes, best = [of.codes for of in cells], dict[int, Evidence]()
         for of in self.counts:
-            asked = of.ask(codes, own)
+            asked, column = of.ask(codes, own), columns[of.target]
             for row in np.flatnonzero(asked.clear).tolist():
                 counts, log_p = of.counts[asked.place[row]], float(np.log(asked.share[row]))
                 if row not in best or log_p < best[row].log_p:
-                    most, n_same = int(counts.argmax()), int(asked.n_same[row])
-                    agreeing, n_rows = int(counts[most]), int(asked.n_rows[row])
-                    best[row] = OddFlag(
-                        row, of.target, of.given, most, agreeing, n_same, n_rows, log_p
+                    most = int(counts.argmax())
+                    alike = RowsAlike(
+                        tuple((columns[at].name, cells[at].text(row)) for at in of.given),
+                        int(counts[most]),
+                        int(asked.n_same[row]),
+                        int(asked.n_rows[row]),
                     )
-        return surprise, tuple(best[row] for row in sorted(best))
+                    seen, expected = cells[of.target].text(row), column.text(most)
+                    best[row] = contradicted(row, column.name, seen, expected, log_p, (alike,))
+        return self.tail(self._rarest(codes, own)), tuple(best[row] for row in sorted(best))
 
     def _rarest(self, codes: Sequence[IntArray], own: BoolArray) -> FloatArray:
         """-log of the smallest share of a row's values, (n,)."""

@@ -26,17 +26,23 @@ Combining p-values via averaging, Biometrika 107, 2020 (geometric means).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
+from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.detector.threshold import discovery_limit
+from kpca_apps.novelty.evidence import Evidence
 from kpca_apps.novelty.magnitudes import eight_digits
-from kpca_apps.novelty.relations.conditional.categories import Categories, OddCategory, of_smallest
+from kpca_apps.novelty.relations.conditional.alike import RowsAlike, contradicted
+from kpca_apps.novelty.relations.conditional.categories import Categories
+from kpca_apps.novelty.relations.conditional.chance import of_smallest
 from kpca_apps.novelty.relations.conditional.counts import (
     Cells,
     LevelColumn,
@@ -44,10 +50,11 @@ from kpca_apps.novelty.relations.conditional.counts import (
     Said,
     find_relations,
 )
-from kpca_apps.novelty.relations.conditional.flags import Flags, OddFlag
-from kpca_apps.novelty.relations.conditional.numbers import NumberRelations, OddNumber
+from kpca_apps.novelty.relations.conditional.flags import Flags
+from kpca_apps.novelty.relations.conditional.new_levels import find_new_levels
+from kpca_apps.novelty.relations.conditional.numbers import NumberRelations
 from kpca_apps.novelty.relations.conditional.pairs import Paired
-from kpca_apps.novelty.relations.conditional.writing import Writing
+from kpca_apps.novelty.relations.conditional.writing import ALIKE, Writing
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
@@ -57,8 +64,6 @@ MOST_DISTINCT = 0.9
 FALSE_DISCOVERIES = 0.2  # at most, of the cells named in a column
 # Cells above this probability are not looked at.
 LEAST_ODD = 0.25
-# Share of the values of a column written as much alike, below which a value is one misspelt.
-ALIKE = 0.1
 # Other rows like its own that have a cell's value, where it is none misspelt.
 MOST_SLIPS = 5
 # A value misspelt occurs so often at most, for once that it is written right.
@@ -79,29 +84,6 @@ TIE = 1e-3
 MOST_AT_ONCE = 2_000_000  # numbers: rows times pairs of columns
 
 
-@dataclass(frozen=True)
-class RowsAlike:
-    """What the rows say that share values with that of a cell."""
-
-    columns: tuple[str, ...]  # in which they share them: one, or two
-    values: tuple[str, ...]
-    n_agreeing: int  # others that have the value expected,
-    n_same: int  # and that of the cell
-    n_rows: int  # others that share the values
-
-
-@dataclass(frozen=True)
-class JudgedCell:
-    """A cell that does not go with the others of its row."""
-
-    row: int  # from 0
-    column: str
-    seen: str  # stripped; empty where missing
-    expected: str  # what most rows of the evidence have; empty where they lack it, or differ
-    log_p: float  # logarithm of its p-value, of this cell alone
-    evidence: tuple[RowsAlike, ...]  # one, or of other columns a second
-
-
 @dataclass(frozen=True, eq=False)
 class JudgedCells:
     """What the cells of n rows are, given the others of the row.
@@ -111,8 +93,8 @@ class JudgedCells:
     """
 
     surprise: FloatArray  # (n,)
-    cells: tuple[JudgedCell, ...]  # the clear ones, in the order of the rows
-    numbers: tuple[OddNumber, ...] = ()
+    cells: tuple[Evidence, ...]  # against levels, in the order of the rows
+    numbers: tuple[Evidence, ...]  # and against numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,10 +173,17 @@ class LevelRelations:
             categories=Categories.learn(table, plan.used, rows.learned.columns, codes),
         )
 
-    def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedCells:
+    def judge(
+        self,
+        table: Table,
+        *,
+        own: BoolArray | None = None,
+        notations: Mapping[str, Notation] = MappingProxyType({}),
+    ) -> JudgedCells:
         """Judge the cells of rows; those it was learned from (`own`, (n,)) as if left out.
 
         What it says of a row depends on no other row. Columns that the table lacks say nothing.
+        Numbers are written by the `notations` of their columns.
         """
         known = {place for place, of in enumerate(self.columns) if of.name in table.columns}
         cells = [column.cells(table) for column in self.columns]
@@ -203,7 +192,7 @@ class LevelRelations:
             relations=tuple(one for one in self.relations if known >= {*one.given, one.target}),
         )
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
-        return _Rows.of(asked, cells, own).excepting(self.exceptions).judged(table)
+        return _Rows.of(asked, cells, own).excepting(self.exceptions).judged(table, notations)
 
 
 class _Odd(NamedTuple):
@@ -241,9 +230,9 @@ class _Rows:
             relations,
             Exceptions.of([]),
             limits,
-            NumberRelations.none(),
+            NumberRelations.learn(table, (), (), (), ()),
             Flags.learn((), ()),
-            Categories.none(),
+            Categories.learn(table, (), (), ()),
         )
         return cls.of(learned, cells, np.ones(table.frame.height, dtype=bool))
 
@@ -284,84 +273,52 @@ class _Rows:
         log_p = np.where(self._by_rule(exceptions, every), 0.0, self.log_p)
         return replace(self, learned=learned, log_p=log_p)
 
-    def judged(self, table: Table) -> JudgedCells:
+    def judged(self, table: Table, notations: Mapping[str, Notation]) -> JudgedCells:
         """Say what the rows of the table are as wholes, and name the clear cells."""
-        codes = [of.codes for of in self.cells]
         learned, columns = self.learned, self.learned.columns
-        of_categories, odd = learned.categories.judge(table, columns, codes, self.own)
         of_levels = of_smallest(self.log_p.min(axis=1, initial=0.0), learned.n_looked)
+        of_categories, categories = learned.categories.judge(table, columns, self.cells, self.own)
+        of_flags, flags = learned.flags.judge(columns, self.cells, self.own)
         cells = [*self._wrong()]
-        cells += self._odd_categories(table, odd, {(one.row, one.column) for one in cells})
-        of_flags, flags = learned.flags.judge(codes, self.own)
-        cells += self._odd_flags(flags, {one.row for one in cells})
+        for others in (categories, flags):
+            named = {(one.row, one.column) for one in cells}
+            # Of a cell that is named, and those that contradict it, no other may be.
+            cells += (
+                one
+                for one in self._free(others)
+                if named.isdisjoint((one.row, name) for name in (one.column, *one.given))
+            )
         named, names = {(one.row, one.column) for one in cells}, [of.name for of in columns]
-        of_numbers, numbers = learned.numbers.judge(table, names, self.cells, self.own, named)
+        of_numbers, numbers = learned.numbers.judge(
+            table, names, self.cells, self.own, named, notations
+        )
+        of_new, new = find_new_levels(columns, self.cells, self.own)
+        # Of so many columns; somebody was in doubt who wrote "Roman?".
+        looks = float(np.log(max(learned.n_looked, 1)))
+        cells = [
+            one._replace(log_p=min(one.log_p + looks, 0.0))
+            for one in cells
+            if one.seen.removesuffix("?").rstrip() != one.expected
+        ]
+        cells = sorted([*cells, *new], key=lambda one: one.row)
         # All may speak of the same cells: of the p-values the smallest one is taken.
         said = (
             learned.relations, learned.categories.categories, learned.numbers.predictors,
-            learned.flags.counts,
+            learned.flags.counts, [of for of in columns if of.spec.has_levels],
         )  # fmt: skip
-        smallest = -np.max([of_levels, of_categories, of_numbers, of_flags], axis=0)
+        smallest = -np.max([of_levels, of_categories, of_numbers, of_flags, of_new], axis=0)
         # Rows alike must tie in whatever batch they are judged.
         surprise = eight_digits(of_smallest(smallest, sum(map(bool, said))))
-        return JudgedCells(surprise, tuple(sorted(cells, key=lambda cell: cell.row)), numbers)
+        return JudgedCells(surprise, tuple(cells), numbers)
 
-    def _odd_flags(self, odd: Sequence[OddFlag], named: Collection[int]) -> Iterator[JudgedCell]:
-        """Describe values that rows alike contradict, in rows that are not `named`."""
-        rows = np.array([one.row for one in odd], dtype=np.int64)
+    def _free(self, found: Sequence[Evidence]) -> Iterator[Evidence]:
+        """Leave out cells that are odd by rule."""
+        place = {of.name: number for number, of in enumerate(self.learned.columns)}
+        rows = np.array([one.row for one in found], dtype=np.int64)
         by_rule = self._by_rule(self.learned.exceptions, rows)
-        for one, is_by_rule in zip(odd, by_rule, strict=True):
-            if one.row in named or is_by_rule[one.target]:
-                continue
-            column, given = self.learned.columns[one.target], one.given
-            names = tuple(self.learned.columns[place].name for place in given)
-            values = tuple(self.cells[place].text(one.row) for place in given)
-            yield JudgedCell(
-                row=one.row,
-                column=column.name,
-                seen=self.cells[one.target].text(one.row),
-                expected=column.text(one.expected),
-                log_p=one.log_p,
-                evidence=(RowsAlike(names, values, one.n_expected, one.n_same, one.n_rows),),
-            )
-
-    def _odd_categories(
-        self, table: Table, odd: Sequence[OddCategory], named: Collection[tuple[int, str]]
-    ) -> Iterator[JudgedCell]:
-        """Describe categories that several columns contradict, none of which is `named` itself."""
-        columns, categories = self.learned.columns, self.learned.categories
-        rows = np.array([one.row for one in odd], dtype=np.int64)
-        by_rule = self._by_rule(self.learned.exceptions, rows)
-        codes = categories.codes(table, columns, [of.codes for of in self.cells]) if odd else []
-        names = [*(of.name for of in columns), *(of.spec.name for of in categories.intervals)]
-
-        def text(place: int, row: int) -> str:
-            if place < len(columns):
-                return self.cells[place].text(row)
-            return categories.intervals[place - len(columns)].text(int(codes[place][row]))
-
-        for one, is_by_rule in zip(odd, by_rule, strict=True):
-            column, row = columns[one.target], one.row
-            places = [one.target, *(place for of in one.given for place in of.places)]
-            if is_by_rule[one.target] or any((row, names[place]) in named for place in places):
-                continue
-            value, is_own = int(codes[one.target][row]), bool(self.own[row])
-            evidence = tuple(
-                RowsAlike(
-                    tuple(names[place] for place in of.places),
-                    tuple(text(place, row) for place in of.places),
-                    *of.counted(codes, row, value, one.expected, own=is_own),
-                )
-                for of in one.given
-            )
-            yield JudgedCell(
-                row=row,
-                column=column.name,
-                seen=self.cells[one.target].text(row),
-                expected=column.text(one.expected),
-                log_p=one.log_p,
-                evidence=evidence,
-            )
+        for one, is_by_rule in zip(found, by_rule, strict=True):
+            if not is_by_rule[place[one.column]]:
+                yield one
 
     @cached_property
     def odd(self) -> _Odd:
@@ -418,15 +375,8 @@ class _Rows:
 
     def limits(self, log_p: FloatArray) -> FloatArray:
         """Log probability in each column below which few of the odd cells are there by chance."""
-        limits = np.full(len(self.cells), np.log(FALSE_DISCOVERIES / max(len(self.own), 1)))
-        for b in np.unique(self.odd.target):
-            ordered = np.sort(log_p[self.odd.target == b])
-            allowed = limits[b] + np.log(np.arange(1, len(ordered) + 1))
-            below = np.flatnonzero(ordered <= allowed)
-            if len(below):
-                limits[b] = allowed[below[-1]]
-        capped: FloatArray = np.minimum(limits, 0.0)
-        return capped
+        odd = [log_p[self.odd.target == b] for b in range(len(self.cells))]
+        return np.array([discovery_limit(of, len(self.own), FALSE_DISCOVERIES) for of in odd])
 
     def found_exceptions(self) -> Exceptions:
         """Find the levels of columns in most rows of which another column is clearly odd."""
@@ -475,7 +425,7 @@ class _Rows:
             likeness[at] = np.array(found)[place.ravel()]
         return likeness
 
-    def _wrong(self) -> Iterator[JudgedCell]:
+    def _wrong(self) -> Iterator[Evidence]:
         """Name the cells that are wrong, by the cells they contradict."""
         row, target, log_p, likeness, expects = self.odd
         clear = log_p <= self.learned.limits[target]
@@ -489,10 +439,11 @@ class _Rows:
             part = rows[start : start + step]
             yield from self._blamed(part, alike[part])
 
-    def _blamed(self, rows: IntArray, likeness: FloatArray) -> Iterator[JudgedCell]:
+    def _blamed(self, rows: IntArray, likeness: FloatArray) -> Iterator[Evidence]:
         """Name the cells of most contradictions, one of a row at a time.
 
-        What a named cell says of the others is taken back, and what they say of it is settled.
+        What a named cell says of the others is taken back, and what they say of it is settled. Of
+        two that contradict each other alike either may be the wrong one.
         """
         said = [(of, self._ask(of, rows)) for of in self.learned.relations]
         n, p = likeness.shape
@@ -531,8 +482,13 @@ class _Rows:
             # What contradicts several others is itself wrong, though nothing is expected there.
             is_suspect = (largest >= 0) & (most > SUSPECT * largest) & ~is_odd[every, suspect]
             blame[every, worst] = -1.0
-            goes_on = (largest >= 0) & ((largest - blame.max(axis=1) > TIE) | is_suspect)
+            second = blame.argmax(axis=1)
+            is_tied = (largest - blame[every, second] <= TIE) & ~is_suspect
+            # Where others contradict it as much, any of them may be wrong: none is named.
+            is_either = is_tied & (2 * against[every, worst, second] > largest)
+            goes_on = (largest >= 0) & (~is_tied | is_either)
             worst = np.where(is_suspect, suspect, worst)
+            second = np.where(is_either, second, worst)
             for i in np.flatnonzero(goes_on):
                 place, b = int(active[i]), int(worst[i])
                 speaking = [
@@ -543,30 +499,30 @@ class _Rows:
                 if is_suspect[i] and log_least > np.log(CLEARLY_WRONG):
                     continue  # what it says of the others is not believed, and nothing said of it
                 of_cell = float(log_least if is_suspect[i] else log_p[i, b])
-                yield self._cell(rows[place], place, speaking, of_cell)
-            named[active[goes_on], worst[goes_on]] = True
+                cell = self._cell(rows[place], place, speaking, of_cell)
+                if is_either[i]:
+                    others = (self.learned.columns[second[i]].name,)
+                    cell = cell._replace(suggestion="", others=others)
+                yield cell
+            for of_row in (worst, second):
+                named[active[goes_on], of_row[goes_on]] = True
             active = active[goes_on]
 
     def _cell(
         self, row: np.integer, place: int, said: Sequence[tuple[Relation, Said]], log_p: float
-    ) -> JudgedCell:
+    ) -> Evidence:
         """Describe a cell, and what the relation says that speaks most against it."""
         relation, of = min(said, key=lambda one: one[0].gain * one[1].log_p[place])
         column, r = self.learned.columns[relation.target], int(row)
         n_rows, n_agreeing = int(of.n_rows[place]), int(of.n_expected[place])
-        return JudgedCell(
-            row=r,
-            column=column.name,
-            seen=self.cells[relation.target].text(r),
-            expected=column.text(int(of.expected[place])) if 2 * n_agreeing > n_rows else "",
-            log_p=float(log_p),
-            evidence=(
-                RowsAlike(
-                    columns=tuple(self.learned.columns[a].name for a in relation.given),
-                    values=tuple(self.cells[a].text(r) for a in relation.given),
-                    n_agreeing=n_agreeing,
-                    n_same=int(of.n_same[place]),
-                    n_rows=n_rows,
-                ),
+        alike = RowsAlike(
+            shared=tuple(
+                (self.learned.columns[a].name, self.cells[a].text(r)) for a in relation.given
             ),
+            n_agreeing=n_agreeing,
+            n_same=int(of.n_same[place]),
+            n_rows=n_rows,
         )
+        expected = column.text(int(of.expected[place])) if 2 * n_agreeing > n_rows else ""
+        seen = self.cells[relation.target].text(r)
+        return contradicted(r, column.name, seen, expected, float(log_p), (alike,))

@@ -9,37 +9,27 @@ the one is named that contradicts more; where that is open, so is which of them 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
+from kpca_apps.novelty.evidence import Evidence
 from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
 from kpca_apps.novelty.relations.conditional.expected import FAR, Calibrated, Ratios
 from kpca_apps.novelty.relations.conditional.pairs import Paired, find_pairs
 from kpca_apps.novelty.relations.conditional.panels import UsualNumber, find_usual
-from kpca_apps.novelty.relations.conditional.sequences import Sequenced, find_sequences
+from kpca_apps.novelty.relations.conditional.sequences import ALL, Sequenced, find_sequences
+from kpca_apps.novelty.result import CONTRADICTED
 from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
 Predictor = UsualNumber | Sequenced | Paired
 CONTRADICTS = float(np.log(20.0))  # surprise of what speaks against a number
-
-
-class OddNumber(NamedTuple):
-    """A number that is far from what the rest of the table expects."""
-
-    row: int  # from 0
-    spec: ColumnSpec
-    expected: float  # as the column reads numbers
-    log_p: float
-    support: int  # rows that say so
-    why: tuple[str, str]  # a sentence, before and after what is expected
-    given: tuple[str, ...]  # the other columns
-    others: tuple[str, ...]  # of these, any that may be wrong instead
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +46,6 @@ class NumberRelations:
             raise ValueError("tails of other predictors")
 
     @classmethod
-    def none(cls) -> NumberRelations:
-        """Return what says nothing."""
-        return cls((), (), UpperTail.fit(np.zeros(1)))
-
-    @classmethod
     def learn(
         cls,
         table: Table,
@@ -74,9 +59,13 @@ class NumberRelations:
         Of numbers that recur, levels say more than means do.
         """
         own = np.ones(table.frame.height, dtype=bool)
+        sequences = [*find_sequences(table, numbers, columns, cells)]
+        # What names the rows of a sequence is no number, whatever its digits.
+        ids = {columns[of.given].name for of in sequences if of.given != ALL}
+        numbers = [spec for spec in numbers if spec.name not in ids]
         alone = [spec for spec in numbers if spec.name not in recurring]
         found: list[Predictor] = [
-            *find_sequences(table, numbers, columns, cells),
+            *(of for of in sequences if of.spec.name not in ids),
             *find_usual(table, alone, columns, cells),
             *find_pairs(table, numbers),
         ]
@@ -105,11 +94,13 @@ class NumberRelations:
         columns: Sequence[str],
         cells: Sequence[Cells],
         own: BoolArray,
-        passed_over: Collection[tuple[int, str]] = (),
-    ) -> tuple[FloatArray, tuple[OddNumber, ...]]:
+        passed_over: Collection[tuple[int, str]],
+        notations: Mapping[str, Notation],
+    ) -> tuple[FloatArray, tuple[Evidence, ...]]:
         """-log of the p-value of a row's oddest number, (n,), and the clear ones, row by row.
 
         Nothing is named by a cell that is `passed_over`. Columns that the table lacks say nothing.
+        What is expected is written by the `notations` of the columns.
         """
         said = [
             _Said.of(of, of.ratios(table, cells, own), calibrated)
@@ -119,8 +110,30 @@ class NumberRelations:
         if not said:
             return np.zeros(len(own)), ()
         rows = np.flatnonzero(np.any([of.named for of in said], axis=0)).tolist()
-        named = [one for row in rows for one in _blamed(row, said, columns, cells, passed_over)]
-        return self.whole(np.max([of.surprise for of in said], axis=0)), tuple(named)
+
+        def against(row: int, of: _Said, others: tuple[str, ...]) -> Evidence:
+            name, *given = of.by.names(columns)
+            format = of.by.spec.format
+            assert format is not None
+            notation, expected = notations.get(name, Notation()), float(of.ratios.expected[row])
+            about = f"about {notation.write(expected, format)}"
+            return Evidence(
+                row=row,
+                column=name,
+                kind=CONTRADICTED,
+                log_p=min(float(np.log(len(said)) - of.surprise[row]), 0.0),
+                seen=table.column(name).text(row).strip(),
+                suggestion="",
+                expected=about,
+                support=int(of.ratios.support[row]),
+                sentence=about.join(of.by.why(columns, cells, row, of.ratios)),
+                given=tuple(given),
+                others=others,
+            )
+
+        return self.whole(np.max([of.surprise for of in said], axis=0)), tuple(
+            against(row, *one) for row in rows for one in _blamed(row, said, columns, passed_over)
+        )
 
 
 class _Said(NamedTuple):
@@ -144,18 +157,17 @@ def _blamed(
     row: int,
     said: Sequence[_Said],
     columns: Sequence[str],
-    cells: Sequence[Cells],
     passed_over: Collection[tuple[int, str]],
-) -> Iterator[OddNumber]:
-    """Name the numbers of a row that contradict most."""
+) -> Iterator[tuple[_Said, tuple[str, ...]]]:
+    """Find what names the numbers of a row that contradict most; any others that may be wrong."""
     asked = Counter(name for one in said for name in one.by.names(columns))
     against = [one for one in said if one.surprise[row] >= CONTRADICTS]
     votes = Counter(name for one in against for name in one.by.names(columns))
     settled = set[str]()
-    for of, ratios, surprise, named in sorted(against, key=lambda one: -one.surprise[row]):
-        name, *given = of.names(columns)
+    for of in sorted(against, key=lambda one: -one.surprise[row]):
+        name, *given = of.by.names(columns)
         if (
-            not named[row]
+            not of.named[row]
             or name in settled
             or any((row, one) in passed_over for one in (name, *given))
         ):
@@ -165,7 +177,4 @@ def _blamed(
         if not any(worse):
             others = tuple(one for one in given if votes[one] == votes[name])
             settled |= {name, *others}
-            why = of.why(columns, cells, row, ratios)
-            expected, support = float(ratios.expected[row]), int(ratios.support[row])
-            log_p = min(float(np.log(len(said)) - surprise[row]), 0.0)
-            yield OddNumber(row, of.spec, expected, log_p, support, why, tuple(given), others)
+            yield of, others

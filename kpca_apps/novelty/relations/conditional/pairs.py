@@ -20,6 +20,7 @@ from msgspec import Meta
 
 from kpca_apps.names import quoted
 from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.relations.checking import half_a_day
 from kpca_apps.novelty.relations.conditional.counts import Cells
 from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray
@@ -97,6 +98,9 @@ def find_pairs(table: Table, numbers: Sequence[ColumnSpec]) -> Iterator[Paired]:
         return
     values = np.stack([values_of(table, spec) for spec in numbers])
     together = np.abs(_rank_correlations(values[:, :: max(n // SAMPLE, 1)]))
+    # Of times of day the later one is less where midnight lies between.
+    is_time = [half_a_day(spec.format, of) > 0 for spec, of in zip(numbers, values, strict=True)]
+    together[np.outer(is_time, is_time)] = 0.0
     for j, spec in enumerate(numbers):
         order = np.argsort(-together[j], kind="stable")[:MOST_GIVEN].tolist()
         for i in (i for i in order if together[j, i] >= TOGETHER):

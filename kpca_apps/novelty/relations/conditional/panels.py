@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,6 @@ from kpca_apps.names import quoted, quoted_cell
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
 from kpca_apps.novelty.relations.conditional.expected import LEAST_SUPPORT, Ratios, values_of
-from kpca_apps.novelty.relations.counting import may_lie_near
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
@@ -30,7 +29,7 @@ from kpca_apps.tables.values import Column
 NEARER, IN_MOST = 0.5, 0.5
 # Rows at the mean of all that the means of levels have more, which show at once that most say
 # nothing; and how much farther off than medians these may be.
-SHRUNK_BY, HOPELESS = 1.0, 1.5
+SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
 # So many neighbouring values of a measure, merged, say as much as each of them alone: numbers lie
 # at most 1.06 times as far from what is expected in 30 tables of correlated measures, 2.6 times and
 # more in 20 panels whose entities have numbers.
@@ -42,15 +41,17 @@ SMALLEST = 1e-100  # numbers are at most 1e100: ratios stay in range
 LEAST_OTHERS, USUAL_BY = 2, 3.0
 
 
-class _Medians(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Medians:
     """The middle numbers of the rows of each of k levels, with one row and without it."""
 
-    counts: IntArray  # (k,), rows
-    low: FloatArray  # (k,), the two that may be the median without one row
-    high: FloatArray
+    counts: Annotated[IntArray, "k", Meta(ge=0, le=2**53)]  # rows
+    # The two that may be the median without one row.
+    low: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
+    high: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
 
     @classmethod
-    def of(cls, z: FloatArray, codes: IntArray, n_levels: int) -> _Medians:
+    def of(cls, z: FloatArray, codes: IntArray, n_levels: int) -> Medians:
         """Find them among numbers (n,); those missing are left out."""
         known = np.flatnonzero((codes < n_levels) & ~np.isnan(z))
         order = known[np.lexsort((z[known], codes[known]))]
@@ -88,10 +89,9 @@ class UsualNumber:
     given: Annotated[int, Meta(ge=0)]  # place of the column of levels
     middle: Annotated[float, Meta(ge=-1e100, le=1e100)]  # median,
     width: Annotated[float, Meta(gt=0, le=1e100)]  # and median distance to it
-    counts: Annotated[IntArray, "k", Meta(ge=0, le=2**53)]  # rows of each level
-    low: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]  # as in `_Medians`
-    high: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
-    usual: Annotated[FloatArray, "k", Meta(gt=0, le=1e3)]  # distance from the median
+    levels: Medians  # of the numbers of each level,
+    distances: Medians  # and of their distances to that of the others
+    half: Annotated[float, Meta(gt=0, le=1e3)]  # median of all these distances
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Return the column that is judged and those it is judged by."""
@@ -103,10 +103,11 @@ class UsualNumber:
         Rows that it was learned from (`own`, (n,)) are left out, each for itself.
         """
         z, codes = _scaled(table, self.spec, self.middle, self.width), cells[self.given].codes
-        medians = _Medians(self.counts, self.low, self.high)
-        expected, n_rows = medians.expected(z, codes, own)
-        usual = self.usual[np.where(codes < len(self.usual), codes, 0)]
-        ratio = np.where(n_rows >= LEAST_OTHERS, np.abs(z - expected) / usual, np.nan)
+        expected, n_rows = self.levels.expected(z, codes, own)
+        distance = np.abs(z - expected)
+        of_level, n = self.distances.expected(np.where(n_rows > 0, distance, np.nan), codes, own)
+        usual = (n * of_level + USUAL_BY * self.half) / (n + USUAL_BY)
+        ratio = np.where(n_rows >= LEAST_OTHERS, distance / usual, np.nan)
         return Ratios(ratio, self.middle + self.width * np.sinh(expected), n_rows)
 
     def why(
@@ -138,28 +139,40 @@ def find_usual(
         if not SMALLEST < width:
             continue
         z = _scaled(table, spec, middle, width)
-        mean, least_rows = float(np.nanmean(z)), IN_MOST * len(z)
         best, found = NEARER * float(np.nanmedian(np.abs(z))), None
         for place, (column, of) in enumerate(zip(columns, cells, strict=True)):
-            near = HOPELESS * best
-            if column.name == spec.name or not may_lie_near(
-                z, of.codes, column.missing, mean, SHRUNK_BY, near, least_rows
+            if column.name == spec.name or not _may_lie_near(
+                z, of.codes, column.missing, HOPELESS * best
             ):
                 continue
-            medians = _Medians.of(z, of.codes, column.missing)
+            medians = Medians.of(z, of.codes, column.missing)
             distance = medians.distances(z, of.codes)
             half = float(np.nanmedian(distance))
             if half < best and not _is_measure(column, of.codes, z, half):
                 best, found = half, (place, medians, distance)
         if found is not None:
             place, medians, distance = found
-            of_levels = _Medians.of(distance, cells[place].codes, len(medians.counts))
-            n = of_levels.counts
+            distances = Medians.of(distance, cells[place].codes, len(medians.counts))
+            n = distances.counts
             # A weight that few rows share is no group, though some of its values recur.
             is_group = 2 * n[n > LEAST_SUPPORT].sum() > np.count_nonzero(~np.isnan(z))
-            usual = (n * of_levels.low + USUAL_BY * best) / (n + USUAL_BY)
             if best > 0 and is_group:
-                yield UsualNumber(spec, place, middle, width, *medians, usual)
+                yield UsualNumber(spec, place, middle, width, medians, distances, best)
+
+
+def _may_lie_near(z: FloatArray, codes: IntArray, n_levels: int, near: float) -> bool:
+    """Whether half of the numbers (n,) may lie so near to the mean of their level's other rows.
+
+    Most say nothing of each other, which means show sooner than medians.
+    """
+    known = (codes < n_levels) & ~np.isnan(z)
+    seen, codes, mean = z[known], codes[known], z[~np.isnan(z)].mean()
+    others = np.bincount(codes)[codes] - 1
+    sums = np.bincount(codes, seen)[codes] - seen
+    off = np.abs(seen - (sums + SHRUNK_BY * mean) / (others + SHRUNK_BY))[others > 0]
+    # Sums in another order differ by less.
+    n_far = np.count_nonzero(off > near * (1 + ROUNDING))
+    return len(off) >= IN_MOST * len(z) and bool(2 * n_far <= len(off) + 1)
 
 
 def _is_measure(column: LevelColumn, codes: IntArray, z: FloatArray, half: float) -> bool:
@@ -172,7 +185,7 @@ def _is_measure(column: LevelColumn, codes: IntArray, z: FloatArray, half: float
     values = Column(pl.Series(column.texts)).read(column.spec.format).values
     place = np.append(np.argsort(np.argsort(values)) // MERGED, [column.missing] * 2)
     merged = place[np.minimum(codes, column.missing)]
-    near = np.nanmedian(_Medians.of(z, merged, column.missing).distances(z, merged))
+    near = np.nanmedian(Medians.of(z, merged, column.missing).distances(z, merged))
     return bool(near <= AS_NEAR * half)
 
 

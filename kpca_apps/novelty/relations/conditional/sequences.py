@@ -111,33 +111,18 @@ def find_sequences(
     columns: Sequence[LevelColumn],
     cells: Sequence[Cells],
 ) -> Iterator[Sequenced]:
-    """Find the numbers that lie between their neighbours in a sequence; of sequences, the best."""
-    numbers = [spec for spec in numbers if spec.format is not None]
-    values = {spec.name: values_of(table, spec) for spec in numbers}
-    best: dict[str, tuple[float, Sequenced]] = {}
-    for given, order in _sequences(numbers, values, columns, cells, table.frame.height):
-        for spec in numbers:
-            if spec.name in (order.name, columns[given].name if given != ALL else ""):
-                continue
-            level = _levels_of(given, cells, table.frame.height)
-            found = _fitted(spec, order, given, level, values[spec.name], values[order.name])
-            if found is not None and found[0] < best.get(spec.name, (np.inf,))[0]:
-                best[spec.name] = found
-    yield from (of for _, of in best.values())
+    """Find the numbers that lie between their neighbours in a sequence; of sequences, the best.
 
-
-def _sequences(
-    numbers: Sequence[ColumnSpec],
-    values: dict[str, FloatArray],
-    columns: Sequence[LevelColumn],
-    cells: Sequence[Cells],
-    n: int,
-) -> Iterator[tuple[int, ColumnSpec]]:
-    """Find columns of levels, or none, within which another column rises, or falls, row by row."""
+    A sequence are the rows of a level of a column, or all, within which another column rises, or
+    falls, row by row.
+    """
+    numbers, n = [spec for spec in numbers if spec.format is not None], table.frame.height
     if not numbers:
         return
-    times = np.stack([values[spec.name] for spec in numbers])
+    values = {spec.name: values_of(table, spec) for spec in numbers}
+    times = np.stack([*values.values()])
     few = [place for place, of in enumerate(columns) if LEAST_ROWS * of.missing <= n]
+    best: dict[str, tuple[float, Sequenced]] = {}
     for given in (ALL, *few):
         level = _levels_of(given, cells, n)
         by_level = np.argsort(level, kind="stable")
@@ -146,9 +131,16 @@ def _sequences(
         n_steps = (same & ~np.isnan(steps)).sum(axis=1)
         n_rising = np.maximum(*((same & (turn * steps > 0)).sum(axis=1) for turn in (1, -1)))
         share = np.where(n_steps >= IN_MOST * n, n_rising / np.maximum(n_steps, 1), 0.0)
-        best = int(share.argmax())
-        if share[best] >= IN_ORDER:
-            yield given, numbers[best]
+        if share.max() < IN_ORDER:
+            continue
+        order = numbers[int(share.argmax())]
+        for spec in numbers:
+            if spec.name in (order.name, columns[given].name if given != ALL else ""):
+                continue
+            found = _fitted(spec, order, given, level, values[spec.name], values[order.name])
+            if found is not None and found[0] < best.get(spec.name, (np.inf,))[0]:
+                best[spec.name] = found
+    yield from (of for _, of in best.values())
 
 
 def _fitted(

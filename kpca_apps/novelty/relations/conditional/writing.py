@@ -20,6 +20,8 @@ from kpca_apps.system.arrays import IntArray
 MOST_EDITED = 0.25
 # Levels that are compared, the most frequent, and letters of the longest.
 MAX_COMMON, LONGEST = 1_000, 400
+# Share of the values of a column written as much alike, below which a value is one misspelt.
+ALIKE = 0.1
 # Of few other values none is close by chance: as if of one more this share were.
 CLOSE = 0.1
 
@@ -40,6 +42,18 @@ class Writing:
         of_one = (self._bags > 0).sum(axis=0) == 1
         self._has_own = (self._bags[:, of_one] > 0).any(axis=1)
         self._others: dict[int, tuple[IntArray, IntArray]] = {}
+
+    def nearest(self, seen: str) -> int:
+        """Return the place of the common value that a new one is most likely misspelt; -1 of none.
+
+        Of all common values hardly any other is written as much like it.
+        """
+        apart = self._apart(seen)
+        most = max(MOST_EDITED * len(seen), 1.0)
+        near = self._common[np.argsort(apart, kind="stable")[: np.count_nonzero(apart <= most)]]
+        likeness = [self.likeness(seen, 0, place) for place in near.tolist()]
+        best = int(np.argmin(likeness)) if likeness else -1
+        return int(near[best]) if likeness and likeness[best] < np.log(ALIKE) else -1
 
     def likeness(self, seen: str, n_seen: int, expected: int) -> float:
         """Log share of other values that are as close to the one expected as `seen`.
@@ -71,14 +85,18 @@ class Writing:
     def _distances(self, expected: int) -> tuple[IntArray, IntArray]:
         """At least how far common levels are from one, in order; and those with own letters."""
         if expected not in self._others:
-            more = self._bags - self._bag(self._texts[expected])
-            surplus = np.maximum(more, 0).sum(axis=1)
-            # Letters that one text has more than the other: at most the edits between them.
-            apart = np.maximum(surplus, surplus - more.sum(axis=1))
+            apart = self._apart(self._texts[expected])
             is_other = self._common != expected
             of_kind = np.sort(apart[is_other & self._has_own])
             self._others[expected] = np.sort(apart[is_other]), of_kind
         return self._others[expected]
+
+    def _apart(self, text: str) -> IntArray:
+        """Letters that a common value or a text has more than the other: at most their edits."""
+        more = self._bags - self._bag(text)
+        surplus = np.maximum(more, 0).sum(axis=1)
+        apart: IntArray = np.maximum(surplus, surplus - more.sum(axis=1))
+        return apart
 
     def _bag(self, text: str) -> IntArray:
         """How often each letter occurs in a text; last, those that no common value has."""

@@ -21,7 +21,13 @@ _WORDS = "|".join(re.escape(word) for word in sorted(MISSING_WORDS) if word)
 _MISSING = rf"(?i)\A{_SPACE}*(?:{_WORDS}){_SPACE}*\z|\A{_SPACE}+|{_SPACE}+\z"
 
 # A number in a text whose white space is " ", whose dashes are "-" and whose unit is "%".
-_PLAIN, _SEPARATED = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)", r"[1-9][0-9]{0,2}(?:,[0-9]{3})+\.[0-9]*"
+# A column of numbers with marks of its own has CHR(31) between thousands, and a decimal point.
+_GROUP = r"\x{1F}"
+_PLAIN = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+_SEPARATED = (
+    rf"(?:[1-9][0-9]{{0,2}}(?:,[0-9]{{3}})+\.[0-9]*"
+    rf"|[1-9][0-9]{{0,2}}(?:{_GROUP}[0-9]{{3}})+(?:\.[0-9]*)?)"
+)
 _SIGNED = rf"(?:[+-]|[+-]? *% *|% *[+-])?(?:{_PLAIN}(?:[eE][+-]?[0-9]+)?|{_SEPARATED})(?: *%)?"
 # An amount in brackets is below 0 (`tables.values.BRACKETS`), however it is written with a unit.
 _WITH_UNIT = rf"(?:{_PLAIN}(?:[eE][+]?[0-9]+)?|{_SEPARATED})"
@@ -94,7 +100,7 @@ def _number_of_text(dialect: Dialect, cell: str) -> str:
     text = f"CAST({cell} AS {dialect.text})"
     for pattern, by in ((_SPACE, " "), (DASHES, "-"), (UNIT, "%")):
         text = dialect.replace(text, pattern, by)
-    bare = dialect.replace(dialect.whole(text, _NUMBER), "[ %,)]", "")
+    bare = dialect.replace(dialect.whole(text, _NUMBER), f"[ %,){_GROUP}]", "")
     # A bracket is a minus, too: (5.00).
     bare = dialect.replace(bare, "[(]", "-")
     return dialect.cell("number", f"TRY_CAST({bare} AS DOUBLE)")
@@ -145,10 +151,22 @@ class SqlCells:
                 return write("seconds", cell)
             if column.is_plain:
                 return write("date_of_text", cell)
-            return write("seconds", f"CAST({cell} AS TIMESTAMP)")
-        if column.numbers is not None and column.numbers.clock:
+            return write("seconds", f"TRY_CAST({cell} AS TIMESTAMP)")
+        if column.numbers is None or column.typed:
+            return write("number", cell)
+        if column.numbers.clock:
             return write("clock_of_text", cell)
-        return write("number_of_text" if column.is_plain and not column.typed else "number", cell)
+        return write("number_of_text", cell if column.is_plain else self._marked(cell, column))
+
+    def _marked(self, cell: str, column: RuleColumn) -> str:
+        """Write the marks of numbers in a text as those of all; the database may hold numbers."""
+        assert column.numbers is not None
+        text, literal = f"CAST({cell} AS {self.dialect.text})", self.dialect.literal
+        marks = column.numbers.decimal + column.numbers.thousands
+        plain = f"TRIM(REPLACE({text}, {literal(column.numbers.word)}, ''))"
+        plain = f"TRANSLATE({plain}, {literal(marks)}, '.' || CHR(31))"
+        is_text = f"UPPER(TYPEOF({cell})) = '{self.dialect.text}'"
+        return f"CASE WHEN {is_text} THEN {plain} ELSE {text} END"
 
     def key(self, name: str) -> str:
         """Write a column as what rows are equal in: whole numbers as they are, not rounded."""
@@ -168,9 +186,12 @@ def why_left_out(
     Numbers and dates may be written as text in another way there. Where it `has_texts`, cells of
     text files are texts there as well.
     """
-    for name in () if has_texts else rule.columns:
-        if (numbers := columns[name].numbers) is not None and numbers.marks:
+    for name in rule.columns:
+        numbers, dates = columns[name].numbers, columns[name].dates
+        if numbers is not None and numbers.marks and not has_texts:
             return f"as the marks beside the numbers of {one_line(name, 40)} are not read there"
+        if dates is not None and dates.digits:
+            return f"as dates written {dates.digits}, of {one_line(name, 40)}, are not read there"
     for name in _compared_as_text(rule, columns):
         column = columns[name]
         if column.format is None or (not column.typed and (has_texts or column.is_plain)):

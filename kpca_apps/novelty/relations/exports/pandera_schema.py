@@ -297,8 +297,16 @@ class _Writer:
                     other = self._is_none_of(rule.columns[1], rule.values)
                 return f"~({first}.notna() & {other})"
             case kinds.PositiveOnlyIf():
-                above = f"({self.number(rule.columns[0])} > 0)"
-                return f"~({above} & {self._is_none_of(rule.columns[1], rule.values)})"
+                first, *others = rule.columns
+                above = f"({self.number(first)} > 0)"
+                none = " & ".join(self._is_none_of(name, rule.values) for name in others)
+                if not rule.both:
+                    return f"~({above} & {none})"
+                known = [
+                    f"{self.number(first)}.notna()",
+                    *(f"{self.text(n)}.notna()" for n in others),
+                ]
+                return f"~({' & '.join(known)} & ({above} == ({none})))"
             case kinds.Code():
                 return f"~differ(form({_cells(rule.columns[0])}), {rule.form!a})"
             case _:

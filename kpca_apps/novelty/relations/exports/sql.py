@@ -26,8 +26,8 @@ _HEAD = """\
 -- no rule. Dates in texts are read where the year comes first, times as 14:05 or 14:05:30.
 """
 _NOT_PLAIN = """\
--- These columns are to be numbers or dates in the database, as the file writes them otherwise than
--- SQL does: {columns}.
+-- These columns are to be dates in the database, as the file writes them otherwise than SQL does:
+-- {columns}.
 """
 
 
@@ -71,7 +71,7 @@ DUCKDB = Dialect(
 def rules_as_sql(rules: HeldRules, table: str) -> str:
     """Write a query for each rule that selects the rows that break it from a table."""
     head = _HEAD.format(table=one_line(rules.table))
-    if others := [column.name for column in rules.columns if not column.is_plain]:
+    if others := [one.name for one in rules.columns if one.dates and not one.is_plain]:
         names = ", ".join(one_line(name) for name in others)
         head += _NOT_PLAIN.format(columns=one_line(names, _LINE))
     queries = ""
@@ -114,7 +114,11 @@ class SqlWriter:
                 return [f"{text(first)} IS NOT NULL", other]
             case kinds.PositiveOnlyIf():
                 above = broken(kinds.Within(columns=(first,), high=0.0), self._language)
-                return [above, self._is_none_of(others[0], rule.values)]
+                none = [self._is_none_of(name, rule.values) for name in others]
+                if not rule.both:
+                    return [above, *none]
+                known = [f"{text(name)} IS NOT NULL" for name in others]
+                return [*known, f"({above}) <> NOT ({' AND '.join(none)})"]
             case kinds.Code():
                 return [f"NOT ({self.cells.dialect.has_form(text(first), rule.form)})"]
             case kinds.Unique() | kinds.Determines():

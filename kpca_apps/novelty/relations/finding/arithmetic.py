@@ -1,4 +1,4 @@
-"""Sums, other units, products, ratios and powers that tie columns of numbers and dates.
+"""Sums, other units, products and ratios that tie columns of numbers and dates.
 
 Numbers are rounded, so a relation holds within what rounding does, and no more: columns that merely
 go together scatter wider. Candidates are sought in a few dozen rows, sums and products of three
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import partial
+from itertools import combinations, product
 from typing import TypeVar
 
 import msgspec
@@ -36,17 +37,13 @@ _FINE = 20.0  # so many tolerances a column must span with the middle 95 % of it
 _COARSE = 0.03  # relative rounding of a value that says little of a product
 _MOST_COUNTED = 20.0  # the middle one of a column of counts: a price for each of 3
 _MOST_RELATIVE = 0.02  # of what a product may be off by the rounding of its factors
-_EXPONENTS = (-3.0, -2.0, -1.5, -1.0, -2 / 3, -0.5, -1 / 3, 1 / 3, 0.5, 2 / 3, 1.5, 2.0, 3.0)
-_OF_THREE: tuple[tuple[int, ...], ...] = tuple(
+_EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
     exponents
     for exponents in ((p, q, r) for p in (1, 2) for q in (-2, -1, 1, 2) for r in (-2, -1, 1, 2))
     if sorted(map(abs, exponents)) in ([1, 1, 1], [1, 1, 2])
 )
-_OF_FOUR: tuple[tuple[int, ...], ...] = tuple(
-    (1, p, q, r) for p in (-1, 1) for q in (-1, 1) for r in (-1, 1)
-)
 _MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES = 100, 60, 12
-_MOST_OF_FOUR, _MOST_FACTORS_OF_FOUR = 40, 24
+_MOST_OF_FOUR = 40
 _MOST_CANDIDATES = 300
 _MOST_RATED = 24  # columns of which rates and their products are sought
 _PER = (-1.0, -0.01, 1.0, 0.01)  # discounts and rates of tax, as parts and in per cent
@@ -133,69 +130,63 @@ def lines(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[
         yield min(found, key=lambda one: (one[1], one[0]))[2]
 
 
-def powers(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:
-    """Find columns that are a power of another, times a constant."""
-    logs, errors = _logs(numbers)
-    units = _medians(errors.T)
-    found = set()
-    for j, i, slope in _slopes(logs, units, rng):
-        exponent = min(_EXPONENTS, key=lambda e: abs(e / slope - 1))
-        few = min(numbers.n_distinct[i], numbers.n_distinct[j]) < _FEWEST_VALUES
-        if few or abs(exponent / slope - 1) > 2 * _SLOPE or (j, i) in found:
-            continue
-        rule = _product(numbers, cells, logs, i, (j,), (exponent,))
-        if rule is not None:
-            found.add((i, j))
-            yield rule
-
-
 def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
-    """Find columns that are sums and differences of two or three others, or of a run of them."""
-    numbers = numbers.take(range(min(len(numbers.names), _MOST_SUMMED)))
-    k = len(numbers.names)
+    """Find columns that are sums and differences of two or three others, or have a constant sum."""
+    k = min(len(numbers.names), _MOST_SUMMED)
+    numbers = numbers.take(range(k))
     says = np.isfinite(numbers.values) & (numbers.values != 0)
     values = numbers.values[_telling_rows(says, rng)].T
-    of_four = k <= _MOST_OF_FOUR
-    ones, pairs, threes = _groups(k, 1), _groups(k, 2), _groups(k, 3)
-    sides = [(ones, pairs)]
-    if of_four:
-        sides += [(ones, threes), (pairs, pairs)]
-    sides += [(ones, np.arange(k - n + 1)[:, None] + np.arange(n)) for n in range(3 + of_four, k)]
-    for left, right in sides:
-        for i, j in _agreeing(values, left, right, numbers.units):
-            a, b = left[i].tolist(), right[j].tolist()
-            # What comes last is mostly what the others lead to.
-            plus, minus = (b, a) if len(a) == 1 or max(a) > max(b) else (a, b)
-            first = max(minus)
-            others = [*plus, *(n for n in minus if n != first)]
-            signs = [1.0] * len(plus) + [-1.0] * (len(minus) - 1)
-            rule = _sum(numbers, cells, first, others, signs)
-            if rule is not None:
-                yield rule
-    for groups in [threes, _groups(k, 4)] if of_four else [threes]:
-        for group in _constant(values, groups, numbers.units):
-            rule = _sum(numbers, cells, group[-1], group[:-1], [-1.0] * (len(group) - 1))
-            if rule is not None and rule.offset:
-                yield rule
+    sizes, units = np.nan_to_num(np.abs(values)), numbers.units
+
+    def allowed(groups: IntArray) -> FloatArray:
+        off = 0.55 * units[groups].max(axis=1)[:, None] + _PRECISE * sizes[groups].max(axis=1)
+        # Where all are 0 they say nothing.
+        return np.where(sizes[groups].any(axis=1), off, np.nan)
+
+    for size in (3, 4) if k <= _MOST_OF_FOUR else (3,):
+        groups = _groups(k, size)
+        for signs in ((1, *rest) for rest in product((1, -1), repeat=size - 1)):
+            # The sum of the others, or what comes last: that is mostly what they lead to.
+            lone = [place for place, sign in enumerate(signs) if signs.count(sign) == 1]
+            first = lone[0] if (size > 3 and lone) or len(lone) == 1 else size - 1
+            others = [place for place in range(size) if place != first]
+            turned = [-float(signs[place] * signs[first]) for place in others]
+            for group in _steady(values, groups, signs, allowed):
+                columns = [group[place] for place in others]
+                rule = _sum(numbers, cells, group[first], columns, turned)
+                if rule is not None and bool(rule.offset) == (abs(sum(signs)) == size):
+                    yield rule
 
 
 def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:
-    """Find columns that are products and ratios of two others or their squares, or of three."""
+    """Find columns that are products and ratios of two others or their squares."""
     k = min(len(numbers.names), _MOST_MULTIPLIED)
     numbers = numbers.take(range(k))
     logs, errors = _logs(numbers)
     rows = _telling_rows(errors < _COARSE, rng)
-    few_logs, few_errors = logs[rows].T, errors[rows].T
-    sought = [(_groups(k, 3), _OF_THREE)]
-    if k <= _MOST_FACTORS_OF_FOUR:
-        sought.append((_groups(k, 4), _OF_FOUR))
-    for groups, all_exponents in sought:
-        n_found = 0
-        for exponents in all_exponents:
-            for group in _steady(few_logs, few_errors, groups, exponents):
-                n_found += 1
-                if n_found <= _MOST_CANDIDATES:
-                    yield from _best_product(numbers, cells, logs, group, exponents)
+    groups, few_logs, few_errors = _groups(k, 3), logs[rows].T, errors[rows].T
+    for exponents in _EXPONENTS:
+        allowed = partial(_moved, few_errors, exponents)
+        for group in _steady(few_logs, groups, exponents, allowed):
+            # It is that of the column that it explains best.
+            found = []
+            for place, first in enumerate(group):
+                if abs(exponents[place]) == 1:
+                    others = [i for i in group if i != first]
+                    powers = np.delete(exponents, place) / -exponents[place]
+                    rule = _product(numbers, cells, logs, first, others, powers.tolist())
+                    if rule is not None:
+                        is_product = powers.min() > 0 and rule.factor == 1
+                        order = (rule.relative > 2 * _PRECISE, not is_product, -first)
+                        found.append((order, rule))
+            if found:
+                yield min(found, key=lambda one: one[0])[1]
+
+
+def _moved(errors: FloatArray, exponents: tuple[int, ...], groups: IntArray) -> FloatArray:
+    """How far rounding may move products of columns, (g, r); NaN where these are too coarse."""
+    moved = np.einsum("e,ger->gr", np.abs(np.array(exponents, np.float64)), errors[groups])
+    return np.where(moved > _COARSE, np.nan, 2 * moved)
 
 
 def rated(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:
@@ -235,7 +226,8 @@ def _rated(
         groups = np.column_stack([groups, np.full(len(groups), last)])
         for first in range(size):
             exponents = tuple(1 if place == first else -1 for place in range(size + 1))
-            for group in _steady(logs[rows].T, errors[rows].T, groups, exponents):
+            allowed = partial(_moved, errors[rows].T, exponents)
+            for group in _steady(logs[rows].T, groups, exponents, allowed):
                 others = [i for i in group if i != group[first]]
                 turned = [1.0] * len(others)
                 rule = _product(numbers, cells, logs, group[first], others, turned, per=per)
@@ -247,16 +239,28 @@ def _rated(
 
 
 def _steady(
-    logs: FloatArray, errors: FloatArray, groups: IntArray, exponents: tuple[int, ...]
+    values: FloatArray,
+    groups: IntArray,
+    factors: tuple[int, ...],
+    allowed: Callable[[IntArray], FloatArray],
 ) -> Iterator[list[int]]:
-    """Find groups of columns (k, r) whose product is the same in many rows, to their rounding."""
-    e = np.array(exponents, dtype=np.float64)
-    step = _CHUNK // (len(exponents) * _ROWS)
+    """Find groups of columns (k, r) whose sum times these factors is the same in many rows.
+
+    Within what is allowed, (g, r), NaN where a row says nothing. A product is a sum of logarithms.
+    """
+    step, n_found = _CHUNK // (len(factors) * _ROWS), 0
     for some in (groups[start : start + step] for start in range(0, len(groups), step)):
-        total = np.einsum("e,ger->gr", e, logs[some])
-        allowed = np.einsum("e,ger->gr", np.abs(e), errors[some])
-        total[allowed > _COARSE] = np.nan
-        for place in np.flatnonzero(_is_constant(total, 2 * allowed)):
+        total, off = (
+            np.einsum("e,ger->gr", np.array(factors, np.float64), values[some]),
+            allowed(some),
+        )
+        total[np.isnan(off)] = np.nan
+        agrees = (np.abs(total - _medians(total)[:, None]) <= off).sum(axis=1)
+        n = np.isfinite(total).sum(axis=1)
+        for place in np.flatnonzero((agrees >= _AGREE * n) & (n >= _FEW_ROWS)):
+            n_found += 1
+            if n_found > _MOST_CANDIDATES:
+                return
             yield some[place].tolist()
 
 
@@ -349,55 +353,6 @@ def _telling_rows(says: BoolArray, rng: np.random.Generator) -> IntArray:
 def _groups(k: int, size: int) -> IntArray:
     """Return all groups of so many of k columns, (g, size)."""
     return np.array(list(combinations(range(k), size)), dtype=np.int64).reshape(-1, size)
-
-
-def _agreeing(
-    values: FloatArray, left: IntArray, right: IntArray, units: FloatArray
-) -> Iterator[tuple[int, int]]:
-    """Find sums of columns (k, r) on the left that equal sums on the right in many rows."""
-    if not len(left) or not len(right):
-        return
-    sum_left, sum_right = values[left].sum(axis=1), values[right].sum(axis=1)
-    unit_left, unit_right = units[left].max(axis=1), units[right].max(axis=1)
-    step = max(1, _CHUNK // (len(right) * values.shape[1]))
-    n_found = 0
-    for start in range(0, len(left), step):
-        some = sum_left[start : start + step, None]
-        off = np.abs(some - sum_right)
-        unit = np.maximum(unit_left[start : start + step, None], unit_right)
-        size = _PRECISE * np.abs(some)
-        # Where both are 0 they say nothing.
-        says = np.isfinite(off) & (np.abs(some) + np.abs(sum_right) > 0)
-        agrees = says & (off <= 0.55 * unit[:, :, None] + size)
-        n = says.sum(axis=2)
-        for i, j in np.argwhere((agrees.sum(axis=2) >= _AGREE * n) & (n >= _FEW_ROWS)).tolist():
-            # Sums of as many columns are found from both sides.
-            twice = left.shape == right.shape and start + i >= j
-            if twice or np.isin(left[start + i], right[j]).any():
-                continue
-            n_found += 1
-            if n_found > _MOST_CANDIDATES:
-                return
-            yield start + i, j
-
-
-def _constant(values: FloatArray, groups: IntArray, units: FloatArray) -> Iterator[list[int]]:
-    """Find groups of columns (k, r) with the same sum in many rows."""
-    if not len(groups):
-        return
-    unit = units[groups].max(axis=1)
-    size = np.nan_to_num(np.abs(values)).max(axis=1)[groups].max(axis=1)
-    near = _is_constant(values[groups].sum(axis=1), (0.55 * unit + _PRECISE * size)[:, None])
-    for place in np.flatnonzero(near)[:_MOST_CANDIDATES]:
-        yield groups[place].tolist()
-
-
-def _is_constant(values: FloatArray, tolerance: FloatArray) -> BoolArray:
-    """Whether most of each row of numbers (t, r) lie about their median."""
-    agrees = (np.abs(values - _medians(values)[:, None]) <= tolerance).sum(axis=1)
-    n = np.isfinite(values).sum(axis=1)
-    near: BoolArray = (agrees >= _AGREE * n) & (n >= _FEW_ROWS)
-    return near
 
 
 def _logs(numbers: Numbers) -> tuple[FloatArray, FloatArray]:
@@ -500,28 +455,6 @@ def _sum(
         )
 
     return _simplest(make, _fine(tolerances, precise, numbers.spans[first]), cells)
-
-
-def _best_product(
-    numbers: Numbers,
-    cells: Cells,
-    logs: FloatArray,
-    columns: Sequence[int],
-    exponents: tuple[int, ...],
-) -> Iterator[Product]:
-    """Write a relation of columns as that of the column it explains best."""
-    found = []
-    for place, first in enumerate(columns):
-        if abs(exponents[place]) == 1:
-            others = [i for i in columns if i != first]
-            turned = [-exponents[p] / exponents[place] for p in range(len(columns)) if p != place]
-            rule = _product(numbers, cells, logs, first, others, turned)
-            if rule is not None:
-                is_product = min(turned) > 0 and rule.factor == 1
-                order = (rule.relative > 2 * _PRECISE, not is_product, -first)
-                found.append((order, rule))
-    if found:
-        yield min(found, key=lambda one: one[0])[1]
 
 
 def _product(

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import polars as pl
 
 from kpca_apps.novelty.relations.checking import Cells
-from kpca_apps.novelty.relations.finding.evidence import NEARLY
+from kpca_apps.novelty.relations.finding.evidence import LEVEL, NEARLY, are_far_fewer
 from kpca_apps.novelty.relations.rule import EmptyUnless, PositiveOnlyIf
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.values import NumberFormat
 
 _MIN_ROWS = 30
+_FEWEST_SET = 20  # rows in which a flag is set
 _MOST_LEVELS, _MOST_NUMBERS = 20, 2
 _FILLED = 0.5  # share of the rows of the levels named that hold a value
 _CLEARLY = 0.99  # share of the rows with an empty cell in which another is empty
@@ -66,6 +68,34 @@ def positive_only_if(cells: Cells) -> Iterator[tuple[PositiveOnlyIf, float]]:
                     PositiveOnlyIf(columns=(name, other), values=named),
                     _share(positive, np.isin(codes, levels)),
                 )
+
+
+def flags_only_if(cells: Cells) -> Iterator[PositiveOnlyIf]:
+    """Find columns of 0 and 1 that are 1 only where another is, or exactly where one of several is.
+
+    In all rows, for flags may be rare.
+    """
+    flags = dict[str, BoolArray]()
+    texts = set[str]()
+    for name, format in cells.formats.items():
+        values = cells.values(name) if isinstance(format, NumberFormat) else np.zeros(0)
+        is_flag = ((values == 0) | (values == 1)).all()
+        if is_flag and min(np.sum(values == 0), np.sum(values == 1)) >= _FEWEST_SET:
+            flags[name] = values > 0
+            texts |= {*cells.texts(name).filter(pl.Series(values > 0)).unique().to_list()}
+    level, one = LEVEL / max(len(flags), 1) ** 2, tuple(sorted(texts))
+    for name, is_set in flags.items():
+        causes = []
+        for other, of in flags.items():
+            n_broken, n_expected = int((of & ~is_set).sum()), float(of.sum() * (~is_set).mean())
+            few = n_broken <= (1 - NEARLY) * of.sum()
+            if other != name and few and are_far_fewer(n_broken, n_expected, level):
+                causes.append(other)
+        caused = np.any([flags[other] for other in causes], axis=0) if causes else ~is_set
+        if len(causes) > 1 and (is_set & ~caused).sum() <= (1 - NEARLY) * is_set.sum():
+            yield PositiveOnlyIf(columns=(name, *causes), values=one, both=True)
+        else:
+            yield from (PositiveOnlyIf(columns=(other, name), values=one) for other in causes)
 
 
 def _varies(flags: BoolArray) -> bool:

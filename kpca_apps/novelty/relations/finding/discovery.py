@@ -94,7 +94,11 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     names = [name for name in cells.formats if name not in repeated]
     cells, numbers = cells.take(names), numbers.without(repeated)
     sample = replace(sample, cells=sample.cells.take(names))
-    equations = _equations(numbers, sample)
+    flags = [*conditions.flags_only_if(cells)]
+    of_flags = {frozenset(rule.columns) for rule in flags}
+    equations = [
+        rule for rule in _equations(numbers, sample) if frozenset(rule.columns) not in of_flags
+    ]
     settled = keys.key_rules(cells, keys.Levels.of(cells, names), rng)
     # Two columns that are tied need no second rule.
     in_equation = {frozenset(rule.columns) for rule in equations}
@@ -103,6 +107,7 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     # Orders that follow neither from others nor from what is said of the same columns.
     by_name, by_values = orders.orders(numbers, sample.cells)
     ordered = [*by_name, *sample.proven(by_values, len(numbers.names) ** 2)]
+    ordered = [rule for rule in ordered if frozenset(rule.columns) not in of_flags]
     return [
         *equal,
         *equations,
@@ -110,6 +115,7 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
         *(rule for rule in settled if frozenset(rule.columns) not in in_equation),
         *sample.best(conditions.empty_unless(sample.cells), n_pairs),
         *(rule for rule in positive if frozenset(rule.columns) not in tied),
+        *flags,
         *keys.unique_columns(cells, plan),
         *single.sorted_columns(cells, plan),
         *single.codes(sample.cells),
@@ -130,7 +136,6 @@ def _equations(numbers: Numbers, sample: _Sample) -> list[kinds.Linear | kinds.P
         *arithmetic.apart(cells, numbers),
     ]
     products = [
-        *arithmetic.powers(measured, cells, rng),
         *arithmetic.products(measured, cells, rng),
         *arithmetic.rated(measured, cells, rng),
     ]

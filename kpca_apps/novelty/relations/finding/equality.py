@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kpca_apps.novelty.relations.checking import Cells, check
-from kpca_apps.novelty.relations.counting import nearly_equal
 from kpca_apps.novelty.relations.finding.arithmetic import Numbers, is_fine
 from kpca_apps.novelty.relations.finding.evidence import NEARLY
 from kpca_apps.novelty.relations.rule import Equal
@@ -59,8 +58,12 @@ def _alike(names: Sequence[str], cells: Cells) -> Iterator[tuple[str, str]]:
         texts = cells.texts(name)
         # 0 where there is no text.
         hashes[place] = (texts.hash().to_numpy() | 1) * texts.is_not_null().to_numpy()
-    alike = nearly_equal(hashes, 1 - NEARLY)
-    yield from ((names[i], names[j]) for i, j in np.argwhere(alike).tolist())
+    for place, one in enumerate(names):
+        both = (hashes[place] != 0) & (hashes[place + 1 :] != 0)
+        n_both = both.sum(axis=1)
+        n_apart = (both & (hashes[place] != hashes[place + 1 :])).sum(axis=1)
+        alike = (n_both > 0) & (n_apart <= (1 - NEARLY) * n_both + 1)
+        yield from ((one, names[place + 1 + j]) for j in np.flatnonzero(alike).tolist())
 
 
 def _says_enough(rule: Equal, cells: Cells) -> bool:

@@ -64,9 +64,14 @@ def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Gener
         n_expected = (1 - shuffled.share) * int(seen.applies.sum())
         if not int(shuffled.applies.sum()):
             return False
-        if n_broken * FEWER > n_expected or tail(n_broken, n_expected) > LEVEL / n_tried:
+        if not are_far_fewer(n_broken, n_expected, LEVEL / n_tried):
             return False
     return True
+
+
+def are_far_fewer(n_seen: int, n_expected: float, level: float) -> bool:
+    """Whether so much fewer are seen than are expected that chance gives it at such a level."""
+    return n_seen * FEWER <= n_expected and tail(n_seen, n_expected) <= level
 
 
 def tail(n_seen: int, n_expected: float) -> float:

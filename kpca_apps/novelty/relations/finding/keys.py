@@ -15,7 +15,7 @@ import numpy as np
 from kpca_apps.novelty.columns.plan import ColumnPlan, is_named_as_identifier, name_words
 from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, settles
 from kpca_apps.novelty.relations.counting import Codes, settled_counts
-from kpca_apps.novelty.relations.finding.evidence import FEWER, LEVEL, NEARLY, tail
+from kpca_apps.novelty.relations.finding.evidence import LEVEL, NEARLY, are_far_fewer, tail
 from kpca_apps.novelty.relations.rule import Determines, Unique
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.values import DateFormat
@@ -152,8 +152,8 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
         codes = join_codes([levels.codes[name] for name in pair])
         counts = np.bincount(codes[codes >= 0])
         n_repeated = int(counts[counts > 1].sum())
-        few = n_repeated * FEWER <= n_expected and n_repeated <= (1 - NEARLY) * counts.sum()
-        if few and tail(n_repeated, n_expected) <= LEVEL / n_tried:
+        few = n_repeated <= (1 - NEARLY) * counts.sum()
+        if few and are_far_fewer(n_repeated, n_expected, LEVEL / n_tried):
             found.append((n_values, Unique(columns=pair)))
     return [min(found, key=lambda one: one[0])[1]] if found else []
 
@@ -173,9 +173,8 @@ def _are_slips(seen: Checked, key: IntArray, value: IntArray) -> bool:
 
 def _more_than_chance(seen: Checked, by_chance: float, n_tried: int) -> bool:
     """Whether a rule holds in more rows than the share with a column shuffled."""
-    n_broken = int(seen.broken.sum())
     n_expected = (1 - by_chance) * int(seen.applies.sum())
-    return n_broken * FEWER <= n_expected and tail(n_broken, n_expected) <= LEVEL / n_tried
+    return are_far_fewer(int(seen.broken.sum()), n_expected, LEVEL / n_tried)
 
 
 def _rows_of_some(key: IntArray, rng: np.random.Generator) -> IntArray:

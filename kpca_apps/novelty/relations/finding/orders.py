@@ -14,7 +14,7 @@ import numpy as np
 
 from kpca_apps.novelty.columns.plan import name_words
 from kpca_apps.novelty.magnitudes import rank_correlation
-from kpca_apps.novelty.relations.checking import Cells
+from kpca_apps.novelty.relations.checking import Cells, half_a_day
 from kpca_apps.novelty.relations.finding.arithmetic import Numbers, rounding
 from kpca_apps.novelty.relations.finding.evidence import NEARLY
 from kpca_apps.novelty.relations.rule import Order
@@ -70,12 +70,18 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
     """
     values = numbers.values
     by_name, by_values = [], []
+    formats = [cells.formats[name] for name in numbers.names]
+    half_days = [half_a_day(*one) for one in zip(formats, values.T, strict=True)]
     for i, j in _mostly_below(values):
         low, high = numbers.names[i], numbers.names[j]
         if not _one_kind(cells, low, high):
             continue
         difference = values[:, j] - values[:, i]
         difference = difference[~np.isnan(difference)]
+        # Of times of day the later one is less where midnight lies between.
+        half = min(half_days[i], half_days[j])
+        if half and (difference < -half).any():
+            continue
         rule = Order(columns=(low, high))
         if is_rising(low, high) and _go_together(values[:, [i, j]]):
             by_name.append(rule)

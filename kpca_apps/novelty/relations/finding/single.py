@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import polars as pl
 
 from kpca_apps.novelty.columns.plan import ColumnPlan, is_named_as_identifier, name_words
 from kpca_apps.novelty.magnitudes import rank_correlation
@@ -66,7 +67,7 @@ def codes(cells: Cells) -> Iterator[Code]:
         others = known.filter(forms != form)
         # Texts of another form that occur again and again are no slips.
         slips = len(others) <= (1 - NEARLY) * len(known) and 2 * others.n_unique() >= len(others)
-        if slips and _is_code(form, name, cells):
+        if slips and _is_code(form, name, cells) and not _outgrown(form, known, forms):
             yield Code(columns=(name,), form=form)
 
 
@@ -91,6 +92,19 @@ def _is_code(form: str, name: str, cells: Cells) -> bool:
         return not form.strip("9") == "" or is_named_as_identifier(name)
     texts = cells.texts(name).drop_nulls()
     return form.strip("9") == "" and bool(texts.str.starts_with("0").any())
+
+
+def _outgrown(form: str, known: pl.Series, forms: pl.Series) -> bool:
+    """Whether codes of one more digit follow those of a form as their numbers go on: P999, P1000.
+
+    The step between them is no wider than the widest between the numbers of the form.
+    """
+    digits = known.str.extract("([0-9]{1,18})$").cast(pl.Int64)
+    shorter, longer = (digits.filter(forms == one).sort() for one in (form, f"{form}9"))
+    if not len(longer) or shorter.null_count():
+        return False
+    steps = pl.concat([shorter, longer.head(1)]).diff().drop_nulls()
+    return bool(0 < steps[-1] <= (steps[:-1].max() or 0))
 
 
 def _bounds(values: FloatArray, name: str) -> tuple[float | None, float | None]:

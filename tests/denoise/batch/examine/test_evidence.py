@@ -73,7 +73,10 @@ def test_what_is_left_alone_says_why_and_what_takes_it_out() -> None:
     deep = replace(info, sigma=12345.6, data_range=65535.0, laws=())
     assert evidence_of(deep).option == "--sigma 12300"
     assert evidence_of(replace(info, sigma=0.0)).option == ""
-    assert evidence_of(replace(info, noise="camera")).option == "--noise camera"
+    # A screen, or less than rounding leaves, is not taken out by an option.
+    screen = evidence_of(replace(info, noise="camera"))
+    assert "spectral lines" in screen.why and screen.option == ""
+    assert evidence_of(replace(info, sigma=0.1, laws=())).option == ""
 
 
 def test_what_was_given_or_asked_for_has_no_runner_up() -> None:

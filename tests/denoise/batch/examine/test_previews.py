@@ -83,9 +83,17 @@ def test_nothing_is_enlarged() -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_large_floats_look_as_small_ones() -> None:
-    small, scale = picture(0).astype(np.float32), np.float32(2.0**100)
+    small, scale = np.tile(picture(0), (12, 12)).astype(np.float32), np.float32(2.0**115)
     near, far = (make_previews(x, np.roll(x, 1)) for x in (small, small * scale))
     assert (far.residual, far.after) == (near.residual, near.after)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [(70, 70), (70, 70, 3)])
+def test_the_residual_of_the_least_floats_is_seen(size: tuple[int, ...]) -> None:
+    noisy = (np.random.default_rng(0).random(size) * 1e-42).astype(np.float32)
+    shown = decoded(make_previews(noisy, np.full_like(noisy, 5e-43)).residual).astype(float)
+    assert shown.std() == pytest.approx(127 / 3, abs=3)
 
 
 def test_the_residual_is_on_middle_grey() -> None:

@@ -243,6 +243,7 @@ def test_noise_of_a_large_page_is_measured(tmp_path: Path, small: None) -> None:
     outcome = run(tmp_path, GroupDenoiser(Options(quality="draft")))
     assert outcome.estimated and outcome.sigma == pytest.approx(15, rel=0.15)
     assert error(done) < 0.6 * 15 and outcome.residual is not None
+    assert any("padding are not sought" in note for note in outcome.notes)
 
 
 @pytest.mark.parametrize(

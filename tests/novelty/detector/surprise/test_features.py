@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kpca_apps.novelty.detector.surprise.features import BULK, DEGREE, FEWEST, AdditiveFeatures
 from kpca_apps.novelty.detector.views import ColumnRoles
@@ -34,25 +32,6 @@ def test_polynomials_are_standardised_and_the_first_is_the_number_on_its_scale()
         # Clipping changes no order, and takes no more than what lies beyond the bulk.
         assert (np.diff(rows.value[j, np.argsort(column)]) >= 0).all()
         assert (np.abs(first) <= np.abs(rows.value[j]) + 1e-9).all()
-
-
-def test_a_row_depends_on_itself_alone():
-    X = columns_of(1)
-    features, order = fit(X), np.random.default_rng(0).permutation(300)
-    together, permuted, alone = features(X), features(X[order]), features(X[7:8])
-    np.testing.assert_array_equal(permuted.features, together.features[order])
-    np.testing.assert_array_equal(permuted.value, together.value[:, order])
-    np.testing.assert_array_equal(alone.features, together.features[7:8])
-
-
-@given(st.integers(-1020, 900))
-def test_the_unit_of_a_column_changes_no_bit(exponent):
-    """Down to where floats end; the unit is a power of two, so that the numbers are the same."""
-    X = columns_of(2, 60)[:, :2]
-    scaled = X * [1.0, 2.0 ** max(exponent, -900)]
-    one, other = fit(X)(X), fit(scaled)(scaled)
-    np.testing.assert_array_equal(other.features, one.features)
-    np.testing.assert_array_equal(other.value, one.value)
 
 
 def test_frequent_values_become_indicators_and_leave_the_scale():

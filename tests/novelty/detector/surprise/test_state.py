@@ -20,12 +20,14 @@ def table_of(seed):
     size = rng.normal(size=N)
     rain = np.where(rng.random(N) < 0.5, 0.0, rng.exponential(size=N))
     kind = np.eye(3)[rng.integers(0, 3, N)]
-    return np.column_stack([size, size + rng.normal(size=N), rain, rng.random(N) < 0.2, kind])
+    curve = np.exp(7 + 0.3 * rng.normal(size=(N, 1)) + 0.1 * rng.normal(size=(N, 4)))
+    flag = rng.random(N) < 0.2
+    return np.column_stack([size, size + rng.normal(size=N), rain, flag, kind, curve])
 
 
 @pytest.fixture(scope="module", params=quick([True, False], True), ids=["contaminated", "clean"])
 def detector(request):
-    groups = [[0], [1], [2], [3], [4, 5, 6]]
+    groups = [[0], [1], [2], [3], [4, 5, 6], [7], [8], [9], [10]]
     parameters = {"contaminated": request.param, "as_is": [4, 5, 6], "groups": groups}
     return KernelPCANovelty(**parameters, random_state=0).fit(table_of(0))
 
@@ -108,7 +110,7 @@ def test_an_array_of_another_kind_or_shape_is_refused(detector, damage):
 def test_indices_out_of_range_are_refused(detector):
     arrays = arrays_of(detector)
     whole = [name for name in arrays if arrays[name].dtype == np.int64]
-    assert len(whole) == 6
+    assert len(whole) == 7
     for name in whole:
         for value in (-1, 10**6, -(2**63), 2**63 - 1):
             with pytest.raises(ModelFileError):

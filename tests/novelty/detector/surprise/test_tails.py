@@ -178,3 +178,15 @@ def test_far_beyond_the_others_a_score_is_rarer_than_one_in_n(seed, n):
     assert np.log(n) < tail(far)[0] < tail(far)[1]
     assert (tail(far) >= tail.slope * (far - tail.zero) - ALLOWED).all()
     np.testing.assert_allclose(np.diff(tail(far)), tail.slope * np.diff(far))
+
+
+def test_columns_that_are_alike_share_the_tails_of_all_their_cells():
+    rng = np.random.default_rng(8)
+    values, seen = rng.standard_t(4, (4, 60)), rng.random((4, 60)) < 0.9
+    tails = TwoTails.fit(values, seen, of_logs=False, alike=np.array([1, 3]))
+    each = TwoTails.fit(values, seen, of_logs=False)
+    cells = np.r_[values[1, seen[1]], values[3, seen[3]]][None]
+    both = TwoTails.fit(cells, np.ones(cells.shape, dtype=bool), of_logs=False)
+    np.testing.assert_array_equal(tails.knots[[0, 2]], each.knots[[0, 2]])
+    np.testing.assert_allclose(tails.knots[[1, 3]], np.repeat(both.knots, 2, axis=0))
+    np.testing.assert_allclose(tails.exponents[[1, 3]], np.repeat(both.exponents, 2, axis=0))

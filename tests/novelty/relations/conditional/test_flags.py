@@ -6,12 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.novelty.columns.plan import infer_plan
-from kpca_apps.novelty.relations.conditional.levels import JudgedCells, LevelRelations
 from kpca_apps.tables.frames import table_from_frame
+from tests.novelty.relations.conditional.learned import judged
+
+Words = tuple[int, int] | tuple[str, str]
 
 
-def machines(n: int = 6_000, seed: int = 0, *, digits: tuple[int, int] = (0, 1)) -> pl.DataFrame:
+def machines(n: int = 6_000, seed: int = 0, *, digits: Words = (0, 1)) -> pl.DataFrame:
     """Machines that fail for any of four causes, and two flags that have nothing to do with it."""
     rng = np.random.default_rng(seed)
     causes = rng.random((n, 4)) < (0.01, 0.012, 0.02, 0.005)
@@ -21,15 +22,8 @@ def machines(n: int = 6_000, seed: int = 0, *, digits: tuple[int, int] = (0, 1))
     return pl.DataFrame({"line": rng.choice(["A", "B"], n), **columns})
 
 
-def judged(frame: pl.DataFrame) -> tuple[LevelRelations, JudgedCells]:
-    """Learn from all rows, and judge them, each left out."""
-    table = table_from_frame(frame, "table")
-    learned = LevelRelations.learn(table, infer_plan(table))
-    return learned, learned.judge(table, own=np.ones(frame.height, dtype=bool))
-
-
-@pytest.mark.parametrize("digits", [(0, 1), (1, 2), (7, 30)])
-def test_a_flag_without_any_of_its_causes_is_found(digits: tuple[int, int]) -> None:
+@pytest.mark.parametrize("digits", [(0, 1), (1, 2), (7, 30), ("no", "yes")])
+def test_a_flag_without_any_of_its_causes_is_found(digits: Words) -> None:
     frame = machines(digits=digits)
     failed = frame["failed"].to_numpy().copy()
     rows = np.flatnonzero(failed == digits[0])[:7]
@@ -41,16 +35,22 @@ def test_a_flag_without_any_of_its_causes_is_found(digits: tuple[int, int]) -> N
     causes = frame.select(f"cause {j}" for j in range(4)).to_numpy()
     alike = (causes == digits[0]).all(axis=1)
     for one in of.cells:
-        (evidence,) = one.evidence
-        assert one.expected == str(digits[0]) and {*evidence.columns} == {
-            f"cause {j}" for j in range(4)
-        }
-        assert evidence.n_rows == alike.sum() - 1
-        assert evidence.n_same == len(rows) - 1
-        assert evidence.n_agreeing == alike.sum() - len(rows)
+        assert one.expected == str(digits[0]) and {*one.given} == {f"cause {j}" for j in range(4)}
+        assert one.support == alike.sum() - 1
+        n_agreeing = alike.sum() - len(rows)
+        assert one.sentence.startswith(f"{n_agreeing:,} of the {one.support:,} other rows with")
     # Rows judged as new ones are as odd, and a value never seen is no error of the program.
-    table = table_from_frame(frame[rows.tolist()].with_columns(night=9), "new")
+    table = table_from_frame(frame[rows.tolist()].with_columns(night=pl.lit("9")), "new")
     assert (learned.judge(table).surprise > 5).all()
+
+
+@pytest.mark.parametrize("digits", [(0, 1), ("no", "yes")])
+def test_a_row_with_two_flags_of_which_one_is_set_or_none_is_odd(digits: Words) -> None:
+    rng = np.random.default_rng(4)
+    flags = np.eye(3, dtype=np.int64)[rng.integers(0, 3, 3_000)]
+    flags[7], flags[70] = (1, 1, 0), (0, 0, 0)
+    _, of = judged(pl.DataFrame(np.array(digits)[flags], schema=["a", "b", "c"]))
+    assert {one.row for one in of.cells} == {7, 70}
 
 
 def test_rare_flags_that_have_nothing_to_do_with_others_are_not_odd() -> None:

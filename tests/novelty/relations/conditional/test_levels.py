@@ -13,22 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.novelty.columns.plan import ColumnSpec, infer_plan
+from kpca_apps.novelty.evidence import Evidence
 from kpca_apps.novelty.relations.conditional.counts import LevelColumn, Relation, find_relations
-from kpca_apps.novelty.relations.conditional.levels import JudgedCell, JudgedCells, LevelRelations
+from kpca_apps.novelty.relations.conditional.levels import LevelRelations
 from kpca_apps.novelty.relations.conditional.writing import Writing, edits
 from kpca_apps.system.files.model_files import load_model_file, save_model_file
 from kpca_apps.tables.frames import table_from_frame
+from tests.novelty.relations.conditional.learned import judged as fit
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def fit(frame: pl.DataFrame) -> tuple[LevelRelations, JudgedCells]:
-    table = table_from_frame(frame, "table")
-    learned = LevelRelations.learn(table, infer_plan(table))
-    return learned, learned.judge(table, own=np.ones(table.frame.height, dtype=bool))
-
-
-def places(cells: tuple[JudgedCell, ...]) -> set[tuple[int, str]]:
+def places(cells: tuple[Evidence, ...]) -> set[tuple[int, str]]:
     return {(cell.row, cell.column) for cell in cells}
 
 
@@ -139,16 +135,16 @@ def test_a_value_from_another_row_is_named_with_what_was_meant() -> None:
     frame = towns()
     meant = frame["town"][7]
     other = next(town for town in frame["town"] if town != meant)
-    _, judged = fit(changed(frame, 7, "town", other))
+    learned, judged = fit(changed(frame, 7, "town", other))
     (cell,) = judged.cells
     assert (cell.row, cell.column, cell.seen, cell.expected) == (7, "town", other, meant)
     assert judged.surprise.argmax() == 7
-    assert cell.log_p < np.log(0.01)
+    assert cell.log_p < np.log(0.01 * learned.n_looked)
     # The evidence, counted again: the others all agree.
-    (evidence,) = cell.evidence
-    (by,), (of,) = evidence.columns, evidence.values
-    n_others = (frame[by] == of).sum() - 1
-    assert evidence.n_rows == evidence.n_agreeing == n_others and not evidence.n_same
+    (by,) = cell.given
+    n_others = (frame[by] == frame[by][7]).sum() - 1
+    assert cell.support == n_others
+    assert cell.sentence.startswith(f"{n_others} of the {n_others} other rows with")
 
 
 def test_of_two_cells_that_disagree_the_one_more_columns_contradict_is_wrong() -> None:
@@ -160,7 +156,7 @@ def test_of_two_cells_that_disagree_the_one_more_columns_contradict_is_wrong() -
     assert places(fit(both)[1].cells) == {(7, "zip"), (90, "state")}
 
 
-def test_of_two_columns_alone_neither_is_named_where_both_may_be_wrong() -> None:
+def test_of_two_columns_alone_either_may_be_wrong() -> None:
     code = np.arange(400) % 8
     frame = pl.DataFrame(
         {
@@ -171,7 +167,15 @@ def test_of_two_columns_alone_neither_is_named_where_both_may_be_wrong() -> None
         }
     )
     assert fit(frame)[1].cells == ()
-    assert fit(changed(frame, 8, "name", "Pine"))[1].cells == ()
+    (cell,) = fit(changed(frame, 8, "name", "Pine"))[1].cells
+    assert (cell.row, {cell.column, *cell.others}) == (8, {"code", "name"})
+    assert cell.suggestion == ""
+    # Of two pairs that agree within themselves any may be wrong.
+    levels = np.random.default_rng(0).integers(0, 6, 900).tolist()
+    levels[8] = 0
+    pairs = pl.DataFrame({one: [f"{one}{level}" for level in levels] for one in "abcd"})
+    pairs = changed(changed(pairs, 8, "c", "c2"), 8, "d", "d2")
+    assert fit(pairs)[1].cells == ()
     # A value that occurs nowhere else is the wrong one.
     assert places(fit(changed(frame, 8, "name", "Qqq"))[1].cells) == {(8, "name")}
 
@@ -206,7 +210,7 @@ def test_two_columns_together_determine_a_third() -> None:
     assert any(len(relation.given) == 2 for relation in learned.relations)
     (cell,) = fit(changed(frame, 5, "shelf", "shelf 999"))[1].cells
     assert (cell.row, cell.expected) == (5, frame["shelf"][5])
-    assert {*cell.evidence[0].columns} == {"depot", "size"}
+    assert {*cell.given} == {"depot", "size"}
 
 
 def test_a_missing_cell_is_named_where_its_rows_have_one_value() -> None:

@@ -19,6 +19,7 @@ from kpca_apps.novelty.relations.rule import (
     HeldRule,
     Linear,
     Order,
+    PositiveOnlyIf,
     Product,
     Sorted,
 )
@@ -146,7 +147,7 @@ def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give(
     n = 400
     born = np.datetime64("1950-01-01") + rng.integers(0, 20_000, n)
     seen = np.datetime64("2015-03-01") + rng.integers(0, 2_000, n)
-    sides = rng.uniform(1, 50, (3, n)).round(1)
+    sides = rng.uniform(1, 50, (2, n)).round(1)
     frame = pl.DataFrame(
         {
             "born": born,
@@ -155,21 +156,20 @@ def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give(
             "nights": (seen - np.datetime64("2015-03-01")).astype(int) % 60,
             "length": sides[0],
             "width": sides[1],
-            "height": sides[2],
-            "volume": np.prod(sides, axis=0).round(1),
+            "area": np.prod(sides, axis=0).round(1),
         }
     )
     frame = frame.with_columns(left=pl.col("seen") + pl.duration(days=pl.col("nights") - 1))
     found = {held.rule.columns[0]: held.rule for held in rules_of(frame)}
-    age, nights, volume = found["age"], found["nights"], found["volume"]
+    age, nights, area = found["age"], found["nights"], found["area"]
     assert isinstance(age, Linear) and isinstance(nights, Linear)
     assert age.columns == ("age", "seen", "born") and age.offset == -0.5
     assert age.coefficients[0] == pytest.approx(1 / (365.25 * 86400)) and age.tolerance < 0.53
     # The first day counts: 1 + the days between.
     assert nights.columns == ("nights", "left", "seen") and nights.offset == 1
-    assert volume == Product(
-        columns=("volume", "length", "width", "height"),
-        exponents=(1.0, 1.0, 1.0),
+    assert area == Product(
+        columns=("area", "length", "width"),
+        exponents=(1.0, 1.0),
         tolerance=pytest.approx(0.05, rel=0.01),
         relative=pytest.approx(0, abs=1e-8),
     )
@@ -255,3 +255,41 @@ def test_a_discount_is_found_where_it_is_given(
     assert rule.columns == names[: 4 if frequent else 3]
     assert rule.per == (-1 / whole if frequent else 0.0)
     assert [int(held.n_broken) for held in found if held.rule == rule] == [3]
+
+
+def test_flags_are_set_where_one_of_others_is() -> None:
+    rng, n = np.random.default_rng(0), 6_000
+    causes = {name: rng.random(n) < 0.01 for name in ("heat", "wear", "load")}
+    failed = np.any([*causes.values()], axis=0)
+    wrong = rng.permutation(np.flatnonzero(~failed))[:3]
+    failed[wrong] = True
+    stopped = failed | (rng.random(n) < 0.05)
+    flags = {"failed": failed, **causes, "night": rng.random(n) < 0.3}
+    frame = pl.DataFrame({"speed": rng.normal(9, 1, n)} | flags).cast({pl.Boolean: pl.Int64})
+    (held,) = rules_of(frame)
+    rule = PositiveOnlyIf(columns=("failed", *causes), values=("1",), both=True)
+    assert (held.rule, held.n_rows, held.n_broken) == (rule, n, 3)
+    assert {*held.broken} == {*(wrong + 1).tolist()}
+    # A machine that failed has stopped, which may have other causes.
+    frame = frame.select("failed", stopped=pl.Series(stopped.astype(int)))
+    (held,) = rules_of(frame)
+    assert held.rule == PositiveOnlyIf(columns=("failed", "stopped"), values=("1",))
+    assert (held.n_rows, held.n_broken) == ((~stopped).sum(), 0)
+    shuffled_flags = shuffled(pl.DataFrame(flags).cast(pl.Int64))
+    assert rules_of(shuffled_flags) == ()
+
+
+@pytest.mark.parametrize(
+    ("codes", "has_form"),
+    [
+        ([f"P{k}" for k in range(684, 1002)], False),
+        ([f"AB-{3 * k}" for k in range(60, 336)], False),
+        ([f"P{k}" for k in range(684, 1000)] + ["P1234", "P5000"], True),
+        ([f"P{k}" for k in range(300, 620)] + ["P1000"], True),
+        ([f"P{k:03}" for k in range(320)] + ["P0321"], True),
+    ],
+)
+def test_codes_that_outgrow_their_width_have_no_form(codes: list[str], has_form: bool) -> None:
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"code": codes, "x": rng.normal(size=len(codes))})
+    assert ("Code" in {type(held.rule).__name__ for held in rules_of(frame)}) == has_form

@@ -1,0 +1,103 @@
+"""How strong white noise is from place to place: a smooth map, where tiles say so.
+
+In each tile of an image the quietest patches show noise and some texture, whose spectrum falls as
+in other pictures: least squares over the bands tell the two. Each tile's level is predicted from
+the tiles around it, from those of like brightness, and from all: the predictive likelihoods of the
+three compete.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import zoom
+
+from kpca_apps.denoise.estimate.patches import (
+    COARSE_BAND,
+    COEFFICIENTS,
+    COSINES,
+    WIDTH,
+    band_energies,
+    patches_of,
+    texture_spectra,
+)
+
+Array = NDArray[np.float64]
+
+TILES = 8  # a side
+SMALLEST = 16 * TILES  # pixels a side of an image of which there is a map
+MOST_AT_ENDS = 0.05  # share of the pixels: noise that is cut off there seems weaker than elsewhere
+PATCHES = 40_000
+QUIETEST = 0.25  # share of the patches of a tile
+# Tiles around count by a Gaussian of that deviation in tiles, those of like brightness by one of
+# that share of all ranks.
+AROUND, ALIKE = 1.0, 0.08
+# Likelihood (its logarithm) by which places must beat one level for all, and the range of the
+# logarithm of the level between a tenth and nine tenths of the tiles. Chosen on 36 photographs of
+# BSDS500/train: of those whose noise is even or grows with brightness none had both, of those whose
+# noise differs from place to place, of deviations 4 to 24, nearly all.
+BEATS, RANGE = 5.0, 0.42
+LEAST_SHARE = 0.02  # of what the quietest patches show, that counts as noise
+TEXTURE = texture_spectra(np.zeros(1), np.zeros(1))[0][0]
+
+
+def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
+    """Return the noise's deviation at each pixel in terms of its root mean square, if it differs.
+
+    None where it is the same everywhere, depends on the brightness, or is cut off at many pixels.
+    """
+    at_ends = np.mean((plane == plane.min()) | (plane == plane.max()))
+    if min(plane.shape) < SMALLEST or at_ends > MOST_AT_ENDS:
+        return None
+    levels, brightness, shares = _tile_levels(plane)
+    logs, places = np.log(levels).ravel(), np.indices(levels.shape).reshape(2, -1)
+    ranks = np.argsort(np.argsort(brightness.ravel())) / brightness.size
+    near = np.square(places[:, :, None] - places[:, None]).sum(axis=0) / AROUND**2
+    alike = np.square((ranks[:, None] - ranks) / ALIKE)
+    weights = shares.ravel() / shares.sum()
+    by_place, by_brightness, by_all = (
+        _predicted(logs, np.exp(-apart / 2) * weights) for apart in (near, alike, 0 * near)
+    )
+    around, like, every = (
+        weights @ np.square(logs - one) for one in (by_place, by_brightness, by_all)
+    )
+    is_likelier = len(logs) / 2 * np.log(every / around) > BEATS and around < like
+    if not is_likelier or np.ptp(np.quantile(by_place, (0.1, 0.9))) < RANGE:
+        return None
+    kernel = np.exp(-near / 2) * weights
+    smooth = np.exp(kernel @ logs / kernel.sum(axis=1)).reshape(levels.shape)
+    factors = np.divide(plane.shape, TILES)
+    found = zoom(smooth, factors, order=1, mode="nearest", grid_mode=True)
+    return np.asarray(found / np.sqrt(np.mean(np.square(found))), np.float32)
+
+
+def _predicted(logs: Array, kernel: Array) -> Array:
+    """Return what the others say of each tile."""
+    np.fill_diagonal(kernel, 0.0)
+    return np.asarray(kernel @ logs / (kernel.sum(axis=1) + np.finfo(np.float64).tiny))
+
+
+def _tile_levels(plane: NDArray[np.float32]) -> tuple[Array, Array, Array]:
+    """Return level and brightness of each tile, and the noise's share of what is seen there."""
+    stride = max(1, int(np.sqrt(plane.size / PATCHES)))
+    height, width = ((side - WIDTH) // stride + 1 for side in plane.shape)
+    ends = patches_of((plane == plane.min()) | (plane == plane.max()), stride)
+    coefficients = np.asarray(patches_of(plane, stride) @ COSINES, np.float32)
+    brightness, energy = coefficients[:, 0] / WIDTH, np.square(coefficients)
+    bands, coarse = band_energies(energy), energy[:, COARSE_BAND].sum(axis=1)
+    coarse[ends.sum(axis=1) > 1] = np.inf
+    numbers = np.arange(height * width).reshape(height, width)
+    found = np.empty((3, TILES, TILES))
+    for i, rows in enumerate(np.array_split(numbers, TILES)):
+        for j, tile in enumerate(np.array_split(rows, TILES, axis=1)):
+            members = tile.ravel()[np.argsort(coarse[tile.ravel()], kind="stable")]
+            members = members[: max(1, round(QUIETEST * len(members)))]
+            means = bands[members].mean(axis=0, dtype=np.float64) + np.finfo(np.float32).tiny
+            design = np.stack([np.ones(len(means)), TEXTURE], axis=1) / means[:, None]
+            noise, texture = np.linalg.lstsq(design, np.ones(len(means)))[0]
+            if texture < 0:
+                noise = np.average(means, weights=COEFFICIENTS)
+            noise = max(noise, LEAST_SHARE * means[-1])
+            share = np.clip(noise / means[0], LEAST_SHARE, 1.0)
+            found[:, i, j] = np.sqrt(noise), brightness[members].mean(), share
+    return found[0], found[1], found[2]

@@ -1,0 +1,277 @@
+"""The rows of a table, in memory or in parts: passes over them, some of them, groups of them.
+
+Each part is read where the work on it is done. Parts are cut at fixed rows, and what is made of
+them is put together in one order: it does not depend on who works, and how many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import tee
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+from joblib import hash as joblib_hash
+
+from kpca_apps import __version__
+from kpca_apps.engine.rows import SAMPLE_ROWS, sample_positions
+from kpca_apps.errors import ConfigError
+from kpca_apps.names import listed
+from kpca_apps.novelty.row_values import row_values
+from kpca_apps.system.arrays import BoolArray, IntArray
+from kpca_apps.system.finished import FinishedParts, FinishedPass
+from kpca_apps.system.memory import give_back
+from kpca_apps.system.workers import Kept, Workers
+from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.table import PartedTable, Table, TablePart, parted
+
+Result = TypeVar("Result")
+Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+
+
+@contextmanager
+def _silent(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
+    yield lambda n_rows: None
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Who works on a table that is read in parts, and how progress is shown.
+
+    Attributes
+    ----------
+    workers : Workers
+        Threads of this process by default.
+    progress : callable
+        ``progress(what, n_rows)`` is entered for a pass and gives a function that takes the
+        number of rows done since it was last called.
+    finished : FinishedParts, optional
+        Where results of parts are kept, which a run that was killed finds again; for Dask.
+    """
+
+    workers: Workers = field(default_factory=Workers)
+    progress: Progress = _silent
+    finished: FinishedParts | None = None
+
+    def over(
+        self,
+        what: str,
+        function: Callable[..., Result],
+        tasks: Iterable[Any],
+        n_rows: int,
+        *shared: object,
+        kept: Kept | None = None,
+        finished: FinishedPass[Result] | None = None,
+    ) -> Iterator[Result]:
+        """Yield ``function(task, *shared)`` of each task, in order, showing how far it is.
+
+        A task is about the rows of one part, `n_rows` in all; `kept`: see `Workers.map_partitions`.
+        Parts that are `finished` are not worked on again.
+        """
+        taken, done = tee(tasks)
+        found = set[int]()  # parts that were done before
+
+        def known(task: Any) -> Result | None:
+            assert finished is not None
+            result = finished.get(task.part.start, task.part.stop)
+            if result is not None:
+                found.add(task.part.start)
+            return result
+
+        results = self.workers.map_partitions(
+            function,
+            taken,
+            *shared,
+            kept=kept,
+            known=known if finished else None,
+            carried=lambda task: replace(task, part=task.part.carried()),
+        )
+        with self.progress(what, n_rows) as advance:
+            for result, task in zip(results, done, strict=True):
+                if finished is not None and task.part.start not in found:
+                    finished.put(task.part.start, task.part.stop, result)
+                yield result
+                advance(task.n_rows)
+        give_back()
+
+    def finished_pass(
+        self,
+        table: PartedTable,
+        kind: type[Result],
+        *depends_on: object,
+    ) -> FinishedPass[Result] | None:
+        """Return what is kept of a pass over a table, by all that its results depend on.
+
+        Of rows chosen from the parts of a table nothing is.
+        """
+        if self.finished is None or table.parts[0].whole is not None:
+            return None
+        versions = __version__, np.__version__, pl.__version__
+        key = f"{joblib_hash((versions, *depends_on))} {table.source.fingerprint}"
+        return FinishedPass(self.finished, key, kind)
+
+
+AnyTable = Table | PartedTable
+# What the rows of a group say in the columns they are grouped by; None where a cell is missing.
+GroupKey = tuple[str | None, ...]
+Groups = tuple[list[GroupKey], IntArray]  # and the place (n,) of each row among them
+NO_GROUPS: Groups = ([], np.empty(0, dtype=np.int64))
+# Groups of rows that are distinguished; an identifier has more.
+MOST_KEYS = 100_000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of a table that are held in memory: all, or drawn."""
+
+    table: Table  # they as they stand, in the order of the table
+    index: IntArray  # (s,), their positions, increasing
+    whole: AnyTable  # all rows; in parts if there are more than 100,000
+
+    @classmethod
+    def of(cls, table: Table) -> Sample:
+        """Return all rows of a table in memory."""
+        return cls(table, np.arange(table.frame.height), table)
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """A part of a table, and which of its rows a pass is about."""
+
+    part: TablePart
+    marked: BoolArray | None = None  # (n,); None: whatever no mark means to the pass
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the part."""
+        return self.part.stop - self.part.start
+
+    def __str__(self) -> str:
+        return str(self.part)
+
+
+def row_count(table: AnyTable) -> int:
+    """Rows of a table; those in memory may be drawn from more of its source."""
+    return table.frame.height if isinstance(table, Table) else table.n_rows
+
+
+def in_parts(table: AnyTable) -> AnyTable:
+    """Cut a table in memory into parts if it has more than 100,000 rows."""
+    if isinstance(table, Table) and table.frame.height > SAMPLE_ROWS:
+        return parted(table)
+    return table
+
+
+def each_part(
+    table: AnyTable, what: str, function: Callable[[Table], Result], execution: Execution
+) -> Iterator[Result]:
+    """Yield what a function makes of a table in memory, or of each part of one, in order."""
+    if isinstance(table, Table):
+        yield function(table)
+    else:
+        tasks = map(PartTask, table.parts)
+        yield from execution.over(what, _of_part, tasks, table.n_rows, function)
+
+
+def _of_part(task: PartTask, function: Callable[[Table], Result]) -> Result:
+    return function(task.part.read())
+
+
+def some_rows(table: AnyTable, positions: IntArray) -> AnyTable:
+    """Return a table of some rows, positions increasing, each part of it still to be read."""
+    if isinstance(table, Table):
+        return table.take(positions)
+    source = replace(table.source, n_rows=len(positions))
+    cuts = np.searchsorted(positions, [part.start for part in table.parts] + [table.n_rows])
+    parts: list[TablePart] = []
+    for part, start, stop in zip(table.parts, cuts.tolist(), cuts[1:].tolist(), strict=False):
+        if stop > start:
+            load = partial(_rows_of_part, part, positions[start:stop] - part.start)
+            whole = part.whole or part
+            parts.append(TablePart(len(parts), start, stop, source, load, whole))
+    return PartedTable(source, table.columns, tuple(parts), table.copy)
+
+
+def _rows_of_part(part: TablePart, places: IntArray) -> tuple[pl.DataFrame, IntArray | None]:
+    rows = part.read().take(places)
+    return rows.frame, rows.lines
+
+
+def take_rows(
+    table: AnyTable, positions: IntArray, execution: Execution, what: str = "Fetching rows"
+) -> Table:
+    """Return some rows as they stand in a table, read by whoever reads its parts, in that order."""
+    if isinstance(table, Table):
+        return table.take(positions)
+    inside, back = np.unique(positions, return_inverse=True)
+    pieces = list(each_part(some_rows(table, inside), what, _itself, execution))
+    pieces = pieces or [table.parts[0].read().take(inside)]  # no rows, but columns
+    return joined_rows(pieces, back, table.source)
+
+
+def joined_rows(pieces: Sequence[Table], order: IntArray, source: SourceInfo) -> Table:
+    """Put rows, in pieces of at least one, of a table together, and in another order."""
+    lines = None
+    if pieces[0].lines is not None:
+        lines = np.concatenate([piece.lines for piece in pieces if piece.lines is not None])[order]
+    frame = pl.concat([piece.frame for piece in pieces])[order]
+    return Table(frame, lines, replace(source, n_rows=len(order)))
+
+
+def _itself(table: Table) -> Table:
+    return table
+
+
+def draw_sample(table: AnyTable, seed: int, execution: Execution) -> Sample:
+    """Draw the rows that columns, scalings and landmarks are learned from.
+
+    A table in memory is its own sample, unless it has more than 100,000 rows.
+    """
+    table = in_parts(table)
+    if isinstance(table, Table):
+        return Sample.of(table)
+    index = sample_positions(table.n_rows, seed)
+    drawn = take_rows(table, index, execution, "Drawing rows")
+    return Sample(replace(drawn, source=table.source), index, table)
+
+
+def find_groups(table: AnyTable, by: Sequence[str], execution: Execution) -> Groups:
+    """Find the groups of equal text in some columns, and the place among them of each row.
+
+    None by no columns. ConfigError where there are as many as identifiers have.
+    """
+    if not by:
+        return NO_GROUPS
+    found: dict[GroupKey, int] = {}
+    codes, start = row_values(row_count(table), np.int64), 0
+    for keys, places in each_part(table, "Finding groups", partial(_groups, by=by), execution):
+        numbers = np.array([found.setdefault(key, len(found)) for key in keys], dtype=np.int64)
+        if len(found) > MOST_KEYS:
+            raise ConfigError(
+                f"--by {listed(by)} makes more than {MOST_KEYS:,} groups: name a column of few "
+                "values, such as a kind, a site or a machine"
+            )
+        codes[start : start + len(places)] = numbers[places]
+        start += len(places)
+    return list(found), codes
+
+
+def _groups(table: Table, by: Sequence[str]) -> tuple[list[GroupKey], IntArray]:
+    """Return the groups of a part, and the place among them of each of its rows."""
+    levels = [table.column(name).levels for name in by]
+    codes = np.column_stack([of.codes for of in levels])
+    found, places = np.unique(codes, axis=0, return_inverse=True)
+    texts = [[*of.texts.to_list(), None] for of in levels]  # code -1 is a missing cell
+    keys = [tuple(of[code] for of, code in zip(texts, row, strict=True)) for row in found.tolist()]
+    return keys, np.asarray(places, dtype=np.int64).reshape(-1)
+
+
+def part_tasks(table: PartedTable, marked: BoolArray | None = None) -> Iterator[PartTask]:
+    """Yield a task for each part, perhaps about some marked rows (n,)."""
+    for part in table.parts:
+        here = None if marked is None else np.asarray(marked[part.start : part.stop])
+        yield PartTask(part, here)

@@ -1,0 +1,167 @@
+"""Columns in which all rows follow one curve, each row times a size of its own.
+
+Sales by month, readings by station: log x_ij = size_i + curve_j + residual, a two-way fit (Tukey
+1977, chapter 11). Medians estimate size and curve, so that a wrong cell, whatever its factor, shows
+in its own residual alone. Regression of a column on all others has as many coefficients as columns
+for the same law, which few rows do not determine, and scales of the plain values flatten a tenth.
+
+Columns are taken together, on evidence: the log density of each cell given the others of its row,
+by the residuals of its column, is compared with that of a regression, of the column alone and of
+sizes that are added. These are densities of the values themselves, on whatever scale each residual
+was taken; the sum of their differences over rows is tested as Vuong does.
+
+References
+----------
+J. W. Tukey, Exploratory data analysis, Addison-Wesley 1977.
+O. Vasicek, A test for normality based on sample entropy, Journal of the Royal Statistical Society
+B 38, 1976, equation 4.
+Q. H. Vuong, Likelihood ratio tests for model selection and non-nested hypotheses, Econometrica 57,
+1989, equation 5.6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from kpca_apps.engine.subspace import SQUARABLE
+from kpca_apps.novelty.detector.views import IQR_OF_NORMAL
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+
+# Three other columns have a median that withstands one wrong cell; two have none.
+FEWEST_COLUMNS = 4
+# Share of a column's values above 0: the others have no logarithm, and stay as they are.
+POSITIVE = 0.95
+# Standard normal quantile of the test, 5 % on one side.
+SIGNIFICANT = 1.645
+# Least scatter of a column, in standard deviations.
+LEAST_SCATTER = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class CommonCurve:
+    """The columns that follow a curve, possibly none, and that curve."""
+
+    place: Annotated[IntArray, "k", Meta(ge=0)]  # among the v numbers of a row, increasing
+    curve: Annotated[FloatArray, "k 1", SQUARABLE]  # medians of the logarithms
+    # Robust standard deviations of the residuals, whose quotients must have a square.
+    unit: Annotated[FloatArray, "k 1", Meta(ge=1e-100)]
+
+    @classmethod
+    def fit(cls, X: FloatArray, seen: BoolArray, density: FloatArray) -> CommonCurve:
+        """Find the columns among numbers (v, n), by cells that are `seen` and by their `density`.
+
+        The latter is the logarithm of what a regression on the other columns gives each cell.
+        """
+        seen = seen & (X > 0)
+        logs, least = _logs(X), np.zeros((2, len(X), 1))
+        for j in np.flatnonzero(seen.any(axis=1)):
+            least[:, j, 0] = [LEAST_SCATTER * _deviation(of[j, seen[j]]) for of in (logs, X)]
+        place = np.flatnonzero((np.mean(X > 0, axis=1) >= POSITIVE) & (least[0, :, 0] > 0))
+        alone = np.zeros(X.shape)
+        alone[place] = log_density(logs[place], seen[place], least[0, place])
+        alone[place] -= np.where(seen[place], logs[place], 0.0)
+        while len(place) >= FEWEST_COLUMNS:
+            of, x, t, (least_log, least_plain) = seen[place], X[place], logs[place], least[:, place]
+            residual, slope = _residual(t), np.where(of, t, 0.0)
+            # The regression, the column alone, and sizes that are added.
+            others = np.stack(
+                [
+                    np.where(of, density[place], 0.0),
+                    alone[place],
+                    log_density(_residual(x), of, least_plain),
+                ]
+            )
+            best = others[others.sum(axis=2).argmax(axis=0), np.arange(len(place))]
+            own = log_density(residual, of, least_log) - slope
+            gain = own - best
+            z = np.array([_vuong(line[cells]) for line, cells in zip(gain, of, strict=True)])
+            worse = z < -SIGNIFICANT
+            if not worse.any():
+                rival = others[others.sum(axis=(1, 2)).argmax()]
+                if _vuong((own - rival).sum(axis=0)) < SIGNIFICANT:
+                    break
+                unit = [_deviation(r[cells]) for r, cells in zip(residual, of, strict=True)]
+                curve = np.nanmedian(t, axis=1, keepdims=True)
+                return cls(place, curve, np.array(unit)[:, None] + least_log)
+            # Sizes are poor while columns that do not follow the curve count in them.
+            place = place[~(worse & (z <= np.median(z[worse])))]
+        return cls(place[:0], np.empty((0, 1)), np.empty((0, 1)))
+
+    def replace(self, errors: FloatArray, X: FloatArray, *, fitted: bool = False) -> None:
+        """Put the residuals of the columns into `errors` (v, n), where numbers X (v, n) are > 0.
+
+        Those `fitted` are as if their row had been left out.
+        """
+        if len(self.place):
+            found = _residual(_logs(X[self.place]), None if fitted else self.curve) / self.unit
+            errors[self.place] = np.where(np.isnan(found), errors[self.place], found)
+
+
+def log_density(values: FloatArray, seen: BoolArray, least: FloatArray) -> FloatArray:
+    """Log density of each value of a column (v, n) among those `seen`, 0 elsewhere.
+
+    By the distance between the values sqrt(n) ranks above and below, n of them in a column; all of
+    a column scatter by `least` (v, 1) at least.
+    """
+    out = np.zeros(values.shape)
+    for j, cells in enumerate(seen):
+        of = values[j, cells]
+        order, ranks = np.argsort(of, kind="stable"), np.arange(len(of))
+        step = round(np.sqrt(len(of)))
+        low, high = np.maximum(ranks - step, 0), np.minimum(ranks + step, len(of) - 1)
+        share = np.maximum(high - low, 1) / max(len(of), 1)
+        width = of[order[high]] - of[order[low]] + least[j] * share
+        found = np.empty(len(of))
+        found[order] = np.log(share / width)
+        out[j, cells] = found
+    return out
+
+
+def _logs(X: FloatArray) -> FloatArray:
+    """Logarithms of numbers; NaN of those that have none."""
+    logs: FloatArray = np.log(X, out=np.full(X.shape, np.nan), where=X > 0)
+    return logs
+
+
+def _residual(values: FloatArray, curve: FloatArray | None = None) -> FloatArray:
+    """Residuals of values (k, n) from a curve, by default that of the other rows, and sizes.
+
+    NaN where a value is. The size of a row with no other value is 0, about that of most.
+    """
+    left = values - (median_of_others(values.T).T if curve is None else curve)
+    left -= np.nan_to_num(median_of_others(left))
+    return left
+
+
+def median_of_others(values: FloatArray) -> FloatArray:
+    """Median of the other values of the same column, of each of k >= 2 values (k, n).
+
+    Those that are NaN are left out; it is NaN where there is no other.
+
+    >>> median_of_others(np.array([[1.0], [2.0], [9.0], [4.0], [np.nan]])).ravel()[:4]
+    array([4., 4., 2., 2.])
+    """
+    ordered = np.sort(values, axis=0)
+    n_others = np.maximum(np.isfinite(values).sum(axis=0) - 1, 0)
+    middle = np.zeros(values.shape)
+    for place in (np.maximum(n_others - 1, 0) // 2, n_others // 2):
+        own, after = np.take_along_axis(ordered, np.stack([place, place + 1]), axis=0)
+        middle += np.where(values <= own, after, own)
+    middle /= 2.0
+    return middle
+
+
+def _deviation(values: FloatArray) -> float:
+    """Robust standard deviation of values."""
+    low, high = np.quantile(values, (0.25, 0.75))
+    return float(high - low) / IQR_OF_NORMAL
+
+
+def _vuong(gain: FloatArray) -> float:
+    """Vuong's statistic of differences of log densities (n,), standard normal where none is due."""
+    scatter = gain.std()
+    return float(gain.mean() / scatter * np.sqrt(len(gain))) if scatter > 0 else 0.0

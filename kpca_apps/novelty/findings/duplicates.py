@@ -1,0 +1,268 @@
+"""Rows that repeat others, in all columns the model uses or in all but one cell.
+
+Equal rows have one hash. For rows equal but for one cell each cell gets a hash,
+and the hash of a row is their sum: without column j it is the sum less one hash, so that d sorts of
+n numbers find what a comparison of all pairs would. Cells are compared here but for case, space
+and what single precision loses of a fraction, which may have been stored there and back.
+
+What repeats by nature is counted and not listed. First, what chance explains: of n rows, n times
+the product of the shares of a row's cells are expected to hold just these cells, were columns
+independent. Repeats are listed where less than one in a thousand is expected: where the cells in
+common are many and some of them are rare. Columns do depend on each other, so two rules stand
+beside it: where chance explains half of all repeated rows, nothing is listed; and a column in which
+alone more than 1 % of the rows differ from others is how the table is made (one row a visit, an
+hour, a size), and no mistake in these rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from kpca_apps.names import quoted
+from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.marks import mixed
+from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
+from kpca_apps.novelty.row_values import blocks_of, let_go
+from kpca_apps.novelty.screening.encoded import Encoded
+from kpca_apps.system.arrays import FloatArray, HashArray, IntArray
+from kpca_apps.tables.values import Column, NumberFormat
+
+# Listed groups, and the rows and columns named of each; groups of equal rows looked at.
+MAX_GROUPS = 20
+MAX_PLACES = 8
+_MAX_LOOKED_AT = 2_000
+# Rows expected by chance to hold the same cells, from which a repeat is listed.
+_BY_CHANCE = 1e-3
+# Rows that differ from others in one column alone, from which the table is made so.
+_COMMON_SHARE, _COMMON_ROWS = 0.01, 10
+
+
+@dataclass(frozen=True)
+class EqualRows:
+    """Groups of rows that have one hash."""
+
+    n_repeats: int  # rows that repeat an earlier one
+    n_groups: int  # rows that are repeated
+    groups: tuple[IntArray, ...]  # positions in the first groups, in order of their first rows
+
+
+def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
+    """Find rows of one hash (n,), perhaps mapped from a file, and list the first groups or all."""
+    ordered = np.sort(hashes)
+    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    del ordered
+    if not len(repeated):
+        let_go(hashes)
+        return EqualRows(0, 0, ())
+    # Rows that repeat are few: they alone are put in order.
+    is_repeated = np.empty(len(hashes), dtype=bool)
+    for block in blocks_of(len(hashes)):
+        place = np.searchsorted(repeated, hashes[block]).clip(max=len(repeated) - 1)
+        is_repeated[block] = repeated[place] == hashes[block]
+    let_go(hashes)
+    rows = np.flatnonzero(is_repeated)
+    order = rows[np.argsort(hashes[rows], kind="stable")]
+    starts = np.flatnonzero(np.diff(hashes[order], prepend=~repeated[:1]))
+    stops = np.append(starts[1:], len(order))
+    first = np.argsort(order[starts])[:n_listed]
+    groups = tuple(order[starts[k] : stops[k]] for k in first)
+    return EqualRows(len(rows) - len(repeated), len(repeated), groups)
+
+
+class _NearGroup(NamedTuple):
+    """Rows of the sample equal but for a column; for column -1, but for how they are written."""
+
+    column: int
+    places: IntArray
+
+    def described(self, rows: Encoded) -> RepeatedRows:
+        """Put the group into row numbers, lines and the cells that differ."""
+        used, table, places = rows.encoder.plan.used, rows.sample_table, self.places[:MAX_PLACES]
+        specs = used if self.column < 0 else (used[self.column],)
+        texts = {s.name: [table.column(s.name).text(int(row)) for row in places] for s in specs}
+        differ = [name for name in texts if len(set(texts[name])) > 1][:MAX_PLACES]
+        return RepeatedRows(
+            rows=tuple((rows.sample_index[places] + 1).tolist()),
+            lines=None if table.lines is None else tuple(table.lines[places].tolist()),
+            n_rows=len(self.places),
+            columns=tuple(differ),
+            cells=tuple(zip(*(texts[name] for name in differ), strict=True)),
+        )
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The cells of one column, each as a hash and with its share among all of them."""
+
+    keys: HashArray  # (k,), of different cells, increasing
+    counts: IntArray  # (k,)
+    hashes: HashArray  # (s,)
+    log_shares: FloatArray  # (s,)
+
+    @classmethod
+    def of(cls, column: Column, spec: ColumnSpec, number: int) -> _Cells:
+        keys, inverse, counts = np.unique(
+            _keys(column, spec), return_inverse=True, return_counts=True
+        )
+        # Salted by the column: sums of cells that stand in each other's column are not equal.
+        salted = _mixed(keys + _mixed(np.full(len(keys), number + 1, dtype=np.uint64)))
+        return cls(keys, counts, salted[inverse], np.log(counts / len(inverse))[inverse])
+
+
+def find_duplicates(rows: Encoded) -> DuplicateRows:
+    """Find equal rows among all of a table, as they are written, and near repeats in the sample."""
+    sample, used = rows.sample_table, rows.encoder.plan.used
+    found = equal_rows(rows.hashes, _MAX_LOOKED_AT)
+    firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
+    candidates = rows.take(firsts) if len(firsts) else None
+    # Of each row of the sample the sum of the hashes of its cells, and the logarithm of how many
+    # rows chance would give the same cells; and that of the first row of each equal group.
+    n_rows = sample.frame.height
+    hashes, logs = np.zeros(n_rows, dtype=np.uint64), np.full(n_rows, np.log(n_rows))
+    log_firsts = np.full(len(firsts), np.log(n_rows))
+    for number, spec in enumerate(used):  # one column at a time, to hold no more
+        cells = _Cells.of(sample.column(spec.name), spec, number)
+        hashes += cells.hashes
+        logs += cells.log_shares
+        if candidates is not None:
+            # A cell that was not drawn is as rare as can be.
+            keys = _keys(candidates.column(spec.name), spec)
+            place = np.minimum(np.searchsorted(cells.keys, keys), len(cells.keys) - 1)
+            counts = np.where(cells.keys[place] == keys, cells.counts[place], 1)
+            log_firsts += np.log(counts / n_rows)
+    expected = np.exp(log_firsts)
+    listed = [group for group, n in zip(found.groups, expected, strict=True) if n < _BY_CHANCE]
+    near: list[_NearGroup] = []
+    common: tuple[tuple[str, int], ...] = ()
+    if 2 * len(listed) < len(found.groups):
+        listed = []  # chance explains half of all repeats
+    else:
+        near, common = _near_groups(rows, hashes, logs)
+    duplicates = DuplicateRows(
+        n_repeats=found.n_repeats,
+        n_groups=found.n_groups,
+        equal=_equal_rows_in_table(rows, listed[:MAX_GROUPS]),
+        n_near=len(near),
+        near=tuple(group.described(rows) for group in near[:MAX_GROUPS]),
+        common=common,
+        n_compared=n_rows,
+    )
+    return replace(duplicates, statement=_statement(rows, duplicates))
+
+
+def _keys(column: Column, spec: ColumnSpec) -> HashArray:
+    """Return a key of each cell: equal but for case, space and what single precision loses."""
+    if spec.format is None:
+        texts = column.levels.texts.str.to_lowercase().str.replace_all(r"\s+", " ")
+        return column.levels.each(texts.hash(seed=0).to_numpy(), 0)
+    readings = column.read(spec.format)
+    is_number = isinstance(spec.format, NumberFormat)
+    keys = _mixed((_single(readings.values) if is_number else readings.values).view(np.uint64))
+    as_text = readings.unreadable | readings.rounded
+    if as_text.any():
+        keys[as_text] = _keys(column.take(np.flatnonzero(as_text)), replace(spec, format=None))
+    keys[readings.missing] = 0
+    return keys
+
+
+def _single(values: FloatArray) -> FloatArray:
+    """Round to single precision, whatever the size; not whole numbers, and no minus zero."""
+    mantissas, exponents = np.frexp(values)
+    # The largest floats would be infinite: they are whole.
+    with np.errstate(over="ignore"):
+        single = np.ldexp(mantissas.astype(np.float32).astype(np.float64), exponents)
+    return np.asarray(np.where(values == np.rint(values), values, single) + 0.0)
+
+
+def _mixed(keys: HashArray) -> HashArray:
+    """Scatter 64-bit numbers over all of them, so that sums can be compared."""
+    return mixed(keys + np.uint64(0x9E3779B97F4A7C15))
+
+
+def _near_groups(
+    rows: Encoded, hashes: HashArray, log_expected: FloatArray
+) -> tuple[list[_NearGroup], tuple[tuple[str, int], ...]]:
+    """Find the groups to be listed, in the order of the table, and the columns left out."""
+    sample, unlikely = rows.sample_table, np.log(_BY_CHANCE)
+    as_written = rows.hashes[rows.sample_index]
+    let_go(rows.hashes)
+    different = np.sort(np.unique(as_written, return_index=True)[1])
+    found = [
+        _NearGroup(-1, different[places])
+        for places in equal_rows(hashes[different]).groups
+        if log_expected[different[places[0]]] < unlikely
+    ]
+    # One row of each such group stands for it from here on.
+    kept = np.sort(different[np.unique(hashes[different], return_index=True)[1]])
+    common: list[tuple[str, int]] = []
+    most = max(_COMMON_ROWS, int(_COMMON_SHARE * sample.frame.height))
+    for number, spec in enumerate(rows.encoder.plan.used):
+        column = _Cells.of(sample.column(spec.name), spec, number)
+        rest = log_expected[kept] - column.log_shares[kept]
+        groups = [
+            _NearGroup(number, kept[places])
+            for places in equal_rows(hashes[kept] - column.hashes[kept]).groups
+            if rest[places[0]] < unlikely
+        ]
+        n_rows = sum(len(group.places) for group in groups)
+        if n_rows > most:
+            common.append((spec.name, n_rows))
+        else:
+            found += groups
+    found.sort(key=lambda group: (*group.places[:2].tolist(), group.column))
+    return found, tuple(common)
+
+
+def _equal_rows_in_table(rows: Encoded, groups: Sequence[IntArray]) -> tuple[RepeatedRows, ...]:
+    """Put groups of equal rows into row numbers and lines."""
+    firsts = [group[:MAX_PLACES] for group in groups]
+    lines = rows.take(np.concatenate(firsts)).lines if groups else None
+    ends = np.cumsum([len(places) for places in firsts])
+    parts = [None] * len(firsts) if lines is None else np.split(lines, ends[:-1])
+    return tuple(
+        RepeatedRows(
+            rows=tuple((places + 1).tolist()),
+            lines=None if part is None else tuple(part.tolist()),
+            n_rows=len(group),
+        )
+        for group, places, part in zip(groups, firsts, parts, strict=True)
+    )
+
+
+def _statement(rows: Encoded, found: DuplicateRows) -> str:
+    """Say what repeats, in a few sentences."""
+    sentences = []
+    if n := found.n_repeats:
+        which = "1 row repeats an" if n == 1 else f"{n:,} rows repeat an"
+        where = f" ({_places(found.equal[0])})" if len(found.equal) == found.n_groups == 1 else ""
+        nature = "" if found.equal else ": their values are so common that rows repeat by chance"
+        sentences.append(f"{which} earlier one in every column the model uses{where}{nature}.")
+    if n := found.n_near:
+        most = max(_COMMON_ROWS, int(_COMMON_SHARE * found.n_compared))
+        drawn = "" if rows.size_of_parts is None else f" of {len(rows.sample_index):,} drawn"
+        which = "1 group of rows is" if n == 1 else f"{n:,} groups of rows are"
+        where = f" ({_places(found.near[0])})" if n == 1 else ""
+        many = "" if n <= most // 2 else ", so many that the table may be made this way"
+        sentences.append(
+            f"{which} equal but for one cell, or for how it is written{drawn}{where}{many}."
+        )
+    if common := found.common:
+        names = ", ".join(quoted(name) for name, _ in common[:3])
+        more = f" and {len(common) - 3} more columns" if len(common) > 3 else ""
+        sentences.append(
+            f"Rows that differ in {names}{more} alone are common here, and not listed."
+        )
+    return " ".join(sentences)
+
+
+def _places(group: RepeatedRows) -> str:
+    """Name the rows of a group, and the column in which they differ."""
+    kind, places = ("row", group.rows) if group.lines is None else ("line", group.lines)
+    numbers = ", ".join(f"{place:,}" for place in places)
+    more = f" and {group.n_rows - len(places)} more" if group.n_rows > len(places) else ""
+    column = f", {quoted(group.columns[0])}" if len(group.columns) == 1 else ""
+    return f"{kind}s {numbers}{more}{column}"

@@ -1,0 +1,323 @@
+"""All that is found in a table from its verdict: rows in words, checks, figures and notes.
+
+Everything is found from all values, whoever may see them; `redact` takes out what is hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from kpca_apps.names import in_prose, listed, one_line
+from kpca_apps.novelty.accepted import Accepted
+from kpca_apps.novelty.checks.drift import find_drift
+from kpca_apps.novelty.checks.odd_cells import FILLED
+from kpca_apps.novelty.compare.comparison import judge_by_labels
+from kpca_apps.novelty.findings.duplicates import find_duplicates
+from kpca_apps.novelty.findings.listed_rows import MAX_CELLS, Lists, list_table
+from kpca_apps.novelty.findings.patterns import find_patterns, kinds_of_evidence, leading_note
+from kpca_apps.novelty.findings.pictures import draw_rows
+from kpca_apps.novelty.marks import row_keys
+from kpca_apps.novelty.redact import Note
+from kpca_apps.novelty.relations.revealed import revealed_notes
+from kpca_apps.novelty.result import (
+    AcceptedRows,
+    CategoryProfile,
+    ColumnProfile,
+    DuplicateRows,
+    NumericProfile,
+    OddCell,
+    RankedRow,
+    ScreeningResult,
+    clearest,
+)
+from kpca_apps.novelty.row_values import let_go
+from kpca_apps.novelty.screening.encoded import Encoded
+from kpca_apps.novelty.screening.fit import IN_PARTS
+from kpca_apps.novelty.screening.judge import Verdict
+from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, library_versions
+from kpca_apps.novelty.screening.profiles import NAMED_BY, TELLS_APART, describe_columns
+from kpca_apps.tables.values import Column
+
+EXCLUDED = "are left out of the model, not of the results"
+# Words of notes that are true of most tables: no reason to doubt the list.
+ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS, EXCLUDED)
+# What became of accepted rows.
+LEARNED = "; the model learned them as normal"
+LEARNED_OF_DRAWN = "; where it drew them, the model learned them as normal"
+JOINED = "; they are part of the reference, which rates are about"
+SAME_TABLE = (
+    "The table is the very one the model was fitted on: its rows are scored as if each had been "
+    "left out."
+)
+SAME_TABLE_P_VALUES = (
+    " A row that calibrates counts itself in its p-value, which is {:.2g} at least."
+)
+SAME_TABLE_LARGE = (
+    "The table is the very one the model was fitted on, which had too many rows for their "
+    "leave-one-out scores to be saved: rows are scored as new ones, and those the model was "
+    "fitted on score slightly low."
+)
+SAME_TABLE_HARD = (
+    "The table is the very one the model was fitted on. --method hoffmann has no "
+    "leave-one-out: the rows it was fitted on score too low, and their p-values are too high."
+)
+
+
+def find_all(
+    verdict: Verdict, options: ScreeningOptions, fitted_on: Encoded | None
+) -> ScreeningResult:
+    """Put a scored table into words and pictures.
+
+    `fitted_on` are the rows the model was fitted on, where at hand: with labels, baselines are,
+    too.
+    """
+    model = verdict.model
+    rows = verdict.rows
+    is_fitted_on = fitted_on is rows
+    evaluations, of_labels = judge_by_labels(
+        model, rows, verdict.scores, fitted_on, options.columns.label, options.positive
+    )
+    profiles, id_column, of_ids = describe_columns(rows, options.columns.id)
+    lists = list_table(verdict, options.explain, id_column)
+    let_go(verdict.scores, verdict.ranks, verdict.rarities, verdict.p_values, rows.surprise)
+    columns = _with_reason_shares(profiles, lists.ranked[: lists.n_explained])
+    is_new = not is_fitted_on and not rows.is_own
+    moved, of_drift = (
+        find_drift(model.encoder, one_line(model.source.name), rows.sample_table, clean=model.clean)
+        if is_new
+        else ((), ())
+    )
+    kinds = kinds_of_evidence(verdict.evidence, rows.sample_table.frame.columns)
+    others = [row for row in lists.ranked if row.row not in verdict.rank_by_score]
+    patterns = *kinds, *find_patterns(others, columns, lists.table, rows.sample_table)
+    duplicates = find_duplicates(rows)
+    row_ids, row_files, keys = _names_of_rows(
+        rows, id_column, clearest(lists.odd_cells), duplicates
+    )
+    map, contours, plane = draw_rows(verdict, lists, columns)
+    # A model that was fitted with the same columns hidden says so of its reference.
+    of_hidden = revealed_notes(
+        rows.sample_table, rows.encoder.plan, rows.encoder.relations.rules, options.seed
+    )
+    naming = () if rows.learned.size else rows.encoder.naming
+    notes = (
+        *(note for note in of_hidden if note not in model.warnings),
+        *of_drift,
+        *_header_note(model, columns, {*dict(rows.source.renamed)}),
+        *_notes(verdict, of_labels, is_fitted_on=is_fitted_on),
+        *(() if model.clean or model.groups else leading_note(lists.ranked, lists.table, rows)),
+        *(() if rows.accepted is None else rows.accepted.notes),
+        *of_ids,
+        *_last_notes(verdict, lists, columns, options),
+    )
+    doubts = [note for note in notes if not any(words in note for words in ROUTINE)]
+    return ScreeningResult(
+        source=rows.source,
+        reference=None if is_fitted_on else model.source,
+        scores=verdict.scores,
+        p_values=verdict.p_values,
+        is_flagged=verdict.flagged,
+        ranks=verdict.ranks,
+        threshold=verdict.threshold,
+        ranked=lists.ranked,
+        columns=columns,
+        patterns=patterns,
+        map=map,
+        contours=contours,
+        evaluations=evaluations,
+        warnings=(*doubts, *(note for note in notes if note not in doubts)),
+        n_doubts=len(doubts),
+        settings=_settings(verdict, len(columns), lists),
+        versions=library_versions(),
+        rules=rows.encoder.relations.found(rows.sample_table, rows.sample_index, naming),
+        usual_rows=lists.usual,
+        odd_cells=lists.odd_cells,
+        n_odd_cells=lists.n_odd_cells,
+        rarities=verdict.rarities,
+        scale=verdict.scale,
+        duplicates=duplicates,
+        moved=moved,
+        flagged_rows=lists.listed,
+        id_column=id_column,
+        plane=plane,
+        groups=verdict.groups,
+        row_ids=row_ids,
+        row_files=row_files,
+        row_keys=keys,
+        accepted=_accepted_rows(model, rows, fitted_on),
+        is_accepted=rows.is_accepted,
+        marks=() if rows.accepted is None else rows.accepted.marks,
+        by=model.options.columns.by if model.groups else (),
+    )
+
+
+def _header_note(
+    model: NoveltyModel, columns: Sequence[ColumnProfile], renamed: Collection[str]
+) -> Iterator[str]:
+    """Say that the names of the columns are values of theirs: then a row took their place."""
+    numbers, is_value, formats = list[float](), list[bool](), model.encoder.plan.formats
+    for one in columns:
+        shown, format = one.distribution, formats.get(one.name)
+        if one.name in renamed:
+            continue
+        if isinstance(shown, NumericProfile) and format is not None:
+            value = float(Column(pl.Series([one.name])).read(format).values[0])
+            numbers.append(value)
+            is_value.append(shown.minimum <= value <= shown.maximum)
+        elif isinstance(shown, CategoryProfile):
+            is_value.append(one.name in shown.levels)
+    # Names that count on are those of years or of places.
+    counts_on = len(numbers) > 2 and np.ptp(np.diff(numbers)) == 0
+    if len(is_value) > 1 and numbers and all(is_value) and not counts_on:
+        yield (
+            "The names of the columns read like their values: a file without a header loses its "
+            "first row to them; write a header above it."
+        )
+
+
+def _names_of_rows(
+    rows: Encoded, id_column: str | None, cells: Sequence[OddCell], repeats: DuplicateRows
+) -> tuple[dict[int, str], dict[int, str], dict[int, str]]:
+    """Return ids, files and keys of the rows named among odd cells and repeated rows, from 1."""
+    groups = (*repeats.equal, *repeats.near)
+    named = sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
+    columns = (id_column, rows.source.file_column)
+    if not named:
+        return {}, {}, {}
+    table = rows.take(np.array(named, dtype=np.int64) - 1)
+    ids, files = (
+        {}
+        if name is None
+        else {row: table.column(name).text(place) for place, row in enumerate(named)}
+        for name in columns
+    )
+    keys = row_keys(table, rows.encoder.plan.hidden)
+    return ids, files, dict(zip(named, keys, strict=True))
+
+
+def _settings(
+    verdict: Verdict, n_columns: int, lists: Lists
+) -> dict[str, str | float | int | bool | None]:
+    """Every resolved parameter that the result depends on."""
+    model, threshold, rows = verdict.model, verdict.threshold, verdict.rows
+    detector = model.detector
+    missed, truncates = detector.landmark_miss, detector.parameters.truncates
+    settings: dict[str, str | float | int | bool | None] = {
+        "fitted on": "a clean reference" if model.clean else "a table that may hold outliers",
+        "rule": threshold.rule,
+        threshold.rule: threshold.setting,
+        "calibration": threshold.calibration,
+        "method": model.options.method,
+        "kernel": detector.views.kernel.describe(),
+        "components": detector.subspace.n_components if truncates else None,
+        "ridge (absolute)": detector.ridge,
+        "landmarks": len(detector.subspace.points),
+        "landmarks miss": None if missed is None else f"{100 * missed:.3g} %",
+        "rows fitted": model.source.n_rows,
+        **({"rows learned from": model.n_learned} if model.n_learned < model.n_rows else {}),
+        "seed": model.options.seed,
+        "rows explained": lists.n_explained,
+    }
+    if model.groups:
+        settings["by"] = ", ".join(model.options.columns.by)
+        settings["models of groups"] = len(model.groups)
+    if rows.size_of_parts is not None:
+        settings["read"] = f"in parts of {rows.size_of_parts:,} rows"
+        settings["rows drawn for columns and figures"] = len(rows.sample_index)
+    if n_columns > MAX_CELLS:
+        settings["cells of listed rows"] = (
+            f"those of the first {MAX_CELLS} of {n_columns} columns, and of the reasons"
+        )
+    return settings
+
+
+def _notes(verdict: Verdict, of_labels: Sequence[Note], *, is_fitted_on: bool) -> Iterator[str]:
+    """Say what a reader must know of the rows, which may be those the model was fitted on."""
+    model, rows = verdict.model, verdict.rows
+    if rows.size_of_parts is not None and not is_fitted_on:
+        yield (
+            f"The table has {rows.n_rows:,} rows {IN_PARTS}: the figures of its columns "
+            f"come from {len(rows.sample_index):,} rows drawn; scores and ranks are those of all "
+            "rows."
+        )
+    yield from verdict.warnings
+    yield from of_labels
+    if not is_fitted_on and rows.source.fingerprint == model.source.fingerprint:
+        soft = SAME_TABLE if rows.is_own else SAME_TABLE_LARGE
+        if model.clean:
+            smallest = 2 / (len(model.detector.calibration_scores) + 1)
+            soft += SAME_TABLE_P_VALUES.format(smallest)
+        yield SAME_TABLE_HARD if model.detector.parameters.truncates else soft
+
+
+def _last_notes(
+    verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile], options: ScreeningOptions
+) -> Iterator[str]:
+    """Say which rows and odd cells are not listed, and that excluding a column does not hide it."""
+    n_all, n_listed = verdict.n_listed, len(lists.listed)
+    n_cells, n_cells_listed = lists.n_odd_cells, sum(len(c.rows) for c in lists.odd_cells)
+    if n_all != n_listed:
+        yield (
+            f"{n_all:,} rows are flagged or have an odd cell: the {n_listed:,} oddest stand in the "
+            "list of flagged rows, and no other has a reason; the scored table marks all."
+        )
+    if n_cells_listed != n_cells:
+        yield (f"{n_cells:,} cells are odd: the {n_cells_listed:,} clearest are listed.")
+    excluded = options.columns.exclude
+    if shown := [one.name for one in columns if one.name in excluded and not one.hidden]:
+        yield (
+            f"Excluded columns {EXCLUDED}: values of {listed(shown)} are shown; --hide keeps them "
+            "out."
+        )
+
+
+def _accepted_rows(
+    model: NoveltyModel, rows: Encoded, fitted_on: Encoded | None
+) -> AcceptedRows | None:
+    """Say how many rows are accepted, and what the model made of them."""
+    if rows.accepted is None:
+        return None
+    n, name = rows.accepted.n_rows, rows.accepted.name
+    if rows.accepted.is_wrong is not None:
+        return AcceptedRows(name, n, _marked_sentence(rows.accepted, fitted_on is rows))
+    statement = f"{name} accepts none of the rows."
+    if n:
+        learned = LEARNED_OF_DRAWN if model.n_learned < model.n_rows else LEARNED
+        made = learned if fitted_on is rows else "" if fitted_on is None else JOINED
+        which = f"{n:,} rows are accepted"
+        if n == 1:
+            which, made = "1 row is accepted", made.replace("they are", "it is")
+            made = made.replace("them", "it")
+        statement = f"{which} in {name} and not listed{made}."
+    return AcceptedRows(name, n, statement)
+
+
+def _marked_sentence(accepted: Accepted, is_learned: bool) -> str:
+    """Say what became of the rows that a reader marked."""
+    masks = (accepted.is_wrong, accepted.is_fine, accepted.is_known)
+    n_wrong, n_fine, n_known = (0 if mask is None else int(mask.sum()) for mask in masks)
+    said = [
+        f"{n_fine:,} fine and {'learned as normal' if is_learned else 'not listed'}",
+        f"{n_known:,} known and not listed",
+        f"{n_wrong:,} wrong and first on the list",
+    ]
+    counts = n_fine, n_known, n_wrong
+    found = [words for words, n in zip(said, counts, strict=True) if n]
+    if not found:
+        return f"{accepted.name} marks none of the rows."
+    return f"Rows marked in {accepted.name}: {in_prose(found)}."
+
+
+def _with_reason_shares(
+    columns: Sequence[ColumnProfile], ranked: Sequence[RankedRow]
+) -> tuple[ColumnProfile, ...]:
+    """Fill in each column's share of the reasons of the flagged rows that are explained."""
+    totals: dict[str, float] = {}
+    for reason in (reason for row in ranked if row.flagged for reason in row.reasons):
+        totals[reason.column] = totals.get(reason.column, 0.0) + reason.share
+    whole = sum(totals.values()) or 1.0
+    return tuple(replace(c, reason_share=totals.get(c.name, 0.0) / whole) for c in columns)

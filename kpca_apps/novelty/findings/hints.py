@@ -1,0 +1,538 @@
+"""What may have gone wrong with a row: slips of a number, several gaps, a row of totals.
+
+Slips are of units, decimal points, digits, signs, and columns exchanged. A cell is *repaired* as a
+person would who sees what the rest of the row suggests: by a factor people slip by, a digit typed
+twice, and so on. What the rest suggests is the median over the 10 of the model's rows nearest in
+the other columns. A repair is suggested where the value as it stands lies farther from that than
+any value of the model's own rows does, by half as much again, and repaired as near as most of
+theirs do, no farther than a quarter of the way it came, and is a value that the column may hold:
+whole where its own are, within their range. Where more than two repairs do as well, none is
+suggested: the evidence is not clear. Columns exchanged are tried first. Units are tried of columns
+alone whose names or units say of what they are: of any other, chance would fit one of so many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from kpca_apps.names import in_prose, listed, quoted
+from kpca_apps.novelty.checks.number_rules import (
+    MAX_CLEARNESS,
+    NumberRule,
+    most_beyond,
+    without_double,
+)
+from kpca_apps.novelty.checks.tails import EXPONENTIAL, SHAPES, Tail
+from kpca_apps.novelty.columns.kinds import steps_of
+from kpca_apps.novelty.columns.plan import ColumnSpec, name_words
+from kpca_apps.novelty.detector.neighbours import NeighbourRows, Surroundings
+from kpca_apps.novelty.screening.encoded import Encoded
+from kpca_apps.novelty.screening.model import AnyModel
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import NumberFormat, Readings
+
+# Of the model's rows, those whose own distances from what is expected of them are looked at; and
+# fewest for any hint.
+N_CALIBRATING, MIN_ROWS = 300, 50
+# In standard deviations: a greater distance in one column counts as this much.
+FARTHEST = 3.0
+# A value is deviant where fewer than so many of the calibrating rows are expected as far from what
+# is expected of them, and farther than so many times nearly all of them are. It fits where so
+# large a share of them does, and within this part of the way.
+MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
+FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
+# Less is asked of repairs that leave nothing to choose, an exchange or a sign, and of values that
+# are odd by themselves or alone in their column.
+CLEAR_FITTING_SHARE = 0.95
+# Units lie close together: suggested where rows keep to a tenth of what is expected of them.
+CLOSE_FOR_UNITS = 0.1
+# Of a column, the share of the model's rows above 0 from which it is looked at in logarithms; not
+# where these reach so many times as far down as up: degrees that come near 0. Log-normal columns
+# reach once as far, normal ones of a mean of four standard deviations 1.6 times.
+POSITIVE_SHARE, TIMES_LONGER = 0.99, 1.4
+MAX_ALTERNATIVES = 2
+# Of a row that is deviant in more columns than these, no two alone were exchanged; to try each with
+# every other would take the square of the columns. Of a row that is deviant in most of its columns,
+# and in more than these few, no cell slipped: it is of another size than its neighbours.
+MAX_DEVIANT, FEW_DEVIANT = 8, 2
+# Of columns with fewer different values, any repair is likely to hit one.
+MIN_STEPS = 10
+MIN_DIGITS = 3
+AS_WRITTEN = 1e-3  # of a number that is written with four digits
+
+# What people slip by: a factor, between which units, and of what they are.
+UNITS = (
+    (2.54, "inches and centimetres", "length"),
+    (1 / 0.3048, "feet and metres", "length"),
+    (1 / 0.45359237, "pounds and kilograms", "mass"),
+    (1.609344, "miles and kilometres", "distance speed"),
+    (3.6, "metres a second and kilometres an hour", "speed"),
+    (60.0, "minutes and hours, or seconds and minutes", "time"),
+    (12.0, "months and years", "time"),
+    (24.0, "hours and days", "time"),
+)
+# Words of a column's name, or its unit, that say of what it is: a latitude is not in pounds, and
+# of a column that nobody says it of, chance would fit some unit. A longer one may begin a word.
+OF_UNITS = {
+    "length": "length height width depth diam radius thick altitude elev size inch in feet foot ft "
+    "metre meter mm cm m",
+    "distance": "dist mile km kilomet",
+    "mass": "weight mass kilo pound kg lb lbs",
+    "speed": "speed velocity wind mph kmh kph",
+    "time": "time duration hour minute second month year week days age min sec hr yr h s",
+    "temperature": "temp celsius fahrenheit degree c f",
+}
+LONG_WORD = 4
+
+
+class _Column:
+    """A column of numbers, and how far the model's own rows lie from what is expected in it."""
+
+    fitting: float  # a distance that is common among these rows
+    clear_fitting: float
+    farthest: float  # one that hardly any row exceeds
+    tail: Tail | None  # of their distances
+    n_values: int  # of these rows
+    widest: float  # difference of a row from what is expected, but for one
+
+    def __init__(
+        self, name: str, group: int, place: int, values: FloatArray, unit: str = ""
+    ) -> None:
+        self.name, self.group, self.place = name, group, place  # place: in the matrix
+        self.is_of = _is_of(name, unit)
+        self.low, self.high = float(values.min()), float(values.max())
+        self.in_logs = np.mean(values > 0) >= POSITIVE_SHARE and _is_of_sizes(values)
+        self.rule = NumberRule.fit(values, 1.0)
+        counts = np.unique(values, return_counts=True)[1]
+        self.mostly_one = 2 * int(counts.max()) >= len(values)
+        self.steps = steps_of(values)
+
+    def learn(self, values: FloatArray, expected: FloatArray, times: float) -> bool:
+        """Learn from the values of some rows, unless too few of their distances are finite.
+
+        The whole table has so many `times` as many.
+        """
+        pairs = zip(values.tolist(), expected.tolist(), strict=True)
+        distances = np.array([self.distance(*pair) for pair in pairs])
+        finite = distances[np.isfinite(distances)]
+        if len(finite) < MIN_ROWS / 2:
+            return False
+        self.n_values = len(finite)
+        shares = [FITTING_SHARE, CLEAR_FITTING_SHARE]
+        self.fitting, self.clear_fitting = np.quantile(finite, shares).tolist()
+        # The row that is judged may be one of them.
+        self.farthest = float(np.quantile(np.sort(finite)[:-1], FAR_SHARE))
+        # Logarithms of a Pareto tail are exponential.
+        self.tail = Tail.fit(finite, times, EXPONENTIAL if self.in_logs else SHAPES)
+        self.widest = float(np.sort(np.abs(values - expected))[-2])
+        return True
+
+    def distance(self, value: float, expected: float) -> float:
+        """How far a value is from what is expected."""
+        if not self.in_logs:
+            return abs(value - expected)
+        return abs(math.log(value) - math.log(expected)) if min(value, expected) > 0 else math.inf
+
+    def holds(self, value: float) -> bool:
+        """Whether the column may hold a value: it is whole, or a step, where the column's are."""
+        if self.steps.size:
+            return bool(np.isclose(self.steps, value, rtol=1e-9, atol=0.0).any())
+        return self.low <= value <= self.high and (not self.rule.whole or value == round(value))
+
+    def is_odd(self, value: float) -> bool:
+        """Whether a value is odd whatever the rest of its row says."""
+        return bool(self.rule.judge(np.array([value]))[0])
+
+    def is_alone(self, value: float, expected: float) -> bool:
+        """Whether none of the column's own is so far from what is expected of it.
+
+        Nor is any difference as wide: near 0 logarithms make much of little.
+        """
+        is_wide = abs(value - expected) > self.widest
+        return (
+            is_wide and self.tail is not None and self.distance(value, expected) > self.tail.limit
+        )
+
+    def share_beyond(self, value: float, expected: float) -> float:
+        """Share of the column's values that are as far from what is expected of them."""
+        if self.tail is None:
+            return 1.0
+        distance = np.array([self.distance(value, expected)])
+        n_expected: float = max(float(self.tail.expected(distance)[0]), 0.1**MAX_CLEARNESS)
+        return n_expected / (self.tail.times * self.n_values)
+
+    def times_usual(self, value: float, expected: float) -> float:
+        """How many times as far from what is expected a value is as most of the column's are."""
+        distance = self.distance(value, expected)
+        return distance / self.clear_fitting if self.clear_fitting > 0 else distance
+
+    def is_deviant(self, value: float, expected: float) -> bool:
+        """Whether a value is odd by itself, or too far from what is expected to be ordinary."""
+        if self.is_odd(value):
+            return True
+        distance = self.distance(value, expected)
+        if distance <= TIMES_FARTHEST * self.farthest:
+            return False
+        if self.tail is None or not np.isfinite(distance):
+            return True
+        expected_so_far = self.tail.expected(np.array([distance]))[0]
+        return bool(expected_so_far < MAX_EXPECTED * self.tail.times)
+
+
+class AloneCell(NamedTuple):
+    """A number that lies farther than any other of its column from what such rows read."""
+
+    meant: float | None
+    p_value: float  # of a right row, to have one so far off in any of the columns
+
+
+class Hints(NamedTuple):
+    """What may have gone wrong with a row."""
+
+    sentences: tuple[str, ...] = ()
+    alone: Mapping[str, AloneCell] = MappingProxyType({})  # by column
+
+
+class HintFinder:
+    """Finds what may have gone wrong with rows, by the ordinary rows that it is made of.
+
+    `groups` are the matrix columns of each column of the table; `names` those that hold numbers,
+    and `units` words that some are written with. The whole table may have more rows, `n_rows`.
+    """
+
+    def __init__(
+        self,
+        neighbours: NeighbourRows,
+        groups: Sequence[IntArray],
+        names: Mapping[int, str],
+        units: Mapping[str, str] = MappingProxyType({}),
+        n_rows: int = 0,
+    ) -> None:
+        self.neighbours, self.groups = neighbours, groups
+        self.columns: list[_Column] = []
+        n_stored = len(neighbours.rows)
+        if n_stored < MIN_ROWS or len(groups) < 2:
+            return
+        columns = []
+        for group, name in names.items():
+            place = int(groups[group][0])
+            values = neighbours.rows[~_is_gap(neighbours.rows, groups[group]), place]
+            if len(np.unique(values)) >= MIN_STEPS:
+                columns.append(_Column(name, group, place, values, units.get(name, "")))
+        if not columns:
+            return
+        picked = np.unique(np.linspace(0, n_stored - 1, N_CALIBRATING).astype(np.int64))
+        rows, own = neighbours.standardised[picked], neighbours.index[picked]
+        expected = self._expected(columns, rows, own)
+        for j, column in enumerate(columns):
+            values = neighbours.rows[picked, column.place]
+            if column.learn(values, expected[:, j], max(n_rows, n_stored) / len(picked)):
+                self.columns.append(column)
+
+    @cached_property
+    def _around(self) -> Surroundings:
+        return Surroundings(self.neighbours, self.groups, FARTHEST)
+
+    def _expected(self, columns: Sequence[_Column], rows: FloatArray, own: IntArray) -> FloatArray:
+        """Say what each of some columns of rows should read by those nearest in the others."""
+        sets = np.array([[column.group] for column in columns], dtype=np.int64).reshape(-1, 1)
+        return self._middle(columns, rows, own, np.tile(sets, (len(rows), 1, 1)))
+
+    def _middle(
+        self, columns: Sequence[_Column], rows: FloatArray, own: IntArray, sets: IntArray
+    ) -> FloatArray:
+        """Median (r, c) of each column in the rows nearest without each of as many sets."""
+        nearest = self._around.near(rows, own, sets).nearest
+        places = np.array([column.place for column in columns], dtype=np.int64)
+        # Several times faster than a median of few numbers.
+        values = np.sort(self.neighbours.rows[nearest, places[:, None]], axis=2)
+        k = values.shape[2]
+        return (values[:, :, (k - 1) // 2] + values[:, :, k // 2]) / 2
+
+    def of_rows(
+        self,
+        rows: FloatArray,
+        standardised: FloatArray,
+        own: IntArray,
+        meant: Sequence[Mapping[str, float]],
+    ) -> list[Hints]:
+        """Say what may have gone wrong with each of some rows (r, d), encoded, and scaled.
+
+        `own` are their positions among the training rows, -1 for new ones. A repair of a column of
+        which is known what was `meant` leads there, or is not suggested.
+        """
+        if not self.columns:
+            return [Hints()] * len(rows)
+        expected = self._expected(self.columns, standardised, own)
+        each = zip(rows, standardised, own.tolist(), expected, meant, strict=True)
+        hints = [self._hints(*one) for one in each]
+        # Where more than a few cells are, none is alone: the column has moved, or its tail is long.
+        n_alone, few = Counter(name for of in hints for name in of.alone), most_beyond(len(rows))
+        return [
+            of._replace(alone={name: of.alone[name] for name in of.alone if n_alone[name] <= few})
+            for of in hints
+        ]
+
+    def _hints(
+        self,
+        row: FloatArray,
+        standardised: FloatArray,
+        own: int,
+        each: FloatArray,
+        meant: Mapping[str, float],
+    ) -> Hints:
+        """Say what may have gone wrong with a row, of which is known what is expected of `each`."""
+        deviant: list[tuple[_Column, float, float]] = []
+        times: list[float] = []
+        for column, expected in zip(self.columns, each.tolist(), strict=True):
+            value = float(row[column.place])
+            if _is_gap(row[None], self.groups[column.group])[0]:
+                continue
+            times.append(column.times_usual(value, expected))
+            if column.is_deviant(value, expected):
+                deviant.append((column, value, expected))
+        found: list[str] = []
+        exchanged: list[_Column] = []
+        for column, _, _ in deviant if len(deviant) <= MAX_DEVIANT else ():
+            if column in exchanged or column.name in meant:
+                continue
+            partner = self._exchanged_with(column, row, standardised, own)
+            if partner is not None:
+                exchanged += [column, partner]
+                pair = [quoted(one.name) for one in self.columns if one in (column, partner)]
+                found.append(f"{' and '.join(pair)} fit if exchanged.")
+        alone: dict[str, AloneCell] = {}
+        next_to_most = max(sorted(times)[:-1], default=0.0)
+        is_other = len(deviant) > max(FEW_DEVIANT, len(self.columns) / 2)
+        for column, value, expected in () if is_other else deviant:
+            if column not in exchanged:
+                repairs = _repaired(column, value, expected, meant.get(column.name))
+                if repairs:
+                    words = ", or ".join(repairs.values())
+                    found.append(f"{quoted(column.name)} fits if {words}.")
+                # Of a row that is larger in every column, no cell is.
+                apart = column.times_usual(value, expected) > TIMES_FARTHEST * next_to_most
+                if apart and column.is_alone(value, expected):
+                    meant_here = next(iter(repairs)) if len(repairs) == 1 else None
+                    p_value = len(self.columns) * column.share_beyond(value, expected)
+                    alone[column.name] = AloneCell(meant_here, min(p_value, 1.0))
+        return Hints(tuple(found), alone)
+
+    def _exchanged_with(
+        self, column: _Column, row: FloatArray, standardised: FloatArray, own: int
+    ) -> _Column | None:
+        """Return the column whose value fits here while this one's fits there."""
+        value = float(row[column.place])
+        best: tuple[float, _Column] | None = None
+        for other in self.columns:
+            theirs = float(row[other.place])
+            # Of two columns that are 0 nearly everywhere, either value fits in either. Exchanged
+            # values must be possible at all before neighbours are looked for.
+            is_possible = other.holds(value) and column.holds(theirs)
+            both_mostly_one = column.mostly_one and other.mostly_one
+            if other is column or theirs == value or both_mostly_one or not is_possible:
+                continue
+            ratios = []
+            for at, before, after in ((column, value, theirs), (other, theirs, value)):
+                expected = self._beside(at, other if at is column else column, standardised, own)
+                near, fits = at.distance(after, expected), at.clear_fitting
+                if near > min(fits, PART_OF_WAY * at.distance(before, expected)):
+                    break
+                ratios.append(near / fits if fits > 0 else 0.0)
+            if len(ratios) == 2 and (best is None or max(ratios) < best[0]):
+                best = max(ratios), other
+        return None if best is None else best[1]
+
+    def _beside(self, column: _Column, other: _Column, standardised: FloatArray, own: int) -> float:
+        """Say what a column should read by the rows nearest in all but it and another."""
+        groups = np.array([[sorted((column.group, other.group))]])
+        return float(self._middle([column], standardised[None], np.array([own]), groups)[0, 0])
+
+
+def _is_of_sizes(values: FloatArray) -> bool:
+    """Whether values, nearly all above 0, have logarithms without a long lower tail."""
+    low, middle, high = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
+    return 0 < low and math.log(middle / low) <= TIMES_LONGER * math.log(high / middle)
+
+
+def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
+    """Mark the rows (r, d) in which a column of numbers was missing, and is filled."""
+    marked: BoolArray = (rows[:, columns[1:]] != 0.0).any(axis=1)
+    return marked
+
+
+def _repaired(
+    column: _Column, value: float, expected: float, meant: float | None = None
+) -> dict[float, str]:
+    """Say which repairs of one cell make it fit, if these are few; those to what was `meant`."""
+    fitting: dict[float, tuple[float, str]] = {}
+    sign = column.rule.sign
+    repairs = [*_repairs(value)]
+    if value < 0 or (sign is not None and sign.sign * value < 0):
+        repairs.insert(0, (-value, "its sign is turned"))
+    repairs = [(repaired, words) for repaired, words in repairs if column.holds(repaired)]
+    if column.in_logs and column.fitting <= CLOSE_FOR_UNITS:
+        # In other units a number need not be whole.
+        other = _in_other_units(value, column.is_of)
+        repairs += [one for one in other if column.low <= one[0] <= column.high]
+    if meant is not None:
+        repairs = [one for one in repairs if math.isclose(one[0], meant, rel_tol=AS_WRITTEN)]
+    is_clear = column.is_odd(value) or column.is_alone(value, expected)
+    near = column.clear_fitting if is_clear else column.fitting
+    # Where 0 would do, so would anything that makes the value small.
+    small_fits = column.distance(0.0, expected) <= near
+    for repaired, words in repairs:
+        distance = column.distance(repaired, expected)
+        fits = column.clear_fitting if repaired == -value else near
+        if small_fits and abs(repaired) < PART_OF_WAY * abs(value):
+            continue
+        if distance <= min(fits, PART_OF_WAY * column.distance(value, repaired)):
+            fitting.setdefault(float(f"{repaired:.6g}"), (distance, words))
+    if len(fitting) > MAX_ALTERNATIVES:
+        return {}
+    nearest = sorted(fitting.items(), key=lambda one: one[1])
+    return {repaired: words for repaired, (_, words) in nearest}
+
+
+def _repairs(value: float) -> Iterator[tuple[float, str]]:
+    """Yield what may have been meant by a value, most often meant first, and the repair."""
+    for factor in (10.0, 100.0, 1000.0):
+        yield value / factor, f"divided by {factor:.0f}"
+        yield value * factor, f"multiplied by {factor:.0f}"
+    text = repr(abs(value)).removesuffix(".0")
+    if "e" not in text and sum(letter.isdigit() for letter in text) >= MIN_DIGITS:
+        retyped = [(shorter, "a digit typed twice") for shorter in without_double(value)]
+        for i, (a, b) in enumerate(pairwise(text)):
+            if a != b and a.isdigit() and b.isdigit() and (b != "0" or i > 0):
+                retyped.append((text[:i] + b + a + text[i + 2 :], "two digits exchanged"))
+        for digits, words in retyped:
+            minus = "-" if value < 0 else ""
+            yield float(minus + digits), f"read as {minus}{digits} ({words}?)"
+    if value == round(value) and 1000 <= value < 3000:
+        for century in (value - 100, value + 100):
+            yield century, f"read as {century:.0f} (another century?)"
+
+
+def _in_other_units(value: float, is_of: frozenset[str]) -> Iterator[tuple[float, str]]:
+    """Yield a value in the units it may have been meant in, and the repair."""
+    for factor, units, of in UNITS:
+        if not is_of.isdisjoint(of.split()):
+            yield value / factor, f"divided by {factor:.4g} ({units}?)"
+            yield value * factor, f"multiplied by {factor:.4g} ({units}?)"
+    if "temperature" in is_of:
+        for celsius in ((value - 32) / 1.8, 1.8 * value + 32):
+            yield celsius, f"read as {celsius:.4g} (Fahrenheit and Celsius?)"
+
+
+def _is_of(name: str, unit: str) -> frozenset[str]:
+    """Say of what a column is, a length or a mass, by the words of its name and its unit."""
+    words_of_name = [*name_words(name), unit.lower()]
+    return frozenset(
+        of
+        for of, words in OF_UNITS.items()
+        if any(
+            one == word or (len(word) >= LONG_WORD and one.startswith(word))
+            for one in words_of_name
+            for word in words.split()
+        )
+    )
+
+
+# Of more columns of numbers no slips are sought: what the others suggest of each would take
+# minutes, and chance would fit some factor in every row.
+MAX_COLUMNS = 300
+# Rows of a table that slips are found by.
+MAX_COMPARED = 2_500
+# A cell of a column is hardly ever missing if fewer rows than these lack it.
+RARELY_MISSING = 0.01
+SUM_ROUNDING = 1e-4  # of a sum, which may be of values before they were rounded
+
+
+def hint_rows(
+    model: AnyModel,
+    rows: Encoded,
+    table: Table,
+    matrix: FloatArray,
+    positions: IntArray,
+    meant: Sequence[Mapping[str, float]],
+) -> list[Hints]:
+    """Say what may have gone wrong with the rows at `positions` (r,), a sentence each.
+
+    `table` holds these rows as they stand, `matrix` (r, d) encoded; `rows` are all of their table.
+    `meant` (r,) are numbers that stand for cells of theirs that are odd by themselves.
+    """
+    found = _slips(model, rows, matrix, positions, meant)
+    used = [(spec, table.column(spec.name).read(spec.format)) for spec in model.encoder.plan.used]
+    for row, names in _in_several(_rare_gaps(model, used)):
+        which = in_prose([quoted(name) for name in names])
+        missing = f"{which} are missing, each of which fewer than 1 in 100 rows lack."
+        found[row] = found[row]._replace(sentences=(*found[row].sentences, missing))
+    # A row may be the sum of the others by chance in one column, not in two.
+    for row, names in _in_several(_totals(rows, used)):
+        found[row] = Hints((f"{listed(names)} hold the sums of all other rows: a row of totals?",))
+    return found
+
+
+def _slips(
+    model: AnyModel,
+    rows: Encoded,
+    matrix: FloatArray,
+    positions: IntArray,
+    meant: Sequence[Mapping[str, float]],
+) -> list[Hints]:
+    """Find slips by the rows of a clean reference, else by those of the table."""
+    encoder, views = model.encoder, model.detector.views
+    neighbours, own = model.detector.reference, np.full(len(matrix), -1)
+    if not model.clean:
+        drawn = np.unique(np.linspace(0, len(rows.sample) - 1, MAX_COMPARED).astype(np.int64))
+        raw, index, own = rows.sample[drawn], rows.sample_index[drawn], positions
+        neighbours = NeighbourRows(raw, views.standardised(raw), neighbours.as_is, index)
+    names, units = {}, {}
+    for place, coder in enumerate(encoder.coders):
+        format, name = coder.spec.format, coder.spec.name
+        if isinstance(format, NumberFormat) and not format.clock:
+            names[place], units[name] = name, format.word
+    groups = [np.array(group.columns) for group in encoder.groups]
+    names = names if len(names) <= MAX_COLUMNS else {}
+    finder = HintFinder(neighbours, groups, names, units, rows.n_rows)
+    return finder.of_rows(matrix, views.standardised(matrix), own, meant)
+
+
+def _in_several(marked: Iterable[tuple[str, BoolArray]]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are marked in more than one column, and the names of these columns."""
+    names_of: defaultdict[int, list[str]] = defaultdict(list)
+    for name, is_marked in marked:
+        for row in np.flatnonzero(is_marked).tolist():
+            names_of[row].append(name)
+    yield from ((row, names) for row, names in names_of.items() if len(names) > 1)
+
+
+def _rare_gaps(
+    model: AnyModel, used: Sequence[tuple[ColumnSpec, Readings]]
+) -> Iterator[tuple[str, BoolArray]]:
+    """Mark the missing cells of columns in which they hardly ever are."""
+    for spec, readings in used:
+        if spec.n_missing / model.encoder.summaries[0].n_cells < RARELY_MISSING:
+            yield spec.name, readings.missing
+
+
+def _totals(
+    rows: Encoded, used: Sequence[tuple[ColumnSpec, Readings]]
+) -> Iterator[tuple[str, BoolArray]]:
+    """Mark the numbers that are the sum of all others of their column, of a table in memory."""
+    for spec, readings in used if rows.size_of_parts is None else ():
+        if isinstance(spec.format, NumberFormat) and not spec.format.clock:
+            whole = float(np.nansum(rows.sample_table.column(spec.name).read(spec.format).values))
+            values = readings.values
+            with np.errstate(invalid="ignore"):
+                is_sum = np.abs(whole - 2 * values) <= SUM_ROUNDING * np.abs(values)
+            yield spec.name, is_sum & (values != 0)

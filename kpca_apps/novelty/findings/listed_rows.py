@@ -1,0 +1,619 @@
+"""Rows put into words: the ranked list, the flagged rows, and those with an odd cell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.spatial.distance import cdist
+
+from kpca_apps.engine.precision import evenly_drawn
+from kpca_apps.names import MISSING, quoted
+from kpca_apps.novelty.checks.odd_cells import listed_cells
+from kpca_apps.novelty.columns.encoding import RARER, TableEncoder
+from kpca_apps.novelty.columns.kinds import Notation
+from kpca_apps.novelty.columns.parts import Sample
+from kpca_apps.novelty.detector.detector import Detector
+from kpca_apps.novelty.detector.reasons import ColumnDrop
+from kpca_apps.novelty.findings.hints import MAX_COMPARED, AloneCell, hint_rows
+from kpca_apps.novelty.marks import row_keys
+from kpca_apps.novelty.result import (
+    CONTRADICTED,
+    NEW,
+    FlaggedRow,
+    OddCell,
+    RankedRow,
+    Reason,
+    UsualRow,
+)
+from kpca_apps.novelty.row_values import let_go
+from kpca_apps.novelty.screening.encoded import Encoded, encode
+from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict, notations_of
+from kpca_apps.system.arrays import FloatArray, IntArray
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column, ValueFormat
+
+# Reasons below this share are noise to a reader, unless a row has no larger one.
+MIN_SHARE = 0.05
+# Columns whose cells a listed row carries, besides those among its reasons; the scored table has
+# all of them, and a report of a wide table stays small.
+MAX_CELLS = 60
+# Flagged rows that are listed, each with its first reason: so many cells, whatever the width of
+# the table, but at least and at most so many rows. Those of a row of 20 columns take half
+# a millisecond.
+MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 400_000, 500, 20_000
+# Rows explained together; reasons depend on it in their last bits, so it is no one's choice.
+ROWS_A_BLOCK = 256
+# Rows a report lists whether or not they are explained.
+MIN_LISTED = 100
+# Flagged rows that are explained in full however few were asked for: some seconds' work. As many
+# as a page lists are ranked with their first reason, which the list of flagged rows has anyway.
+MAX_FLAGGED_EXPLAINED, MAX_RANKED = 500, 2_000
+N_NEAREST = 2  # usual rows beside each
+MAX_DRAWN = 1_500  # rows of a picture
+# A longer text stands in full in its own cell.
+MAX_TEXT = 200
+SHARE_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class JudgedRows:
+    """Rows to explain that one model judges."""
+
+    table: Table  # they as they stand
+    matrix: FloatArray  # (r, d), they encoded
+    own: IntArray  # (r,), positions among the training rows of the model, or -1
+
+    @property
+    def n_rows(self) -> int:
+        """Number r of rows."""
+        return len(self.own)
+
+
+def judged_by(
+    verdict: Verdict, table: Table, positions: IntArray
+) -> Iterator[tuple[JudgedPiece, IntArray, IntArray, JudgedRows]]:
+    """Part rows at some positions, the first of `table`, by who judges them.
+
+    With each come their places among `positions`, and their positions among the rows of the model.
+    """
+    for piece in verdict.pieces:
+        places, among = piece.places(positions)
+        if len(places):
+            rows = table.take(places)
+            own = among if verdict.rows.is_own else np.full(len(among), -1)
+            yield piece, places, among, JudgedRows(rows, piece.model.encoder.matrix(rows), own)
+
+
+def explain_rows(
+    encoder: TableEncoder, detector: Detector, rows: JudgedRows, n_jobs: int | None = None
+) -> list[tuple[Reason, ...]]:
+    """Reasons of some rows, most important first."""
+    explained = []
+    found = detector.explain(rows.matrix, rows.own, least=MIN_SHARE, n_jobs=n_jobs)
+    for row, drops in enumerate(found):
+        reasons = [_described(encoder, rows.table, row, drop) for drop in drops]
+        explained.append(_differing(reasons))
+    return explained
+
+
+def first_reasons(
+    rows: JudgedRows, encoder: TableEncoder, detector: Detector
+) -> list[tuple[Reason, ...]]:
+    """Return the first of the reasons of some rows, of one column or of several together."""
+    first = []
+    for row, drops in enumerate(detector.explain(rows.matrix, rows.own, least=MIN_SHARE)):
+        # Columns of one set follow each other.
+        sets = groupby(drops, key=lambda drop: drop.together or drop.group)
+        of_sets = ([_described(encoder, rows.table, row, one) for one in of] for _, of in sets)
+        found: list[Reason] = []
+        for reasons in of_sets:
+            differing = _differing(reasons)
+            found = found or [*differing]
+            if differing and not _is_gap(differing[0]):
+                found = [*differing]
+                break
+        first.append(tuple(found))
+    return first
+
+
+def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) -> Reason:
+    """Put a column's part in the score of a row of a table into words."""
+    names = encoder.groups
+    seen, seen_value = encoder.seen(table, row, drop.group)
+    expected, expected_value = encoder.coders[drop.group].describe(drop.expected, seen_value)
+    together = tuple(names[group].name for group in drop.together)
+    values = seen, expected, seen_value, expected_value
+    return Reason(names[drop.group].name, drop.share, *values, together)
+
+
+def _differs(reason: Reason) -> bool:
+    """Whether a reader sees that a cell is not what is expected; of levels space is no part.
+
+    That no value is expected, or a rarer one, is no reason.
+    """
+    is_level = isinstance(reason.seen_value, str)
+    is_same = is_level and reason.seen_value == reason.expected_value
+    is_same |= reason.seen.strip() == reason.expected.strip()
+    return not is_same and reason.expected not in (MISSING, RARER)
+
+
+def _is_gap(reason: Reason) -> bool:
+    """Whether a reason is that a value is missing, and nothing else."""
+    return reason.seen == MISSING and not reason.together
+
+
+def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
+    """Leave out reasons that read as expected, and put those last that a value is missing.
+
+    Gaps are filled with numbers that differ from each other, of which a reader sees nothing; and
+    of a row that no replacement makes more usual, the farthest column is given as a reason.
+    """
+    differing = sorted(filter(_differs, reasons), key=_is_gap)
+    left = {reason.column for reason in differing}
+    sets = [tuple(name for name in reason.together if name in left) for reason in differing]
+    return tuple(
+        replace(reason, together=together if len(together) > 1 else ())
+        for reason, together in zip(differing, sets, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The first rows of a table in words, and its odd cells, whose suggestions agree with them."""
+
+    first: IntArray  # positions by rank, of all rows that are listed or drawn
+    table: Table  # the ranked ones as they stand
+    n_explained: int
+    ranked: tuple[RankedRow, ...]
+    listed: tuple[FlaggedRow, ...]
+    odd_cells: tuple[OddCell, ...]
+    n_odd_cells: int  # listed or not
+    usual: tuple[UsualRow, ...]
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is said of rows, by their numbers from 1, and the odd cells that agree with it."""
+
+    reasons: Mapping[int, tuple[Reason, ...]]
+    hints: Mapping[int, tuple[str, ...]]
+    explained: Container[int]  # rows whose score was explained, or its first reason
+    cells: tuple[OddCell, ...]
+
+
+def list_table(verdict: Verdict, explain: int, id_column: str | None) -> Lists:
+    """Put the first rows into words: all that are listed, or as many as there are to `explain`."""
+    rows, n_all, n_explained = verdict.rows, verdict.n_listed, 0
+    if explain:
+        n_explained = min(max(explain, min(n_all, MAX_FLAGGED_EXPLAINED)), rows.n_judged)
+    n_columns = max(len(rows.sample_table.frame.columns), 1)
+    n_listed = min(n_all, max(MOST_CELLS // n_columns, FEWEST_ROWS), MOST_ROWS)
+    n_ranked = max(n_explained, MIN_LISTED, min(n_listed, MAX_RANKED) if explain else 0)
+    n_ranked, n_told = min(n_ranked, rows.n_judged), max(n_explained, n_listed)
+    first = top_rows(verdict.ranks, max(n_ranked, n_told, MAX_DRAWN))
+    taken = rows.take(first[: max(n_ranked, n_told)])
+    table, told = (taken.take(np.arange(n)) for n in (n_ranked, n_told))
+    words = put_into_words(verdict, told, first[:n_told], n_explained, in_short=bool(explain))
+    top = first[:n_ranked]
+    ranked = list_rows(verdict, table, top, n_explained, id_column, words)
+    listed = tuple(
+        FlaggedRow(
+            **name,
+            hint=" ".join(words.hints[name["row"]]),
+            flagged=bool(verdict.flagged[name["row"] - 1]),
+            **_first_reason(words.reasons[name["row"]]),
+        )
+        for name in _names(verdict, told, first[:n_listed], id_column)
+    )
+    ranked, usual = _compare(verdict, ranked, table, top[:n_explained], id_column)
+    n_cells = verdict.n_odd_cells + len(words.cells) - len(verdict.evidence)
+    return Lists(first, table, n_explained, ranked, listed, words.cells, n_cells, usual)
+
+
+def put_into_words(
+    verdict: Verdict,
+    table: Table,
+    positions: IntArray,
+    n_explained: int,
+    *,
+    in_short: bool = False,
+) -> Words:
+    """Say why rows are odd, those of `table` at some positions, and what may have gone wrong.
+
+    The scores of the first of them are explained; of the others, `in_short`, by their first reason.
+    """
+    some = positions[:n_explained]
+    parts = [*judged_by(verdict, table.take(np.arange(n_explained)), some)]
+    by_score = dict[int, tuple[Reason, ...]]()
+    for piece, places, _, part in parts:
+        found = explain_rows(piece.model.encoder, piece.model.detector, part, verdict.rows.n_jobs)
+        by_score |= zip((some[places] + 1).tolist(), found, strict=True)
+    if in_short:
+        others = positions[n_explained:]
+        further = table.take(np.arange(n_explained, len(positions)))
+        found = _first_reasons(verdict, further, others)
+        by_score |= zip((others + 1).tolist(), found, strict=True)
+    cells = OddCells(
+        listed_cells(verdict.evidence, in_lines=verdict.rows.sample_table.lines is not None),
+        verdict.model.encoder.plan.formats,
+        verdict.part_of_relations,
+        verdict.rank_by_score,
+        verdict.rows.n_rows,
+    ).settled(by_score)
+    rows = (positions + 1).tolist()
+    reasons = {row: cells.reasons(row, by_score.get(row, ())) for row in rows}
+    slips, alone = dict[int, tuple[str, ...]](), list[OddCell]()
+    for piece, places, among, part in parts:
+        numbers = (some[places] + 1).tolist()
+        meant = [cells.numbers(row) for row in numbers]
+        compared, notations = _compared(verdict, piece), notations_of(piece.model.encoder)
+        hinted = hint_rows(piece.model, compared, part.table, part.matrix, among, meant)
+        for place, row, of in zip(places.tolist(), numbers, hinted, strict=True):
+            slips[row] = of.sentences
+            # The odd cells are those of the list.
+            if verdict.ranks[row - 1] <= verdict.n_listed:
+                line = None if table.lines is None else int(table.lines[place])
+                alone += cells.alone(row, line, reasons[row], of.alone, notations)
+    hints = {row: cells.hints(row, slips.get(row, ())) for row in rows}
+    strongest = sorted((*cells.cells, *alone), key=lambda cell: cell.p_value)
+    return Words(reasons, hints, by_score, tuple(strongest))
+
+
+def _compare(
+    verdict: Verdict,
+    ranked: tuple[RankedRow, ...],
+    table: Table,
+    positions: IntArray,
+    id_column: str | None,
+) -> tuple[tuple[RankedRow, ...], tuple[UsualRow, ...]]:
+    """Put beside the first rows, those at some positions, the usual ones most like each.
+
+    They are sought among the rows held in memory that are not flagged. The distance is the sum of
+    those in the columns, which one absurd cell makes greater by the same for all.
+    """
+    rows, nearest = verdict.rows, dict[int, IntArray]()
+    usual = np.flatnonzero(~verdict.flagged[rows.sample_index])
+    for piece, places, _, part in judged_by(verdict, table, positions):
+        among = usual[piece.places(rows.sample_index[usual])[0]]
+        among = among[evenly_drawn(len(among), MAX_COMPARED)]
+        if not len(among):
+            continue
+        encoder, views = piece.model.encoder, piece.model.detector.views
+        matrix = rows.sample[among]
+        if not piece.model.is_whole:
+            matrix = encoder.matrix(rows.sample_table.take(among))
+        others = views.standardised(matrix)
+        for start in range(0, part.n_rows, ROWS_A_BLOCK):
+            block = slice(start, start + ROWS_A_BLOCK)
+            distances = cdist(views.standardised(part.matrix[block]), others, "cityblock")
+            # A row that nothing but its rank keeps from being flagged is not compared with itself.
+            own = rows.sample_index[among] == positions[places[block], None]
+            distances[own] = np.inf
+            closest = np.argsort(distances, axis=1, kind="stable")[:, :N_NEAREST]
+            nearest |= zip(places[block].tolist(), among[closest], strict=True)
+    compared = np.unique(np.concatenate([*nearest.values(), np.arange(0)]))
+    found = rows.sample_table.take(compared)
+    names = _names(verdict, found, rows.sample_index[compared], id_column)
+    columns = [found.column(name) for name in found.frame.columns[:MAX_CELLS]]
+    described = tuple(
+        UsualRow(
+            name["row"],
+            name["line"],
+            name["id"],
+            tuple((column.name, column.text(place)) for column in columns),
+        )
+        for place, name in enumerate(names)
+    )
+    number = {place: one.row for place, one in zip(compared.tolist(), described, strict=True)}
+    with_nearest = (
+        replace(row, nearest=tuple(number[one] for one in nearest.get(place, ())))
+        for place, row in enumerate(ranked)
+    )
+    return tuple(with_nearest), described
+
+
+def top_rows(ranks: IntArray, count: int) -> IntArray:
+    """Positions of the first rows of a list, in its order."""
+    (rows,) = np.nonzero(ranks <= count)
+    let_go(ranks)
+    return np.asarray(rows[np.argsort(ranks[rows])], dtype=np.int64)
+
+
+def list_rows(
+    verdict: Verdict,
+    table: Table,
+    positions: IntArray,
+    n_whole: int,
+    id_column: str | None,
+    words: Words,
+) -> tuple[RankedRow, ...]:
+    """List some rows, those of `table`, with the `words` for them, `n_whole` with all their cells.
+
+    `positions` are their places in the table that was scored, of which `id_column` names the rows.
+    """
+    group_of = np.full(len(positions), "", dtype=object)
+    for piece in verdict.pieces:
+        group_of[piece.places(positions)[0]] = piece.name
+    rarity, rarities, p_values = verdict.rarity, verdict.rarities, verdict.p_values
+    listed = []
+    names = _names(verdict, table, positions, id_column)
+    keys = row_keys(table, verdict.model.encoder.plan.hidden)
+    for place, (position, name) in enumerate(zip(positions.tolist(), names, strict=True)):
+        rare = None
+        if rarity is not None and rarities is not None:
+            rare = rarity.describe(float(rarities[position]))
+        why = words.reasons.get(position + 1, ())
+        is_whole = place < max(n_whole, MIN_LISTED)
+        odd = {reason.column for reason in why}
+        shown = {*table.frame.columns[:MAX_CELLS], *odd} if is_whole else set()
+        cells = ((n, table.column(n).text(place)) for n in table.frame.columns if n in shown)
+        listed.append(
+            RankedRow(
+                **name,
+                score=float(verdict.scores[position]),
+                p_value=None if p_values is None else float(p_values[position]),
+                flagged=bool(verdict.flagged[position]),
+                reasons=why,
+                explained=position + 1 in words.explained,
+                hints=words.hints.get(position + 1, ()),
+                cells=tuple(cells),
+                rarity=rare,
+                group=group_of[place],
+                key=keys[place],
+            )
+        )
+    return tuple(listed)
+
+
+def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
+    """Return rows of the table that a piece judges, to compare some of them with."""
+    if piece.model.is_whole:
+        return verdict.rows
+    judged = piece.positions
+    drawn = np.unique(np.linspace(0, len(judged) - 1, MAX_COMPARED).astype(np.int64))
+    table = Sample.of(verdict.rows.take(judged[drawn]))
+    rows = encode(piece.model.encoder, table, checked=False)
+    return replace(rows, sample_index=drawn)
+
+
+def _names(
+    verdict: Verdict, table: Table, positions: IntArray, id_column: str | None
+) -> Iterator[dict[str, Any]]:
+    """Rank, row, line and id of rows at some positions, those of `table`."""
+    ids = None if id_column is None else table.column(id_column)
+    for place, position in enumerate(positions.tolist()):
+        yield {
+            "rank": int(verdict.ranks[position]),
+            "row": position + 1,
+            "line": None if table.lines is None else int(table.lines[place]),
+            "id": None if ids is None else ids.text(place),
+        }
+
+
+def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[tuple[Reason, ...]]:
+    """Explain rows of a table, a block at a time, by whoever works on the table."""
+    reasons: dict[int, tuple[Reason, ...]] = {}
+    for piece, places, _, part in judged_by(verdict, table, positions):
+        blocks = [
+            JudgedRows(part.table.take(at), part.matrix[at], part.own[at])
+            for at in np.split(
+                np.arange(part.n_rows), range(ROWS_A_BLOCK, part.n_rows, ROWS_A_BLOCK)
+            )
+        ]
+        model = piece.model
+        found = verdict.rows.over(
+            "Finding reasons", first_reasons, blocks, part.n_rows, model.encoder, model.detector
+        )
+        of_part = (reason for of_block in found for reason in of_block)
+        reasons |= zip(places.tolist(), of_part, strict=True)
+    return [reasons[place] for place in range(len(positions))]
+
+
+def _first_reason(reasons: Sequence[Reason]) -> dict[str, Any]:
+    """Take the first of some reasons, of one column or several, as fields of a `FlaggedRow`."""
+    if not reasons:
+        return {}
+    first = [one for one in reasons if one is reasons[0] or one.column in reasons[0].together]
+    return {
+        "columns": tuple(reason.column for reason in first),
+        "seen": tuple(_cut(reason.seen) for reason in first),
+        "expected": tuple(_cut(reason.expected) for reason in first),
+        "share": round(sum(reason.share for reason in first), SHARE_DIGITS),
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}..."
+
+
+# One expected value a cell: the reasons of a row expect what the rows most like it read; a cell
+# that is odd by itself may be mended from its column alone. Of a level one slip from a common one
+# the letters say more than the neighbours do. A number or date is mended where the neighbours
+# agree; else it stays open, and they alone count.
+
+
+# What is said of a cell that is alone in its column.
+ALONE = ", and hardly any other cell of the column lies nearly as far from what such rows read."
+
+# A mended value agrees with what is expected if it lies within this part of the way it came.
+PART_OF_WAY = 0.25
+# What is expected of a cell that is odd by its column alone, where no value is.
+INSTEAD = {
+    "far above": "less",
+    "far below": "more",
+    "zero": "a value",
+    "placeholder": "a value",
+    "stuck": "other readings",
+    "date": "another date",
+    "code": "another code",
+    "new": "a known value",
+    "unreadable": "a possible value",
+}
+
+
+@dataclass(frozen=True)
+class OddCells:
+    """The odd cells of a table, and what was probably meant by them.
+
+    `rank_by_score` has the rank by their scores of the rows with such cells, of `n_rows`; some
+    part of a score is of what the other cells of the row say.
+    """
+
+    cells: tuple[OddCell, ...]  # the strongest first
+    formats: Mapping[str, ValueFormat | None]  # of the columns
+    part_of_relations: Callable[[int], float]
+    rank_by_score: Mapping[int, int]
+    n_rows: int
+
+    @cached_property
+    def of_row(self) -> dict[int, list[OddCell]]:
+        """Those of each row that has any."""
+        of_row = defaultdict[int, list[OddCell]](list)
+        for cell in self.cells:
+            for row in cell.rows:
+                of_row[row].append(cell)
+        return dict(of_row)
+
+    def settled(self, reasons: Mapping[int, Sequence[Reason]]) -> OddCells:
+        """Drop what the neighbours of a row deny: they expect another number in a cell.
+
+        What follows from the others of the row, they know no better.
+        """
+        denied = {
+            cell
+            for row, of in reasons.items()
+            for cell in self.of_row.get(row, ())
+            for one in of
+            if one.column == cell.column
+            and cell.suggestion
+            and not cell.given
+            and (format := self.formats[cell.column]) is not None
+            and not _agree(*_values([cell.seen, cell.suggestion, one.expected], format))
+        }
+        cells = (replace(one, suggestion="") if one in denied else one for one in self.cells)
+        return replace(self, cells=tuple(cells))
+
+    def alone(
+        self,
+        row: int,
+        line: int | None,
+        reasons: Sequence[Reason],
+        alone: Mapping[str, AloneCell],
+        notations: Mapping[str, Notation],
+    ) -> Iterator[OddCell]:
+        """Return the cell that is a row's first reason, if it is alone in its column."""
+        for one in reasons[:1]:
+            known = self.of_row.get(row, ())
+            is_known = any(cell.given or cell.column == one.column for cell in known)
+            if one.column not in alone or is_known:
+                continue
+            (meant, p_value), format, suggestion = alone[one.column], self.formats[one.column], ""
+            if meant is not None and format is not None:
+                suggestion = notations[one.column].write_exactly(meant, format)
+            about = f"about {one.expected}"
+            sentence = f"The rows most like it read {about}{ALONE}"
+            named = one.column, CONTRADICTED, one.seen, sentence, suggestion, row, line
+            yield OddCell(*named, expected=about, p_value=p_value)
+
+    def numbers(self, row: int) -> dict[str, float]:
+        """Return the numbers that were probably meant by cells of a row, by column."""
+        return {
+            cell.column: _values([cell.suggestion], format)[0]
+            for cell in reversed(self.of_row.get(row, ()))
+            if cell.suggestion and (format := self.formats[cell.column]) is not None
+        }
+
+    def reasons(self, row: int, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
+        """Return the reasons of a row with what is expected of its cells.
+
+        Cells that say more than the score of the row does come first, with the part of it that is
+        due to them; others come last, unless they are among the reasons.
+        """
+        cells = self.of_row.get(row, [])
+        # Of these the relations say that they are odd.
+        related = [bool(cell.given) or cell.kind == NEW for cell in cells]
+        n_given = sum(related)
+        # What the relations say of the row is said of these cells.
+        part = self.part_of_relations(row) if n_given else 0.0
+        reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
+        by_score = {one.column: one for one in reversed(reasons)}
+        # Rows that are right and have such a cell, beside those that score so high.
+        leads = [cell.p_value * self.n_rows <= self.rank_by_score[row] for cell in cells]
+        first, last = list[Reason](), list[Reason]()
+        for cell, is_first, is_related in zip(cells, leads, related, strict=True):
+            share = part / n_given if is_related else 0.0
+            if is_first or cell.column not in by_score:
+                of_cell = self._reason(cell, by_score.get(cell.column), share)
+                (first if is_first else last).append(of_cell)
+        names = {one.column for one in first}
+        # Cells that are odd by themselves, and together, are one reason.
+        together = {one.column: one.together for one in reasons if {*one.together} <= names}
+        first = [replace(one, together=together.get(one.column, ())) for one in first]
+        rest = [_without(one, names) for one in reasons if one.column not in names]
+        expected = {cell.column: cell for cell in reversed(cells)}
+        mended = [
+            self._mended(one, expected[one.column]) if one.column in expected else one
+            for one in rest
+        ]
+        return (*first, *mended, *last)
+
+    def hints(self, row: int, others: Sequence[str] = ()) -> tuple[str, ...]:
+        """Say why cells of a row are odd, unless another hint is about a cell odd by itself."""
+        cells = self.of_row.get(row, ())
+        names = [quoted(cell.column) for cell in cells]
+        says = [f"{name}: {cell.sentence}" for name, cell in zip(names, cells, strict=True)]
+        is_told = [any(name in hint for hint in others) for name in names]
+        both = [*zip(says, cells, is_told, strict=True)]
+        of_row = (text for text, cell, _ in both if cell.given)
+        return (*of_row, *others, *(text for text, cell, told in both if not (cell.given or told)))
+
+    def _reason(self, cell: OddCell, known: Reason | None, share: float) -> Reason:
+        """Give an odd cell as a reason; its neighbours may have a reason of it, too."""
+        instead = cell.expected or INSTEAD.get(cell.kind, "")
+        value = self._value(cell.column, cell.seen)
+        reason = known or Reason(cell.column, 0.0, cell.seen, instead, value)
+        reason = replace(self._mended(reason, cell), share=reason.share + share, together=())
+        if not cell.expected or cell.suggestion:
+            return reason
+        return replace(reason, expected=cell.expected, expected_value=None)
+
+    def _mended(self, reason: Reason, cell: OddCell) -> Reason:
+        """Return a reason that expects what was probably meant, where that is known."""
+        if not cell.suggestion:
+            return reason
+        meant = self._value(cell.column, cell.suggestion)
+        return replace(reason, expected=cell.suggestion, expected_value=meant)
+
+    def _value(self, column: str, text: str) -> float | str | None:
+        format = self.formats.get(column)
+        if format is None:
+            return text or None
+        (value,) = _values([text], format)
+        return None if np.isnan(value) else value
+
+
+def _without(reason: Reason, names: Collection[str]) -> Reason:
+    """Take columns out of those that a reason is odd together with."""
+    together = tuple(name for name in reason.together if name not in names)
+    return replace(reason, together=together if len(together) > 1 else ())
+
+
+def _values(texts: list[str], format: ValueFormat) -> list[float]:
+    return [float(value) for value in Column(pl.Series(texts)).read(format).values]
+
+
+def _agree(seen: float, meant: float, expected: float) -> bool:
+    """Whether a mended value is near to what is expected, for the way it came."""
+    if np.isnan(expected):
+        return True  # nothing is expected, or no value
+    if min(meant, expected) > 0 and not seen <= 0:
+        seen, meant, expected = np.log([seen, meant, expected])
+    # What cannot be read came from anywhere: within the usual is what its column says.
+    return bool(np.isnan(seen) or abs(meant - expected) <= PART_OF_WAY * abs(seen - meant))

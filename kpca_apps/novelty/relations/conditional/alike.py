@@ -1,0 +1,67 @@
+"""Evidence of rows that share values with one: what nearly all of them hold instead."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kpca_apps.names import in_prose, quoted, quoted_cell
+from kpca_apps.novelty.evidence import Evidence
+from kpca_apps.novelty.result import CONTRADICTED
+
+# Of fewer rows that agree on another value, it is open which of them is right.
+FEWEST_TO_MEND = 5
+
+
+class RowsAlike(NamedTuple):
+    """What the rows say that share values with that of a cell."""
+
+    shared: tuple[tuple[str, str], ...]  # columns, and what both read there
+    n_agreeing: int  # others that have the value expected,
+    n_same: int  # and that of the cell
+    n_rows: int  # others that share the values
+
+
+def contradicted(
+    row: int, column: str, seen: str, expected: str, log_p: float, alike: Sequence[RowsAlike]
+) -> Evidence:
+    """Say what the rows like that of a cell hold instead, by one set of columns or by two.
+
+    Nothing is expected where they have no value, or differ.
+    """
+    first, *more = alike
+    given, n, others = _shared(first), first.n_agreeing, first.n_rows
+    says = f"{n:,} of the {others:,} other rows with {given}"
+    if more:
+        # Columns that say little each say it together.
+        read, meant = quoted_cell(seen), quoted_cell(expected)
+        says = f"Of the {others:,} other rows with {given}, {n:,} read {meant} and "
+        says += f"{first.n_same or 'none'} {read}; of the {more[0].n_rows:,} with "
+        says += f"{_shared(more[0])}, {more[0].n_agreeing:,} and {more[0].n_same or 'none'}."
+    elif expected:
+        says += f" read {quoted_cell(expected)}."
+    elif 2 * n > others:
+        says += " have no value there."
+    else:
+        says = f"Hardly any of the {others:,} other rows with {given} read so."
+    return Evidence(
+        row=row,
+        column=column,
+        kind=CONTRADICTED,
+        log_p=log_p,
+        seen=seen,
+        suggestion=expected if n >= FEWEST_TO_MEND else "",
+        expected=expected,
+        support=others,
+        sentence=says,
+        given=tuple(name for of in alike for name, _ in of.shared),
+    )
+
+
+def _shared(alike: RowsAlike) -> str:
+    """Name the values that rows share, once for the columns that share them."""
+    names = defaultdict[str, list[str]](list)
+    for name, text in alike.shared:
+        names[text].append(quoted(name))
+    return " and ".join(f"{in_prose(of)} {quoted_cell(text)}" for text, of in names.items())

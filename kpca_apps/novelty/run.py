@@ -1,0 +1,205 @@
+"""A table in, a ranked list with reasons and a threshold out: each step a function, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kpca_apps.errors import ConfigError
+from kpca_apps.names import quoted
+from kpca_apps.novelty.accepted import MOST, Accepted
+from kpca_apps.novelty.columns.encoding import MovedDates
+from kpca_apps.novelty.columns.lookup import resolve_columns
+from kpca_apps.novelty.columns.parts import AnyTable, Execution, draw_sample, find_groups
+from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnOptions, ColumnSpec
+from kpca_apps.novelty.findings.find_all import find_all
+from kpca_apps.novelty.marks import Marks, find_judged
+from kpca_apps.novelty.redact import redact, without_values
+from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder, encode
+from kpca_apps.novelty.screening.fit import fit_planned, plan_fit
+from kpca_apps.novelty.screening.judge import judge
+from kpca_apps.novelty.screening.model import (
+    RULES,
+    NoveltyModel,
+    ScreeningOptions,
+    rows_learned_from,
+)
+from kpca_apps.tables.table import Table, extended, require_formats
+
+
+def screen(
+    table: AnyTable,
+    *,
+    reference: AnyTable | None = None,
+    accept: Sequence[Table | Marks] = (),
+    options: ScreeningOptions | None = None,
+    execution: Execution | None = None,
+) -> tuple[ScreeningResult, NoveltyModel]:
+    """Screen a table for outliers; return what was found, and the model fitted on the way.
+
+    See `kpca_apps.screen_table`; `accept` are rows that are fine and marks of rows.
+    """
+    options, execution = options or ScreeningOptions(), execution or Execution()
+    columns = resolve_columns(options.columns, table, execution, reference=reference)
+    options = replace(options, columns=columns)
+    hidden, clean = columns.hide, reference is not None
+    with without_values(hidden):
+        learned = table if reference is None else reference
+        planned = plan_fit(learned, options, clean, execution)
+        # Cells are read as those of the table that is learned.
+        specs = planned.plan.specs
+        accepted = find_judged(accept, table, specs, execution, most=MOST, hidden=hidden)
+        if reference is None:
+            model, rows = fit_planned(planned, execution, accepted)
+            judged = rows
+        else:
+            # Rows of the reference itself are in it.
+            is_other = table.source.fingerprint != reference.source.fingerprint
+            if accepted is not None and accepted.is_fine.any() and is_other:
+                formats = {spec.name: spec.format for spec in planned.plan.used}
+                sample = draw_sample(table, options.seed, execution)
+                require_formats(sample.table, formats, "the reference")
+                learned = extended(reference, table, accepted.is_fine)
+                planned = plan_fit(learned, options, clean, execution)
+            model, rows = fit_planned(planned, execution)
+            model = replace(model, options=_options_of_reference(options, table, reference))
+            model, judged = rows_to_score(model, table, options, execution, accepted)
+        verdict = judge(model, judged, options)
+        result = find_all(verdict, options, rows)
+    return redact(result, hidden), _for_dates(model, {})
+
+
+def _options_of_reference(
+    options: ScreeningOptions, table: AnyTable, reference: AnyTable
+) -> ScreeningOptions:
+    """Options of the fit to a reference: without the columns that only the table has."""
+    extra, asked = {*table.columns} - {*reference.columns}, options.columns
+    lists: dict[str, Any] = {
+        name: tuple(one for one in getattr(asked, name) if one not in extra)
+        for name in ("exclude", "categorical", "numeric", "hide")
+    }
+    label, id = (None if name in extra else name for name in (asked.label, asked.id))
+    columns = replace(asked, label=label, id=id, **lists)
+    return replace(options, columns=columns, positive=options.positive if label else None)
+
+
+def hidden_of(model: NoveltyModel, options: ScreeningOptions) -> frozenset[str]:
+    """Name the columns that are hidden, by a model or by what was asked of a table to score."""
+    return model.encoder.plan.hidden.union(options.columns.hide)
+
+
+def score(
+    model: NoveltyModel,
+    table: AnyTable,
+    *,
+    accept: Sequence[Table | Marks] = (),
+    options: ScreeningOptions | None = None,
+    execution: Execution | None = None,
+) -> ScreeningResult:
+    """Score and flag the rows of a table by a fitted model, each independently of the others.
+
+    Rule, `explain`, label, id and hidden columns are those of the `options`, by default the
+    model's.
+    """
+    execution = execution or Execution()
+    options = options or inherit_options(model, table, execution)
+    hidden, specs = hidden_of(model, options), model.encoder.plan.specs
+    with without_values(hidden):
+        accepted = find_judged(accept, table, specs, execution, hidden=hidden)
+        model, rows = rows_to_score(model, table, options, execution, accepted)
+        verdict = judge(model, rows, options)
+        return redact(find_all(verdict, options, None), hidden)
+
+
+def inherit_options(
+    model: NoveltyModel, table: AnyTable, execution: Execution | None = None, **changes: Any
+) -> ScreeningOptions:
+    """Options of a model for another table; a label or an id it does not have is dropped.
+
+    `changes` are fields of `ScreeningOptions`, or ``label``, ``id`` and ``hide``; ``None`` changes
+    nothing. A rule replaces the model's; what the model hides is hidden beside what `hide` names.
+    """
+    changed = {name: value for name, value in changes.items() if value is not None}
+    base, columns, names = model.options, model.options.columns, table.columns
+    label = changed.pop("label", columns.label if columns.label in names else None)
+    id_column = changed.pop("id", columns.id if columns.id in names else None)
+    # Columns that say how the model was fitted need not be in the table: those left out, say.
+    of_rows = resolve_columns(
+        ColumnOptions(label=label, id=id_column, hide=changed.pop("hide", ())),
+        table,
+        execution,
+        also_hidden=sorted(hidden_of(model, base)),
+    )
+    if of_rows.label is None or of_rows.label != columns.label:
+        base = replace(base, positive=None)
+    if changed.keys() & set(RULES):
+        changed = dict.fromkeys(RULES) | changed
+    columns = replace(columns, label=of_rows.label, id=of_rows.id, hide=of_rows.hide)
+    return replace(base, columns=columns, **changed)
+
+
+def rows_to_score(
+    model: NoveltyModel,
+    table: AnyTable,
+    options: ScreeningOptions,
+    execution: Execution,
+    accepted: Accepted | None = None,
+) -> tuple[NoveltyModel, Encoded]:
+    """Encode the rows of a table to score; some may be accepted.
+
+    The model that is returned hides the columns that the options hide, and judges dates that have
+    moved as those of this table.
+    """
+    label, id, hide = options.columns.label, options.columns.id, options.columns.hide
+    if label in {spec.name for spec in model.encoder.plan.used}:
+        raise ConfigError(
+            f"label {quoted(str(label))} is a column the model itself uses: it cannot judge the "
+            "model; fit one with that column excluded"
+        )
+
+    specs = model.encoder.plan.specs
+
+    def with_hidden(spec: ColumnSpec) -> ColumnSpec:
+        return replace(spec, hidden=spec.hidden or spec.name in hide)
+
+    names = {spec.name for spec in specs}
+    # Columns that the model does not know are left out, but their cells are listed.
+    unknown = [
+        ColumnSpec(name, "id", "given as the identifier of rows")
+        if name == id
+        else ColumnSpec(name, "excluded", UNKNOWN)
+        for name in dict.fromkeys([*hide, *filter(None, [id])])
+        if name not in names
+    ]
+
+    def hiding(encoder: LearnedEncoder) -> LearnedEncoder:
+        plan = replace(encoder.plan, specs=tuple(map(with_hidden, [*encoder.plan.specs, *unknown])))
+        coders = tuple(replace(coder, spec=with_hidden(coder.spec)) for coder in encoder.coders)
+        return replace(encoder, plan=plan, coders=coders)
+
+    groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
+    model = replace(model, encoder=hiding(model.encoder), groups=groups)
+    sample = draw_sample(table, model.options.seed, execution)
+    model = _for_dates(model, model.encoder.moved_dates(sample.table))
+    learned, table = None, sample.whole
+    has_scores = table.source.n_rows == len(model.training_scores)
+    if has_scores and table.source.fingerprint == model.source.fingerprint:
+        learned = rows_learned_from(sample, model.options, model.clean).index
+    rows = encode(
+        model.encoder,
+        sample,
+        execution,
+        n_jobs=options.jobs,
+        accepted=accepted,
+        learned=learned,
+    )
+    found = find_groups(table, model.options.columns.by, execution)
+    return model, replace(rows, groups=found)
+
+
+def _for_dates(model: NoveltyModel, moved: Mapping[str, MovedDates]) -> NoveltyModel:
+    """Return the model for a table of which these columns of dates have moved, and no others."""
+    groups = (replace(of, encoder=of.encoder.laid_onto(moved)) for of in model.groups)
+    return replace(model, encoder=model.encoder.laid_onto(moved), groups=tuple(groups))

@@ -1,0 +1,409 @@
+"""All rows of a table encoded, and looked through once for what their cells hold.
+
+A table in memory is one matrix. The numbers of a table in parts lie in one temporary file, or with
+the Dask workers who made them: a later pass reads neither text nor Parquet again, but floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from operator import add
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from kpca_apps.engine.rows import ArrayRows, RowFunction, RowSums, Sums
+from kpca_apps.errors import InputError
+from kpca_apps.names import listed, quoted, suggest
+from kpca_apps.novelty.accepted import Accepted
+from kpca_apps.novelty.checks.number_rules import KnownNumbers
+from kpca_apps.novelty.checks.odd_cells import NONE_ODD, CellFaults, CellRule, cell_rules
+from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.parts import (
+    NO_GROUPS,
+    AnyTable,
+    Execution,
+    Groups,
+    PartTask,
+    Result,
+    Sample,
+    part_tasks,
+    row_count,
+    take_rows,
+)
+from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnPlan
+from kpca_apps.novelty.evidence import NO_EVIDENCE
+from kpca_apps.novelty.relations.finding.keys import NAMING
+from kpca_apps.novelty.relations.relations import JudgedRows, Relations
+from kpca_apps.novelty.row_values import let_go, row_values
+from kpca_apps.system.arrays import BoolArray, FloatArray, HashArray, IntArray
+from kpca_apps.system.files.windowed import SharedArray
+from kpca_apps.system.finished import FinishedPass
+from kpca_apps.system.workers import Kept, Workers, tree_reduce
+from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.table import PartedTable, Table, require_formats
+
+
+@dataclass(frozen=True)
+class LearnedEncoder(TableEncoder):
+    """An encoder that has learned what the cells of its columns hold, too."""
+
+    stored_as: ClassVar[str] = "TableEncoder"  # in model files
+
+    allowed: tuple[KnownNumbers | None, ...]  # what the columns of numbers allow
+    relations: Relations  # what the cells of a row say of each other
+
+    def validate(self) -> None:
+        """Refuse parts that do not belong together."""
+        super().validate()
+        if len(self.allowed) != len(self.summaries):
+            raise ValueError("what its columns allow is not of them")
+
+    @classmethod
+    def learn(
+        cls, table: Table, plan: ColumnPlan, *, contaminated: bool, seed: int = 0
+    ) -> LearnedEncoder:
+        """Fit an encoder to a table, and learn what its cells hold."""
+        of = TableEncoder.fit(table, plan, contaminated=contaminated)
+        allowed = tuple(KnownNumbers.learn(table, spec) for spec in plan.used)
+        relations = Relations.learn(table, plan, seed=seed)
+        return cls(plan, of.coders, of.imputer, of.summaries, allowed, relations)
+
+    def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedRows:
+        """Judge rows by the relations between their cells; `own` (n,) were learned from."""
+        hidden = self.plan.hidden
+        return self.relations.judge(table, own=own, hidden=hidden, naming=self.naming)
+
+    @property
+    def naming(self) -> list[str]:
+        """Columns that name the rows."""
+        return [spec.name for spec in self.plan.specs if spec.role in NAMING]
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """All rows of a table, encoded: a `RowSource`."""
+
+    table: AnyTable
+    encoder: LearnedEncoder
+    sample_table: Table  # the rows held in memory, all or drawn, as they stand
+    sample_index: IntArray  # (s,), their positions, increasing
+    sample: FloatArray  # (s, d), they encoded
+    learned: IntArray  # positions of the rows that the encoder was fitted to; none of other tables
+    stored: SharedArray | Kept | None  # all rows of a table in parts, encoded
+    rules: tuple[CellRule, ...]  # what the used columns allow, learned from the sample
+    faults: CellFaults  # of all rows; none where nothing was looked for
+    hashes: HashArray  # (n,), of the used cells of each row, as they are written
+    surprise: FloatArray  # (n,), of the rows by the relations between their columns, as -log p
+    warnings: tuple[str, ...]  # what was done to cells that are no values
+    execution: Execution  # of passes over the parts
+    n_jobs: int | None  # threads that work on a table in memory
+    accepted: Accepted | None  # rows that are fine whatever they hold
+    groups: Groups  # that are judged among themselves, and the place among them of each row
+
+    @property
+    def source(self) -> SourceInfo:
+        """Where the table came from."""
+        return self.table.source
+
+    @property
+    def n_rows(self) -> int:
+        """Number n of rows."""
+        return row_count(self.table)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether they are the very rows the model was fitted on, whose scores it has."""
+        return bool(len(self.learned))
+
+    @property
+    def is_accepted(self) -> BoolArray | None:
+        """Rows (n,) that are fine whatever they hold; None where none are."""
+        return None if self.accepted is None else self.accepted.is_accepted
+
+    @property
+    def n_judged(self) -> int:
+        """Rows that are not accepted."""
+        return self.n_rows - (0 if self.accepted is None else self.accepted.n_rows)
+
+    @property
+    def n_threads(self) -> int | None:
+        """Threads that work here, as joblib counts them, on rows that are in memory."""
+        workers = self.execution.workers
+        if self.stored is None or workers.executor == "dask":
+            return self.n_jobs
+        return workers.width
+
+    @property
+    def size_of_parts(self) -> int | None:
+        """Rows read at a time; None for a table in memory."""
+        return None if isinstance(self.table, Table) else self.table.parts[0].stop
+
+    def map(self, function: RowFunction, in_use: BoolArray | None = None) -> FloatArray:
+        """Return one number a row, shape (n,); of very many rows, mapped from a temporary file."""
+        if self.stored is None:
+            return ArrayRows(self.sample, n_jobs=self.n_jobs).map(function, in_use)
+        finished = None
+        if isinstance(self.stored, Kept) and isinstance(self.table, PartedTable):
+            finished = self.execution.finished_pass(
+                self.table, FloatArray, self.encoder, function, in_use
+            )
+        parts = self._over_parts(function.purpose, _map_part, in_use, function, finished=finished)
+        values, start = row_values(self.n_rows, np.float64), 0
+        for part in parts:
+            values[start : start + len(part)] = part
+            start += len(part)
+            let_go(values)
+        return values
+
+    def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
+        """Return the sums over the training subset."""
+        if self.stored is None:
+            return ArrayRows(self.sample, n_jobs=self.n_jobs).sum(function, in_use)
+        found = self._over_parts("Learning from rows", _sum_part, in_use, function)
+        total: Sums = tree_reduce(add, found)
+        return total
+
+    def take(self, positions: IntArray) -> Table:
+        """Return some rows as they stand in the table, in the order asked for."""
+        return take_rows(self.table, positions, self.execution)
+
+    def encoded(self, positions: IntArray) -> FloatArray:
+        """Return some rows encoded, shape (k, d), in the order asked for."""
+        if self.stored is None:
+            return self.sample[positions]
+        if isinstance(self.stored, SharedArray):
+            return self.stored[positions]
+        return self.encoder.matrix(self.take(positions))
+
+    def over(
+        self,
+        what: str,
+        function: Callable[..., Result],
+        tasks: Sequence[Any],
+        n_rows: int,
+        *shared: object,
+    ) -> Iterator[Result]:
+        """Yield ``function(task, *shared)`` of each task, in order; see `Execution.over`."""
+        if self.stored is not None:
+            yield from self.execution.over(what, function, tasks, n_rows, *shared)
+            return
+        with Workers(n_workers=self.n_jobs) as workers:
+            yield from workers.map_partitions(function, tasks, *shared)
+
+    def _over_parts(
+        self,
+        what: str,
+        function: Callable[..., Result],
+        marked: BoolArray | None,
+        *shared: object,
+        finished: FinishedPass[Result] | None = None,
+    ) -> Iterator[Result]:
+        """Go over the encoded rows of all parts, some of them marked."""
+        assert isinstance(self.table, PartedTable)
+        stored = self.stored
+        if isinstance(stored, Kept):
+            tasks, n_rows = _bare(self.table, marked), self.n_rows
+            return self.execution.over(
+                what, function, tasks, n_rows, *shared, kept=stored, finished=finished
+            )
+        tasks = part_tasks(self.table, marked)
+        return self.execution.over(what, function, tasks, self.n_rows, stored, *shared)
+
+
+def encode(
+    encoder: LearnedEncoder,
+    held: Sample,
+    execution: Execution | None = None,
+    *,
+    n_jobs: int | None = None,
+    accepted: Accepted | None = None,
+    checked: bool = True,
+    learned: IntArray | None = None,
+) -> Encoded:
+    """Encode by an encoder all rows of the table of a sample, which is held.
+
+    Of its own table the encoder was fitted to the rows at the positions `learned`.
+    Rows that are accepted are fine whatever they hold. Unless cells are to be `checked`, nothing is
+    said of them. InputError if a column that the encoder uses is missing, or if most of its cells
+    cannot be read.
+    """
+    table = held.whole
+    source, names = table.source, table.columns
+    for spec in encoder.plan.used:
+        if spec.name not in names:
+            raise InputError(
+                f"{source.name}: column {quoted(spec.name)} is missing, which the model uses; "
+                f"add it, or fit a model without it.{suggest(spec.name, names)}"
+            )
+    execution = execution or Execution()
+    warnings: list[str] = []
+    is_own = learned is not None
+    if not is_own:
+        formats = {spec.name: spec.format for spec in encoder.plan.used}
+        warnings += require_formats(held.table, formats, "the reference")
+    drawn = is_own and isinstance(table, PartedTable)
+    pairs = zip(encoder.plan.used, encoder.allowed, strict=True) if not is_own else ()
+    of_reference = {spec.name: allowed for spec, allowed in pairs if allowed is not None}
+    is_accepted = None if accepted is None else accepted.is_accepted
+    rules: tuple[CellRule, ...] = ()
+    if checked:
+        others, n_others = held.table, row_count(table)
+        # What the model learned as normal says what its table allows; of other tables those that
+        # are accepted are passed over.
+        if is_accepted is not None and not is_own and not is_accepted[held.index].all():
+            others = others.take(np.flatnonzero(~is_accepted[held.index]))
+            n_others -= int(is_accepted.sum())
+        rules = cell_rules(others, encoder.plan, n_others, of_reference)
+    stored: SharedArray | Kept | None = None
+    # Rows that the encoder has learned from are judged by what the others say.
+    own = np.zeros(row_count(table), dtype=bool)
+    own[learned if is_own else []] = True
+    if isinstance(table, Table):
+        faults, hashes, surprise = _looked_through(table, encoder, rules, 0, own, is_accepted)
+    else:
+        stored, faults, hashes, surprise = _encode_parts(
+            table, encoder, rules, execution, own, is_accepted
+        )
+    if checked:
+        known = {spec.name for spec in encoder.plan.specs if spec.why != UNKNOWN}
+        if extra := [name for name in names if name not in known]:
+            noun = "Column" if len(extra) == 1 else "Columns"
+            warnings.append(f"{noun} not in the reference, left unused: {listed(extra)}.")
+        in_lines = held.table.lines is not None and source.file_column is None
+        name = source.name
+        warnings += faults.sentences(encoder.plan, name, in_lines=in_lines, drawn=drawn)
+    return Encoded(
+        table=table,
+        encoder=encoder,
+        sample_table=held.table,
+        sample_index=held.index,
+        sample=encoder.matrix(held.table),
+        learned=np.arange(0) if learned is None else learned,
+        stored=stored,
+        rules=rules,
+        faults=faults,
+        hashes=hashes,
+        surprise=surprise,
+        warnings=tuple(warnings),
+        execution=execution,
+        n_jobs=n_jobs,
+        accepted=accepted,
+        groups=NO_GROUPS,
+    )
+
+
+def hash_rows(table: Table, encoder: LearnedEncoder) -> HashArray:
+    """Hash the used cells of rows as they stand: equal rows have equal hashes in every part.
+
+    Of n different rows two share a hash with a probability of n^2 / 2^65: of a billion, .03.
+    """
+    names = [spec.name for spec in encoder.plan.used]
+    return table.frame[names].hash_rows(seed=0).to_numpy()
+
+
+def _looked_through(
+    table: Table,
+    encoder: LearnedEncoder,
+    rules: tuple[CellRule, ...],
+    first_row: int,
+    learned: BoolArray,
+    is_accepted: BoolArray | None,
+) -> tuple[CellFaults, HashArray, FloatArray]:
+    """Return the faults of a table, or of a part of it, and of its rows the hashes and surprise."""
+    judged = encoder.judge(table, own=learned)
+    if not rules:
+        no_hashes = np.zeros(len(learned), dtype=np.uint64)
+        return CellFaults((), (), NONE_ODD, 0, NO_EVIDENCE), no_hashes, judged.surprise
+    faults = CellFaults.of(table, encoder.plan, rules, first_row, is_accepted, judged.evidence)
+    return faults, hash_rows(table, encoder), judged.surprise
+
+
+def _encode_parts(
+    table: PartedTable,
+    encoder: LearnedEncoder,
+    rules: tuple[CellRule, ...],
+    execution: Execution,
+    learned: BoolArray,
+    is_accepted: BoolArray | None,
+) -> tuple[SharedArray | Kept, CellFaults, HashArray, FloatArray]:
+    """Encode all rows into a file, or where Dask's workers keep them."""
+    n_rows, shared = table.n_rows, (encoder, rules)
+    is_fine = np.zeros(n_rows, dtype=bool) if is_accepted is None else is_accepted
+    tasks = part_tasks(table, np.column_stack([learned, is_fine]))
+    stored: SharedArray | Kept
+    if execution.workers.executor == "dask":
+        stored = execution.workers.keep(_encode_part, tasks, *shared)
+        finished = execution.finished_pass(
+            table, _EncodedPart, encoder, rules, np.packbits(learned), np.packbits(is_fine)
+        )
+        parts = execution.over(
+            "Reading rows", _without_rows, _bare(table), n_rows, kept=stored, finished=finished
+        )
+    else:
+        width = sum(coder.width for coder in encoder.coders)
+        stored = SharedArray((n_rows, width), f"A table of {n_rows:,} rows")
+        parts = execution.over("Reading rows", _write_part, tasks, n_rows, stored, *shared)
+    faults: CellFaults | None = None
+    hashes, surprise = row_values(n_rows, np.uint64), row_values(n_rows, np.float64)
+    start = 0
+    for part in parts:
+        here = slice(start, start + len(part.surprise))
+        hashes[here], surprise[here], start = part.hashes, part.surprise, here.stop
+        let_go(hashes, surprise)
+        faults = part.faults if faults is None else faults + part.faults
+    assert faults is not None
+    return stored, faults, hashes, surprise
+
+
+def _bare(table: PartedTable, marked: BoolArray | None = None) -> Iterator[PartTask]:
+    """Yield tasks whose parts are not read, as their rows are kept encoded."""
+    return (replace(task, part=task.part.bare()) for task in part_tasks(table, marked))
+
+
+class _EncodedPart(NamedTuple):
+    """The rows of a part, and what their cells hold."""
+
+    matrix: FloatArray  # (n, d); kept by a worker of Dask, or empty once it is in a file
+    faults: CellFaults
+    hashes: HashArray  # (n,), of the rows
+    surprise: FloatArray  # (n,)
+
+
+def _encode_part(
+    task: PartTask, encoder: LearnedEncoder, rules: tuple[CellRule, ...]
+) -> _EncodedPart:
+    table = task.part.read()
+    assert task.marked is not None
+    learned, is_accepted = task.marked.T
+    found = _looked_through(table, encoder, rules, task.part.start, learned, is_accepted)
+    return _EncodedPart(encoder.matrix(table), *found)
+
+
+def _write_part(
+    task: PartTask, file: SharedArray, encoder: LearnedEncoder, rules: tuple[CellRule, ...]
+) -> _EncodedPart:
+    encoded = _encode_part(task, encoder, rules)
+    file[task.part.start : task.part.stop] = encoded.matrix
+    return _without_rows(task, encoded)
+
+
+def _without_rows(task: PartTask, encoded: _EncodedPart) -> _EncodedPart:
+    return encoded._replace(matrix=np.empty((0, 0)))
+
+
+def _map_part(
+    task: PartTask, encoded: SharedArray | _EncodedPart, function: RowFunction
+) -> FloatArray:
+    return _rows_of(task, encoded).map(function, task.marked)
+
+
+def _sum_part(task: PartTask, encoded: SharedArray | _EncodedPart, function: RowSums[Sums]) -> Sums:
+    return _rows_of(task, encoded).sum(function, task.marked)
+
+
+def _rows_of(task: PartTask, encoded: SharedArray | _EncodedPart) -> ArrayRows:
+    if isinstance(encoded, _EncodedPart):
+        return ArrayRows(encoded.matrix)
+    return ArrayRows(encoded[task.part.start : task.part.stop])

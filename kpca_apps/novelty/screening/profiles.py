@@ -1,0 +1,92 @@
+"""What each column of a table became, for readers, and the column that names the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kpca_apps.names import quoted
+from kpca_apps.novelty.columns.lookup import naming_identifier
+from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnSpec
+from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile
+from kpca_apps.novelty.screening.encoded import Encoded
+from kpca_apps.tables.values import Column, DateFormat
+
+SHOWN_LEVELS = 12  # of a category, in the small figures of the report
+NAMED_BY, TELLS_APART = "Rows are named by", "tells rows of one id apart"
+
+
+def describe_columns(
+    rows: Encoded, asked: str | None
+) -> tuple[tuple[ColumnProfile, ...], str | None, tuple[str, ...]]:
+    """Say what each column became, which one names the rows, and what is to be known of that."""
+    found = naming_column(rows, asked)
+    notes = tuple(_id_note(rows, asked, found))
+    return column_profiles(rows), found, notes
+
+
+def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
+    """Say what each column became; missing cells of all rows, values of the sample."""
+    table = rows.sample_table
+    specs = {spec.name: spec for spec in rows.encoder.plan.specs}
+    return tuple(
+        _column_profile(
+            table.column(name), specs.get(name) or ColumnSpec(name, "excluded", UNKNOWN), n_missing
+        )
+        for name, n_missing in zip(table.frame.columns, rows.faults.n_missing, strict=True)
+    )
+
+
+def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnProfile:
+    """Say what a column became, how many of all its cells are missing, and how its values lie.
+
+    The plan may come from another table: distinct values and distribution are this column's own.
+    """
+    distribution: NumericProfile | CategoryProfile | None = None
+    if spec.format is not None:
+        values = column.read(spec.format).ordered
+        n_distinct = column.n_distinct(spec.format)
+        if spec.used and values.size:
+            distribution = NumericProfile.of(values, isinstance(spec.format, DateFormat))
+    else:
+        levels = spec.levels(column)
+        n_distinct = len(levels.texts)
+        if spec.has_levels and n_distinct:
+            names, counts = zip(*levels.most_frequent(SHOWN_LEVELS), strict=True)
+            distribution = CategoryProfile(names, counts, int(levels.counts.sum()) - sum(counts))
+    return ColumnProfile(
+        name=spec.name,
+        role=spec.role,
+        used=spec.used,
+        hidden=spec.hidden,
+        why=spec.why,
+        n_missing=n_missing,
+        n_distinct=n_distinct,
+        distribution=distribution,
+    )
+
+
+def naming_column(rows: Encoded, asked: str | None) -> str | None:
+    """Find the column that names the rows: the one asked for, or one that can.
+
+    That is an identifier, not hidden, that differs in every row of the sample and is no row number.
+    """
+    return asked or naming_identifier(rows.sample_table, rows.sample_index, rows.encoder.plan)
+
+
+def _id_note(rows: Encoded, asked: str | None, found: str | None) -> Iterator[str]:
+    """Say which column names the rows where none was asked for, or that ids repeat."""
+    drawn, table = "" if rows.size_of_parts is None else " drawn", rows.sample_table
+    if asked is None:
+        if found is not None:
+            yield (
+                f"{NAMED_BY} {quoted(found)}, which differs in every row{drawn}; --id names "
+                "another column."
+            )
+        return
+    n_rows, n_ids = table.frame.height, len(table.column(asked).levels.texts)
+    if n_ids < n_rows:
+        place = "row number" if table.lines is None else "line"
+        yield (
+            f"{quoted(asked)} names {n_ids:,} different rows of {n_rows:,}{drawn}: the {place} "
+            f"{TELLS_APART}."
+        )

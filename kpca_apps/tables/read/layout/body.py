@@ -1,0 +1,467 @@
+"""Rows below the header that are no data: blank and repeated ones, remarks, totals, the foot.
+
+A table is read again only where it ends with a total, begins like blocks that are named once, or
+has rows that may be remarks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, compress, repeat
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpca_apps.errors import InputError
+from kpca_apps.names import one_line, quoted
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.limits import require_memory
+from kpca_apps.tables.read.layout.header import (
+    HEADER_SAMPLE,
+    Head,
+    is_measure,
+    is_sparse,
+    measured_columns,
+)
+from kpca_apps.tables.read.text import BadLines
+from kpca_apps.tables.source_info import (
+    BLANK,
+    FOOT,
+    REMARK,
+    REPEATED,
+    TOTAL,
+    UNMATCHED,
+)
+from kpca_apps.tables.table import (
+    PartedTable,
+    Rows,
+    Table,
+    as_arrow,
+    as_polars,
+    collect,
+)
+from kpca_apps.tables.values import READS_AS, Column, NumberFormat, shapes_of
+
+_MOST_FOOT = 100  # rows at the end that are looked at
+_LEAST_ROWS = 2  # that a total of several columns adds up
+_LEAST_BLOCKS, _LEAST_ABOVE = 3, 3  # of blocks, and of rows above a foot or a total of one column
+_WORD = (
+    "(?:(?:grand|sub|over-?all|general)?[ -]?totals?|(?:gesamt|zwischen|end)-?(?:summe|ergebnis)"
+    "|sum|summe|gesamt|insgesamt|somme|sous-total|totale|totaal|suma|total g[e\u00e9]n[e\u00e9]ral)"
+)
+# Polars' regular expressions and Python's read it alike.
+_TOTAL = rf"(?i)^[*\s]*{_WORD}(?:[\s:*].*)?$|\s{_WORD}[*:\s]*$|^[*]+$"
+_FOOT = re.compile(
+    r"(?i)\W*(?:(?:page|seite|p[\u00e1a]gina)\W*\d|copyright\s|\u00a9|\(c\)\s|sources? ?:|quellen?:"
+    r"|fuentes?:|fontes?:|bron:|data from|last updated|end of (?:report|file|table)|total records"
+    r"|(?:report )?(?:generated|printed|exported|created)\s|\d+ rows?\W"
+    r"|(?:(?:grand|sub|over-?all|general)[ -]?|sous-)totals?\W*$"
+    rf"|(?:gesamt|zwischen|end)-?(?:summe|ergebnis)\W*$|{_WORD}\s*:)"
+)
+# What a remark has unless it is known: two words, or numbers behind one ("Seite 1 von 3").
+_WORDS, _NUMBERS = r"\pL{2}.*[^\pL\pN]\pL{2}", r"^\pL{2,}[^\pL\pN]*\s.*\d.*\D\d"
+_FIRST_WORD = r"^\P{L}*(\pL+)"
+_MOST_REMARKS = 10_000  # rows that may be remarks, for the sake of memory
+# Rows of one text that no word shows to be a remark; and where the numbers of pages begin.
+_MOST_ALIKE, _FIRST_PAGES = 3, 2
+_RUN_BYTES = 300  # of lines in a row that are left out, with copies: measured on 1,000,000 runs
+
+
+def is_list_total(cells: Sequence[str]) -> bool:
+    """Whether a row is the total of a drawn list, which has a star, by its first words."""
+    first = next((word for cell in cells if (word := cell.strip())), "")
+    return first.startswith("*") and re.search(_TOTAL, first) is not None
+
+
+@dataclass
+class Body:
+    """What is no data in a file, and what its rows are without it."""
+
+    # What it is -> the first and last line of a run of its lines, those of the next run, ...
+    left_out: dict[str, list[int]] = field(default_factory=dict)
+    title: str = ""
+    header: list[str] = field(default_factory=list)  # which may be repeated below
+    first: pa.Table | None = None  # rows that were read
+    last: pa.Table | None = None
+    # Rows with their first cell alone: how many are as wide as the table, and lines and texts of
+    # those of any width that may be remarks.
+    n_bare: int = 0
+    remarks: dict[int, str] = field(default_factory=dict)
+    # Lines with too few cells, filled up with empty ones -> their fault, unless they are no data.
+    short: dict[int, str] = field(default_factory=dict)
+    bad: BadLines | None = None  # takes lines with a fault; None if these are errors
+
+    def begin(
+        self,
+        head: Head,
+        rows: Sequence[Sequence[str]],
+        lines: Sequence[int],
+        columns: Iterable[bool] = repeat(True),
+    ) -> None:
+        """Take note of the head: the first rows, their lines, and which cells are of columns."""
+        if above := [cell for row in rows[: head.place] for cell in row if cell]:
+            self.leave_out("title", range(lines[0], lines[head.place]))
+            self.title = " ".join(above[0].split())
+        for place, kind in head.below.items():
+            self.leave_out(kind, [lines[place]])
+        if head.are_words:
+            self.header = [*compress(rows[head.place], columns)]
+
+    def leave_out(self, kind: str, lines: Iterable[int]) -> None:
+        """Take note of lines that are no data, in their order, and of what they are."""
+        found = np.fromiter(lines, np.int64)
+        if not found.size:
+            return
+        runs, ends = self.left_out.setdefault(kind, []), np.flatnonzero(np.diff(found) != 1)
+        new = found[np.column_stack((np.append(0, ends + 1), np.append(ends, -1)))].ravel().tolist()
+        if runs and runs[-1] == new[0] - 1:
+            del runs[-1], new[0]
+        runs += new
+        require_memory(_RUN_BYTES * len(runs) // 2, copies=1)
+
+    def may_take(self, cells: list[str], width: int, line: int, fault: str) -> bool:
+        """Fill up a row with too few cells, if it may be no data.
+
+        Where it turns out to be a row of the table, the line has a fault.
+        """
+        stripped = [cell.strip() for cell in cells]
+        # A total fills as many cells as there are columns to add up.
+        is_few = is_sparse(stripped, width) or re.search(_TOTAL, next(filter(None, stripped), ""))
+        if not is_few or any(cells[width:]) or width < 2 or len(self.short) >= _MOST_REMARKS:
+            return False
+        cells[:] = [*cells, *[""] * width][:width]
+        self.short[line] = fault
+        return True
+
+    def refuse_short(self) -> list[int]:
+        """Refuse lines with too few cells, or return them where they are left out as bad ones."""
+        lines = np.array([*self.short], np.int64)
+        refused: list[int] = lines[~_are_in(lines, self._runs())].tolist()
+        for line in refused:
+            if self.bad is None:
+                raise InputError(f"line {line} {self.short[line]}")
+            self.bad.leave_out(line, self.short[line].partition(";")[0])
+        return refused
+
+    def rows(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """Yield the rows without blank ones and headers; the line of each is in the last column."""
+        end_of_head = self._runs().max(initial=0)
+        names = {k: name for k, name in enumerate(self.header) if name}
+        for piece in pieces:
+            if piece.num_rows:
+                if piece.columns[-1][0].as_py() <= end_of_head:
+                    is_out = _are_in(piece.columns[-1].to_numpy(), self._runs())
+                    piece = piece.filter(pl.Series(~is_out).to_arrow())
+                holds = (_holds(piece.column(k), name) for k, name in names.items())
+                if len(names) > 1 and (repeated := _all_of(holds)) is not None:
+                    piece = self._without(REPEATED, piece, repeated)
+                piece = self._without_blank(piece)
+                # By numbers: a column may be called as that of the lines is.
+                rows = piece.rename_columns([*map(str, range(piece.num_columns))])
+                self.first = self.first or rows.slice(0, HEADER_SAMPLE)
+                rows = pa.concat_tables([*[self.last] * (self.last is not None), rows])
+                self.last = rows.slice(max(len(rows) - _MOST_FOOT, 0))
+            yield piece
+
+    def _without(self, kind: str, piece: pa.Table, is_out: pa.ChunkedArray) -> pa.Table:
+        self.leave_out(kind, piece.columns[-1].filter(is_out).to_numpy())
+        return piece.filter(pc.invert(is_out))
+
+    def _without_blank(self, piece: pa.Table) -> pa.Table:
+        """Leave out blank rows, and note those with nothing but a text in the first cell."""
+        first, *others, lines = piece.columns
+        if (is_bare := _all_of(map(_is_blank, others))) is None:
+            return piece
+        if (is_blank := _all_of([is_bare, _is_blank(first)])) is not None:
+            is_bare = pc.and_not(is_bare, is_blank)
+        bare = as_polars(pa.table({"text": first.filter(is_bare), "line": lines.filter(is_bare)}))
+        self.n_bare += bare.filter(~pl.col("line").is_in([*self.short])).height
+        if bare["text"].dtype == pl.String and len(self.remarks) <= _MOST_REMARKS:
+            may_be = pl.col("text").str.contains(f"{_WORDS}|{_NUMBERS}|(?i){_FOOT.pattern[4:]}")
+            found = bare.filter(may_be).select("line", pl.col("text").str.strip_chars())
+            self.remarks |= dict(found.iter_rows())
+        return piece if is_blank is None else self._without(BLANK, piece, is_blank)
+
+    def _runs(self) -> IntArray:
+        """Return the first and last of each run of lines that are left out, in order."""
+        runs = np.array([*chain(*self.left_out.values())], np.int64).reshape(-1, 2)
+        return runs[runs[:, 0].argsort()]
+
+    def settled(self, table: Table | PartedTable, in_memory_rows: float) -> Table | PartedTable:
+        """Leave out totals and the foot, fill labels of blocks down, and say all that was done."""
+        if self.last is not None:
+            self._find_remarks(table, as_polars(self.last))
+        refused, n_cells = self.refuse_short(), self._blocks(table)
+        left_out = tuple(
+            (kind, tuple(sorted(zip(runs[::2], runs[1::2], strict=True))))
+            for kind, runs in self.left_out.items()
+        )
+        source = replace(table.source, left_out=left_out)
+        said = f"{source.left_out_text(one_line(self.title, 60))}; --layout off reads them as data."
+        notes: tuple[str, ...] = (said,) * bool(left_out)
+        if n_cells:
+            notes += (
+                f"Labels that stand once a block are filled down in {quoted(table.columns[0])}, "
+                f"into {n_cells:,} empty cells; --layout off leaves them empty.",
+            )
+        if self.bad is not None:
+            notes += (*self.bad.notes(source.n_rows - len(self.short)),)
+        source = replace(source, notes=(*notes, *source.notes))
+        changed = {TOTAL, UNMATCHED, FOOT, REMARK}
+        if not (n_cells or refused or self.left_out.keys() & changed):
+            if isinstance(table, Table):
+                return replace(table, source=source)
+            parts = tuple(replace(part, source=source) for part in table.parts)
+            return replace(table, source=source, parts=parts)
+
+        def pieces() -> Iterator[pa.Table]:
+            last = None
+            for frame, lines in self._kept(table, refused):
+                if n_cells and frame.height:
+                    labels = _texts(frame[:, 0])
+                    labels[0] = labels[0] or last
+                    last = (labels := labels.forward_fill())[-1]
+                    frame = frame.with_columns(labels)
+                yield as_arrow(frame, lines)
+
+        size = table.parts[0].stop if isinstance(table, PartedTable) else None
+        rows = Rows(pieces(), [*table.columns], [], True)
+        return collect(rows, source, lambda: source.sha256, in_memory_rows, size)
+
+    def _kept(
+        self, table: Table | PartedTable, refused: Sequence[int] = ()
+    ) -> Iterator[tuple[pl.DataFrame, IntArray]]:
+        runs = self._runs()
+        for part in table.tables():
+            assert part.lines is not None
+            keep = ~(_are_in(part.lines, runs) | np.isin(part.lines, refused))
+            yield part.frame.filter(keep), part.lines[keep]
+
+    def _find_remarks(self, table: Table | PartedTable, end_rows: pl.DataFrame) -> None:
+        """Find the foot, remarks and totals.
+
+        The foot follows a blank line, or begins with known words where all of its rows have too
+        few cells. It is sparse, holds no number where columns do, and has a remark of known words.
+        Any row of its first cell alone is a remark if that is like no other cell of its column.
+        """
+        lines = end_rows[:, -1].to_list()
+        rows = [
+            ["" if c is None else str(c).strip() for c in row] for row in end_rows[:, :-1].rows()
+        ]
+        measured, width = measured_columns(rows), len(rows[0]) if rows else 0
+        start = end = len(rows)
+        while start and is_sparse(row := rows[start - 1], width):
+            if any(is_measure(row[k]) for k in measured):
+                break
+            start -= 1
+        # A cell of a text may hold ends of lines, which are no blank line.
+        breaks = [
+            sum(str(c).count("\n") for c in row) * (table.source.format == "csv")
+            for row in end_rows[:, :-1].rows()
+        ]
+        firsts = [next(filter(None, row), "") for row in rows]
+        begins = (
+            k
+            for k in range(max(start, 1), end)
+            if lines[k] - breaks[k - 1] > lines[k - 1] + 1
+            or (_FOOT.match(firsts[k]) and self.short.keys() >= {*lines[k:]})
+        )
+        end = next(begins, end)
+        n_bare = self.n_bare - sum(
+            bool(row[0]) and not any(row[1:]) and line not in self.short
+            for line, row in zip(lines[end:], rows[end:], strict=True)
+        )
+        known = {line for line, text in self.remarks.items() if _FOOT.match(text)}
+        if n_bare > len(known.difference(self.short, lines[end:])):
+            known &= self.short.keys()
+        found = set[int]()
+        if 0 < len(self.remarks) <= _MOST_REMARKS:
+            found = self._unlike(table, known)
+        if found & known & {*lines[end:]}:
+            found |= {*lines[end:]}
+        kept = [k for k, line in enumerate(lines) if line not in found]
+        last_line = lines[kept[-1]] if kept else 0
+        for line in sorted(found):
+            self.leave_out(FOOT if line > last_line else REMARK, [line])
+        if any(re.search(_TOTAL, firsts[k]) for k in kept):
+            self._find_totals(table, last_line)
+
+    def _unlike(self, table: Table | PartedTable, known: set[int]) -> set[int]:
+        """Find the lines of remarks that are like no other cell of the first column.
+
+        Below codes, numbers or dates they have words; below words they are known ones, or have
+        numbers. Too few cells below a row that ends with words may be the rest of its text.
+        """
+        texts = pl.Series(self.remarks.values(), dtype=pl.String)
+        starts, forms = texts.str.extract(_FIRST_WORD), shapes_of(texts)
+        is_short = pl.Series([line in self.short for line in self.remarks])
+        is_known = pl.Series([line in known for line in self.remarks])
+        is_data = pl.repeat(False, len(texts), eager=True)
+        n = n_numbered = n_worded = 0
+        for frame, of_rows in self._kept(table):
+            others = _texts(frame[:, 0]).filter(~np.isin(of_rows, [*self.remarks])).drop_nulls()
+            ends = _texts(frame[:, -1]).str.contains(_WORDS).fill_null(False)
+            above = of_rows[ends.to_numpy()] + 1
+            is_data |= pl.Series(np.isin([*self.remarks], above)) & is_short & ~is_known
+            is_data |= starts.is_in(others.str.extract(_FIRST_WORD).unique().drop_nulls().implode())
+            # A known word with too few cells is a remark even where names have one word as well.
+            is_formed_like = forms.is_in(shapes_of(others).unique().implode())
+            is_data |= is_formed_like & ~(is_known & is_short)
+            n += len(others)
+            n_numbered += int(others.str.contains(r"\d").sum())
+            n_worded += int(others.str.contains(_WORDS).sum())
+        # In rows as wide as the table, what repeats is a level; "2 of 3" is of the first pages.
+        pages = texts.str.extract(r"^\D*(\d+)\D+\d+\D*$").cast(pl.Int64, strict=False)
+        of_marks = pl.DataFrame({"text": texts, "start": starts, "page": pages})
+        is_first = pl.col("page").min().over("start").fill_null(1) <= _FIRST_PAGES
+        are_few = pl.len().over("text") <= _MOST_ALIKE
+        may_be = is_known | is_short | of_marks.select(is_first & are_few).to_series()
+        if max(n - n_numbered, n_worded) <= (1 - READS_AS) * n:
+            is_remark = is_known | texts.str.contains(f"{_WORDS}|{_NUMBERS}")
+        else:
+            is_remark = is_known | (texts.str.contains(_NUMBERS) & (n_numbered == 0))
+        found = {*compress(self.remarks, is_remark & may_be & ~is_data.fill_null(False))}
+        if len(found - known) > (1 - READS_AS) * n:
+            found &= known  # so many others are rows whose other cells are empty
+        return found if _LEAST_ABOVE <= n > len(found) else set()
+
+    def _find_totals(self, table: Table | PartedTable, last_line: int) -> None:
+        """Find the rows that are totals, by their labels and what they add up, from top or total.
+
+        One alone ends the table and has no name: a customer may be called so. Nothing but a label
+        may end it below other totals. Among several, those that add up to something else have the
+        word of one that does and are filled as it and as no row. Most rows are no totals.
+        """
+        formats: dict[int, NumberFormat] = {}
+        for k, cells in enumerate(next(self._kept(table))[0][:HEADER_SAMPLE].iter_columns()):
+            format = None if cells.dtype.is_temporal() else Column(cells).inferred_format()
+            if isinstance(format, NumberFormat):
+                formats[k] = format
+        # Lines of totals, and of what only is called so, with their word and cells that are filled.
+        found: dict[int, tuple[str | None, bytes]] = {}
+        unmatched: dict[int, tuple[str | None, bytes]] = {}
+        is_bare = False  # whether the last total has no words but that
+        of_rows: set[bytes] = set()
+        # Rows to add up, and sums of their numbers: from the top, from the total before, from what
+        # is called so before; and of all that is only called so.
+        whole, block, since, called = np.zeros((4, 1 + len(formats)))
+        for frame, lines in self._kept(table) if formats else ():
+            values = [Column(frame[:, k]).read(format).values for k, format in formats.items()]
+            given = np.column_stack(values)
+            texts = [*map(_texts, frame.iter_columns())]
+            filled = np.column_stack([column.is_not_null().to_numpy() for column in texts])
+            labels = frame.select(pl.coalesce(*texts)).to_series()
+            words = labels.str.extract(f"(?i)({_WORD})")
+            is_called = labels.str.contains(_TOTAL).fill_null(False).to_numpy()
+            is_called &= filled.sum(axis=1) - np.isfinite(given).sum(axis=1) == 1
+            of_rows |= {row.tobytes() for row in np.unique(filled[~is_called], axis=0)}
+            counted = np.column_stack([np.ones(len(given)), np.nan_to_num(given)])
+            start = 0
+            for place in np.flatnonzero(is_called).tolist():
+                added = counted[start:place].sum(axis=0)
+                whole, block, since, start = whole + added, block + added, since + added, place
+                end = words[place], filled[place].tobytes()
+                row, line = [str(frame[place, k]) for k in formats], int(lines[place])
+                is_end = line == last_line and len(found) > 1 and not block[0]
+                is_end = is_end and not np.isfinite(given[place]).any()
+                sums = whole, block, whole - called, since
+                if is_end or any(_adds_up(given[place], row, one) for one in sums):
+                    found[line] = end
+                    label = labels[place].strip("*:. ")
+                    is_bare = not label or re.fullmatch(_WORD, label, re.I) is not None
+                    block, since, start = 0 * block, 0 * since, place + 1
+                else:
+                    unmatched[line] = end
+                    called, since = called + counted[place], -counted[place]
+            added = counted[start:].sum(axis=0)
+            whole, block, since = whole + added, block + added, since + added
+        are_few = len(found) + len(unmatched) <= whole[0] - called[0]
+        if are_few and (len(found) > 1 or ([*found] == [last_line] and is_bare)):
+            self.leave_out(TOTAL, found)
+        alike = {end for end in found.values() if end[1] not in of_rows}
+        others = [line for line, end in unmatched.items() if end in alike]
+        if are_few and len(others) < len(found) > 1:
+            self.leave_out(UNMATCHED, others)
+
+    def _blocks(self, table: Table | PartedTable) -> int:
+        """Count the empty cells of a first column whose labels stand once a block; 0 if none do.
+
+        All other columns are full, the second never repeats within a block, and most of what it
+        holds occurs in several: months of each region.
+        """
+        if self.first is None or self.first.num_columns < 4:
+            return 0
+        first, kept = as_polars(self.first), []
+        first = first.filter(~_are_in(first[:, -1].to_numpy(), self._runs()))
+        if 2 * _texts(first[:, 0]).null_count() < first.height:
+            return 0
+        for frame, _ in self._kept(table):
+            labels, *others = map(_texts, frame.iter_columns())
+            if any(column.null_count() for column in others):
+                return 0
+            kept.append(pl.DataFrame({"label": labels, "key": others[0]}))
+        rows = pl.concat(kept)
+        starts, known = rows["label"].is_not_null(), rows["label"].drop_nulls()
+        # Blocks of one row would make labels of what merely is sparse.
+        is_plain = starts[0] and not starts[-1] and not (starts & starts.shift(1)).any()
+        is_plain = is_plain and len(known) >= _LEAST_BLOCKS and not known.is_duplicated().any()
+        is_plain = is_plain and not any(map(is_measure, known))
+        is_plain = is_plain and not rows.select(pl.all().forward_fill()).is_duplicated().any()
+        return rows["label"].null_count() * (is_plain and 2 * rows["key"].n_unique() <= len(rows))
+
+
+def _are_in(lines: IntArray, runs: IntArray) -> BoolArray:
+    """Tell which lines are in sorted runs of lines."""
+    places = np.searchsorted(runs[:, 0], lines, "right")
+    found: BoolArray = np.append(-1, runs[:, 1])[places] >= lines
+    return found
+
+
+def _all_of(masks: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray | None:
+    """Tell where all masks are true; None for nowhere, which is known before the last is made."""
+    found = None
+    for mask in masks:
+        found = mask if found is None else pc.and_(found, mask)
+        if not pc.any(found).as_py():
+            return None
+    return found
+
+
+def _holds(cells: pa.ChunkedArray, text: str) -> pa.ChunkedArray:
+    """Tell which cells are a text."""
+    # Not by `pa.array`, `pc.equal` or `pc.fill_null`, which load pandas to ask whether it is a
+    # series.
+    known = pl.Series([text]).to_arrow()
+    if pa.types.is_string(cells.type):
+        begins = pc.starts_with(cells, pattern=text)
+        if not pc.any(begins).as_py():
+            return begins
+    return pc.is_in(cells.cast(known.type), known)
+
+
+def _is_blank(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not (pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)):
+        return pc.is_null(cells)
+    is_empty = pc.invert(pc.cast(pc.binary_length(cells), pa.bool_()))
+    return pc.or_kleene(pc.is_null(cells), pc.or_(is_empty, pc.utf8_is_space(cells)))
+
+
+def _texts(cells: pl.Series) -> pl.Series:
+    """Cells as text without blanks around, null where empty."""
+    texts = cells.cast(pl.String).str.strip_chars()
+    return texts.set(texts == "", None)
+
+
+def _adds_up(given: FloatArray, cells: Sequence[str], sums: FloatArray) -> bool:
+    """Whether all numbers of a row are `sums` to rounding; how many rows stands first."""
+    decimals = (re.search(r"[.,](\d+)\D*$", cell) for cell in cells)
+    units = np.array([10.0 ** -len(one[1]) if one else 1.0 for one in decimals])
+    is_sum = np.abs(given - sums[1:]) <= 0.5 * units + 1e-9 * np.abs(sums[1:])
+    n_sums, n_given = (is_sum & (sums[1:] != 0)).sum(), np.isfinite(given).sum()
+    least_rows = _LEAST_ROWS if n_given > 1 else _LEAST_ABOVE
+    are_all = is_sum[~np.isnan(given)].all()
+    return bool(sums[0] >= least_rows and n_sums >= min(n_given, 2) > 0 and are_all)

@@ -1,0 +1,425 @@
+"""The engine's speed and memory beside its own limits, scikit-learn's and pyod's, in one run.
+
+    python tests/benchmarks/engine.py exact [--sizes 5000,20 ...] [--dense 5000] [--free 50000,100]
+    python tests/benchmarks/engine.py landmarks [--rows 200000] [--landmarks 1000] [--peer 50000]
+    python tests/benchmarks/engine.py scoring [--rows 100000] [--landmarks 1000] [--components 100]
+    python tests/benchmarks/engine.py preimages [--rows 4608] [--points 2000] [--columns 64]
+
+exact
+    Fits of N,Q rows and components, each in a fresh process: the largest relative error of an
+    eigenvalue is against the most accurate of all. ``--dense`` bounds the rows of solvers that take
+    n^3 time; ``--free`` adds fits whose Gram matrix is recomputed.
+landmarks
+    Stream and solve, and how landmarks of each kind agree with the exact fit of ``--exact`` rows.
+scoring
+    Projections and errors of new rows.
+preimages
+    A step of the fixed point, and the toy of Mika et al. (1998): eleven Gaussian sources in ten
+    dimensions, rows denoised by projection and pre-image; errors are mean squared distances to
+    the source, relative to those of the noisy rows.
+
+Times are CPU seconds of one process with one thread for linear algebra, the best of several runs.
+Memory is what a fresh process takes at its largest beyond what it had before the call. A limit is
+the time, in the same run and in the same blocks, of what cannot be left out: the product that gives
+exponents, their exponentials, and the products with the result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+# Before numpy is imported: one thread in every library, for us and for the peers.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+import numpy as np  # noqa: E402
+from numpy.typing import NDArray  # noqa: E402
+from scipy.spatial.distance import pdist  # noqa: E402
+from scipy.stats import spearmanr  # noqa: E402
+from sklearn.decomposition import PCA  # noqa: E402
+from sklearn.decomposition import KernelPCA as Peer  # noqa: E402
+from sklearn.kernel_approximation import Nystroem  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+
+from kpca_apps.engine.exact import fit_exact  # noqa: E402
+from kpca_apps.engine.kernel_pca import KernelPCA  # noqa: E402
+from kpca_apps.engine.kernels import RBF  # noqa: E402
+from kpca_apps.engine.landmarks import LANDMARKS  # noqa: E402
+from kpca_apps.engine.linalg.panels import GramPanels  # noqa: E402
+from kpca_apps.engine.plan import FitOptions  # noqa: E402
+from kpca_apps.engine.preimage.fixed_point import STEP, fixed_point  # noqa: E402
+from kpca_apps.engine.rows import BLOCK  # noqa: E402
+
+Matrix = NDArray[np.float64]
+MIB = 2**20
+DIMENSIONS, COMPONENTS = 20, 100
+OURS = ("ours", "ours-float64")
+PEERS = ("arpack", "randomized", "dense", "auto", "pyod")
+CUBIC = ("dense", "pyod")
+LONG = 15.0
+"""Seconds for repeating a fit, four times at most; the best counts."""
+KEPT, SOURCES, TOY_DIMENSIONS, TRAINED, TESTED = 32, 11, 10, 100, 33
+"""Components of pre-images; sources, columns, and rows of a source of the toy."""
+
+
+def curved_rows(n: int, d: int = DIMENSIONS, seed: int = 0) -> Matrix:
+    """Return rows near a curved surface of five dimensions."""
+    rng = np.random.default_rng(seed)
+    bend, bow = np.random.default_rng(1).normal(size=(2, 5, d)) / np.sqrt(5.0)
+    latent = rng.normal(size=(n, 5))
+    surface = np.sin(1.5 * latent @ bend) + 0.3 * (latent @ bow) ** 2
+    return surface + 0.1 * rng.normal(size=(n, d))
+
+
+def usual_gamma(X: Matrix) -> float:
+    """Return one over the median squared distance."""
+    return 1.0 / float(np.median(pdist(X[:500], "sqeuclidean")))
+
+
+def cpu_seconds(function: Callable[[], object], repeats: int = 3) -> float:
+    """Return the fewest CPU seconds of several calls."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.process_time()
+        function()
+        seconds.append(time.process_time() - start)
+    return min(seconds)
+
+
+def product_seconds(rows: int, d: int, m: int, columns: int, dtype: str) -> float:
+    """Return the seconds a row takes at least: m exponents, exp, the product with columns."""
+    rng = np.random.default_rng(0)
+    left, right = rng.random((rows, d + 2), dtype), -0.1 * rng.random((d + 2, m), dtype)
+    weights = rng.random((m, columns), dtype)
+    kernel, out = np.empty((rows, m), dtype), np.empty((rows, columns), dtype)
+
+    def products() -> None:
+        for _ in range(20):
+            np.matmul(left, right, out=kernel)
+            np.exp(kernel, out=kernel)
+            np.matmul(kernel, weights, out=out)
+
+    return cpu_seconds(products, 5) / 20 / rows
+
+
+def machine_line() -> str:
+    """Return what this machine can do, in one line."""
+    rates, exps = [], []
+    for dtype in ("float32", "float64"):
+        left, right = (np.random.default_rng(seed).random((2048,) * 2) for seed in (0, 1))
+        left, right, out = left.astype(dtype), right.astype(dtype), np.empty((2048,) * 2, dtype)
+        seconds = cpu_seconds(lambda a=left, b=right, c=out: np.matmul(a, b, out=c), 5)
+        rates.append(2e-9 * 2048**3 / seconds)
+        exponents = -4.0 * np.random.default_rng(0).random((512, 1000)).astype(dtype)
+        out = np.empty_like(exponents)
+        seconds = cpu_seconds(lambda a=exponents, b=out: np.exp(a, out=b), 20)
+        exps.append(1e-9 * exponents.size / seconds)
+    return (
+        f"machine, one thread: gemm {rates[0]:.0f} / {rates[1]:.0f} GFLOP/s, "
+        f"exp {exps[0]:.2f} / {exps[1]:.2f} G/s (float32 / float64)"
+    )
+
+
+def memory_bytes(kind: str) -> int:
+    """Return this process's memory (Linux): "VmRSS" now, "VmHWM" at its largest."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition(f"{kind}:")[2].split()[0]) * 1024
+
+
+def measured(function: Callable[[], object]) -> dict[str, Any]:
+    """Return CPU seconds of one call, and the memory it took beyond what there was before."""
+    # Writing 5 forgets the largest so far, such as what making the data took.
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    before = memory_bytes("VmRSS")
+    seconds = cpu_seconds(function, 1)
+    return {"seconds": seconds, "bytes": float(memory_bytes("VmHWM") - before)}
+
+
+def in_fresh_process(function: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any] | None:
+    """Return what a function gives in a process of its own; None for want of a library."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        try:
+            return pool.submit(function, *given).result()
+        except (ImportError, MemoryError, BrokenProcessPool) as error:
+            print("   ", str(error)[:110] or "killed")
+            return None
+
+
+def exact_fit(who: str, n: int, q: int, budget: int) -> dict[str, Any]:
+    """Fit all rows, and return what it took."""
+    X = curved_rows(n)
+    gamma = usual_gamma(X)
+    # Everything is imported and warm before the clock starts.
+    KernelPCA(2, gamma=gamma, solver="krylov").fit(X[:300])
+    if who.startswith("ours"):
+        options = {"precision": "float64" if who.endswith("64") else "auto", "method": "exact"}
+        model = KernelPCA(
+            q, gamma=gamma, memory_budget=budget or None, random_state=0, **options
+        )  # fmt: skip
+    elif who == "pyod":
+        from pyod.models.kpca import KPCA
+
+        model = KPCA(n_components=q, kernel="rbf", gamma=gamma)
+    else:
+        model = Peer(q, kernel="rbf", gamma=gamma, eigen_solver=who, random_state=0)
+    widths: list[int] = []
+    multiplied = GramPanels.product
+
+    def counted(gram: GramPanels, V: np.ndarray) -> np.ndarray:
+        widths.append(V.shape[1])
+        return multiplied(gram, V)
+
+    GramPanels.product = counted  # type: ignore[method-assign]
+    taken = measured(lambda: model.fit(X))
+    taken["vectors"] = sum(widths)
+    for _ in range(min(int(LONG / taken["seconds"]), 4)):
+        taken["seconds"] = min(taken["seconds"], cpu_seconds(lambda: model.fit(X), 1))
+    inner = model.kpca if who == "pyod" else model
+    values = np.asarray(getattr(inner, "eigenvalues_", np.empty(0)))[:q]
+    estimate = float(model.plan_.n_bytes) if who.startswith("ours") else 0.0
+    return taken | {"values": values, "estimate": estimate}
+
+
+def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: float) -> None:
+    """Print what one fit took."""
+    n_values = min(len(result["values"]), len(exact))
+    errors = np.abs(result["values"][:n_values] / exact[:n_values] - 1.0)
+    error = f"{errors.max():8.1e}" if n_values else "       -"
+    print(
+        f"{who:>13} {result['seconds']:8.2f} s  {result['bytes'] / MIB:7.0f} MiB "
+        f"({result['bytes'] / (8 * n * n):.2f} n^2 words)  error {error}  "
+        f"ratio {result['seconds'] / ours:6.2f}"
+        + (f"  estimate {result['estimate'] / MIB:.0f} MiB" if result["estimate"] else "")
+    )
+
+
+def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
+    """Return the seconds of making half a matrix anew for each 32 vectors, and of multiplying.
+
+    For each value of one triangle: its exponent, exp, and its part of the products of its row and
+    of its column.
+    """
+    rng = np.random.default_rng(0)
+    left = rng.random((256, d + 2), np.float32)
+    right = -0.1 * rng.random((d + 2, 1024), np.float32)
+    tile = np.empty((256, 1024), np.float32)
+    own, below = rng.random((1024, 32), np.float32), rng.random((256, 32), np.float32)
+
+    def products() -> None:
+        for _ in range(20):
+            np.matmul(left, right, out=tile)
+            np.exp(tile, out=tile)
+            np.matmul(tile, own)
+            np.matmul(tile.T, below)
+
+    return cpu_seconds(products, 5) / 20 / tile.size * n * n / 2 * vectors / 32
+
+
+def exact(given: argparse.Namespace) -> None:
+    """Print a table for each size, and the fits that keep no Gram matrix."""
+    for n, q in (map(int, size.split(",")) for size in given.sizes):
+        print(f"\nn = {n}, d = {DIMENSIONS}, q = {q}")
+        asked = [
+            who for who in (*OURS, *PEERS)
+            if n <= given.dense or not (who in CUBIC or (who == "auto" and q >= 10))
+        ]  # fmt: skip
+        found = {who: in_fresh_process(exact_fit, who, n, q, 0) for who in asked}
+        results = {who: result for who, result in found.items() if result}
+        values = (results.get("dense") or results["ours-float64"])["values"]
+        for who, result in results.items():
+            print_exact(who, n, result, values, results["ours"]["seconds"])
+    for n, q in (map(int, size.split(",")) for size in given.free):
+        if result := in_fresh_process(exact_fit, "ours", n, q, 2 * n * n - 1):
+            print(f"\nrecomputed: n = {n}, d = {DIMENSIONS}, q = {q}")
+            print_exact("ours", n, result, result["values"], result["seconds"])
+            share = gram_limit(result["vectors"], n) / result["seconds"]
+            print(f"share of the limit of its products {share:.2f}")
+
+
+def landmark_fit(who: str, n: int, m: int) -> dict[str, Any]:
+    """Fit through landmarks, and return what it took; for ours, also what its products take."""
+    X = curved_rows(n)
+    gamma = usual_gamma(X)
+    points = X[np.random.default_rng(0).choice(n, m, replace=False)]
+    ours = KernelPCA(COMPONENTS, gamma=gamma, method="nystroem", landmarks=points)
+    features = Nystroem(kernel="rbf", gamma=gamma, n_components=m, random_state=0)
+    peer = make_pipeline(features, PCA(COMPONENTS, svd_solver="covariance_eigh"))
+    KernelPCA(2, gamma=gamma, method="nystroem", landmarks=points[:50]).fit(X[:3000])
+    taken = measured(lambda: (ours if who == "ours" else peer).fit(X))
+    if who == "ours":
+        taken |= {"limit": sums_limit(n, m), "estimate": float(ours.plan_.n_bytes)}
+        taken["solve"] = cpu_seconds(lambda: ours.partial_fit(X[:8]), 1)
+    return taken
+
+
+def sums_limit(n: int, m: int, block: int = 4096) -> float:
+    """Return the seconds that the products of all rows take at least, their sums in float64."""
+    rng = np.random.default_rng(0)
+    left = rng.random((block, DIMENSIONS + 2), np.float32)
+    right = -0.1 * rng.random((DIMENSIONS + 2, m), np.float32)
+    kernel, wide, out = np.empty((block, m), np.float32), np.empty((block, m)), np.empty((m, m))
+
+    def products() -> None:
+        np.matmul(left, right, out=kernel)
+        np.exp(kernel, out=kernel)
+        wide[:] = kernel
+        np.matmul(wide.T, wide, out=out)
+
+    return cpu_seconds(products, 5) * n / block
+
+
+def landmarks(given: argparse.Namespace) -> None:
+    """Print what fits through landmarks take, and how they agree with the exact one."""
+    m = given.landmarks
+    print(f"stream and solve, d = {DIMENSIONS}, {m} landmarks, q = {COMPONENTS}")
+    sizes = (given.rows, given.peer)
+    found = {size: in_fresh_process(landmark_fit, "ours", size, m) for size in sizes}
+    peer = in_fresh_process(landmark_fit, "scikit-learn", given.peer, m)
+    for size, ours in found.items():
+        if ours:
+            share = (ours["limit"] + ours["solve"]) / ours["seconds"]
+            print(
+                f"{'ours':>14} {size:>9} rows {ours['seconds']:8.2f} s "
+                f"(solve {ours['solve']:.2f})  {1e6 * ours['seconds'] / size:7.1f} s a million  "
+                f"share of the limit {share:.2f}  {ours['bytes'] / MIB:.0f} MiB "
+                f"(estimate {ours['estimate'] / MIB:.0f})"
+            )
+    if peer:
+        print(
+            f"{'Nystroem + PCA':>14} {given.peer:>9} rows {peer['seconds']:8.2f} s  "
+            f"{1e6 * peer['seconds'] / given.peer:7.1f} s a million  "
+            f"{peer['bytes'] / MIB:.0f} MiB"
+        )
+        if ours := found[given.peer]:
+            print(f"ratio at {given.peer} rows: {peer['seconds'] / ours['seconds']:.2f}")
+    X = curved_rows(given.exact + 2000)
+    X, new = X[: given.exact], X[given.exact :]
+    gamma = usual_gamma(X)
+    exact = KernelPCA(COMPONENTS, gamma=gamma, method="exact").fit(X)
+    error = exact.reconstruction_error(new)
+    print(f"\nlandmarks, n = {given.exact}, m = {m}, q = {COMPONENTS}, against the exact fit")
+    for kind in ("auto", *LANDMARKS):
+        options = {"landmarks": kind, "n_landmarks": m, "random_state": 0, "method": "nystroem"}
+        few = KernelPCA(COMPONENTS, gamma=gamma, **options)
+        seconds = cpu_seconds(lambda few=few: few.fit(X), 1)
+        rank = spearmanr(few.reconstruction_error(new), error).statistic
+        off = np.abs(few.eigenvalues_ / exact.eigenvalues_ - 1.0).max()
+        print(
+            f"{kind:>12} {seconds:6.2f} s  Spearman of E {rank:.6f}  "
+            f"eigenvalues off by {off:.1e}  missed {few.missed_:.2e}"
+        )
+
+
+def scoring(given: argparse.Namespace) -> None:
+    """Print rows a second, the share of the limit, and the ratio to ours."""
+    n, m, q = given.rows, given.landmarks, given.components
+    X = curved_rows(n)
+    gamma, train, few = usual_gamma(X), X[:m].copy(), X[:20_000]
+    subspace = fit_exact(RBF(gamma), train, rng=np.random.default_rng(0), options=FitOptions(q))
+    peer = Peer(q, kernel="rbf", gamma=gamma, eigen_solver="dense").fit(train)
+    print(f"n = {n}, d = {DIMENSIONS}, {m} points, q = {q}: rows a second, share of limit, ratio")
+    found: dict[str, tuple[float, float | None]] = {
+        f"ours, {precision}": (
+            cpu_seconds(lambda p=precision: subspace.project_and_error(X, precision=p), 5) / n,
+            product_seconds(BLOCK, DIMENSIONS, m, q + 1, precision),
+        )
+        for precision in ("float32", "float64")
+    }
+    found["scikit-learn"] = (cpu_seconds(lambda: peer.transform(few)) / len(few), None)
+    try:
+        from pyod.models.kpca import KPCA
+    except ImportError:
+        print("pyod is not installed")
+    else:
+        detector = KPCA(n_components=q, kernel="rbf", gamma=gamma).fit(train)
+        found["pyod"] = (cpu_seconds(lambda: detector.decision_function(few[:2000])) / 2000, None)
+    for who, (seconds, least) in found.items():
+        share = f"{least / seconds:5.2f}" if least else "    -"
+        ratio = seconds / found["ours, float32"][0]
+        print(f"{who:>14} {1 / seconds:9.0f}  {share}  {ratio:6.2f}")
+
+
+def preimages(given: argparse.Namespace) -> None:
+    """Print what a step of a row takes, all pre-images beside scikit-learn's, and the toy."""
+    n, p, d = given.rows, given.points, given.columns
+    X = curved_rows(p + n, d)
+    train, new, gamma = X[:p], X[p:], usual_gamma(X)
+    subspace = fit_exact(RBF(gamma), train, rng=np.random.default_rng(0), options=FitOptions(KEPT))
+    T = subspace.project(new)
+    found = fixed_point(subspace, T, new)
+    seconds = cpu_seconds(lambda: fixed_point(subspace, T, new), 3)
+    # The last look at a row, which states its distance, costs as much as a step.
+    steps = int(found.iterations.sum()) + n
+    least = product_seconds(STEP, d, p, d + 1, "float64")
+    print(f"{n} rows, {p} points, {d} columns, {KEPT} components, float64")
+    print(
+        f"  fixed point: {1e6 * seconds / steps:.1f} us a row and step, {steps / n:.1f} steps a "
+        f"row, share of the limit {least * steps / seconds:.2f}; {1e6 * seconds / n:.0f} us a row"
+    )
+    peer = Peer(KEPT, kernel="rbf", gamma=gamma, fit_inverse_transform=True, alpha=0.1).fit(train)
+    projected = peer.transform(new)
+    learned = cpu_seconds(lambda: peer.inverse_transform(projected), 3)
+    print(f"  scikit-learn, learned: {1e6 * learned / n:.0f} us a row")
+    print("toy: squared error left, as a share of the noise")
+    print(f"{'noise':>8} {'q':>4} {'fixed point':>12} {'scikit-learn, best of three alpha':>36}")
+    for noise in (0.05, 0.1, 0.2):
+        for q, ours, theirs in toy(noise):
+            print(f"{noise:8.2f} {q:4d} {ours:12.4f} {theirs:36.4f}")
+
+
+def toy(noise: float) -> list[tuple[int, float, float]]:
+    """Return numbers of components, and the errors left by the fixed point and scikit-learn."""
+    rng = np.random.default_rng(0)
+    sources = rng.uniform(-1.0, 1.0, (SOURCES, TOY_DIMENSIONS))
+    train, clean = (np.repeat(sources, rows, axis=0) for rows in (TRAINED, TESTED))
+    train = train + noise * rng.normal(size=train.shape)
+    noisy = clean + noise * rng.normal(size=clean.shape)
+    gamma = 1.0 / (2.0 * TOY_DIMENSIONS * noise**2 * 4.0)
+
+    def left(points: Matrix) -> float:
+        return float(((points - clean) ** 2).sum() / ((noisy - clean) ** 2).sum())
+
+    lines = []
+    for q in (SOURCES - 1, 4 * SOURCES):
+        model = KernelPCA(q, gamma=gamma).fit(train)
+        errors = []
+        for alpha in (1.0, 0.1, 0.01):
+            peer = Peer(q, kernel="rbf", gamma=gamma, fit_inverse_transform=True, alpha=alpha)
+            errors.append(left(peer.fit(train).inverse_transform(peer.transform(noisy))))
+        ours = model.preimages(model.transform(noisy), noisy).points
+        lines.append((q, left(ours), min(errors)))
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parts = parser.add_subparsers(required=True)
+    for part, numbers in (
+        (exact, {"dense": 5000}),
+        (landmarks, {"rows": 200_000, "peer": 50_000, "exact": 5000, "landmarks": 1000}),
+        (scoring, {"rows": 100_000, "landmarks": 1000, "components": 100}),
+        (preimages, {"rows": 4608, "points": 2000, "columns": 64}),
+    ):
+        of_part = parts.add_parser(part.__name__)
+        of_part.set_defaults(part=part)
+        for name, value in numbers.items():
+            of_part.add_argument(f"--{name}", type=int, default=value)
+        if part is exact:
+            of_part.add_argument("--sizes", nargs="*", default=["5000,20", "5000,100", "10000,100"])
+            of_part.add_argument("--free", nargs="*", default=[])
+    given = parser.parse_args()
+    print(machine_line())
+    given.part(given)
+    print(machine_line())
+
+
+if __name__ == "__main__":
+    main()

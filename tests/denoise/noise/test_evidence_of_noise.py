@@ -1,0 +1,143 @@
+"""What is noise and what is not: bright spots, places, screens, what is cut off."""
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.ndimage import gaussian_filter
+from skimage import data
+from skimage.transform import resize
+
+from kpca_apps.denoise.batch.examine.evidence import evidence_of
+from kpca_apps.denoise.denoiser import denoise_with_info, measure_noise
+
+ROWS, COLUMNS = np.mgrid[:192, :192].astype(float)
+
+
+def picture(name: str) -> np.ndarray:
+    return np.asarray(255 * resize(getattr(data, name)() / 255, (192, 192), anti_aliasing=True))
+
+
+def white(seed: int, shape: tuple[int, ...] = (192, 192)) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def eight_bits(image: np.ndarray) -> np.ndarray:
+    return np.clip(np.round(image), 0, 255).astype(np.uint8)
+
+
+def gain_in_db(noisy: np.ndarray, clean: np.ndarray) -> float:
+    """Return by how many decibels denoising brings an image nearer to the clean one."""
+    axis = -1 if noisy.ndim == 3 else None
+    found, _ = denoise_with_info(noisy, quality="fast", channel_axis=axis)
+    before, after = (np.mean(np.square(one - clean)) for one in (noisy.astype(float), found))
+    return float(10 * np.log10(before / after))
+
+
+@pytest.mark.parametrize("side", [0, 9, 21])
+def test_a_bright_bead_does_not_hide_the_noise_elsewhere(side: int) -> None:
+    cells = gaussian_filter(white(0), 6)
+    clean = 200 + np.clip(150 + 60 * cells / cells.std(), 0, None)
+    clean[30 : 30 + side, 50 : 50 + side] = 30000
+    noisy = np.round(clean + 15 * white(1)).astype(np.uint16)
+    assert gain_in_db(noisy, clean) > 9
+
+
+@pytest.mark.parametrize("offset", [0.0, 7000.0])
+def test_noise_of_a_warm_scene_is_seen_whatever_the_zero_of_its_scale(offset: float) -> None:
+    clean = offset + 1000 + gaussian_filter(picture("camera"), 1.5)
+    clean[100:109, 90:98] = offset + 20000
+    noisy = np.round(clean + 14 * white(2)).astype(np.uint16)
+    assert gain_in_db(noisy, clean) > 8
+
+
+LEVELS = {
+    "halves": np.where(COLUMNS < 96, 5.0, 18.0),
+    "corners": 5 + 22 * np.square(np.hypot(ROWS - 96, COLUMNS - 96) / 136),
+    "bump": 4 + 16 * np.exp(-np.square(np.hypot(ROWS - 96, COLUMNS - 96) / 48)),
+}
+
+
+@pytest.mark.parametrize("place", LEVELS)
+def test_noise_that_differs_from_place_to_place_is_taken_out_and_that_is_said(place: str) -> None:
+    clean, level = picture("camera"), LEVELS[place]
+    noisy = eight_bits(clean + level * white(3))
+    info = measure_noise(noisy)
+    assert info.noise == "gaussian"
+    assert info.sigma == pytest.approx(np.sqrt(np.mean(level**2)), rel=0.25)
+    assert info.place_range is not None
+    low, high = info.place_range
+    assert high > 1.8 * low
+    assert "differs from place to place" in evidence_of(info).why
+    assert gain_in_db(noisy, clean) > 3
+
+
+@pytest.mark.parametrize("name", ["camera", "coins", "moon"])
+def test_even_noise_and_that_of_light_have_no_places(name: str) -> None:
+    clean = picture(name)
+    for level in (8.0, 20.0, np.sqrt(clean + 4)):
+        assert measure_noise(eight_bits(clean + level * white(4))).place_range is None
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+@pytest.mark.parametrize("end", ["black", "white"])
+def test_noise_cut_off_at_an_end_is_as_strong_as_before(end: str, seed: int) -> None:
+    clean = 0.06 * picture("camera")
+    noisy = clean + 10 * white(seed)
+    noisy, clean = (noisy, clean) if end == "black" else (255 - noisy, 255 - clean)
+    info = measure_noise(eight_bits(noisy))
+    assert info.noise == "gaussian"
+    assert info.sigma == pytest.approx(10, rel=0.08)
+    assert gain_in_db(eight_bits(noisy), clean) > 12
+
+
+def screened(grey: np.ndarray, frequency: float, angle: float = np.pi / 4) -> np.ndarray:
+    """Return a print: dots of a screen, as large as it is bright, a little out of focus."""
+    across = np.cos(angle) * COLUMNS + np.sin(angle) * ROWS
+    along = np.cos(angle) * ROWS - np.sin(angle) * COLUMNS
+    dots = (np.sin(frequency * across) + np.sin(frequency * along)) / 4 + 0.5
+    return 255 * gaussian_filter((grey > dots).astype(float), 0.7)
+
+
+@pytest.mark.parametrize("frequency", [0.6, 0.9, 1.4])
+def test_a_screen_is_no_noise(frequency: float) -> None:
+    clean = screened(picture("camera") / 255, frequency)
+    found, info = denoise_with_info(eight_bits(clean), quality="fast")
+    assert not info.established
+    np.testing.assert_array_equal(found, eight_bits(clean))
+    # With noise beside it, it is left or comes out better.
+    assert gain_in_db(eight_bits(clean + 12 * white(7)), clean) >= 0
+
+
+@pytest.mark.parametrize("name", ["camera", "coins"])
+def test_a_dither_is_no_noise(name: str) -> None:
+    grey = Image.fromarray(eight_bits(picture(name)))
+    dithered = np.asarray(grey.convert("1").convert("L"))
+    found, _ = denoise_with_info(dithered, quality="fast")
+    np.testing.assert_array_equal(found, dithered)
+
+
+def test_a_screen_of_three_inks_is_no_noise() -> None:
+    colours = resize(data.astronaut() / 255, (192, 192), anti_aliasing=True)
+    inks = [screened(colours[..., k], 1.05, angle) for k, angle in enumerate((0.26, 1.31, 0.79))]
+    printed = eight_bits(np.dstack(inks))
+    found, _ = denoise_with_info(printed, quality="fast", channel_axis=-1)
+    np.testing.assert_array_equal(found, printed)
+
+
+def test_a_dim_photograph_that_is_mostly_noise_is_denoised() -> None:
+    # A plain wall, through a camera that smooths its noise.
+    clean = np.array([90.0, 45.0, 48.0]) + 6 * gaussian_filter(white(8), 8)[..., np.newaxis]
+    noise = gaussian_filter(white(9, (192, 192, 3)), (0.8, 0.8, 0))
+    noisy = eight_bits(clean + 15 * noise / noise.std())
+    assert gain_in_db(noisy, clean) > 12
+
+
+def test_no_option_is_named_that_takes_nothing_out() -> None:
+    grain = gaussian_filter(white(10), 0.8)
+    clean = picture("camera")
+    noisy = eight_bits(clean + 56 * grain / grain.std() * clean / 255 * (1 - clean / 255))
+    info = measure_noise(noisy)
+    option = evidence_of(info).option
+    if option:
+        found, _ = denoise_with_info(noisy, noise=option.split()[-1], quality="fast")
+        assert np.std(found - noisy) > 0.5 * np.std(noisy - clean)

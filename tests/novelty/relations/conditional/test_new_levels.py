@@ -1,0 +1,101 @@
+"""Levels that were never seen: as rare as new ones were among the rows learned from."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps import fit_model, score_table
+from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.relations.conditional import new_levels
+from kpca_apps.novelty.relations.conditional.counts import LevelColumn
+from kpca_apps.novelty.relations.conditional.new_levels import find_new_levels
+from kpca_apps.novelty.relations.conditional.writing import Writing
+from kpca_apps.tables.frames import table_from_frame
+
+N = 1_500
+
+
+def orders(n: int, seed: int) -> pl.DataFrame:
+    """Orders by three channels, of four cities and of customers of whom many come once."""
+    rng = np.random.default_rng(seed)
+    customer = (rng.pareto(0.7, n) * 20).astype(int) % 4_000
+    return pl.DataFrame(
+        {
+            "channel": rng.choice(["web", "shop", "phone"], n, p=[0.5, 0.3, 0.2]),
+            "city": rng.choice(["London", "Paris", "Berlin", "Madrid"], n),
+            "customer": [f"C{i:04}" for i in customer],
+            "qty": rng.integers(1, 13, n),
+            "price": (5 + rng.gamma(2, 10, n)).round(2),
+        }
+    )
+
+
+def test_a_new_level_is_as_rare_as_levels_that_occur_once() -> None:
+    levels = ["a"] * 6 + ["b", "c"] + ["d"] * 2
+    column = table_from_frame(pl.DataFrame({"x": levels}), "t").column("x")
+    learned = LevelColumn.of(column, ColumnSpec("x", "categorical", ""))
+    frame = pl.DataFrame({"x": [*levels, "new", None]})
+    cells = learned.cells(table_from_frame(frame, "t"))
+    own = np.arange(12) < 10
+    surprise, _ = find_new_levels([learned], [cells], own)
+    # Of ten cells two have a level of their own; of the new row's eleven, three.
+    wanted = np.ones(12)
+    wanted[[6, 7]], wanted[10] = 2 / 10, 3 / 11
+    np.testing.assert_allclose(np.exp(-surprise), wanted)
+
+
+def test_equal_new_levels_are_described_once_and_no_more_than_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    column = table_from_frame(pl.DataFrame({"x": ["London", "Paris"] * 200}), "t").column("x")
+    learned = LevelColumn.of(column, ColumnSpec("x", "categorical", ""))
+    texts = ["Lodnon", "Paris", "Prais", "Lodnon", "Lodnon", "Prais", "London"]
+    cells = learned.cells(table_from_frame(pl.DataFrame({"x": texts}), "t"))
+    asked, nearest = [], Writing.nearest
+    monkeypatch.setattr(
+        Writing, "nearest", lambda self, seen: asked.append(seen) or nearest(self, seen)
+    )
+    _, found = find_new_levels([learned], [cells], np.zeros(7, dtype=bool))
+    meant = {"Lodnon": "London", "Prais": "Paris"}
+    wanted = [(row, texts[row], meant[texts[row]]) for row in (0, 2, 3, 4, 5)]
+    assert sorted((one.row, one.seen, one.suggestion) for one in found) == wanted
+    assert sorted(asked) == [*meant]
+    monkeypatch.setattr(new_levels, "MAX_EVIDENCE", 3)
+    _, found = find_new_levels([learned], [cells], np.zeros(7, dtype=bool))
+    assert sorted(one.row for one in found) == [0, 2, 3]
+
+
+@pytest.fixture(scope="module")
+def scored():
+    new = orders(200, 1)
+    cells = {0: ("channel", "fax"), 1: ("city", "Lodnon"), 2: ("customer", "C9876")}
+    for row, (name, text) in cells.items():
+        column = new[name].to_list()
+        column[row] = text
+        new = new.with_columns(pl.Series(name, column))
+    return score_table(fit_model(orders(N, 0), alpha=0.05), new, explain=20)
+
+
+def test_a_level_never_seen_is_odd_where_none_is_new(scored) -> None:
+    assert (scored.p_values[:2] < 4 / N).all()
+    assert scored.is_flagged[:2].all()
+    (fax,) = [cell for cell in scored.odd_cells if cell.column == "channel"]
+    assert (fax.kind, fax.seen, fax.suggestion, fax.row) == ("new", "fax", "", 1)
+    assert fax.p_value == pytest.approx(3 / (N + 1))  # any of three columns of levels
+    of_row = {row.row: row.reasons for row in scored.ranked}
+    assert of_row[1][0].column == "channel"
+    assert of_row[1][0].share > 0.8
+
+
+def test_a_level_misspelt_is_named_with_the_one_it_is_written_like(scored) -> None:
+    (cell,) = [cell for cell in scored.odd_cells if cell.column == "city"]
+    assert (cell.seen, cell.suggestion, cell.row) == ("Lodnon", "London", 2)
+    (row,) = [row for row in scored.ranked if row.row == 2]
+    assert (row.reasons[0].column, row.reasons[0].expected) == ("city", "London")
+
+
+def test_a_new_customer_is_not_odd_where_many_are_new(scored) -> None:
+    assert not [cell for cell in scored.odd_cells if cell.column == "customer"]
+    assert scored.p_values[2] > 0.1 and not scored.is_flagged[2]
