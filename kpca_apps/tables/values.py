@@ -41,7 +41,7 @@ NUMBER_LIKE = (
     "[+\\-]?[$\u20ac\u00a3\u00a5]? ?(?:[0-9][0-9.,' \u00a0\u202f]*|[.,][0-9]+)"
     "(?:[eE][+\\-]?[0-9]+)? ?[%$\u20ac\u00a3\u00a5]?"
 )
-_NUMBER_LIKE = re.compile(NUMBER_LIKE)
+_NUMBER_LIKE = re.compile(rf"(?:\+/-|\u00b1 ?)?{NUMBER_LIKE}")
 DECIMAL_MARKS = (".", ",")
 THOUSANDS_MARKS = (",", ".", " ", "'")
 # Decimal mark and thousands separator; earlier wins where two read the same number of cells.
@@ -84,6 +84,7 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
     "H or S": ((rf"{_NUMBER_END}H$", "-$1"), (r"(\d[.,]?)\s*S$", "$1")),
     "a minus behind": ((rf"{_NUMBER_END}-$", "-$1"),),
     "a comparison sign": (("^[<>\u2264\u2265]=?\\s*([\\d.,+-])", "$1"), (r"(\d)\s*\+$", "$1")),
+    '"+/-"': (("^(?:\\+/?-|\u00b1)\\s*(\\d)", "$1"),),
     '"ca."': (("^(?:[Cc]a\\.?|[Cc]irca|[Aa]pprox\\.?|[Aa]bout|[~\u2248])\\s*(\\d)", "$1"),),
 }
 # A cell with one number, to be looked through for marks; that spares free text.

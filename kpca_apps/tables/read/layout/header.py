@@ -33,6 +33,7 @@ _ANSWER = re.compile(
 )
 # Numbers name columns where they go on by one step: years, or hours, days, weeks and months.
 _YEARS, _CYCLES = range(1900, 2101), (7, 12, 24, *range(28, 32), 52, 53)
+_WORDS = re.compile(r"[^\W\d_]{2}.*[\W_][^\W\d_]{2}")
 _WORD, _NO_FLAG = re.compile(r"[^\W_]{2}"), re.compile(r"[^\W\d_]{2}|[%\u2030\u00b0$\u20ac\u00a3]")
 # Units of measures: no letters that are flags as well ("H", "L", "c").
 _CURRENCY = r"[kTM]?(?:EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|HUF|INR|CNY|[$\u20ac\u00a3])"
@@ -119,6 +120,8 @@ def find_head(rows: Sequence[list[str]], place: int | None) -> Head:
         if row and all(cell.startswith(_IMPORT) for cell in row):
             below = dict.fromkeys(range(place + 1, number), "questions") | {number: "import ids"}
     data = _rows_like(header, rows[place + 1 :])
+    if not below and data and data[0] is rows[place + 1] and _are_descriptions(data[0], data[1:]):
+        below = {place + 1: "descriptions of the columns"}
     # Blank lines and remarks may stand above units, but no data.
     after = (number for number in range(place + 1, len(rows)) if any(rows[number][1:]))
     units = next(after, 0)
@@ -138,6 +141,14 @@ def _stands_above(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     above = [header[k] for k in measured_columns(rows)]
     is_full = not any(name.casefold() in MISSING_WORDS for name in above)
     return bool(above) and is_full and _are_names(above)
+
+
+def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a row describes the columns: all in words, most in several, those of numbers too."""
+    cells = [first[k] for k in measured_columns(rows, is_number_like)]
+    are_words = len(cells) > 1 and all(map(_WORD.search, first)) and len({*first}) == len(first)
+    # Words in place of numbers are missing values, of one word or the same in several columns.
+    return are_words and 2 * len([*filter(_WORDS.search, cells)]) > len(cells)
 
 
 def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:

@@ -121,6 +121,16 @@ def test_questions_and_import_ids_of_a_survey(has_questions: bool, tmp_path: Pat
     check(tmp_path, rows, names, STATION, lines, said)
 
 
+def test_descriptions_below_the_names_are_left_out(tmp_path: Path) -> None:
+    names = ["GEO_ID", "B01_001E", "B01_001M", "NAME"]
+    described = ["Geography", "Estimate!!Total", "Margin of Error!!Total", "Area"]
+    data = [[f"1400US{k}", f"{900 + 7 * k}", f"+/-{40 + k}", f"Tract {k}"] for k in range(24)]
+    said = "line 2 (descriptions of the columns)"
+    check(tmp_path, [names, described, *data], names, data, [*range(3, 27)], said)
+    for words in (["x", "too low", "none", "y"], ["x", "not read", "not read", "y"]):
+        untouched(tmp_path, [names, words, *data])
+
+
 def test_repeated_headers_are_left_out(tmp_path: Path) -> None:
     rows = [NAMES, *SALES[:6], NAMES, *SALES[6:12], NAMES, *SALES[12:]]
     lines = [*range(2, 8), *range(9, 15), *range(16, 28)]
