@@ -72,12 +72,13 @@ _NUMBER_END = r"^([^+-]*\d[.,]?)\s*"
 # No letter of thousands, millions or trillions.
 _LETTER = "[A-JLN-SU-Za-jln-su-z]"
 _FLAG = rf"(?:[*\u2020\u2021\u00a7]+|\({_LETTER}\)|\[(?:{_LETTER}|[0-9])\])"
+_QUALIFIER = "(?:UJ|J|U)"  # laboratories': estimated, not detected
 CR_ALONE = "CR alone"
 GUARD = '^(?:\'|="([^"]*)"$)', "$1"
 MARKS: dict[str, tuple[tuple[str, str], ...]] = {
     "a guard against formulas": (GUARD,),
     "a flag": ((rf"(\d[.,]?)\s*{_FLAG}$", "$1"), (rf"^{_FLAG}\s*([\d.,+-])", "$1")),
-    "a letter": ((r"(\d[.,]?)\s+[a-jln-su-z]$", "$1"),),
+    "a letter": ((rf"(\d[.,]?)\s+(?:[a-jln-su-z]|{_QUALIFIER})$", "$1"),),
     "CR or DR": ((rf"{_NUMBER_END}(?:CR|Cr)$", "-$1"), (r"(\d[.,]?)\s*(?:DR|Dr)$", "$1")),
     # Behind all numbers it is no sign, but what lacks it is on the other side.
     CR_ALONE: ((rf"{_NUMBER_END}(?:DR)?$", "-$1"), (r"(\d[.,]?)\s*CR$", "$1")),
@@ -297,10 +298,11 @@ def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
     # a flag of other columns, stand behind some of the amounts: "12.4 g" beside "3.1 l" is another
     # quantity, "12 b" a house. Whole numbers are amounts where some have more digits than others:
     # "1204 b" beside "1318 e" is an article.
-    letters = short.filter(hits["a letter"]).str.extract("([beinopqruxz])$")
+    letters = short.filter(hits["a letter"]).str.extract(f"([beinopqruxz]|{_QUALIFIER})$")
     varies = numbers.str.count_matches(r"\d").n_unique() > 1
     n_amounts = int(numbers.str.contains(r"\d[.,]\d" + r"|\d{4}" * varies).sum())
     is_sure = "a letter" in known and not letters.has_nulls()
+    is_sure |= letters.str.contains(_QUALIFIER).any()
     is_several = letters.drop_nulls().n_unique() > (not is_sure)
     is_flag = is_several and 2 * len(letters) < len(numbers) < 2 * n_amounts
     unsure = [] if is_flag else ["a letter"]

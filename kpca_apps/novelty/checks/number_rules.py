@@ -30,7 +30,7 @@ from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
+from kpca_apps.tables.values import MARKS, Column, DateFormat, NumberFormat, ValueFormat
 
 ODDITIES = ("", "far above", "far below", "zero", "sign", "placeholder", "unreadable")
 _ABOVE, _BELOW, _ZERO, _SIGN, _CODE, _UNREADABLE = range(1, 7)
@@ -39,6 +39,7 @@ BEYOND = ("far above", "far below", "date")  # an end of the column
 # In decimal digits; how far a value lies says so of the others.
 CLEARNESS = {"placeholder": 8.0, UNREADABLE: 6.0, "sign": 4.0, "zero": 4.0}
 WITHOUT_TAIL = 2.0  # a tail says more of any value beyond its limit
+_LIMIT = "|".join(pattern for pattern, _ in MARKS["a comparison sign"])
 # Letters typed for the digits they look like.
 _LETTERS = "OoQDlI|SsBZz"
 LOOKALIKES = str.maketrans(_LETTERS, "000011155822")
@@ -232,6 +233,8 @@ class NumberRule:
             seen = cells.cells[i].strip() if is_text else cells.text(i)
             if kinds[place] == _BELOW and seen.startswith(("<", "\u2264")):
                 continue  # below a limit of detection, not below the others
+            if kinds[place] == _CODE and re.search(_LIMIT, seen):
+                continue  # several values beyond one limit
             found.setdefault((ODDITIES[kinds[place]], seen), []).append(place)
         for (kind, seen), places in found.items():
             value = float(readings.values[places[0]])

@@ -26,6 +26,7 @@ from kpca_apps.tables.table import Table
 Keys = Mapping[str, Collection[str]]  # of each column, those of all its names
 
 _RECORD = r"[\[{]"
+_AMOUNT = r"^[+-]?\d[\d.,' ]*[.,]\d{1,2}$"
 # The name of a field, as JSON writes it, also inside a text of JSON, and as Python and DuckDB do.
 _FIELD = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\\+"[^"\\]*\\+"|[\p{L}\p{N}_$.-]+)\s*[:=]"""
 
@@ -150,6 +151,9 @@ def naming_identifier(table: Table, index: IntArray, plan: ColumnPlan) -> str | 
             continue
         texts = table.column(spec.name).texts
         if texts.null_count() or texts.n_unique() < texts.len():
+            continue
+        # Amounts that are written in two ways are no numbers here, and no names either.
+        if 2 * texts.str.contains(_AMOUNT).sum() > texts.len():
             continue
         counted = texts.str.to_integer(strict=False)
         numbers = (pl.Series(index + first) for first in (0, 1))

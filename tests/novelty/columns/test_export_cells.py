@@ -195,6 +195,7 @@ def test_the_error_is_found_in_columns_of_an_export(tmp_path: Path) -> None:
             "phosphate": [f"{k:.2f}".replace(".", ",") if k > 0.05 else "<0,05" for k in low],
             "lead": [f"{k:.1f}".replace(".", ",") if k > 0.5 else "<0,5" for k in lead],
             "guarded": [f"'-{k}" for k in rng.integers(10, 99, 160)],
+            "income": ["250000+" if k % 27 == 0 else f"{56_000 + 79 * k}" for k in range(160)],
         }
     )
     frame[30, "lead"] = ">2400"
@@ -436,6 +437,17 @@ def test_a_text_for_a_missing_value_is_no_odd_cell(tmp_path: Path) -> None:
     few["x3"][4] = "5O.1"
     result = screened(pl.DataFrame(few), tmp_path / "t.csv")
     assert {(one.column, one.row) for one in result.odd_cells} == {("x3", 5)}
+
+
+def test_a_laboratory_qualifies_some_of_its_numbers() -> None:
+    numbers = np.random.default_rng(4).lognormal(1, 0.5, 120).round(2)
+    for qualifier in ("J", "U", "UJ"):
+        cells = [f"{k:.2f} {qualifier}" * (n % 6 == 1) for n, k in enumerate(numbers)]
+        cells = [cell or f"{k:.2f}" for cell, k in zip(cells, numbers, strict=True)]
+        cells[::4] = ["ND"] * 30
+        role, values, _ = spec_and_values(cells)
+        assert role == "numeric"
+        np.testing.assert_array_equal(values, np.where(np.arange(120) % 4, numbers, np.nan))
 
 
 def test_few_censored_numbers_beside_a_text_for_missing_are_numbers() -> None:

@@ -13,6 +13,7 @@ from tests.novelty.tables import frame_of
 
 FRAME = frame_of(40)
 NUMBERS = pl.Series([10_000 + 37 * i * i for i in range(40)])
+AMOUNTS = pl.Series([f"1,{i}07.30" if i % 4 else f"1.{i}07,30" for i in range(100, 140)])
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,8 @@ NUMBERS = pl.Series([10_000 + 37 * i * i for i in range(40)])
             "",
         ),
         (FRAME.drop("name").with_columns(row=pl.int_range(40)), None, None, ""),
+        # Nor do amounts, written in two ways.
+        (FRAME.drop("name").with_columns(sum=AMOUNTS), None, None, ""),
         (FRAME, "colour", None, '"colour" names 2 different rows of 40'),
     ],
 )

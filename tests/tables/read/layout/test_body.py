@@ -711,6 +711,18 @@ def test_remarks_with_too_few_cells_are_left_out(kind: str, remark: str, tmp_pat
         assert all(rows[line - 1] == data[n] for n, line in enumerate(table.lines))
 
 
+@pytest.mark.parametrize("padded", [True, False])
+@pytest.mark.parametrize("legend", ["P : preliminary", "(r) Revised", "c = confidential", "[x] none"])
+def test_what_a_letter_stands_for_ends_a_table(legend: str, padded: bool, tmp_path: Path) -> None:
+    data = [[f"{1990 + n}", *row[1:]] for n, row in enumerate(SALES)]
+    path = tmp_path / "t.csv"
+    path.write_text(as_text([NAMES, *data, [legend]], padded=padded))
+    table = read_both_ways(path, 7)
+    assert cells_of(table) == data and "(footer)" in table.source.notes[0]
+    # Below names it may be one.
+    untouched(tmp_path, [NAMES, *SALES, [legend, *[""] * (len(NAMES) - 1)]])
+
+
 @pytest.mark.parametrize("width", [3, 4, 5])
 def test_totals_with_too_few_cells_are_left_out(width: int, tmp_path: Path) -> None:
     """However many of the columns have one, from the left; what is called so alone stays out."""
