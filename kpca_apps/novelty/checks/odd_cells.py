@@ -36,7 +36,7 @@ from kpca_apps.novelty.relations.finding.keys import NAMING
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import WITH_NUMBER, Column
+from kpca_apps.tables.values import PART_OF_DATE, WITH_NUMBER, Column
 
 # What a column allows, by each check that learned something of it.
 CellRule = tuple[CellCheck, ...]
@@ -114,12 +114,18 @@ def table_of_evidence(
     """Put what is held against the cells of a table of `n_rows` together, the strongest first.
 
     Of each column that is checked: what it is, allows, and how it is written. A text that stands
-    for several numbers, "n.b.", says that they are missing. Cells of a column that are odd
+    for several numbers, "n.b.", says that they are missing; so do several parts of dates, years
+    alone and "XX/05/2024". Cells of a column that are odd
     alike are one finding, a line with all their rows, whose `n_cells` also counts those that are
     too many to be listed. Return how many cells are odd as well.
     """
-    is_token = (pl.col("kind") == UNREADABLE) & (pl.col("n_cells") > 1)
-    is_token &= ~pl.col("seen").str.contains(f"{WITH_NUMBER}|{LIKE_NUMBER}")
+    of_dates = [k for k, (spec, *_) in enumerate(columns) if spec.role == "datetime"]
+    is_unread, seen = pl.col("kind") == UNREADABLE, pl.col("seen").str
+    is_token = (pl.col("n_cells") > 1) & ~seen.contains(f"{WITH_NUMBER}|{LIKE_NUMBER}")
+    is_part = pl.col("column").is_in(of_dates) & seen.contains(PART_OF_DATE)
+    is_part &= is_unread & seen.contains(r"[xX?]|^\d{4}$")
+    is_token |= is_part & (pl.col("n_cells").filter(is_part).sum().over("column") > 1)
+    is_token &= is_unread
     n_cells = faults.n_odd - int(faults.odd.filter(is_token)["n_cells"].sum())
     by = ["clearness", pl.col("row").list.first()]
     found = faults.odd.filter(~is_token).sort(by, descending=[True, False], maintain_order=True)

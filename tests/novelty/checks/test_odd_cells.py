@@ -143,6 +143,16 @@ def test_a_text_that_stands_for_several_numbers_says_that_they_are_missing(
     assert n_cells == len(rows)
 
 
+@pytest.mark.parametrize("rows", [[9], [9, 50, 90, 300]])
+def test_several_parts_of_dates_say_that_the_rest_is_missing(rows: list[int]) -> None:
+    days = [f"{1 + n % 28:02}/{1 + n % 12:02}/2024" for n in range(N)]
+    days[7] = "31/02/2024"  # no day, whatever else is missing
+    for k, row in enumerate(rows):
+        days[row] = ["2024", "XX/05/2024", "??/06/2024"][k % 3]
+    listed, _ = found_in(table_from_frame(pl.DataFrame({"day": days, **cells()})), [0, N])
+    assert [cell.seen for cell in listed] == ["31/02/2024", *["2024"] * (len(rows) == 1)]
+
+
 @settings(max_examples=5, deadline=None)
 @given(cuts=st.lists(st.integers(1, N - 1), max_size=5))
 def test_parts_add_up_to_the_whole(cuts: list[int]) -> None:
