@@ -157,6 +157,8 @@ DATE_NUMBER = r"^(?:(?:19|20)[0-9]{6}|[2-7][0-9]{4}(?:\.[0-9]+)?)$"
 PART_OF_DATE = r"^[0-9xX?]{1,4}(?:[-/.][0-9xX?]{1,4}){0,2}$"
 SERIAL_1970, LAST_SERIAL = 25_569, 80_000
 _ORDERS, _SIX = {"DDMMYY": "%d%m%Y", "YYMMDD": "%Y%m%d", "MMDDYY": "%m%d%Y"}, "^[0-9]{5,6}$"
+# A date with hours, and maybe minutes and seconds, in digits.
+STAMP, _STAMPED = "YYYYMMDDhhmmss", "^(?:19|20)[0-9]{6}(?:[0-9]{2}){1,3}$"
 _YEAR_MONTH = "^(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])$"
 LETTER, DIGIT = r"\p{L}", r"\p{Nd}"
 SHAPES = ((rf"{DIGIT}+", "9"), (rf"{LETTER}+", "A"), (r"\s+", " "))
@@ -525,7 +527,8 @@ class DateFormat:
     has_time: bool = False  # of day, in some cell
     short_years: bool = False  # some year has two digits
     dots_day_first: bool = True
-    digits: Literal["", "DDMMYY", "YYMMDD", "MMDDYY"] = ""  # as numbers are dates
+    # As numbers are dates; a `STAMP` may end with its hours or minutes.
+    digits: Literal["", "DDMMYY", "YYMMDD", "MMDDYY", "YYYYMMDDhhmmss"] = ""
 
     def describe(self) -> str:
         """Name what had to be decided, for a report; ``""`` where nothing had."""
@@ -586,7 +589,7 @@ def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArra
         days = _days_of_numbers(texts.gather(rest), format.digits)
         is_number = np.isfinite(days)
         shaped[rest] = np.isfinite(parts["year"]) | is_number
-        seconds[rest] = np.where(is_number, days * 86400, _seconds(parts, format))
+        seconds[rest] = np.where(is_number, np.round(days * DAY, 3), _seconds(parts, format))
     return seconds, shaped
 
 
@@ -595,6 +598,13 @@ def _days_of_numbers(texts: pl.Series, digits: str) -> FloatArray:
 
     Of `digits` of another order those of it alone, which may have lost a 0 in front.
     """
+    if digits == STAMP:
+        full = pl.when(pl.lit(texts).str.contains(_STAMPED)).then(
+            pl.lit(texts).str.pad_end(14, "0")
+        )
+        moments = pl.select(full.otherwise(None)).to_series()
+        moments = moments.str.to_datetime("%Y%m%d%H%M%S", time_unit="ms", strict=False)
+        return moments.cast(pl.Int64).cast(pl.Float64).fill_null(np.nan).to_numpy() / (1e3 * DAY)
     if digits:
         padded, place = pl.lit(texts).str.zfill(6), digits.index("YY")
         of_2000 = padded.str.slice(place, 2) < str(PIVOT)
@@ -856,8 +866,10 @@ class Column:
             return None
         contrary = {True: "MMDDYY", False: "DDMMYY", None: ""}[day_first]
         found = {}
-        for order in (one for one in _ORDERS if one != contrary):
-            readings = self.read(format := DateFormat(short_years=True, digits=order))  # type: ignore[arg-type]
+        for order in (one for one in (*_ORDERS, STAMP) if one != contrary):
+            is_stamp = order == STAMP
+            format = DateFormat(has_time=is_stamp, short_years=not is_stamp, digits=order)  # type: ignore[arg-type]
+            readings = self.read(format)
             days, n = readings.ordered, int(READS_AS * (~readings.missing).sum())
             if readings.share_read >= READS_AS and len(np.unique(days)) >= _MIN_NUMBERS:
                 found[format] = float((days[n - 1 :] - days[: len(days) - n + 1]).min())
@@ -1001,7 +1013,8 @@ class Column:
         texts, counts = _alike(self.levels.texts), self.levels.counts
         found = {"a number (YYYYMMDD, or days of a spreadsheet)": texts.str.contains(DATE_NUMBER)}
         if isinstance(format, DateFormat) and format.digits:
-            found = {f"a number ({format.digits})": texts.str.contains(_SIX)}
+            of_digits = _STAMPED if format.digits == STAMP else _SIX
+            found = {f"a number ({format.digits})": texts.str.contains(of_digits)}
         if isinstance(format, NumberFormat):
             patterns = {
                 mark: "|".join(pattern for pattern, _ in replacements((mark,)))

@@ -49,6 +49,7 @@ from kpca_apps.tables.values import (
     MOST_TOKENS,
     PART_OF_DATE,
     READS_AS,
+    STAMP,
     WITH_NUMBER,
     Column,
     DateFormat,
@@ -348,8 +349,9 @@ def inferred_spec(
             for one in filter(None, (written, column.digit_dates(dayfirst))):
                 of_dates = column.read(one)
                 days = of_dates.ordered / DAY
-                is_near = days.size and days[-1] - days[0] <= _MOST_DAYS and (days % 1 == 0).all()
-                if of_dates.share_read >= READS_AS and is_near:
+                is_near = days.size and days[-1] - days[0] <= _MOST_DAYS
+                are_days = one.digits == STAMP or (days % 1 == 0).all()
+                if of_dates.share_read >= READS_AS and is_near and are_days:
                     return _valued(column, of_dates, "datetime", one, "dates")
         if cells.dtype != pl.String or (format is not None and read >= READS_AS):
             spec = _valued(column, readings, "numeric", format or NumberFormat(), "numbers")

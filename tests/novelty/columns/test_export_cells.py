@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +68,20 @@ def test_numbers_are_dates_under_a_name_that_says_so(
     assert role == "datetime" and values.tolist() == SECONDS and len(notes) == 1
     assert spec_and_values(cells, "amount")[0] != "datetime"
     assert spec_and_values([str(k * k) for k in range(200)], "date_score")[0] != "datetime"
+
+
+@pytest.mark.parametrize("pattern", ["%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"])
+@pytest.mark.parametrize("typed", [str, int])
+def test_digits_of_a_date_and_a_time_are_one_under_a_name_that_says_so(
+    pattern: str, typed: Callable[[str], str | int]
+) -> None:
+    hours = [datetime(2024, 2, 28) + timedelta(hours=k) for k in range(200)]
+    cells = [typed(hour.strftime(pattern)) for hour in hours]
+    role, values, notes = spec_and_values(cells, "MESS_DATUM")
+    assert role == "datetime" and len(notes) == 1
+    seconds = [(hour - datetime(1970, 1, 1)).total_seconds() for hour in hours]
+    assert values.tolist() == seconds
+    assert spec_and_values(cells, "amount")[0] != "datetime"
 
 
 @pytest.mark.parametrize("pattern", ["%d%m%y", "%y%m%d", "%m%d%y"])

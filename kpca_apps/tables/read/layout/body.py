@@ -62,9 +62,12 @@ _FOOT = re.compile(
     r"|(?:(?:grand|sub|over-?all|general)[ -]?|sous-)totals?\W*$"
     rf"|(?:gesamt|zwischen|end)-?(?:summe|ergebnis)\W*$|{_WORD}\s*:)"
 )
-# What a remark has unless it is known: two words, a letter and what it stands for ("p: provisional"),
+# What a remark has unless it is known: two words, a letter and what it stands for ("p: revised"),
 # or numbers behind one word ("Seite 1 von 3").
-_WORDS, _NUMBERS = r"\pL{2}.*[^\pL\pN]\pL{2}|^[^\pL\pN]*\pL[ )\]]*[:=)\]].*\pL{3}", r"^\pL{2,}[^\pL\pN]*\s.*\d.*\D\d"
+_WORDS, _NUMBERS = (
+    r"\pL{2}.*[^\pL\pN]\pL{2}|^[^\pL\pN]*\pL[ )\]]*[:=)\]].*\pL{3}",
+    r"^\pL{2,}[^\pL\pN]*\s.*\d.*\D\d",
+)
 _FIRST_WORD = r"^\P{L}*(\pL+)"
 _MOST_REMARKS = 10_000  # rows that may be remarks, for the sake of memory
 # Rows of one text that no word shows to be a remark; and where the numbers of pages begin.

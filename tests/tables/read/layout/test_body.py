@@ -712,7 +712,9 @@ def test_remarks_with_too_few_cells_are_left_out(kind: str, remark: str, tmp_pat
 
 
 @pytest.mark.parametrize("padded", [True, False])
-@pytest.mark.parametrize("legend", ["P : preliminary", "(r) Revised", "c = confidential", "[x] none"])
+@pytest.mark.parametrize(
+    "legend", ["P : preliminary", "(r) Revised", "c = confidential", "[x] none"]
+)
 def test_what_a_letter_stands_for_ends_a_table(legend: str, padded: bool, tmp_path: Path) -> None:
     data = [[f"{1990 + n}", *row[1:]] for n, row in enumerate(SALES)]
     path = tmp_path / "t.csv"
