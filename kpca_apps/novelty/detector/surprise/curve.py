@@ -26,6 +26,7 @@ from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
+from scipy.special import ndtri
 
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.novelty.detector.views import IQR_OF_NORMAL
@@ -35,8 +36,8 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 FEWEST_COLUMNS = 4
 # Share of a column's values above 0: the others have no logarithm, and stay as they are.
 POSITIVE = 0.95
-# Standard normal quantile of the test, 5 % on one side.
-SIGNIFICANT = 1.645
+# Level of the tests, on one side.
+LEVEL = 0.05
 # Least scatter of a column, in standard deviations.
 LEAST_SCATTER = 0.02
 
@@ -79,10 +80,11 @@ class CommonCurve:
             own = log_density(residual, of, least_log) - slope
             gain = own - best
             z = np.array([_vuong(line[cells]) for line, cells in zip(gain, of, strict=True)])
-            worse = z < -SIGNIFICANT
+            # One in twenty columns that follow the curve would be worse by chance (Bonferroni).
+            worse = z < ndtri(LEVEL / len(place))
             if not worse.any():
                 rival = others[others.sum(axis=(1, 2)).argmax()]
-                if _vuong((own - rival).sum(axis=0)) < SIGNIFICANT:
+                if _vuong((own - rival).sum(axis=0)) < -ndtri(LEVEL):
                     break
                 unit = [_deviation(r[cells]) for r, cells in zip(residual, of, strict=True)]
                 curve = np.nanmedian(t, axis=1, keepdims=True)
