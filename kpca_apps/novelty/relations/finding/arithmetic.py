@@ -131,7 +131,7 @@ def lines(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[
 
 
 def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
-    """Find columns that are sums and differences of two or three others, or have a constant sum."""
+    """Find sums and differences of two or three columns, of a run of them, and constant sums."""
     k = min(len(numbers.names), _MOST_SUMMED)
     numbers = numbers.take(range(k))
     says = np.isfinite(numbers.values) & (numbers.values != 0)
@@ -143,19 +143,29 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
         # Where all are 0 they say nothing.
         return np.where(sizes[groups].any(axis=1), off, np.nan)
 
+    for groups, signs in _summed(k):
+        size = len(signs)
+        # The sum of the others, or what comes last: that is mostly what they lead to.
+        lone = [place for place, sign in enumerate(signs) if signs.count(sign) == 1]
+        first = lone[0] if (size > 3 and lone) or len(lone) == 1 else size - 1
+        others = [place for place in range(size) if place != first]
+        turned = [-float(signs[place] * signs[first]) for place in others]
+        for group in _steady(values, groups, signs, allowed):
+            columns = [group[place] for place in others]
+            rule = _sum(numbers, cells, group[first], columns, turned)
+            if rule is not None and bool(rule.offset) == (abs(sum(signs)) == size):
+                yield rule
+
+
+def _summed(k: int) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
+    """Yield groups of k columns, (g, size), and their signs: any few, or a run and its total."""
     for size in (3, 4) if k <= _MOST_OF_FOUR else (3,):
-        groups = _groups(k, size)
-        for signs in ((1, *rest) for rest in product((1, -1), repeat=size - 1)):
-            # The sum of the others, or what comes last: that is mostly what they lead to.
-            lone = [place for place, sign in enumerate(signs) if signs.count(sign) == 1]
-            first = lone[0] if (size > 3 and lone) or len(lone) == 1 else size - 1
-            others = [place for place in range(size) if place != first]
-            turned = [-float(signs[place] * signs[first]) for place in others]
-            for group in _steady(values, groups, signs, allowed):
-                columns = [group[place] for place in others]
-                rule = _sum(numbers, cells, group[first], columns, turned)
-                if rule is not None and bool(rule.offset) == (abs(sum(signs)) == size):
-                    yield rule
+        for rest in product((1, -1), repeat=size - 1):
+            yield _groups(k, size), (1, *rest)
+    for n in range(4, k if k <= _MOST_OF_FOUR else 0):
+        runs = (range(start, start + n) for start in range(k - n + 1))
+        totals = [[*run, i] for run in runs for i in range(k) if i not in run]
+        yield np.array(totals), (*[1] * n, -1)
 
 
 def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:

@@ -142,6 +142,18 @@ def test_of_equations_those_that_follow_are_left_out() -> None:
     assert len(found) == 3 and all(isinstance(rule, Linear) for rule in found)
 
 
+def test_a_total_of_a_run_of_columns_is_a_sum_wherever_it_stands() -> None:
+    rng = np.random.default_rng(0)
+    regions = [f"region {place}" for place in range(9)]
+    counts = pl.DataFrame(rng.poisson(40, (300, 9)), schema=regions)
+    total = pl.Series("total", counts.sum_horizontal())
+    total[7] += 5
+    for at in (0, 9):
+        frame = counts.clone().insert_column(at, total)
+        (found,) = rules_of(frame.with_columns(unknown=pl.Series(rng.poisson(3, 300))))
+        assert found.rule.columns == ("total", *regions) and found.n_broken == 1
+
+
 def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give() -> None:
     rng = np.random.default_rng(0)
     n = 400
