@@ -2,8 +2,9 @@
 
 A URL without its prefix, an e-mail address without @, "12.:30-13:30" among times, a digit or "tbd"
 among words. Signs are told apart that are neither letter, digit nor space. Nearly all cells have a
-sign equally often, or a letter; or, where nearly all hold digits, nearly all have one of a few
-shapes. Cells are named that at most one of 300 is like.
+sign equally often, or a letter, or a digit for it where digits are usual among the letters: of
+films, "1941" is one as "2001: A Space Odyssey" is. Or, where nearly all hold digits, nearly all
+have one of a few shapes. Cells are named that at most one of 300 is like.
 """
 
 from __future__ import annotations
@@ -59,9 +60,11 @@ def learn_forms(
             usual = int(np.argmax(np.bincount(times.to_numpy(), counts)))
             if usual and nearly_all(times == usual):
                 signs[sign] = usual
-    has_letter = nearly_all(texts.str.contains(LETTER))
+    held, digits = texts.str.contains(LETTER), texts.str.contains(DIGIT)
+    has_letter = nearly_all(held)
+    is_numbered = int(counts[(held & digits).to_numpy()].sum()) > few
     shapes: list[str] = []
-    if int(counts[texts.str.contains(DIGIT).to_numpy()].sum()) >= ALL * n:
+    if int(counts[digits.to_numpy()].sum()) >= ALL * n:
         of_shape = Counter[str]()
         for shape, count in zip(shapes_of(texts), counts.tolist(), strict=True):
             of_shape[shape] += count
@@ -72,8 +75,9 @@ def learn_forms(
     if has_letter and not shapes and np.average(texts.str.len_chars(), weights=counts) >= WORD:
         often = texts.filter(counts > few).str.to_lowercase()
         stand_ins = tuple(sorted(STAND_INS - {*often}))
-    rule = FormRule(signs, has_letter, stand_ins, tuple(shapes))
-    return rule if signs or has_letter or shapes else None
+    word = (f"{LETTER}|{DIGIT}" if is_numbered else LETTER) if has_letter else ""
+    rule = FormRule(signs, word, stand_ins, tuple(shapes))
+    return rule if signs or word or shapes else None
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ class FormRule:
     """What nearly all texts of a column have."""
 
     signs: dict[str, int]  # so often each
-    has_letter: bool
+    word: str  # what each holds, as a regular expression; none: anything
     stand_ins: tuple[str, ...]  # that say that something is not known
     shapes: tuple[str, ...]  # A for letters, 9 for digits; none: any
 
@@ -91,8 +95,7 @@ class FormRule:
         odd = pl.repeat(False, len(levels.texts), eager=True)
         for sign, times in self.signs.items():
             odd |= levels.texts.str.count_matches(sign, literal=True) != times
-        if self.has_letter:
-            odd |= ~levels.texts.str.contains(LETTER)
+        odd |= ~levels.texts.str.contains(self.word)
         if self.shapes:
             odd |= ~shapes_of(levels.texts).is_in([*self.shapes])
         stand_in = levels.texts.str.to_lowercase().is_in([*self.stand_ins])
@@ -109,7 +112,7 @@ class FormRule:
         if lacking:
             times = "as often as" if any(map(value.seen.count, self.signs)) else "which"
             return f"It does not have {in_prose(lacking)} {times} nearly all others have.", ""
-        if self.has_letter and not any(letter.isalpha() for letter in value.seen):
+        if self.word and not any(letter.isalpha() for letter in value.seen):
             return "Nearly all others have letters.", ""
         shown = in_prose([quoted(shape) for shape in self.shapes[:3]])
         return f"Nearly all others read like {shown}: A for letters, 9 for digits.", ""

@@ -50,6 +50,12 @@ def test_one_of_five_hundred_that_breaks_the_form_is_found(
     assert found([*texts[:77], wrong, *texts[77:]]) == [(kind, wrong)]
 
 
+def test_a_number_is_a_title_where_others_hold_numbers_among_letters() -> None:
+    numbered = [*TITLES[:480], *(f"{title} {k}" for k, title in enumerate(TITLES[480:]))]
+    assert found([*numbered[:77], "1941", *numbered[77:]]) == []
+    assert found([*numbered[:77], "~", *numbered[77:]]) == [("form", "~")]
+
+
 def test_what_a_tenth_of_the_cells_lack_is_no_error() -> None:
     mixed = [text.removeprefix("https://") if k % 10 == 0 else text for k, text in enumerate(URLS)]
     assert found(mixed) == []
