@@ -6,18 +6,17 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
 from math import inf
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, Unpack
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError, about
-from kpca_apps.names import cut_apart, name_key, one_line, shown
+from kpca_apps.names import cut_apart, name_key, one_line, shown, suggest
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.marks import Marks, marks_of, read_marks
@@ -40,10 +39,8 @@ from kpca_apps.options import (
     LISTS,
     OF_FILES,
     READING,
-    BadLinesName,
     CalibrationName,
     FlaggedFormat,
-    LayoutName,
     LearnFrom,
     MethodName,
     NoveltyOptions,
@@ -68,6 +65,7 @@ from kpca_apps.tables.frames import (
     frame_without,
     read_frame,
 )
+from kpca_apps.tables.input_file import Reading
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read.uri import scheme_of, with_file
 from kpca_apps.tables.table import PartedTable, Table
@@ -422,20 +420,11 @@ def screen_table(
     learn_from: LearnFrom = "sample",
     seed: int = 0,
     jobs: int | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    sheet: str | int | None = None,
-    skip_rows: int = 0,
-    bad_lines: BadLinesName = "refuse",
-    layout: LayoutName | None = None,
-    as_of: str | int | datetime | None = None,
-    query: str | None = None,
-    table_name: str | None = None,
-    timeout: float | None = None,
     workers: WorkersName | None = None,
     scheduler: str | Any | None = None,
     work_dir: str | Path | None = None,
     execution: Execution | None = None,
+    **reading: Unpack[Reading],
 ) -> Screening:
     """Screen a table for outliers.
 
@@ -509,11 +498,6 @@ def screen_table(
         Of every random draw.
     jobs : int, optional
         Threads, processes or Dask workers; changes no number.
-    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of
-        How the file is read, where a path is given: see `read_table`.
-    query, table_name, timeout
-        What is read of a database, where the table is the URI of one, and in how many seconds: see
-        `read_table`. A `reference` in a database names its table behind a ``#``.
     workers : {"threads", "processes", "dask"}, optional
         Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
     scheduler : str or distributed.Client, optional
@@ -525,6 +509,9 @@ def screen_table(
         parts that were done.
     execution : Execution, optional
         Instead of these: workers that are kept from one call to the next, and progress.
+    **reading
+        How a file or a database is read, where a path or the URI of one is given: `delimiter` and
+        the others of `read_table`. A `reference` in a database names its table behind a ``#``.
 
     Returns
     -------
@@ -548,15 +535,15 @@ def screen_table(
     >>> result.ranked[0].row, result.n_flagged
     (41, 1)
     """
-    asked = {name: value for name, value in locals().items() if name in ASKED}
+    asked = {name: value for name, value in locals().items() if name in ASKED} | reading
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
-        reading = _reading(asked, table, reference)
-        opened = _opened(table, id, reading)
+        given = _reading(reading, table, reference)
+        opened = _opened(table, id, given)
         clean = None
         if reference is not None:
             # Which rows of a database, is said of the table alone.
             kept = (*OF_FILES, *["timeout"] * is_database(reference))
-            of_reference = {name: value for name, value in reading.items() if name in kept}
+            of_reference = {name: value for name, value in given.items() if name in kept}
             clean = _opened(reference, opened.id, of_reference, name="reference", by_index=False)
         judged = _judged(accept, marks, opened.id is not None)
         categories = {*opened.categories, *(clean.categories if clean else ())}
@@ -599,20 +586,11 @@ def fit_model(
     learn_from: LearnFrom = "sample",
     seed: int = 0,
     jobs: int | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    sheet: str | int | None = None,
-    skip_rows: int = 0,
-    bad_lines: BadLinesName = "refuse",
-    layout: LayoutName | None = None,
-    as_of: str | int | datetime | None = None,
-    query: str | None = None,
-    table_name: str | None = None,
-    timeout: float | None = None,
     workers: WorkersName | None = None,
     scheduler: str | Any | None = None,
     work_dir: str | Path | None = None,
     execution: Execution | None = None,
+    **reading: Unpack[Reading],
 ) -> NoveltyModel:
     """Fit a model to a table, to score others with.
 
@@ -631,10 +609,10 @@ def fit_model(
         See `screen_table`.
     seed, jobs
         See `screen_table`.
-    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
-        How a file or a database is read; see `read_table`.
     workers, scheduler, work_dir, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
+    **reading
+        How a file or a database is read; see `read_table`.
 
     Returns
     -------
@@ -653,9 +631,9 @@ def fit_model(
     >>> score_table(model, {"height": [12.0, 30.0]}).is_flagged
     array([False,  True])
     """
-    asked = {name: value for name, value in locals().items() if name in ASKED}
+    asked = {name: value for name, value in locals().items() if name in ASKED} | reading
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
-        opened = _opened(table, id, _reading(asked, table))
+        opened = _opened(table, id, _reading(reading, table))
         options = _options(asked, opened.id, opened.categories)
         return fit_table(opened.table, options, clean=clean, execution=work)[0]
 
@@ -676,20 +654,11 @@ def score_table(
     explain: int | None = None,
     jobs: int | None = None,
     hide: Columns | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    sheet: str | int | None = None,
-    skip_rows: int = 0,
-    bad_lines: BadLinesName = "refuse",
-    layout: LayoutName | None = None,
-    as_of: str | int | datetime | None = None,
-    query: str | None = None,
-    table_name: str | None = None,
-    timeout: float | None = None,
     workers: WorkersName | None = None,
     scheduler: str | Any | None = None,
     work_dir: str | Path | None = None,
     execution: Execution | None = None,
+    **reading: Unpack[Reading],
 ) -> Screening:
     """Score and flag the rows of a table by a fitted model, each independently of the others.
 
@@ -709,10 +678,10 @@ def score_table(
         As for `screen_table`; by default those of the model.
     hide : str or sequence of str, optional
         Columns to hide beside those that the model hides; see `screen_table`.
-    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
-        How a file or a database is read; see `read_table`.
     workers, scheduler, work_dir, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
+    **reading
+        How a file or a database is read; see `read_table`.
 
     Returns
     -------
@@ -729,11 +698,11 @@ def score_table(
     >>> score_table(model, {"height": [12.0, 30.0]}, count=1).is_flagged
     array([False,  True])
     """
-    asked = {name: value for name, value in locals().items() if name in ASKED}
+    asked = {name: value for name, value in locals().items() if name in ASKED} | reading
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
-        if layout is None and _is_path(table):
-            asked["layout"] = model.options.layout
-        opened = _opened(table, id, _reading(asked, table))
+        if reading.get("layout") is None and _is_path(table):
+            reading["layout"] = asked["layout"] = model.options.layout
+        opened = _opened(table, id, _reading(reading, table))
         # What was said when the model was fitted goes before an index.
         is_known = id is None and model.options.columns.id in opened.table.columns
         options = inherit_options(
@@ -767,17 +736,8 @@ def find_rules(
     hide: Columns = (),
     dayfirst: bool | None = None,
     seed: int = 0,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    sheet: str | int | None = None,
-    skip_rows: int = 0,
-    bad_lines: BadLinesName = "refuse",
-    layout: LayoutName | None = None,
-    as_of: str | int | datetime | None = None,
-    query: str | None = None,
-    table_name: str | None = None,
-    timeout: float | None = None,
     execution: Execution | None = None,
+    **reading: Unpack[Reading],
 ) -> Rules:
     """Find the rules between the columns of a table: what holds in nearly all of its rows.
 
@@ -796,10 +756,10 @@ def find_rules(
         Order of day and month; see `screen_table`.
     seed : int
         Of every random draw.
-    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
-        How a file or a database is read; see `read_table`.
     execution : Execution, optional
         Who works on a table that is read in parts.
+    **reading
+        How a file or a database is read; see `read_table`.
 
     Returns
     -------
@@ -826,7 +786,7 @@ def find_rules(
     asked = {name: value for name, value in locals().items() if name in ASKED}
     with _in_python():
         check_limits(SimpleNamespace(seed=seed))
-        opened = _opened(table, id, _reading(asked, table))
+        opened = _opened(table, id, _reading(reading, table))
         given = {"by": (), "label": None} | asked
         options = _options(given, opened.id, opened.categories)
         work = execution or Execution()
@@ -840,17 +800,8 @@ def check_rules(
     *,
     id: Hashable | None = None,
     hide: Columns = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    sheet: str | int | None = None,
-    skip_rows: int = 0,
-    bad_lines: BadLinesName = "refuse",
-    layout: LayoutName | None = None,
-    as_of: str | int | datetime | None = None,
-    query: str | None = None,
-    table_name: str | None = None,
-    timeout: float | None = None,
     execution: Execution | None = None,
+    **reading: Unpack[Reading],
 ) -> RuleCheck:
     """Check rules on a table: which hold in all of its rows, and which rows break the others.
 
@@ -865,10 +816,10 @@ def check_rules(
         Column that names the rows; by default that of the rules.
     hide : str or sequence of str
         Columns whose values are not shown.
-    delimiter, encoding, sheet, skip_rows, bad_lines, layout, as_of, query, table_name, timeout
-        How a file or a database is read; see `read_table`.
     execution : Execution, optional
         Who works on a table that is read in parts.
+    **reading
+        How a file or a database is read; see `read_table`.
 
     Returns
     -------
@@ -893,14 +844,13 @@ def check_rules(
     >>> check.to_frame().select("rule", "row", "cells").rows()
     [('low <= high', 2, 'low 5, high 3')]
     """
-    asked = {name: value for name, value in locals().items() if name in READING}
     with _in_python():
         if not isinstance(rules, HeldRules | str | Path):
             raise ConfigError(
                 "rules= must be what find_rules returned, or the path of a file that it saved"
             )
         known = read_rules(rules) if isinstance(rules, str | Path) else rules
-        opened = _opened(table, id, _reading(asked, table))
+        opened = _opened(table, id, _reading(reading, table))
         columns = ColumnOptions(id=opened.id, hide=_names("hide", hide))
         checked, rows = check_table_rules(known, opened.table, columns, execution or Execution())
     return RuleCheck(**_fields_of(HeldRules, checked), rows=rows, _frame=opened.given)
@@ -941,7 +891,10 @@ def _judged(
 
 def _reading(asked: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
     """Return how paths are read; there must be one where anything is said about it."""
-    reading = {n: asked[n] for n in READING if asked[n] != getattr(NoveltyOptions, n)}
+    if unknown := [name for name in asked if name not in READING]:
+        near = suggest(unknown[0], ASKED)
+        raise TypeError(f"there is no keyword argument {unknown[0]!r}.{near}")
+    reading = {n: value for n, value in asked.items() if value != getattr(NoveltyOptions, n)}
     if reading and not any(map(_is_path, tables)):
         raise OptionError(next(iter(reading)), "says how a file is read: give its path")
     return reading
@@ -985,7 +938,7 @@ def _call(function: Callable[..., Any], tables: Mapping[str, Any], asked: Mappin
             names = list(map(_path_name, value if isinstance(value, list) else [value]))
             value = names if isinstance(value, list) else names[0]
         written = repr(value) if isinstance(value, str | int | float | tuple | list) else name
-        words.append(f"{name}={written}" if name in defaults else written)
+        words.append(f"{name}={written}" if name in defaults or name in READING else written)
     return f"kpca_apps.{function.__name__}({', '.join(words)})"
 
 

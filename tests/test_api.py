@@ -35,9 +35,10 @@ from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.screening.model import RULES, ScreeningOptions
 from kpca_apps.novelty.written_tables import found_columns
-from kpca_apps.options import READING, NoveltyOptions
+from kpca_apps.options import READING
 from kpca_apps.report.novelty.page import render_in_notebook, render_screening
 from kpca_apps.system import workers
+from kpca_apps.tables.input_file import Reading
 from tests.novelty.tables import correlated, frame_of
 from tests.report.examples import SCREENINGS
 
@@ -56,15 +57,17 @@ def result() -> Screening:
 
 
 def test_every_option_is_a_keyword_with_its_default() -> None:
-    of_reading = {name: getattr(NoveltyOptions, name) for name in READING}
-    known: dict[str, Any] = vars(ScreeningOptions()) | vars(ColumnOptions()) | of_reading
-    del known["columns"]
+    known: dict[str, Any] = vars(ScreeningOptions()) | vars(ColumnOptions())
+    del known["columns"], known["layout"]
     for function, lacking in ((screen_table, set()), (fit_model, {"positive"})):
         found = {n: one.default for n, one in signature(function).items() if n in known}
         assert found == {n: value for n, value in known.items() if n not in lacking}
     of_model = dict.fromkeys((*RULES, "id", "label", "positive", "explain", "jobs", "hide"))
     found = {n: one.default for n, one in signature(score_table).items() if n in known}
-    assert found == of_model | of_reading
+    assert found == of_model
+    assert {*READING} == {*Reading.__annotations__}
+    with pytest.raises(TypeError, match=r"argument 'shar'. Did you mean \"share\""):
+        screen_table(birds(), shar=0.1)  # type: ignore[call-arg]
 
 
 def signature(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:

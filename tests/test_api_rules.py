@@ -24,7 +24,7 @@ from kpca_apps import (
     find_rules,
 )
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.options import READING, NoveltyOptions
+from kpca_apps.options import NoveltyOptions
 from tests.novelty.relations.test_table_rules import orders
 
 SUM = "gross = net + tax in 299 of 300 rows"
@@ -41,7 +41,6 @@ def test_keywords_are_options_with_their_defaults(function: Callable[..., Any]) 
     parameters = dict(inspect.signature(function).parameters)
     for name, one in parameters.items():
         assert one.default in (known.get(name), inspect.Parameter.empty), name
-    assert {*READING} < {*parameters}
 
 
 def test_rules_are_said_and_exported(rules: Rules) -> None:
