@@ -9,79 +9,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpca_apps.api import (
-        Screening,
-        check_rules,
-        find_rules,
-        fit_model,
-        score_table,
-        screen_table,
-    )
-    from kpca_apps.denoise.batch.run import run_batch
-    from kpca_apps.denoise.denoiser import (
-        DenoiseInfo,
-        denoise_kpca,
-        denoise_with_info,
-        measure_noise,
-    )
-    from kpca_apps.denoise.dictionary import DictionaryDenoiser
-    from kpca_apps.denoise.mosaic import denoise_mosaic
-    from kpca_apps.engine.kernel_pca import KernelPCA
-    from kpca_apps.errors import (
-        ConfigError,
-        InputError,
-        KpcaError,
-        KpcaWarning,
-        MemoryLimitError,
-        ModelFileError,
-        OptionError,
-        RefusedError,
-        StoppedError,
-    )
-    from kpca_apps.novelty.columns.parts import Execution
-    from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-    from kpca_apps.novelty.relations.results import RuleCheck, Rules
-    from kpca_apps.novelty.screening.model import load_model, save_model
-    from kpca_apps.system.workers import Workers
-    from kpca_apps.tables.opening import open_table, read_table
+    from kpca_apps.api import Screening as Screening
+    from kpca_apps.api import check_rules as check_rules
+    from kpca_apps.api import find_rules as find_rules
+    from kpca_apps.api import fit_model as fit_model
+    from kpca_apps.api import score_table as score_table
+    from kpca_apps.api import screen_table as screen_table
+    from kpca_apps.denoise.batch.run import run_batch as run_batch
+    from kpca_apps.denoise.denoiser import DenoiseInfo as DenoiseInfo
+    from kpca_apps.denoise.denoiser import denoise_kpca as denoise_kpca
+    from kpca_apps.denoise.denoiser import denoise_with_info as denoise_with_info
+    from kpca_apps.denoise.denoiser import measure_noise as measure_noise
+    from kpca_apps.denoise.dictionary import DictionaryDenoiser as DictionaryDenoiser
+    from kpca_apps.denoise.mosaic import denoise_mosaic as denoise_mosaic
+    from kpca_apps.engine.kernel_pca import KernelPCA as KernelPCA
+    from kpca_apps.errors import ConfigError as ConfigError
+    from kpca_apps.errors import InputError as InputError
+    from kpca_apps.errors import KpcaError as KpcaError
+    from kpca_apps.errors import KpcaWarning as KpcaWarning
+    from kpca_apps.errors import MemoryLimitError as MemoryLimitError
+    from kpca_apps.errors import ModelFileError as ModelFileError
+    from kpca_apps.errors import OptionError as OptionError
+    from kpca_apps.errors import RefusedError as RefusedError
+    from kpca_apps.errors import StoppedError as StoppedError
+    from kpca_apps.novelty.columns.parts import Execution as Execution
+    from kpca_apps.novelty.detector.estimator import KernelPCANovelty as KernelPCANovelty
+    from kpca_apps.novelty.relations.results import RuleCheck as RuleCheck
+    from kpca_apps.novelty.relations.results import Rules as Rules
+    from kpca_apps.novelty.screening.model import load_model as load_model
+    from kpca_apps.novelty.screening.model import save_model as save_model
+    from kpca_apps.system.workers import Workers as Workers
+    from kpca_apps.tables.opening import open_table as open_table
+    from kpca_apps.tables.opening import read_table as read_table
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "ConfigError",
-    "DenoiseInfo",
-    "DictionaryDenoiser",
-    "Execution",
-    "InputError",
-    "KernelPCA",
-    "KernelPCANovelty",
-    "KpcaError",
-    "KpcaWarning",
-    "MemoryLimitError",
-    "ModelFileError",
-    "OptionError",
-    "RefusedError",
-    "RuleCheck",
-    "Rules",
-    "Screening",
-    "StoppedError",
-    "Workers",
-    "__version__",
-    "check_rules",
-    "denoise_kpca",
-    "denoise_mosaic",
-    "denoise_with_info",
-    "find_rules",
-    "fit_model",
-    "load_model",
-    "measure_noise",
-    "open_table",
-    "read_table",
-    "run_batch",
-    "save_model",
-    "score_table",
-    "screen_table",
-]
 
 _NAMES = {  # by the module they are in
     "api": "Screening check_rules find_rules fit_model score_table screen_table",
@@ -100,6 +62,7 @@ _NAMES = {  # by the module they are in
     "tables.opening": "open_table read_table",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(["__version__", *_HOMES])
 
 
 # A type checker, for which every name would be there, has the imports above.

@@ -22,6 +22,7 @@ from kpca_apps.novelty.row_values import let_go
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.files.output import atomic_write
 from kpca_apps.tables.frames import frame_without
+from kpca_apps.tables.read.excel import MAX_CELL
 from kpca_apps.tables.read.layout.lines import ONE_COLUMN
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table, TablePart
@@ -34,11 +35,10 @@ from kpca_apps.tables.write import (
     csv_bytes,
     input_names,
     scored_kind,
-    scored_notes,
     scored_part,
     write_scored,
 )
-from kpca_apps.tables.write_excel import MAX_CELL, Sheet, SheetColumn, cells_of, workbook_bytes
+from kpca_apps.tables.write_excel import Sheet, SheetColumn, cells_of, workbook_bytes
 
 # Columns of the list of flagged rows beside those of the input.
 N_ADDED = 8
@@ -78,7 +78,7 @@ def write_tables(
     listed = result.flagged_rows
     kept = np.array([one.row - 1 for one in listed], dtype=np.int64)
     rows = _write_scored(table, result, scored, execution, kept, keep_hidden, style)
-    notes = scored_notes(table.columns, found_columns(result, slice(0)))
+    _, notes = input_names(table.columns, found_columns(result, slice(0)))
     notes += _write_listed(rows, table, result, plan, flagged, execution, style)
     if result.odd_cells_file != result.flagged_file:
         columns = odd_cell_columns(table, result, execution)

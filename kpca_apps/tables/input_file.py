@@ -333,31 +333,25 @@ def find_file(path: str | Path, options: ReadOptions) -> InputFile:
             copy = spool(_pipe_chunks(path))
         elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise InputError("this is a device, not a file; name a file with a table.")
-        suffix = "" if standard else _suffix(name)
-        return _looked_at(copy.path if copy else path, name, label, suffix, copy, options)
+        return _looked_at(copy.path if copy else path, name, label, copy, options)
 
 
 def copied_file(copy: TemporaryPath, address: str, options: ReadOptions) -> InputFile:
     """Look at the copy of a file that lies elsewhere, at an address that ends with its name."""
     name = address.rpartition("/")[2]
     with about(address):
-        return _looked_at(copy.path, name, address, _suffix(name), copy, options)
+        return _looked_at(copy.path, name, address, copy, options)
 
 
 def _looked_at(
-    path: Path,
-    name: str,
-    label: str,
-    suffix: str,
-    copy: TemporaryPath | None,
-    options: ReadOptions,
+    path: Path, name: str, label: str, copy: TemporaryPath | None, options: ReadOptions
 ) -> InputFile:
     with path.open("rb") as opened:
         head = opened.read(HEAD)
         opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
         tail = opened.read(4)
     file, head = _packed(KnownFile.at(path, label), head)
-    return _unzipped(InputFile(file, name, suffix, head, tail, copy, options))
+    return _unzipped(InputFile(file, name, _suffix(name), head, tail, copy, options))
 
 
 def _is_workbook(file: InputFile) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from math import inf
@@ -78,11 +79,10 @@ def open_table(
         The file; ``"-"`` is standard input. It may be packed with gzip, bzip2, xz or zstd, or be
         the one table in a zip archive. Or the URI of a database: ``"sqlite:///shop.db"``,
         ``"duckdb:///shop.duckdb"`` or ``"postgresql://ada@host/shop"``, with the table behind a
-        ``#`` or by `query` or `table_name`. Several files of one kind
-        with the same columns are one table: a list, a folder, or a pattern such as
-        ``"data/*.csv"``, in the order of their names. All but a folder of Parquet files get a
-        column ``file`` that says where a row comes from; of files of one name in such folders, with
-        a number. Folders named ``column=value`` in it, or
+        ``#`` or by `query` or `table_name`. Several files of one kind with the same columns are one
+        table: a list, a folder, or a pattern such as ``"data/*.csv"``, in the order of their names.
+        All but a folder of Parquet files get a column ``file`` that says where a row comes from; of
+        files of one name in such folders, with a number. Folders named ``column=value`` in it, or
         that files of a list or a pattern lie in, give a column more. An address in an object store,
         such as ``"s3://bucket/table.csv"`` (``gs://``, ``az://``), is read as a file or folder is.
     delimiter : str, optional
@@ -99,9 +99,9 @@ def open_table(
         header. Those that are left out are listed among the notes of the source.
     layout : {"auto", "off"}, optional
         Of a text or a sheet: whether titles, units, repeated headers, totals and footers are left
-        out, and labels that stand once a block filled down, as is the
-        default; or the first row names the columns and all others are data. The notes of the source
-        list what is left out or filled.
+        out, and labels that stand once a block filled down, as is the default; or the first row
+        names the columns and all others are data. The notes of the source list what is left out or
+        filled.
     as_of : str, int or datetime, optional
         Of a Delta table: the number of the version, or a time, of which the last before it is read;
         UTC, unless it has a zone. By default the latest.
@@ -142,20 +142,7 @@ def open_table(
     ...     [part.read().frame.rows() for part in table.parts]
     [[('ada', '1,5'), ('bob', '?')], [('cy', '2')]]
     """
-    options = ReadOptions(
-        delimiter,
-        encoding,
-        sheet,
-        skip_rows,
-        bad_lines,
-        layout,
-        as_of,
-        query,
-        table_name,
-        timeout,
-        in_memory_rows,
-        part_rows,
-    )
+    options = ReadOptions(**{name: value for name, value in locals().items() if name != "path"})
     remove_spools()
     paths = expand(path)
     return open_several(paths, options, _open) if len(paths) > 1 else _open(paths[0], options)
@@ -263,18 +250,13 @@ def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     found: list[str | Path] = []
     for one in expand(path):
         is_whole = str(one) == "-" or scheme_of(one) is not None or is_delta(Path(one))
-        files = [] if is_whole or not Path(one).is_dir() else _tables_in(Path(one))
-        found += files or [one]
+        items: list[Path] = []
+        if not is_whole and Path(one).is_dir():
+            with suppress(InputError):  # what is wrong with it is said by who opens it
+                items = unhidden(Path(one))
+        files = [item for item in items if item.suffix.lower() in TABLE_SUFFIXES]
+        found += [item for item in files if item.is_file()] or [one]
     return found
-
-
-def _tables_in(folder: Path) -> list[Path]:
-    """Name the files of a folder that are tables, by what they are called; none if it is closed."""
-    try:
-        items = unhidden(folder)
-    except InputError:
-        return []
-    return [item for item in items if item.suffix.lower() in TABLE_SUFFIXES and item.is_file()]
 
 
 def _folder(folder: Path) -> list[str | Path]:
@@ -333,10 +315,6 @@ def _read_copies(folder: Folder) -> Table | PartedTable:
     copy, path = copied_folder(place_of(address))
     with named_after(path, address):
         return read_by(FOLDERS, Folder(path, folder.options, copy))
-
-
-def _is_iceberg(folder: Folder) -> bool:
-    return any((Path(folder.path) / "metadata").glob("*.metadata.json"))
 
 
 def _refuse_iceberg(folder: Folder) -> Table | PartedTable:
@@ -404,7 +382,12 @@ ADDRESSES: list[Reader[Address]] = [
 FOLDERS: list[Reader[Folder]] = [
     DELTA,
     Reader("a folder", ANY, _read_copies, lambda one: isinstance(one.path, StorePath)),
-    Reader("an Iceberg table", ANY, _refuse_iceberg, _is_iceberg),
+    Reader(
+        "an Iceberg table",
+        ANY,
+        _refuse_iceberg,
+        lambda one: any(Path(one.path).glob("metadata/*.metadata.json")),
+    ),
     Reader("a folder", ANY, _read_partitioned, lambda one: is_partitioned(Path(one.path))),
     PARQUET_FOLDER,
 ]

@@ -683,7 +683,11 @@ def _stored(
                     writer = held.enter_context(pa.ipc.new_file(file, part.schema))
                 writer.write_batch(part)
                 n_rows, n_parts = n_rows + part.num_rows, n_parts + 1
-        address = _uploaded(path)
+        place, address = COPIES_IN.get(), None
+        if isinstance(place, StorePath):
+            # Workers elsewhere find it there.
+            address = place / f"{secrets.token_hex(8)}.arrow"
+            place_of(address).upload(path)
     except BaseException as error:
         folder.close()
         if (failure := storage_error(error, path.parent.parent)) is not None:
@@ -691,16 +695,6 @@ def _stored(
         raise
     read = partial(_spooled, path=str(path), address=address, has_lines=has_lines)
     return folder, [partial(read, number) for number in range(n_parts)], n_rows
-
-
-def _uploaded(path: Path) -> StorePath | None:
-    """Copy a temporary file to where workers elsewhere find it, if that is in a store."""
-    place = COPIES_IN.get()
-    if not isinstance(place, StorePath):
-        return None
-    there = place / f"{secrets.token_hex(8)}.arrow"
-    place_of(there).upload(path)
-    return there
 
 
 def recut(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:

@@ -127,11 +127,6 @@ def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLA
     return file.getvalue()
 
 
-def scored_notes(columns: Iterable[str], extra: Iterable[str]) -> tuple[str, ...]:
-    """Say which input columns are renamed because an appended one has their name."""
-    return input_names(columns, extra)[1]
-
-
 def neutralise(texts: pl.Series) -> pl.Series:
     """Put an apostrophe before text a spreadsheet would run as a formula; none before ``-5``."""
     formula = texts.str.contains(_FORMULA) & ~texts.str.contains(_HARMLESS)

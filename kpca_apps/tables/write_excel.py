@@ -21,17 +21,6 @@ from kpca_apps.system.files.spools import spool_folder
 from kpca_apps.tables.read.excel import MAX_CELL
 from kpca_apps.tables.values import Column, DateFormat, ValueFormat
 
-__all__ = [
-    "MAX_CELL",
-    "Cell",
-    "Sheet",
-    "SheetColumn",
-    "cells_of",
-    "require_columns",
-    "require_workbooks",
-    "workbook_bytes",
-]
-
 Cell = str | int | float | bool | datetime | None
 
 # What a sheet of Excel holds; rows are far fewer here.

@@ -20,9 +20,9 @@ from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import PartedTable, Table
 from kpca_apps.tables.write import (
     Written,
+    input_names,
     neutralise,
     scored_kind,
-    scored_notes,
     scored_part,
     write_scored,
 )
@@ -39,7 +39,7 @@ EXTRA = {
 
 def write_whole(table: Table, extra: dict[str, np.ndarray | None], path: Path) -> tuple[str, ...]:
     write_scored(path, [scored_part(table, extra, scored_kind(path))])
-    return scored_notes(table.frame.columns, extra)
+    return input_names(table.frame.columns, extra)[1]
 
 
 def read_back(path: Path) -> list[list[str]]:

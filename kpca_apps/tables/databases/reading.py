@@ -80,20 +80,16 @@ def connected(
     """Connect to a database; what it, or its library, says against that becomes one line."""
     waiting = Waiting(seconds)
     with told(address.kind):
-        database = waiting(partial(_opener(address.kind), address, reading=reading))
+        # None is loaded before it is needed.
+        module = import_module(f"kpca_apps.tables.databases.{_MODULES[address.kind]}")
+        opener: Callable[..., Database] = getattr(module, address.kind)
+        database = waiting(partial(opener, address, reading=reading))
         waiting.cancel = database.cancel
         try:
             yield database, waiting
         finally:
             if not waiting.is_stuck:
                 database.close()
-
-
-def _opener(kind: str) -> Callable[..., Database]:
-    """Return what connects to a database of a kind: none is loaded before it is needed."""
-    module = import_module(f"kpca_apps.tables.databases.{_MODULES[kind]}")
-    opener: Callable[..., Database] = getattr(module, kind)
-    return opener
 
 
 def _read(found: Uri) -> Table | PartedTable:

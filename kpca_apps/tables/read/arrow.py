@@ -139,7 +139,7 @@ def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator
     n_bytes = 0
     for offset, n_metadata, n_body in blocks:
         message = _FlatTable(_metadata(handle, offset, n_metadata))
-        kind, batch = message.byte(1), message.table(2)
+        kind, batch = message.number("<B", 1), message.table(2)
         if kind == _DICTIONARY and batch is not None:
             batch = batch.table(1)
         if batch is not None and kind in (_DICTIONARY, _BATCH):
@@ -178,7 +178,7 @@ def _blocks_of_stream(handle: pa.NativeFile) -> Iterator[tuple[int, ...]]:
         n_metadata = 8 + int(struct.unpack("<4xi", mark)[0])
         if n_metadata == 8:
             return
-        n_body = _FlatTable(_metadata(handle, offset, n_metadata)).long(3)
+        n_body = _FlatTable(_metadata(handle, offset, n_metadata)).number("<q", 3)
         if n_metadata < 8 or n_body < 0:
             raise ValueError("a message of negative length")
         yield offset, n_metadata, n_body
@@ -195,13 +195,9 @@ class _FlatTable:
         self._data = data
         self._place = self._read("<I", 0) if place is None else place
 
-    def byte(self, slot: int) -> int:
-        """Return a number of one byte."""
-        return self._read("<B", place) if (place := self._field(slot)) else 0
-
-    def long(self, slot: int) -> int:
-        """Return a number of eight bytes."""
-        return self._read("<q", place) if (place := self._field(slot)) else 0
+    def number(self, form: str, slot: int) -> int:
+        """Return a number of some form."""
+        return self._read(form, place) if (place := self._field(slot)) else 0
 
     def table(self, slot: int) -> _FlatTable | None:
         """Return a table inside of this one."""

@@ -29,19 +29,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def is_delta(folder: Path) -> bool:
+def is_delta(folder: AnyPath) -> bool:
     """Whether a folder is a Delta table: its Parquet files alone would bring deleted rows back."""
+    if isinstance(folder, StorePath):
+        return place_of(folder / LOG).kind() == "folder"
     return (folder / LOG).is_dir()
-
-
-def is_stored_delta(folder: StorePath) -> bool:
-    """Whether a folder of a store is one."""
-    return place_of(folder / LOG).kind() == "folder"
-
-
-def _knows(folder: Folder) -> bool:
-    path = folder.path
-    return is_stored_delta(path) if isinstance(path, StorePath) else is_delta(path)
 
 
 def _read(folder: Folder) -> Table | PartedTable:
@@ -173,4 +165,4 @@ def _told(place: AnyPath) -> Iterator[None]:
         raise InputError(why, place) from None
 
 
-DELTA = Reader("a Delta table", "as_of", _read, _knows)
+DELTA: Reader[Folder] = Reader("a Delta table", "as_of", _read, lambda one: is_delta(one.path))

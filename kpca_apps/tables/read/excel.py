@@ -81,20 +81,17 @@ def _read_file(file: InputFile) -> Table | PartedTable:
     options = file.options
     data = file.contents()
     require_library("fastexcel", "excel", "Excel")
-    sheet = _read_in_process(data, options, _unpacked_bytes(data))
+    unpacked = len(data)
+    if not data.startswith(_OLE):
+        with damage_refused("Excel"), zipfile.ZipFile(io.BytesIO(data)) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+    sheet = _read_in_process(data, options, unpacked)
     pieces = iter([as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else [])
     if sheet.body is not None:
         pieces = sheet.body.rows(pieces)
     rows = Rows(pieces, sheet.frame.columns, sheet.notes, True, sheet.renamed)
     how = f"{file.source.reading} sheet {sheet.name}"
     return table_of(file, rows, sheet.body, format="excel", reading=how)
-
-
-def _unpacked_bytes(data: bytes) -> int:
-    if data.startswith(_OLE):
-        return len(data)
-    with damage_refused("Excel"), zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return sum(entry.file_size for entry in archive.infolist())
 
 
 def _interpreter() -> str:

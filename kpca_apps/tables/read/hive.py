@@ -54,7 +54,15 @@ def partitioned_files(
     found = list(_below(folder, {}, suffixes))
     if not found:
         raise InputError("this is a folder without tables; name a file, or a folder of them.")
-    _require_same_folders(found, folder)
+    first, columns = found[0][0], list(found[0][1])
+    for path, values in found:
+        if list(values) != columns:
+            names = ", ".join(map(one_line, values)) or "none"
+            raise InputError(
+                f"its folders are named after other columns ({names}) than those of "
+                f"{one_line(str(first.relative_to(folder)), 200)}; write all alike.",
+                path,
+            )
     return found
 
 
@@ -75,21 +83,6 @@ def folder_values(paths: Sequence[Path]) -> list[dict[str, str | None]]:
         found.append(dict(reversed(values.items())))
     is_alike = all(list(values) == list(found[0]) for values in found)
     return found if is_alike and found[0] else []
-
-
-def _require_same_folders(
-    found: Sequence[tuple[Path, Mapping[str, str | None]]], folder: Path
-) -> None:
-    """Refuse files below a folder whose own folders are named after other columns."""
-    first, columns = found[0][0], list(found[0][1])
-    for path, values in found:
-        if list(values) != columns:
-            names = ", ".join(map(one_line, values)) or "none"
-            raise InputError(
-                f"its folders are named after other columns ({names}) than those of "
-                f"{one_line(str(first.relative_to(folder)), 200)}; write all alike.",
-                path,
-            )
 
 
 def _value_of(name: str) -> tuple[str, str | None] | None:

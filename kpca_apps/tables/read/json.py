@@ -11,7 +11,7 @@ import io
 import json
 import re
 from array import array
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -241,7 +241,7 @@ def _pieces(
     renamed: dict[str, str],
 ) -> Iterator[pa.Table]:
     unit, bad, left_out = source.unit, BadLines(), set()
-    kinds: dict[str, set[type]] = {}
+    kinds = defaultdict[str, set[type]](set)
     kept: list[tuple[list[dict[str, Any]], list[int]]] = []
     n_rows = n_values = n_bytes = width = 0
     is_kept, most_bytes = True, limits.available_memory() // COPIES
@@ -260,11 +260,7 @@ def _pieces(
             for key, value in record.items():
                 kind = type(value)
                 # As text, integers of more than 64 bits keep all digits.
-                kind = str if kind is int and value not in _INT64 else kind
-                if key in kinds:
-                    kinds[key].add(kind)
-                else:
-                    kinds[key] = {kind}
+                kinds[key].add(str if kind is int and value not in _INT64 else kind)
             if len(kinds) > width:
                 width = len(kinds)
                 require_columns(width, number if unit == "line" else None)

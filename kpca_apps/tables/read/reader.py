@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kpca_apps.options import READING
 from kpca_apps.system.files.temporary import TemporaryPath
@@ -16,17 +16,6 @@ from kpca_apps.tables.read.uri import scheme_of
 from kpca_apps.tables.table import PartedTable, Rows, Table, collect
 
 ANY = " ".join(READING)  # of options: all apply, or who reads next decides
-
-
-class Found(Protocol):
-    """Something to be read: an address, a folder, a file or a text."""
-
-    @property
-    def options(self) -> ReadOptions:
-        """How it is to be read."""
-
-
-T = TypeVar("T", bound=Found)
 
 
 @dataclass(frozen=True)
@@ -44,6 +33,9 @@ class Folder:
     path: AnyPath
     options: ReadOptions
     copy: TemporaryPath | None = None  # that it lies in, if it was copied from a store
+
+
+T = TypeVar("T", Address, Folder, InputFile, Text)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from kpca_apps.system.files.spools import copy_folder
 from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.stores.addresses import StorePath
 from kpca_apps.system.stores.buckets import Place, download, matching, nothing_there, place_of
-from kpca_apps.tables.read.delta import is_stored_delta
+from kpca_apps.tables.read.delta import is_delta
 from kpca_apps.tables.read.hive import HIDDEN, is_partition
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 
@@ -33,7 +33,7 @@ def expand_address(address: str) -> list[str]:
         if not found:
             raise InputError(nothing_there(start, place), place.address)
         return [start.inside(one.name).address for one in found]
-    if kind == "file" or is_stored_delta(StorePath(place.address)):
+    if kind == "file" or is_delta(StorePath(place.address)):
         return [place.address]
     items = place.copyable(HIDDEN)
     tables = [one.name for one in items if not one.is_folder and _is_table(one.name)]
