@@ -127,11 +127,6 @@ def terminal_width() -> int:
     return max(40, min(shutil.get_terminal_size((80, 24)).columns, 100))
 
 
-def say_failure(reason: str) -> None:
-    """Say in one line why an image failed, even where only errors are said."""
-    say_line(f"failed: {reason}")
-
-
 @contextmanager
 def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
     """Show how far a pass over rows is; what is yielded takes how many more are done."""
@@ -164,7 +159,7 @@ def image_progress(
     """
     if not console.shows_progress:
         yield (
-            lambda outcome: say_failure(outcome.reason) if outcome.status == "failed" else None,
+            lambda one: say_line(f"failed: {one.reason}") if one.status == "failed" else None,
             None,
         )
         return
@@ -198,7 +193,7 @@ def image_progress(
             if outcome.status == "failed":
                 n_failed += 1
                 if n_failed <= MOST_FAILURES:
-                    say_failure(outcome.reason)
+                    say_line(f"failed: {outcome.reason}")
                 elif n_failed == MOST_FAILURES + 1:
                     say_line("More failures are listed in the report.")
             n_done += 1

@@ -6,7 +6,6 @@ import hashlib
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ CONTENT = b"1 2\n" * 500
 
 ANSWERS = {
     "/circle": b"302 Found\r\nLocation: /circle\r\nContent-Length: 0\r\n\r\n",
-    "/unsafe": b"302 Found\r\nLocation: ftp://127.0.0.1:9/x\r\nContent-Length: 0\r\n\r\n",
     "/nowhere": b"302 Found\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n",
     "/digits": b"200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\nabc",
     "/chunks": b"200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n",
@@ -42,11 +40,6 @@ class Host(BaseHTTPRequestHandler):
             self.released.wait(10.0)
         elif self.path in ANSWERS:
             self.wfile.write(b"HTTP/1.0 " + ANSWERS[self.path])
-        elif self.path == "/drip":
-            self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
-            with suppress(OSError):
-                while not self.released.wait(0.001):
-                    self.wfile.write(b"x")
         elif self.path == "/moved":
             self.send_response(302)
             self.send_header("Location", "/whole")
@@ -79,7 +72,6 @@ def address() -> Iterator[str]:
 def served(address: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let the data be files of the server, a path each."""
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(papers_fetch, "SCHEMES", ("https", "http"))
     digest = hashlib.sha256(CONTENT).hexdigest()
 
     def set_files(*paths: str) -> None:
@@ -192,17 +184,12 @@ def test_an_interrupt_keeps_what_was_fetched(
     assert Path("data/set/whole.csv").read_bytes() == CONTENT
 
 
-def test_what_a_server_answers_amiss_is_one_line_a_file(
-    papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(papers_fetch, "SECONDS_A_FILE", 0.5)
+def test_what_a_server_answers_amiss_is_one_line_a_file(papers: Run, served: Any) -> None:
     told = {
         "circle": "cannot be fetched (Exceeded 30 redirects.).",
-        "unsafe": "cannot be fetched (sent on to an address without https).",
         "nowhere": "cannot be fetched (Invalid IPv6 URL).",
         "digits": "cannot be fetched (",
         "chunks": "cannot be fetched (",
-        "drip": "bytes in 0.5 seconds).",
     }
     served(*told)
     done = papers("fetch", "data", "--quiet")
@@ -212,13 +199,3 @@ def test_what_a_server_answers_amiss_is_one_line_a_file(
     for line, (name, words) in zip(lines, told.items(), strict=True):
         assert line.startswith(f"failed: set/{name}.csv: ") and words in line
         assert "\\n" not in line
-
-
-def test_a_server_cannot_send_on_to_an_address_without_https(
-    papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    served("moved")
-    monkeypatch.setattr(papers_fetch, "SCHEMES", ("https",))
-    done = papers("fetch", "data", "--quiet")
-    assert done.code == 5 and not Path("data").exists()
-    assert done.err.endswith("(sent on to an address without https).\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.cli.console import MOST_FAILURES, Console, column_lines, say_failure, terminal_width
+from kpca_apps.cli.console import MOST_FAILURES, Console, column_lines, say_line, terminal_width
 from kpca_apps.cli.denoise.documents import (
     EXAMPLE_IMAGES,
     FITTED_DICTIONARY,
@@ -140,7 +140,7 @@ def print_noise(inputs: Sequence[str], save: str | None, options: RunOptions) ->
         files.append(shown)
         known += [own] if own is not None else []
         if files[-1].reason:
-            say_failure(files[-1].reason)
+            say_line(f"failed: {files[-1].reason}")
     measured = [one for one in files if not one.reason]
     if options.json:
         listed = [asdict(one) | {"status": "failed" if one.reason else "ok"} for one in files]

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from kpca_apps.cli.commands import reproduce
-from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress, say_failure, say_line
+from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress, say_line
 from kpca_apps.cli.denoise.options import METHOD, RunOptions, in_flags
 from kpca_apps.cli.denoise.processors import count_samples, processors
 from kpca_apps.cli.results import REPORT_FILE, Clock, made_for_use, near, print_result, write_result
@@ -159,7 +159,7 @@ def print_plan(batch: Batch) -> None:
     """Print which file becomes which, as data, and say which are of a kind that is not read."""
     for one in batch.planned:
         if one.refused:
-            say_failure(f"{one_line(one.name, 200)}: {one.refused}")
+            say_line(f"failed: {one_line(one.name, 200)}: {one.refused}")
     places = {one.name: str(batch.images / one.output) for one in batch.planned if not one.refused}
     if batch.options.json:
         from kpca_apps.cli.denoise.documents import PLANNED_IMAGES

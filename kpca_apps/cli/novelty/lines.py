@@ -42,6 +42,11 @@ MAX_WARNINGS = 5
 MAX_PATTERNS = 8
 IS_FLAGGED = {"flagged": "yes", "odd cell": "odd cell", "not flagged": "no"}
 SHARES = "share: of all that the score drops when the values seen are replaced by those expected."
+SENT = (
+    "to-send holds a page and its figures: names of columns, what odd rows read in the columns "
+    "that make them odd, and identifiers; rows are dots in figures. It has no whole row, no "
+    "table and no model. What nobody else may read, hide with --hide."
+)
 
 
 def say_findings(console: Console, result: ScreeningResult) -> None:
@@ -71,14 +76,20 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
         and (of.n_broken > len(of.rows) or not listed_rows.issuperset(of.rows))
     ]
     for rule in between[:MAX_PATTERNS]:
-        console.say(_broken_text(rule))
+        holds = f"in {rule.n_rows - rule.n_broken:,} of {rule.n_rows:,} rows"
+        console.say(f"Rule: {rule.rule} {holds}; not in {breaking_rows(rule, TOP)}.")
     if result.flagged_rows and result.flagged_file:
         rows = plural(len(result.flagged_rows), "row")
         console.say(f"{result.flagged_file} holds {rows}: send it to whoever can correct them.")
     if result.moved:
         assert result.reference is not None
         console.lines(moved_lines(result.moved, result.reference.name))
-    console.say(_threshold_text(result))
+    info = result.threshold
+    # In digits that tell it from the scores shown.
+    _, limit = scores_text([row.score for row in result.oddest_of_each_kind[:TOP]], info.value)
+    rarity = f", which {info.rarity.words} usual rows would reach" if info.rarity else ""
+    is_there = math.isfinite(info.value)
+    console.say(f"Threshold {limit}{rarity}. " * is_there + info.statement)
     if result.scale is not None:
         console.say(result.scale.statement)
     for evaluation in result.evaluations:
@@ -86,12 +97,6 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
     for note in result.source.notes:
         console.say(note)
     say_warnings(console, result.warnings)
-
-
-def _broken_text(rule: FoundRule) -> str:
-    """Say a rule with the first rows that break it."""
-    holds = f"in {rule.n_rows - rule.n_broken:,} of {rule.n_rows:,} rows"
-    return f"Rule: {rule.rule} {holds}; not in {breaking_rows(rule, TOP)}."
 
 
 def breaking_rows(rule: FoundRule, most: int) -> str:
@@ -116,10 +121,14 @@ def summary_lines(result: ScreeningResult) -> list[str]:
     oddest = result.oddest_of_each_kind[:TOP]
     scores, _ = scores_text([row.score for row in oddest], result.threshold.value)
     files = [one_line(file_of(row, result.source.file_column), 24) for row in oddest]
-    rows = [
-        _row_cells(row, IS_FLAGGED[result.standing(row)], score, file)
-        for row, score, file in zip(oddest, scores, files, strict=True)
-    ]
+    rows = []
+    for row, score, file in zip(oddest, scores, files, strict=True):
+        rarity = "" if row.p_value is None else f"{row.p_value:.3g}"
+        if row.rarity is not None:
+            rarity = row.rarity.words
+        line, flagged = str(row.line or ""), IS_FLAGGED[result.standing(row)]
+        place = (str(row.row), line, file, one_line(row.id or "", 12))
+        rows.append((str(row.rank), flagged, *place, rarity, score))
     scale = result.scale.name if result.scale else ""
     head = ("rank", "flagged", "row", "line", "file", "id", scale, "score")
     # Rows of binary files have no line, and most tables no id: no column for what is not there.
@@ -220,16 +229,6 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
     return lines
 
 
-def _row_cells(row: RankedRow, is_flagged: str, score: str, file: str) -> tuple[str, ...]:
-    """Return rank, flagged, row, line, file, id, rarity and score as cells of the summary."""
-    rarity = "" if row.p_value is None else f"{row.p_value:.3g}"
-    if row.rarity is not None:
-        rarity = row.rarity.words
-    line = "" if row.line is None else str(row.line)
-    place = (str(row.row), line, file, one_line(row.id or "", 12))
-    return str(row.rank), is_flagged, *place, rarity, score
-
-
 def _first_reason(row: RankedRow) -> str:
     if not row.reasons:
         return "as expected in every column" if row.explained else "(not explained)"
@@ -286,16 +285,6 @@ def _labels_text(evaluation: Evaluation) -> str:
     )
 
 
-def _threshold_text(result: ScreeningResult) -> str:
-    """Say the threshold, in digits that tell it from the scores shown, and what it means."""
-    info = result.threshold
-    if not math.isfinite(info.value):
-        return info.statement
-    _, limit = scores_text([row.score for row in result.oddest_of_each_kind[:TOP]], info.value)
-    rarity = f", which {info.rarity.words} usual rows would reach" if info.rarity else ""
-    return f"Threshold {limit}{rarity}. {info.statement}"
-
-
 def learned(model: NoveltyModel) -> str:
     """Say what a model was fitted on and how it will flag rows."""
     rule, detector = model.rule, model.detector
@@ -336,15 +325,6 @@ def held(model: NoveltyModel) -> str:
     among = f", with values of the hidden {noun} {listed(hidden)}" if hidden else ""
     name = one_line(model.source.name)
     return f"holds rows of {name}{among}: share it as you would share the data."
-
-
-def sent() -> str:
-    """Say what the folder holds that is made to be sent on."""
-    return (
-        "to-send holds a page and its figures: names of columns, what odd rows read in the columns "
-        "that make them odd, and identifiers; rows are dots in figures. It has no whole row, no "
-        "table and no model. What nobody else may read, hide with --hide."
-    )
 
 
 def place(row: RankedRow, result: ScreeningResult) -> str:

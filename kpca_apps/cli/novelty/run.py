@@ -20,7 +20,7 @@ from kpca_apps.cli.commands import next_steps, reproduce
 from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.novelty.documents import COLUMN_PLAN
 from kpca_apps.cli.novelty.junit import check_junit, screening_cases, write_junit
-from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings, sent
+from kpca_apps.cli.novelty.lines import SENT, held, plan_lines, say_findings
 from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_result
 from kpca_apps.cli.workers import quiet_workers
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, StoppedError, opening
@@ -256,7 +256,7 @@ def finish(
     if save:
         run.console.say(f"{MODEL_FILE} {held(model)}")
     if run.options.to_send:
-        run.console.say(sent())
+        run.console.say(SENT)
     print_result(run.console, folder.path, result, run.options.json)
 
 

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
-import time
-from dataclasses import dataclass, field
 from http.client import IncompleteRead
 from pathlib import Path
-from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from kpca_apps.cli.console import Console, say_line
 from kpca_apps.cli.results import made_for_use
 from kpca_apps.errors import InputError, StoppedError
 from kpca_apps.names import one_line
-from kpca_apps.papers.data import FILES, MOST_BYTES, MissingDataError, PaperFile, read_paper_file
+from kpca_apps.papers.data import FILES, MissingDataError, PaperFile, read_paper_file
 
-SCHEMES = ("https",)
 SECONDS = 60  # without a byte, before a server is given up
-SECONDS_A_FILE = 600
-PIECE = 256  # bytes, after each of which the time is looked at: a server may drip
 NO_SERVER = (socket.gaierror, ConnectionRefusedError)
 
 
@@ -100,50 +94,10 @@ def _fetch(file: PaperFile, target: Path) -> None:
     from pooch import HTTPDownloader, get_logger, retrieve
 
     get_logger().setLevel("WARNING")
-    downloader = HTTPDownloader(
-        progressbar=_Limits(),
-        chunk_size=PIECE,
-        timeout=SECONDS,
-        headers={"Accept-Encoding": "identity"},
-        hooks={"response": _refuse_unsafe},
-    )
-    retrieve(
-        file.address,
-        f"sha256:{file.sha256}",
-        target.name,
-        target.parent.absolute(),
-        downloader=downloader,
-    )
+    downloader = HTTPDownloader(timeout=SECONDS, headers={"Accept-Encoding": "identity"})
+    folder = target.parent.absolute()
+    retrieve(file.address, f"sha256:{file.sha256}", target.name, folder, downloader=downloader)
     target.chmod(0o644)
-
-
-@dataclass
-class _Limits:
-    """Ends a download that is too long or takes too long; the downloader tells it each piece."""
-
-    total: int = 0
-    done: int = 0
-    until: float = field(default_factory=lambda: time.monotonic() + SECONDS_A_FILE)
-
-    def update(self, n_bytes: int) -> None:
-        self.done += n_bytes
-        if self.done > MOST_BYTES:
-            raise TimeoutError(f"it is longer than {MOST_BYTES / 1e6:.0f} MB")
-        if time.monotonic() > self.until:
-            raise TimeoutError(f"only {self.done:,} bytes in {SECONDS_A_FILE} seconds")
-
-    def reset(self) -> None:
-        self.done = 0
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-def _refuse_unsafe(answer: Any, **options: Any) -> None:
-    """Follow a server to another address only where nobody on the way could answer for it."""
-    target = urljoin(answer.url, answer.headers.get("location", ""))
-    if urlsplit(target).scheme not in SCHEMES:
-        raise ValueError("sent on to an address without https")
 
 
 def _failure(file: PaperFile, target: Path, error: Exception) -> InputError:

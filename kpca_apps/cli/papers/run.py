@@ -86,7 +86,12 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
     clock, interrupted = Clock(), False
     done: list[Reproduction] = []
     try:
-        _run(console, chosen, options.data, clock, done)
+        for place, experiment in enumerate(chosen, 1):
+            with console.stage(f"{experiment.name} ({place} of {len(chosen)})"):
+                done.append(_attempt(experiment, options.data, is_only=len(chosen) == 1))
+            clock.lap(experiment.name)
+            if len(chosen) > 1 or not done[-1].failed:
+                _say_outcome(console, done[-1])
     except KeyboardInterrupt:
         interrupted = True
     with interrupts_held(drop=True):
@@ -149,22 +154,6 @@ def _check_data(folder: Path | None) -> None:
         raise InputError(f"{label}: no folder; kpca papers fetch makes one.") from None
     except OSError as error:
         raise InputError(f"{label}: cannot be read ({error.strerror}).") from None
-
-
-def _run(
-    console: Console,
-    chosen: list[Experiment],
-    data: Path | None,
-    clock: Clock,
-    done: list[Reproduction],
-) -> None:
-    """Run experiments one by one, each with a line when it is done, which is added to `done`."""
-    for place, experiment in enumerate(chosen, 1):
-        with console.stage(f"{experiment.name} ({place} of {len(chosen)})"):
-            done.append(_attempt(experiment, data, is_only=len(chosen) == 1))
-        clock.lap(experiment.name)
-        if len(chosen) > 1 or not done[-1].failed:
-            _say_outcome(console, done[-1])
 
 
 def _attempt(experiment: Experiment, data: Path | None, *, is_only: bool) -> Reproduction:

@@ -1,42 +1,19 @@
 """The kernels that `KernelPCA` takes, and what a kernel of one's own is made from."""
 
-from kpca_apps.engine.kernels.base import (
-    Kernel,
-    KernelRows,
-    LinearlyMapped,
-    OnColumns,
-    Recentred,
-    Scaled,
-    Sum,
-    Wrapped,
-)
-from kpca_apps.engine.kernels.standard import (
-    RBF,
-    Cosine,
-    Laplacian,
-    Linear,
-    MeanRBF,
-    Polynomial,
-    Sigmoid,
-)
-from kpca_apps.engine.kernels.supplied import FromFunction, Precomputed
-
-__all__ = [
-    "RBF",
-    "Cosine",
-    "FromFunction",
-    "Kernel",
-    "KernelRows",
-    "Laplacian",
-    "Linear",
-    "LinearlyMapped",
-    "MeanRBF",
-    "OnColumns",
-    "Polynomial",
-    "Precomputed",
-    "Recentred",
-    "Scaled",
-    "Sigmoid",
-    "Sum",
-    "Wrapped",
-]
+from kpca_apps.engine.kernels.base import Kernel as Kernel
+from kpca_apps.engine.kernels.base import KernelRows as KernelRows
+from kpca_apps.engine.kernels.base import LinearlyMapped as LinearlyMapped
+from kpca_apps.engine.kernels.base import OnColumns as OnColumns
+from kpca_apps.engine.kernels.base import Recentred as Recentred
+from kpca_apps.engine.kernels.base import Scaled as Scaled
+from kpca_apps.engine.kernels.base import Sum as Sum
+from kpca_apps.engine.kernels.base import Wrapped as Wrapped
+from kpca_apps.engine.kernels.standard import RBF as RBF
+from kpca_apps.engine.kernels.standard import Cosine as Cosine
+from kpca_apps.engine.kernels.standard import Laplacian as Laplacian
+from kpca_apps.engine.kernels.standard import Linear as Linear
+from kpca_apps.engine.kernels.standard import MeanRBF as MeanRBF
+from kpca_apps.engine.kernels.standard import Polynomial as Polynomial
+from kpca_apps.engine.kernels.standard import Sigmoid as Sigmoid
+from kpca_apps.engine.kernels.supplied import FromFunction as FromFunction
+from kpca_apps.engine.kernels.supplied import Precomputed as Precomputed
