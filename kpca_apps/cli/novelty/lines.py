@@ -11,9 +11,8 @@ from kpca_apps.names import cut_apart, listed, one_line, quoted
 from kpca_apps.novelty.result import clearest
 from kpca_apps.novelty.screening.judge import rate_statement
 from kpca_apps.report.novelty.text import (
-    PRECISION,
+    AREAS,
     REST,
-    ROC,
     file_of,
     headline,
     is_missing,
@@ -277,7 +276,7 @@ def plan_lines(specs: Sequence[ColumnSpec]) -> list[str]:
 def _labels_text(evaluation: Evaluation) -> str:
     """Say how well the scores tell the rows that are labelled as outliers, and beside whom."""
     ours = next(curve for curve in evaluation.methods if curve.ours)
-    areas = f"{ROC.label} {ours.auroc:.3f}, {PRECISION.label} {ours.auprc:.3f}."
+    areas = f"{AREAS['auroc']} {ours.auroc:.3f}, {AREAS['auprc']} {ours.auprc:.3f}."
     return (
         f"Against the labels, {evaluation.n_positive:,} of {evaluation.n_rows:,} rows with "
         f"{one_line(evaluation.label, 60)} {one_line(evaluation.positive, 60)}: "

@@ -29,9 +29,7 @@ from kpca_apps.report.novelty.strips import strip_of
 from kpca_apps.report.novelty.text import (
     MAX_LISTED,
     MAX_ROWS,
-    PRECISION,
     REST,
-    ROC,
     diff_headline,
     expected_text,
     file_of,
@@ -150,8 +148,8 @@ def render_comparison(result: ComparisonResult) -> str:
     return make_page(
         "comparison.html.j2",
         result=result,
-        title=standing(result.evaluations, ROC) or "There is no baseline to compare with.",
-        by_precision=standing(result.evaluations, PRECISION),
+        title=standing(result.evaluations, "auroc") or "There is no baseline to compare with.",
+        by_precision=standing(result.evaluations, "auprc"),
         sources=[("Table", result.source)],
         top_warnings=[cut(text, MAX_SENTENCE) for text in result.warnings[:N_WARNINGS_ON_TOP]],
         **_shared(result, evaluation_drawings(result.evaluations)),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -46,6 +47,8 @@ BLOCKS = (
     "al. 2017). The cells' are those of their residuals under a kernel that is a sum over columns: "
     "what each column is beyond what all others predict."
 )
+# Of a method: the attributes that hold the areas it is judged by.
+AREAS = {"auroc": "area under the ROC curve", "auprc": "average precision"}
 WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
 
 
@@ -218,23 +221,7 @@ def _cut_apart(reason: Reason) -> Reason:
     return replace(reason, seen=seen, expected=expected)
 
 
-@dataclass(frozen=True)
-class Area:
-    """One of the two areas that methods are judged by: what to call it, and its attribute."""
-
-    label: str
-    attribute: str
-
-    def of(self, curve: Curves) -> float:
-        """Return the area of one method."""
-        return float(getattr(curve, self.attribute))
-
-
-ROC = Area("area under the ROC curve", "auroc")
-PRECISION = Area("average precision", "auprc")
-
-
-def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
+def standing(evaluations: Sequence[Evaluation], area: str) -> str:
     """Say in one sentence which place our detector takes in every test, by one of the areas.
 
     It is empty where there is no baseline to compare with.
@@ -256,7 +243,7 @@ def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
     elif len(places) > 1 and len(set(places.values())) == 1:
         tests = "both tests" if len(places) == 2 else "every test"
         summary = f"{min(places.values())} in {tests}"
-    return f"By {area.label}, {cut(evaluations[0].methods[0].name)} {summary}."
+    return f"By {AREAS[area]}, {cut(evaluations[0].methods[0].name)} {summary}."
 
 
 def verdict(evaluation: Evaluation) -> str:
@@ -266,8 +253,8 @@ def verdict(evaluation: Evaluation) -> str:
     """
     ours, sentences = evaluation.methods[0], []
     if len(evaluation.methods) > 1:
-        by_roc, by_pr = _place(ours.name, evaluation, ROC), _place("it", evaluation, PRECISION)
-        sentences.append(f"By {ROC.label} {by_roc}; by {PRECISION.label} {by_pr}.")
+        by_roc, by_pr = _place(ours.name, evaluation, "auroc"), _place("it", evaluation, "auprc")
+        sentences.append(f"By {AREAS['auroc']} {by_roc}; by {AREAS['auprc']} {by_pr}.")
     if ours.auroc < WELL_BELOW_CHANCE:
         sentences.append(
             f"An area of {ours.auroc:.3f}, well below 0.5, means that the known outliers score "
@@ -277,26 +264,27 @@ def verdict(evaluation: Evaluation) -> str:
     return " ".join(sentences)
 
 
-def _baselines(evaluation: Evaluation, area: Area) -> list[list[Curves]]:
+def _baselines(evaluation: Evaluation, area: str) -> list[list[Curves]]:
     """Return the baselines ahead, level with ours (areas read alike) and behind, best first."""
     ours, *baselines = evaluation.methods
-    baselines.sort(key=lambda baseline: (-area.of(baseline), baseline.name))
-    signs = [np.sign(round(area.of(one), 3) - round(area.of(ours), 3)) for one in baselines]
+    of = attrgetter(area)
+    baselines.sort(key=lambda baseline: (-of(baseline), baseline.name))
+    signs = [np.sign(round(of(one), 3) - round(of(ours), 3)) for one in baselines]
     pairs = list(zip(baselines, signs, strict=True))
     return [[baseline for baseline, sign in pairs if sign == wanted] for wanted in (1, 0, -1)]
 
 
-def _place(name: str, evaluation: Evaluation, area: Area) -> str:
+def _place(name: str, evaluation: Evaluation, area: str) -> str:
     """Rank our method among its baselines, each named with its area."""
     ahead, level, behind = (
-        [f"{baseline.name} ({area.of(baseline):.3f})" for baseline in group]
+        [f"{baseline.name} ({getattr(baseline, area):.3f})" for baseline in group]
         for group in _baselines(evaluation, area)
     )
     place, n = ordinal(1 + len(ahead)), len(evaluation.methods)
     takes = f"shares {place} place of {n} with {in_prose(level)}" if level else f"is {place} of {n}"
     others = [f"behind {in_prose(ahead)}"] * bool(ahead)
     others += [f"ahead of {in_prose(behind)}"] * bool(behind)
-    own = f"{name} ({area.of(evaluation.methods[0]):.3f})"
+    own = f"{name} ({getattr(evaluation.methods[0], area):.3f})"
     return f"{own} {': '.join(filter(None, [takes, ', '.join(others)]))}"
 
 
