@@ -180,10 +180,9 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     """Join the names in the first two rows, if the first names groups of columns; else None.
 
-    A group has two columns or more, some of them of numbers, which the second row tells apart by
-    words. It does so alike in several groups, or has nothing below the first name, as no row has;
-    then it may tell them apart by years, where rows below hold others, or say what the answers to
-    questions are.
+    A group has two columns or more, which the second row tells apart by words, or by years where
+    rows below hold others. It does so alike in several groups, or has nothing below the first name,
+    as no row has; then it may say what the answers to questions are.
     """
     first, second, *others = rows if len(rows) > 2 else [[""], [""]]
     if len(second) != len(first):
@@ -207,14 +206,12 @@ def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
         return None
     groups = [run for run in runs if len(run) > 1]
     inside = [{second[k] for k in group} for group in groups]
-    measured = measured_columns(data)
-    above = [second[k] for k in measured if second[k]]
+    above = [second[k] for k in measured_columns(data) if second[k]]
     are_words = len(above) > 1 and all(map(_WORD.search, above))
     are_told = all(map(all, inside)) and len({*names}) == len(names)
     are_alike = len(groups) > 1 and all(one <= max(inside, key=len) for one in inside)
-    is_below = is_below and not _are_years(data, years)
-    is_joined = bool(groups) and are_words and are_told and ((are_alike and not years) or is_below)
-    return names if is_joined and not any(map({*measured}.isdisjoint, groups)) else None
+    is_joined = bool(groups) and are_words and are_told and (are_alike or is_below)
+    return names if is_joined and not _are_years(data, years) else None
 
 
 def _are_years(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> bool:
