@@ -14,9 +14,7 @@ Processing 89, sections 2 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,40 +35,12 @@ LEFT = np.exp(CLIPPED_LOG_VARIANCE[AWAY >= 0] / 2)
 RATIO = CLIPPED_MEAN[AWAY >= 0] / LEFT
 
 
-class Ends(NamedTuple):
-    """Least and largest value of a plane, how many pixels hold them, and how many there are."""
-
-    low: np.float32
-    high: np.float32
-    n_low: int
-    n_high: int
-    size: int
-
-    @property
-    def cut(self) -> tuple[bool, bool]:
-        """Whether noise, if there is any, was cut off below, and above."""
-        enough = max(CUT * self.size, FEWEST)
-        return self.n_low > enough, self.n_high > enough
-
-
-def ends_of(plane: NDArray[np.float32]) -> Ends:
-    """Return the ends of the values of a plane."""
-    low, high = plane.min(), plane.max()
-    n_low, n_high = (int(np.count_nonzero(plane == end)) for end in (low, high))
-    return Ends(low, high, n_low, n_high, plane.size)
-
-
-def ends_of_all(parts: Sequence[Ends]) -> Ends:
-    """Return the ends of a plane from those of its parts.
-
-    >>> two = [ends_of(np.array(part)) for part in ([1.0, 2.0, 2.0], [2.0, 2.0])]
-    >>> ends_of_all(two) == ends_of(np.array([1.0, 2.0, 2.0, 2.0, 2.0]))
-    True
-    """
-    low, high = min(one.low for one in parts), max(one.high for one in parts)
-    n_low = sum(one.n_low for one in parts if one.low == low)
-    n_high = sum(one.n_high for one in parts if one.high == high)
-    return Ends(low, high, n_low, n_high, sum(one.size for one in parts))
+def _ends_of(plane: NDArray[np.float32]) -> tuple[tuple[float, float], tuple[bool, bool]]:
+    """Return least and largest value of a plane, and whether noise was cut off at each."""
+    low, high = float(plane.min()), float(plane.max())
+    enough = max(CUT * plane.size, FEWEST)
+    is_cut = [bool(np.count_nonzero(plane == end) > enough) for end in (low, high)]
+    return (low, high), (is_cut[0], is_cut[1])
 
 
 @dataclass(frozen=True)
@@ -91,12 +61,11 @@ class Clipping:
         return np.interp(plane, self.expected, self.brightness).astype(np.float32)
 
 
-def find_clipping(ends_of_plane: Ends, sigma: float) -> Clipping | None:
+def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
     """Return the transform where noise of a deviation was cut off; None where it was not."""
-    low, high = float(ends_of_plane.low), float(ends_of_plane.high)
-    cut = ends_of_plane.cut
+    (low, high), cut = _ends_of(plane)
     # Noise below the digits of the values moves none of them, and has none to be cut off.
-    digits = np.spacing(max(-ends_of_plane.low, ends_of_plane.high, key=abs))
+    digits = np.spacing(np.float32(max(-low, high, key=abs)))
     if not any(cut) or not low < high or sigma <= abs(digits):
         return None
     # An open end is far beyond all brightness, which the image's own values bound.
@@ -120,8 +89,8 @@ def before_clipping(given: NDArray[np.float32], mean: NDArray[np.float32]) -> ND
 
     How strong the noise was is measured in what was removed, over brightness.
     """
-    ends = ends_of(given)
-    if not any(ends.cut):
+    ends, cut = _ends_of(given)
+    if not any(cut):
         return mean
     # Values of the plane, so that no class is empty.
     edges = np.unique(np.quantile(mean, np.linspace(0, 1, CLASSES + 1), method="higher"))
@@ -132,13 +101,13 @@ def before_clipping(given: NDArray[np.float32], mean: NDArray[np.float32]) -> ND
     )
     deviation = np.sqrt(variance) + np.finfo(np.float32).tiny
     brightness = seen.copy()
-    for end, inwards, is_cut in zip(ends[:2], (1.0, -1.0), ends.cut, strict=True):
+    for end, inwards, is_cut in zip(ends, (1.0, -1.0), cut, strict=True):
         ratio = inwards * (seen - end) / deviation
         away = np.interp(ratio, RATIO, INSIDE)
         before = end + inwards * away * deviation / np.interp(away, INSIDE, LEFT)
         brightness = np.where(is_cut & (ratio < RATIO[-1]), before, brightness)
     moved = mean + np.interp(mean, seen, brightness - seen)
-    return np.clip(moved, ends.low, ends.high).astype(np.float32)
+    return np.clip(moved, *ends).astype(np.float32)
 
 
 def clipped_moments(

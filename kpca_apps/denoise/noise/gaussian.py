@@ -15,7 +15,7 @@ from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import typical_page
 from kpca_apps.denoise.estimate.level import estimate_noise
 from kpca_apps.denoise.noise.camera import camera_probability
-from kpca_apps.denoise.noise.clipping import Ends, ends_of, find_clipping
+from kpca_apps.denoise.noise.clipping import find_clipping
 from kpca_apps.denoise.noise.model import Levels, Measured, Planes, Seen, VarianceStabilisation
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import denoise_planes
@@ -46,13 +46,7 @@ def measure(seen: Seen) -> Measured:
 def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Planes, Levels]:
     """Denoise planes whose white noise may have been cut off at the ends of their range."""
     levels = level if isinstance(level, tuple) else (float(level),) * len(planes)
-    transform = stabilisation([ends_of(plane) for plane in planes], levels)
-    return denoise_stabilised(planes, transform, options), levels
-
-
-def stabilisation(ends: Sequence[Ends], levels: Levels) -> VarianceStabilisation:
-    """Return the transform of planes of such ends, with noise of such levels."""
-    clippings = [find_clipping(*one) for one in zip(ends, levels, strict=True)]
+    clippings = [find_clipping(*one) for one in zip(planes, levels, strict=True)]
 
     def forward(planes: Planes) -> Planes:
         for plane, clipping in zip(planes, clippings, strict=True):
@@ -66,24 +60,25 @@ def stabilisation(ends: Sequence[Ends], levels: Levels) -> VarianceStabilisation
                 plane[...] = clipping.restore(plane)
         return planes
 
-    return opponent_stabilisation(ends, levels, forward, inverse)
+    transform = opponent_stabilisation(planes, levels, forward, inverse)
+    return denoise_stabilised(planes, transform, options), levels
 
 
 def opponent_stabilisation(
-    ends: Sequence[Ends],
+    given: Planes,
     levels: Sequence[float],
     forward: Callable[[Planes], Planes] = lambda planes: planes,
     inverse: Callable[[Planes], Planes] = lambda planes: planes,
 ) -> VarianceStabilisation:
     """Return a transform that makes noise white in each channel, with opponent planes after it.
 
-    The ends are those of the channels as given, the levels those after `forward`.
+    The levels are those after `forward`.
     """
     deviations = np.asarray(levels, np.float64)
     if len(deviations) == 1:
         return VarianceStabilisation(forward, inverse, deviations)
-    lows, highs = (np.array([getattr(one, end) for one in ends]) for end in ("low", "high"))
-    flat, values = lows == highs, forward(lows[:, np.newaxis, np.newaxis])
+    values = forward(given.min(axis=(1, 2), keepdims=True))
+    flat = np.ptp(given, axis=(1, 2)) == 0
 
     def to_planes(channels: Planes) -> Planes:
         return to_opponent(forward(channels), in_place=True)
@@ -154,8 +149,7 @@ def denoise_gaussian(planes: Planes, levels: Levels, options: Options) -> Planes
 
     They may be overwritten, for of a large image they take much of the memory.
     """
-    transform = opponent_stabilisation([ends_of(plane) for plane in planes], levels)
-    return denoise_stabilised(planes, transform, options)
+    return denoise_stabilised(planes, opponent_stabilisation(planes, levels), options)
 
 
 def denoise_stabilised(

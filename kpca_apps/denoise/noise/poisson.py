@@ -28,7 +28,7 @@ from kpca_apps.denoise.noise.camera import (
     removed_by_draft,
     whitened_denoising,
 )
-from kpca_apps.denoise.noise.clipping import Ends, before_clipping, ends_of
+from kpca_apps.denoise.noise.clipping import before_clipping
 from kpca_apps.denoise.noise.dark import dark_light, tiled_noise
 from kpca_apps.denoise.noise.gaussian import denoise_stabilised, opponent_stabilisation
 from kpca_apps.denoise.noise.model import (
@@ -68,10 +68,9 @@ def measure(seen: Seen) -> Measured:
 
 def _drafted(planes: Planes, lights: Lights) -> tuple[Lights, float]:
     """Return lights of as much noise as a draft removes, and the share of it in spectral lines."""
-    ends = [ends_of(plane) for plane in planes]
-    if not noisy_by_light(ends, lights).all():
+    if not _has_light(planes, lights):
         return lights, 0.0
-    transform, blur = stabilisation(ends, lights), max(light.blur for light in lights)
+    transform, blur = stabilisation(planes, lights), max(light.blur for light in lights)
     spectra = transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
     stable = transform.forward(planes.copy())
     removed, in_lines = removed_by_draft(stable, spectra, extreme_pixels(planes))
@@ -108,11 +107,11 @@ def denoise(
             Light(float(gain) if gain > LEAST_GAIN else 0.0, dark)
             for gain, dark in zip(gains, darks, strict=True)
         )
-    levels, ends = tuple(light.level for light in lights), [ends_of(plane) for plane in planes]
-    if not noisy_by_light(ends, lights).all():
+    levels = tuple(light.level for light in lights)
+    if not _has_light(planes, lights):
         alone = [(light,) for light in lights]
         return channel_by_channel(denoise, planes, alone, levels, options)
-    transform = stabilisation(ends, lights)
+    transform = stabilisation(planes, lights)
     blur = max(light.blur for light in lights)
     if blur <= 0:
         return denoise_stabilised(planes, transform, options), levels
@@ -124,14 +123,16 @@ def denoise(
     return np.stack([before_clipping(*one) for one in zip(planes, found, strict=True)]), levels
 
 
-def noisy_by_light(ends: Sequence[Ends], lights: Lights) -> NDArray[np.bool_]:
-    """Return which channels of such ends have noise by their light, and any light."""
-    brightest = [end.high + np.float32(light.dark) for end, light in zip(ends, lights, strict=True)]
+def _has_light(planes: Planes, lights: Lights) -> bool:
+    """Whether all channels have noise by their light, and any light."""
+    brightest = [
+        plane.max() + np.float32(light.dark) for plane, light in zip(planes, lights, strict=True)
+    ]
     levels = tuple(light.level for light in lights)
-    return noisy_channels(np.array(brightest)[:, np.newaxis, np.newaxis], levels)
+    return bool(noisy_channels(np.array(brightest)[:, np.newaxis, np.newaxis], levels).all())
 
 
-def stabilisation(ends: Sequence[Ends], lights: Lights) -> VarianceStabilisation:
+def stabilisation(planes: Planes, lights: Lights) -> VarianceStabilisation:
     """Return the transform by which noise of such lights, all of them, is as strong everywhere."""
 
     def roots(planes: Planes) -> NDArray[np.float64]:
@@ -142,10 +143,7 @@ def stabilisation(ends: Sequence[Ends], lights: Lights) -> VarianceStabilisation
             ]
         )
 
-    low, high = (
-        roots(np.array([getattr(one, end) for one in ends])[:, np.newaxis, np.newaxis])
-        for end in ("low", "high")
-    )
+    low, high = (roots(end(planes, axis=(1, 2), keepdims=True)) for end in (np.min, np.max))
     unit = SCALE / (float(high.max() - low.min()) or 1.0)
 
     def forward(planes: Planes) -> Planes:
@@ -158,7 +156,7 @@ def stabilisation(ends: Sequence[Ends], lights: Lights) -> VarianceStabilisation
         ]
         return np.stack(light).astype(np.float32)
 
-    return opponent_stabilisation(ends, (unit,) * len(lights), forward, inverse)
+    return opponent_stabilisation(planes, (unit,) * len(lights), forward, inverse)
 
 
 def _light_by_tiles(plane: Planes) -> Light:

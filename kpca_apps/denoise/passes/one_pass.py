@@ -9,7 +9,6 @@ threads, to the last bit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -32,17 +31,6 @@ Planes = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
 MARGINS = ((0, 0), (0, 0), (RADIUS, LANES))  # beside pages matched in: zeros, never chosen
-
-
-class Source(Protocol):
-    """Planes (c, pages, h, w) of which windows are had by four slices: an array, or a file."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Channels, pages, height and width."""
-
-    def __getitem__(self, window: Any) -> Planes:
-        """Return a window."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +130,7 @@ def run_pass(
 
 
 def residual_ratios(
-    planes: Source, variance: float, settings: Pass, n_jobs: int | None = None
+    planes: Planes, variance: float, settings: Pass, n_jobs: int | None = None
 ) -> Planes:
     """Return the residual variance of groups of the first plane over the variance of its noise.
 

@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.options import Options, Window
-from kpca_apps.denoise.passes.one_pass import Piece, Source, residual_ratios, run_pass
+from kpca_apps.denoise.passes.one_pass import Piece, residual_ratios, run_pass
 from kpca_apps.denoise.passes.plan import Pass, Plan, plan_for
 from kpca_apps.denoise.passes.scales import average_low_frequencies, halve
 from kpca_apps.denoise.progress import part, share_of_work
@@ -91,25 +91,19 @@ def denoise_planes(noisy: Planes, sigmas: NDArray[np.floating], options: Options
     less noise; pages of a stack lie one below the other. Those without noise, or whose factor of
     `options` is 0, are returned as they are.
     """
-    levels, untouched = levels_of(sigmas, options, len(noisy))
+    factors = np.array([options.luma] + [options.chroma] * (len(noisy) - 1))
+    levels = np.asarray(sigmas, np.float64) * factors
+    levels[levels < NEGLIGIBLE] = 0.0
     if not levels.any():
         return noisy.copy()
+    untouched = levels == 0
+    levels = np.maximum(levels, FAINTEST * levels.max()).astype(np.float32)
     pages = np.ascontiguousarray(noisy, np.float32)
     pages = pages.reshape(len(noisy), options.pages, -1, noisy.shape[2])
     by_kind = _denoise_stack if options.pages > 1 else _denoise_scales
     cleaned = by_kind(pages, levels, options).reshape(noisy.shape)
     cleaned[untouched] = noisy[untouched]
     return cleaned
-
-
-def levels_of(
-    sigmas: NDArray[np.floating], options: Options, n_planes: int
-) -> tuple[Planes, NDArray[np.bool_]]:
-    """Return the levels of noise to be removed from planes, and which stay as they are."""
-    factors = np.array([options.luma] + [options.chroma] * (n_planes - 1))
-    levels = np.asarray(sigmas, np.float64) * factors
-    levels[levels < NEGLIGIBLE] = 0.0
-    return np.maximum(levels, FAINTEST * levels.max()).astype(np.float32), levels == 0
 
 
 def page_blocks(count: int, samples: int) -> Iterator[tuple[int, int, int, int]]:
@@ -134,7 +128,7 @@ def _denoise_stack(pages: Planes, levels: Planes, options: Options) -> Planes:
     blocks = list(page_blocks(pages.shape[1], pages[:, 0].size))
     for number, (first, end, begin, stop) in enumerate(blocks):
         with part(number, len(blocks)):
-            found, _ = denoise_strip(
+            found, _ = _denoise_strip(
                 pages[:, begin:stop], levels**2, plan, whole, [], options.n_jobs
             )
         cleaned[:, first:end] = found[:, first - begin : end - begin]
@@ -149,9 +143,9 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     done = 0.0
     while True:
         plan = plan_for(float(levels[0]), options, excess)
-        halves = plan_has_half(plan, planes.shape)
+        halves = plan.halves and min(planes.shape[2:]) >= 2 * SMALLEST
         if halves:
-            (rows, tall), (columns, wide) = map(with_what_blurs, wanted, planes.shape[2:])
+            (rows, tall), (columns, wide) = map(_with_what_blurs, wanted, planes.shape[2:])
             wanted = tall, wide
         share = (1 - done) * (1 - AT_HALF) if halves else 1 - done
         with share_of_work(done, share):
@@ -168,21 +162,16 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     return cleaned
 
 
-def with_what_blurs(side: Side, size: int) -> tuple[Side, Side]:
+def _with_what_blurs(side: Side, size: int) -> tuple[Side, Side]:
     """Return the pixels of half the scale that a side of a window takes, and its own of those.
 
     An odd last row or column, which has no half, goes with the last.
 
-    >>> with_what_blurs((100, 200), 205)
+    >>> _with_what_blurs((100, 200), 205)
     ((44, 102), (88, 205))
     """
     begin, end = max(0, side[0] // 2 - BLURRED), min(size // 2, (side[1] + 1) // 2 + BLURRED)
     return (begin, end), (2 * begin, size if end == size // 2 else 2 * end)
-
-
-def plan_has_half(plan: Plan, shape: tuple[int, ...]) -> bool:
-    """Whether low frequencies of planes of a shape are taken from half their scale, too."""
-    return plan.halves and min(shape[-2:]) >= 2 * SMALLEST
 
 
 def _denoise_strips(
@@ -201,13 +190,13 @@ def _denoise_strips(
     for number, top in enumerate(range(start, stop, rows)):
         inner = ((top, min(top + rows, stop)), (left, right))
         with part(number, n_strips):
-            strip, carried = denoise_strip(planes, variances, plan, inner, carried, n_jobs)
+            strip, carried = _denoise_strip(planes, variances, plan, inner, carried, n_jobs)
         result[:, :, top : inner[0][1], left:right] = strip
     return result
 
 
-def denoise_strip(
-    planes: Source,
+def _denoise_strip(
+    planes: Planes,
     variances: Planes,
     plan: Plan,
     wanted: Window,
@@ -282,7 +271,7 @@ def denoise_strip(
     return estimate, kept
 
 
-def excess_of(planes: Source, levels: Planes, options: Options) -> float:
+def excess_of(planes: Planes, levels: Planes, options: Options) -> float:
     """Return `noise_excess` of the first plane at its level, which holds at all scales.
 
     It is that of the finest, for at others detail passes for noise.
@@ -293,7 +282,7 @@ def excess_of(planes: Source, levels: Planes, options: Options) -> float:
 
 
 def noise_excess(
-    planes: Source,
+    planes: Planes,
     sigma: float,
     settings: Pass,
     surveyed: int = SURVEYED,

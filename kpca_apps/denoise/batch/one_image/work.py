@@ -64,9 +64,9 @@ DITHERED = (
     "that the light stays; save it as float32 first to keep them."
 )
 IN_BANDS = (
-    "A page so large is read in bands: its lone pixels, dead lines and padding are not sought, "
-    "fractions of its few counts are rounded, and its share of no data is that of the squares in "
-    "which noise was measured."
+    "A page so large is denoised in pieces: lone pixels, dead lines and padding of each are not "
+    "counted, fractions of its few counts are rounded, and its share of no data is that of the "
+    "squares in which noise was measured."
 )
 NOT_COMPARED = "Not compared: "
 PROFILED = "The noise is that of images of its kind, by --profile."
