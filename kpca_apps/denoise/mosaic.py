@@ -10,8 +10,8 @@ luminance first, are denoised as the planes of any image. Quads may begin at any
 the mean over several such phases shows no trace of where they did. Of X-Trans, cells of 3 x 3
 pixels are taken for quads.
 
-The line is the law of the noise (`kpca_apps.denoise.estimate.law`) in a plane with little of it, for
-texture only adds.
+The line is the law of the noise (`kpca_apps.denoise.estimate.law`) in a plane with little of it,
+for texture only adds.
 
 References
 ----------
@@ -35,7 +35,7 @@ from scipy.stats import poisson
 
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import measure_laws
-from kpca_apps.denoise.estimate.patches import WIDTH
+from kpca_apps.denoise.estimate.patches import PIXELS
 from kpca_apps.denoise.image import SCALE
 from kpca_apps.denoise.noise.poisson import anscombe, inverse_anscombe
 from kpca_apps.denoise.options import LARGEST_RANGE, Options
@@ -297,7 +297,7 @@ def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.flo
     # A mosaic has noise for sure, so that even a small one is no mere texture.
     planes = split(np.minimum(light, np.float32(white)), pattern, phases_of(pattern)[0])
     unit = SCALE / (float(np.ptp(planes)) or 1.0)
-    laws = measure_laws(planes * np.float32(unit), is_white=True, fewest=WIDTH * WIDTH)
+    laws = measure_laws(planes * np.float32(unit), is_white=True, fewest=PIXELS)
     known = [law.in_units(unit, 0.0) for law in laws if law is not None]
     terms = [np.maximum([law.gain, law.constant], 0.0) for law in known]
     typical = [float(np.mean(np.maximum(light, 0))), 1.0]
