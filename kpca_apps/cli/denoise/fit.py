@@ -23,7 +23,7 @@ from kpca_apps.cli.results import near
 from kpca_apps.denoise.batch.dictionary import are_all_alike, choice_sentence, read_examples
 from kpca_apps.denoise.batch.examine.measuring import KnownNoise, MeasuredFile, measure_file, pooled
 from kpca_apps.denoise.batch.inputs import find_images, named_reason
-from kpca_apps.denoise.batch.profile import check_target, kept
+from kpca_apps.denoise.batch.profile import check_target
 from kpca_apps.errors import ConfigError, InputError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.report.denoising.text import (
@@ -163,7 +163,7 @@ def _save_profile(
     path: str, known: Sequence[KnownNoise], n_measured: int, console: Console
 ) -> None:
     """Write what is typical of the noise of each kind of images."""
-    kinds = kept(pooled(known))
+    kinds = pooled(known)
     if not kinds:
         raise InputError(
             f"{one_line(path, 200)}: is not written, for no image has noise that all of its "

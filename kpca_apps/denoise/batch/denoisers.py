@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.denoise.batch.profile import KindNoise
 from kpca_apps.denoise.denoiser import Cleaned, clean_image
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import NoiseLaw
@@ -49,22 +50,6 @@ class CleanedMosaic:
         """Return the mosaic at such a strength."""
         noisy = self.mosaic.light
         return noisy + np.float32(strength) * (self.light - noisy)
-
-
-@dataclass(frozen=True)
-class SameNoise:
-    """The noise of all images of one kind: its laws, its levels if it is white, or raw curves."""
-
-    kind: str  # as `kpca_apps.denoise.batch.one_image.pages.kind_of` says
-    sigma: tuple[float, ...] | None = None
-    laws: tuple[NoiseLaw, ...] = ()
-    curves: tuple[tuple[float, float], ...] = ()  # of raw files, as `clean_mosaic` takes them
-    n_images: int = 0  # in which it was measured
-
-    def __str__(self) -> str:
-        """Say all that a result depends on."""
-        laws = [f"{law.gain!r} x + {law.constant!r}, blur {law.blur!r}" for law in self.laws]
-        return f"{self.kind}: {' and '.join(laws) or self.sigma or self.curves}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +106,7 @@ class GroupDenoiser(Denoiser):
     sigma: float | tuple[float, ...] | None = None
     data_range: float | None = None
     laws: tuple[NoiseLaw, ...] = ()  # of the channels, if known, in the units of the image
-    same: tuple[SameNoise, ...] = ()  # the noise of images, by their kind
+    same: tuple[KindNoise, ...] = ()  # the noise of images, by their kind
     curves: tuple[tuple[float, float], ...] = ()  # of a raw file, if known
     mask_sha256: str = ""
     can_stack = True
@@ -134,8 +119,9 @@ class GroupDenoiser(Denoiser):
     def of_kind(self, kind: str) -> GroupDenoiser:
         """Return how to denoise images of a kind whose noise is known."""
         for one in self.same:
-            if one.kind == kind:
-                return replace(self, sigma=one.sigma, laws=one.laws, curves=one.curves)
+            if one.images == kind:
+                sigma, laws = one.sigma or None, one.noise_laws
+                return replace(self, sigma=sigma, laws=laws, curves=one.curves)
         if self.from_profile:
             raise InputError(
                 f"is of another kind ({kind}) than the images of the profile; measure the noise of "

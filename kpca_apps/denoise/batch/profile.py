@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kpca_apps.denoise.batch.denoisers import SameNoise
-from kpca_apps.denoise.batch.examine.evidence import kept_law
 from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.options import LARGEST_RANGE
 from kpca_apps.denoise.result import FoundLaw
@@ -30,7 +28,7 @@ MOST_BYTES = 10_000_000
 
 @dataclass(frozen=True)
 class KindNoise:
-    """The noise of images of one kind."""
+    """The noise of all images of one kind: its laws, its levels if it is white, or raw curves."""
 
     images: str  # camera and ISO or else the size, channels and type
     n_images: int  # in which it was measured, and there for sure
@@ -39,22 +37,18 @@ class KindNoise:
     # Of raw files: a and b of the variance a x + b in red, green and blue, x to 65535 at white.
     curves: tuple[tuple[float, float], ...] = ()
 
+    def __str__(self) -> str:
+        """Say all that a result depends on."""
+        laws = [f"{law.gain!r} x + {law.constant!r}, blur {law.blur!r}" for law in self.laws]
+        return f"{self.images}: {' and '.join(laws) or self.sigma or self.curves}"
 
-def kept(same: Iterable[SameNoise]) -> tuple[KindNoise, ...]:
-    """Return what is known of the noise of images of each kind as it is kept."""
-    return tuple(
-        KindNoise(
-            images=one.kind,
-            n_images=one.n_images,
-            sigma=one.sigma or (),
-            laws=tuple(kept_law(law) for law in one.laws),
-            curves=one.curves,
-        )
-        for one in same
-    )
+    @property
+    def noise_laws(self) -> tuple[NoiseLaw, ...]:
+        """The laws as they were found, but for what only the finding needed."""
+        return tuple(map(_law, self.laws))
 
 
-def read_profile(path: str | Path) -> tuple[SameNoise, ...]:
+def read_profile(path: str | Path) -> tuple[KindNoise, ...]:
     """Read a profile that ``kpca denoise noise --save`` wrote; InputError where it is none."""
     place = located(path)
     label = one_line(str(place), 200)
@@ -80,16 +74,7 @@ def read_profile(path: str | Path) -> tuple[SameNoise, ...]:
     names = [one.images for one in found]
     if len(set(names)) < len(names) or not all(map(_is_sound, found)):
         raise InputError(f"{label}: is damaged (noise that cannot be); {again}.")
-    return tuple(
-        SameNoise(
-            kind=one.images,
-            sigma=one.sigma or None,
-            laws=tuple(map(_law, one.laws)),
-            curves=one.curves,
-            n_images=one.n_images,
-        )
-        for one in found
-    )
+    return found
 
 
 def check_target(path: str | Path, *, force: bool = False) -> None:
@@ -129,7 +114,6 @@ def _is_sound(one: KindNoise) -> bool:
 
 
 def _law(kept: FoundLaw) -> NoiseLaw:
-    """Return a law as it was found, but for what only the finding needed."""
     found = {name: value for name, value in vars(kept).items() if name not in ("rises", "shared")}
     points = {name: np.array(found[name]) for name in ("brightness", "variances")}
-    return NoiseLaw(**found | points, share=0.0)
+    return NoiseLaw(**found | points)

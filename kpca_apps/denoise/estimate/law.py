@@ -138,7 +138,6 @@ class NoiseLaw:
     # What was seen: variance of the quietest patches of each level of brightness, ascending.
     brightness: Array = field(repr=False, compare=False)
     variances: Array = field(repr=False, compare=False)
-    share: float  # least share of the noise in the energy of those, the median over levels
     log_odds_speckle: float = -math.inf  # of noise whose deviation is a share of the brightness
 
     @property
@@ -172,7 +171,7 @@ class NoiseLaw:
     def of_nothing(cls, value: float) -> NoiseLaw:
         """Return the law of a channel of one value, which has no noise."""
         seen = np.array([value]), np.zeros(1)
-        return cls(0.0, 0.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, *seen, 0.0, 0.0)
+        return cls(0.0, 0.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, *seen, 0.0)
 
     def in_units(self, unit: float, lowest: float) -> NoiseLaw:
         """Return the law of an image whose values are x / unit + lowest."""
@@ -424,7 +423,6 @@ class _Fit:
             log_odds_white=log_odds_white,
             brightness=classes.brightness[quiet],
             variances=found + rounding,
-            share=share,
         )
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.batch.examine.evidence import kept_law
 from kpca_apps.denoise.batch.examine.measuring import measure_file, pooled
-from kpca_apps.denoise.batch.profile import KIND, VERSION, kept, read_profile
+from kpca_apps.denoise.batch.profile import KIND, VERSION, KindNoise, read_profile
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.options import Options
@@ -22,6 +23,7 @@ from kpca_apps.images.files import read_image
 from tests.denoise.toy import save
 
 SIZE = (160, 160)
+STRONG = kept_law(replace(NoiseLaw.of_nothing(0.0), gain=300.0))
 
 
 def photograph(seed: int, *, counts: float = 0.0, sigma: float = 0.0) -> np.ndarray:
@@ -32,13 +34,13 @@ def photograph(seed: int, *, counts: float = 0.0, sigma: float = 0.0) -> np.ndar
     return np.clip(np.rint(noisy + 20 * (not counts)), 0, 255).astype(np.uint8)
 
 
-def stored(path: Path, same: tuple[SameNoise, ...], **changed: Any) -> Path:
-    document = {"kind": KIND, "schema_version": VERSION, "kinds": list(map(asdict, kept(same)))}
+def stored(path: Path, same: tuple[KindNoise, ...], **changed: Any) -> Path:
+    document = {"kind": KIND, "schema_version": VERSION, "kinds": list(map(asdict, same))}
     path.write_text(json.dumps(document | changed))
     return path
 
 
-def found_in(folder: Path) -> tuple[SameNoise, ...]:
+def found_in(folder: Path) -> tuple[KindNoise, ...]:
     known = [measure_file(path, path.name)[1] for path in sorted(folder.iterdir())]
     return pooled(one for one in known if one is not None)
 
@@ -50,7 +52,7 @@ def test_noise_that_was_kept_is_taken_out_of_an_image_that_does_not_show_it(
     for seed in range(3):
         save(tmp_path / "set", f"{seed}.png", photograph(seed, **noise))
     (one,) = same = read_profile(stored(tmp_path / "profile.json", found_in(tmp_path / "set")))
-    assert (one.kind, one.n_images) == ("160 x 160, 1 x uint8", 3)
+    assert (one.images, one.n_images) == ("160 x 160, 1 x uint8", 3)
     if one.sigma:
         assert one.sigma[0] == pytest.approx(9.0, rel=0.1)
     else:
@@ -72,7 +74,7 @@ def test_noise_that_was_kept_is_taken_out_of_an_image_that_does_not_show_it(
 
 
 def test_images_of_another_kind_are_not_denoised(tmp_path: Path) -> None:
-    same = (SameNoise("160 x 160, 1 x uint8", sigma=(9.0,), n_images=2),)
+    same = (KindNoise("160 x 160, 1 x uint8", 2, sigma=(9.0,)),)
     save(tmp_path / "in", "a.png", photograph(0, sigma=9))
     save(tmp_path / "in", "small.png", photograph(0)[:96])
     denoiser = GroupDenoiser(
@@ -103,7 +105,7 @@ def test_curves_of_raw_files_are_kept(tmp_path: Path) -> None:
     denoiser = GroupDenoiser(Options(quality="draft"), same=(one,), from_profile=True)
     image = read_image(tmp_path / "set" / "0.dng")
     assert image.mosaic is not None
-    cleaned = denoiser.of_kind(one.kind).clean_mosaic(image.mosaic())
+    cleaned = denoiser.of_kind(one.images).clean_mosaic(image.mosaic())
     assert not cleaned.info.estimated
     assert np.std(cleaned.light - cleaned.mosaic.light) > 0.5 * truth
 
@@ -131,7 +133,7 @@ def test_curves_of_raw_files_are_kept(tmp_path: Path) -> None:
 def test_what_is_no_profile_is_refused(
     tmp_path: Path, changed: dict[str, Any], message: str
 ) -> None:
-    path = stored(tmp_path / "p.json", (SameNoise("a", sigma=(1.0,)),), **changed)
+    path = stored(tmp_path / "p.json", (KindNoise("a", 1, sigma=(1.0,)),), **changed)
     with pytest.raises(InputError, match=message) as refused:
         read_profile(path)
     assert "measure it again" in str(refused.value) and "\n" not in str(refused.value)
@@ -155,12 +157,12 @@ def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "same",
     [
-        SameNoise("160 x 160, 1 x uint8", sigma=(300.0,)),
-        SameNoise("160 x 160, 1 x uint8", laws=(replace(NoiseLaw.of_nothing(0.0), gain=300.0),)),
+        KindNoise("160 x 160, 1 x uint8", 1, sigma=(300.0,)),
+        KindNoise("160 x 160, 1 x uint8", 1, laws=(STRONG,)),
     ],
 )
-def test_noise_above_the_range_of_an_image_is_refused(tmp_path: Path, same: SameNoise) -> None:
+def test_noise_above_the_range_of_an_image_is_refused(tmp_path: Path, same: KindNoise) -> None:
     (known,) = read_profile(stored(tmp_path / "p.json", (same,)))
     denoiser = GroupDenoiser(Options(quality="draft"), same=(known,), from_profile=True)
     with pytest.raises(KpcaError, match=r"above the (data )?range of"):
-        denoiser.of_kind(known.kind).clean(photograph(0, sigma=9))
+        denoiser.of_kind(known.images).clean(photograph(0, sigma=9))

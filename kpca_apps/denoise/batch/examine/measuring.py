@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
-from kpca_apps.denoise.batch.examine.evidence import evidence_of
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.batch.examine.evidence import evidence_of, kept_law
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
 from kpca_apps.denoise.batch.one_image.pages import data_of, kind_of, read_mask
+from kpca_apps.denoise.batch.profile import KindNoise
 from kpca_apps.denoise.denoiser import measure_noise
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import NoiseLaw
@@ -118,7 +119,7 @@ def measure(source: AnyPath, denoiser: GroupDenoiser) -> KnownNoise | None:
         return None  # The batch says why.
 
 
-def pooled(found: Iterable[KnownNoise]) -> tuple[SameNoise, ...]:
+def pooled(found: Iterable[KnownNoise]) -> tuple[KindNoise, ...]:
     """Return the noise of each kind: that of most images in which it is there for sure.
 
     Gain and constant of a law, levels of white noise, and curves of raw files are medians over
@@ -134,17 +135,16 @@ def pooled(found: Iterable[KnownNoise]) -> tuple[SameNoise, ...]:
         noise = Counter(one.info.noise for one in known).most_common(1)[0][0]
         alike = [one.info for one in known if one.info.noise == noise]
         curves = [one.curves for one in known if one.curves is not None]
-        count = len(alike)
         if noise == "gaussian":
             levels = np.median([info.channel_sigma for info in alike], axis=0)
-            same.append(SameNoise(kind, sigma=tuple(levels.tolist()), n_images=count))
+            same.append(KindNoise(kind, len(alike), sigma=tuple(levels.tolist())))
         laws = [info.laws for info in alike if len(info.laws) == len(info.channel_sigma)]
         if noise == "poisson" and laws:
-            typical = tuple(map(typical_law, zip(*laws, strict=True)))
-            same.append(SameNoise(kind, laws=typical, n_images=len(laws)))
+            typical = tuple(kept_law(typical_law(own)) for own in zip(*laws, strict=True))
+            same.append(KindNoise(kind, len(laws), laws=typical))
         if noise == "raw" and curves:
             own = [(a, b) for a, b in np.median(curves, axis=0).tolist()]
-            same.append(SameNoise(kind, curves=tuple(own), n_images=len(curves)))
+            same.append(KindNoise(kind, len(curves), curves=tuple(own)))
     return tuple(same)
 
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from skimage import data
 
-from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.examine.measuring import (
     KnownNoise,
     measure_file,
@@ -20,6 +20,7 @@ from kpca_apps.denoise.batch.examine.measuring import (
 )
 from kpca_apps.denoise.batch.inputs import plan_outputs
 from kpca_apps.denoise.batch.one_image.pages import kind_of
+from kpca_apps.denoise.batch.profile import KindNoise
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.denoiser import DenoiseInfo, measure_noise
 from kpca_apps.denoise.estimate.law import NoiseLaw
@@ -113,7 +114,7 @@ def test_a_camera_and_its_sensitivity_tell_kinds_apart(tmp_path: Path) -> None:
 
 
 def test_a_page_of_one_value_is_left_whatever_the_noise_of_its_kind() -> None:
-    same = (SameNoise("kind", sigma=(5.0,)),)
+    same = (KindNoise("kind", 1, sigma=(5.0,)),)
     denoiser = GroupDenoiser(Options(quality="fast"), same=same).of_kind("kind")
     blank = np.full((24, 24), 7.0)
     np.testing.assert_array_equal(denoiser(blank, None)[0], blank)
