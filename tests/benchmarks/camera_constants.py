@@ -116,12 +116,11 @@ def _planes(image: np.ndarray) -> np.ndarray:
 
 def quiet_and_truth(example: Example) -> tuple[np.ndarray, np.ndarray | None, float]:
     """Return logarithms of quiet patches' deviations and of the noise's, and its total."""
-    curve = camera.brightness_curve(example.planes)
-    stable = camera.stabilise(example.planes, curve)
-    quiet, _ = camera.quiet_deviations(stable, extreme_pixels(example.planes))
+    opponent = camera.to_opponent(example.planes)
+    quiet, _ = camera.quiet_deviations(opponent, extreme_pixels(example.planes))
     if example.clean is None:
         return quiet, None, 0.0
-    noise = stable - camera.stabilise(example.clean, curve)
+    noise = opponent - camera.to_opponent(example.clean)
     truth = np.empty((3, 7))
     for plane, row in zip(noise, truth, strict=True):
         energy = np.square(camera.patches_of(plane, 2) @ camera.COSINES).mean(axis=0)

@@ -15,13 +15,12 @@ noise. What that removes is as strong wherever it is if it was noise, and looks 
 if it was texture ("method noise"; Buades, Coll, Morel 2005, SIAM J. Multiscale Model. Simul. 4(2)).
 A logistic regression on a few features of it distinguishes the two, with an error that is known.
 
-Removal. A variance-stabilising transform makes noise as strong in the dark as in the light.
-Dividing a plane's spectrum by that of its noise makes the noise white (North 1943; Van Trees 1968,
-"Detection, Estimation, and Modulation Theory" I, section 4.3), at the price of a sharpened image.
-That is denoised, and the spectrum is multiplied back. Colours, whose noise is mostly of low
-frequency and whose detail is little, are whitened wholly, luminance in part only: sharpening makes
-edges ring, so that patches have fewer alike, and costs more there than what is left of the
-correlation.
+Removal. Dividing a plane's spectrum by that of its noise makes the noise white (North 1943; Van
+Trees 1968, "Detection, Estimation, and Modulation Theory" I, section 4.3), at the price of a
+sharpened image. That is denoised, and the spectrum is multiplied back. Colours, whose noise is
+mostly of low frequency and whose detail is little, are whitened wholly, luminance in part only:
+sharpening makes edges ring, so that patches have fewer alike, and costs more there than what is
+left of the correlation. Gamma leaves the noise of photons nearly even over brightness.
 
 Texture. What looks like noise goes with it: bark and canvas come out waxy. Where what was removed
 looks like the picture, some of it is put back. Its constants are a compromise between
@@ -41,14 +40,7 @@ from scipy.special import expit
 from scipy.stats import kurtosis
 
 from kpca_apps.denoise.colour import extreme_pixels, from_opponent, noise_in_channels, to_opponent
-from kpca_apps.denoise.estimate.level import estimate_noise
-from kpca_apps.denoise.estimate.patches import (
-    COSINES,
-    FEWEST_PATCHES,
-    WIDTH,
-    patches_of,
-    sample_patches,
-)
+from kpca_apps.denoise.estimate.patches import COSINES, WIDTH, patches_of
 from kpca_apps.denoise.noise.camera_constants import COLOUR, GREY, LUMINANCE, PROBABILITY
 from kpca_apps.denoise.noise.clipping import before_clipping
 from kpca_apps.denoise.noise.model import Levels, Measured, Planes, Seen
@@ -100,24 +92,15 @@ QUIET_PLACES = 0.1
 # about .05, of the screens of prints .15 and more: on photographs of BSDS500/train through
 # simulated cameras and screens, in tiles of 160 pixels.
 NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
-# Brightness is transformed on so many knots, as far beyond the image's as denoised values may lie.
-KNOTS, MARGIN = 1024, 256.0
 
 LEAST_ENERGY = 1e-3  # of 255 squared: keeps logarithms finite
 FAINT = 1.0
-BRIGHTNESS_CLASSES = 8
-QUIETEST = 0.03  # share of the patches of one brightness taken as flat
-# Most by which a class of brightness counts as noisier than the quietest quarter of them: texture
-# fills the patches of some classes, while gamma leaves the noise of photons nearly even.
-UNEVENNESS = 1.6
 # Pixels a side of the tiles of the pilot and of a draft, and tiles a side.
 TILE, DRAFT_TILE, TILES = 160, 96, 2
 
 ORDER = np.maximum.outer(np.arange(WIDTH), np.arange(WIDTH))
 _INDEX = ORDER.ravel()
 _COUNTS = np.bincount(_INDEX)
-_UPPER = _INDEX >= WIDTH // 2
-_LOWER = (_INDEX > 0) & ~_UPPER
 
 
 @dataclass(frozen=True)
@@ -125,7 +108,6 @@ class CameraNoise:
     """What is known of a camera's noise."""
 
     spectra: Array  # (c, 8, 8): deviation at each frequency in grey, or luminance and colours
-    curve: tuple[Array, Array]  # brightness, and what it is transformed to
     quiet: Array  # (c, 17): what `quiet_deviations` returns first
 
     def scaled_to(self, sigma: float) -> CameraNoise:
@@ -144,9 +126,9 @@ class CameraNoise:
 def measure(seen: Seen) -> Measured:
     """Measure the noise; what has spectral lines is a pattern, and no noise unless asked."""
     known = measure_camera(seen.planes)
-    stable = stabilise(seen.planes, known.curve)
-    spectra, in_lines = removed_by_draft(stable, known.spectra, extreme_pixels(seen.planes))
-    known = replace(known, spectra=np.maximum(known.spectra, LEAN * spectra))
+    opponent = to_opponent(seen.planes)
+    spectra, in_lines = removed_by_draft(opponent, known.spectra, extreme_pixels(seen.planes))
+    known = replace(known, spectra=np.maximum(known.spectra, spectra))
     return Measured(known, known.levels, seen.is_asked or in_lines <= MOST_IN_LINES)
 
 
@@ -191,11 +173,9 @@ def share_in_lines(plane: NDArray[np.float32]) -> float:
 
 def measure_camera(planes: Planes) -> CameraNoise:
     """Measure the noise of grey, or of red, green and blue, on the scale 0..255."""
-    curve = brightness_curve(planes)
-    stable = stabilise(planes, curve)
     # One grey plane counts as luminance, which is larger by the root of 3.
     gain = np.float32(1.0 if len(planes) == 3 else 3**0.5)
-    quiet, most = quiet_deviations(stable * gain, extreme_pixels(planes))
+    quiet, most = quiet_deviations(to_opponent(planes) * gain, extreme_pixels(planes))
     known = [(quiet[0], GREY)]
     if len(planes) == 3:
         # Colours have little texture: what is in them tells of the noise of luminance.
@@ -205,61 +185,12 @@ def measure_camera(planes: Planes) -> CameraNoise:
         deviations = LEAN * (np.exp(weights[:, 0] + weights[:, 1:] @ row) - FAINT_LOG)
         deviations = np.clip(deviations, 0.0, limits)
         spectra.append(np.interp(ORDER, np.arange(1, WIDTH), deviations))
-    return CameraNoise(np.array(spectra) / gain, curve, quiet)
+    return CameraNoise(np.array(spectra) / gain, quiet)
 
 
 def with_colours(quiet: Array) -> Array:
     """Return what quiet patches of luminance show, and those of the colours in the mean."""
     return np.concatenate([quiet[0], quiet[1:].mean(axis=0)])
-
-
-def brightness_curve(planes: Planes) -> tuple[Array, Array]:
-    """Return brightness, and what makes the noise as strong in the dark as in the light."""
-    grey = planes[0] if len(planes) == 1 else planes.mean(axis=0)
-    brightness, deviation = noise_by_brightness(grey)
-    low, high = float(planes.min()) - MARGIN, float(planes.max()) + MARGIN
-    values = transformed = np.linspace(low, high, KNOTS)
-    if deviation.min() > 0:
-        # The curve's slope is the noise's root mean square over its deviation at that brightness.
-        usual = np.sqrt(np.mean(np.square(deviation)))
-        slope = usual / np.interp(values, brightness, deviation)
-        areas = np.diff(values) * (slope[1:] + slope[:-1]) / 2.0
-        transformed = low + np.concatenate([[0.0], np.cumsum(areas)])
-    return values, transformed
-
-
-def noise_by_brightness(plane: NDArray[np.float32]) -> tuple[Array, Array]:
-    """Return eight ascending levels of brightness, and the noise's deviation at each.
-
-    At the upper frequencies, of the patches of like brightness that are the quietest at the lower
-    ones (Colom, Buades 2013, IPOL 3). One level where the plane is too small to measure.
-    """
-    patches, _ = sample_patches(plane)
-    if len(patches) < FEWEST_PATCHES:
-        return np.array([float(plane.mean())]), np.array([estimate_noise(plane).sigma])
-    coefficients = patches @ COSINES
-    total = coefficients[:, 0].copy()
-    energy = np.square(coefficients, out=coefficients)
-    classes = np.array_split(np.argsort(total, kind="stable"), BRIGHTNESS_CLASSES)
-    powers = np.empty(BRIGHTNESS_CLASSES)
-    for number, members in enumerate(classes):
-        few = max(FEWEST_QUIET, round(QUIETEST * len(members)))
-        below = energy[members][:, _LOWER].sum(axis=1)
-        quietest = members[np.argsort(below, kind="stable")[:few]]
-        powers[number] = energy[quietest][:, _UPPER].mean()
-    # Neighbouring classes smoothed, and those that stand out held back.
-    padded = np.concatenate([powers[2:3], powers, powers[-3:-2]])
-    smooth = np.median([padded[:-2], padded[1:-1], padded[2:]], axis=0)
-    powers = np.minimum(smooth, UNEVENNESS**2 * np.quantile(smooth, 0.25))
-    return np.array([total[members].mean() / WIDTH for members in classes]), np.sqrt(powers)
-
-
-def stabilise(planes: Planes, curve: tuple[Array, Array]) -> Planes:
-    """Return grey, or luminance and colours, of planes whose brightness is transformed."""
-    stable = np.empty_like(planes)
-    for out, plane in zip(stable, planes, strict=True):
-        out[...] = np.interp(plane, *curve)
-    return to_opponent(stable)
 
 
 def quiet_deviations(planes: Planes, extreme: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -332,7 +263,7 @@ def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
     """
     taken, kept = [], []
     for window in _tiles(planes.shape[1:], TILE):
-        tile = stabilise(np.ascontiguousarray(planes[window]), noise.curve)
+        tile = to_opponent(np.ascontiguousarray(planes[window]))
         cleaned = whitened_denoising(tile, noise.spectra, Options(quality="fast"), *LOOKED_AT)
         taken.append(_blocks(tile - cleaned))
         kept.append(_blocks(cleaned))
@@ -384,13 +315,12 @@ def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tup
     noise = measure_camera(planes).scaled_to(known) if isinstance(known, float) else known
     # The filter reaches over the whole image.
     whole = replace(options, wanted=None)
-    stable = stabilise(planes, noise.curve)
-    cleaned = whitened_denoising(stable, noise.spectra, whole)
-    cleaned[0] = with_texture_back(stable[0], cleaned[0])
+    given = to_opponent(planes)
+    cleaned = whitened_denoising(given, noise.spectra, whole)
+    cleaned[0] = with_texture_back(given[0], cleaned[0])
     cleaned = from_opponent(cleaned)
-    for given, plane in zip(planes, cleaned, strict=True):
-        plane[...] = before_clipping(given, np.interp(plane, *noise.curve[::-1]))
-    return cleaned, noise.levels
+    found = [before_clipping(*one) for one in zip(planes, cleaned, strict=True)]
+    return np.stack(found), noise.levels
 
 
 def with_texture_back(
