@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.colour import noise_in_opponent, to_opponent
+from kpca_apps.denoise.colour import to_opponent
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import (
     PLAIN,
@@ -46,8 +46,6 @@ SHARED_BLUR = 0.4
 FAINT, USED = 2.0 / 255.0, (0.015, 0.985)
 # Noise that follows a law is noise for sure: of that range it may be weaker.
 FAINT_LAW = 0.7 / 255.0
-# The variance of colours' noise by its law, at most, in terms of what their differences show.
-CONFIRMED = 1.5
 # Single precision tells planes from black on apart up to here.
 FARTHEST_BLACK = 1e6 * SCALE
 # What is seen of white noise where neither level nor kind depend on it.
@@ -163,7 +161,6 @@ def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) 
             continue
         sure = [law.established or (white and law.rises_far) for law in measured]
         seen = all(sure) and any(_shows(law, p, step) for law, p in zip(laws, page, strict=True))
-        seen &= len(page) == 1 or _colours_confirm(laws, page)
         found.append(PageLaws(laws, seen, any(law.rises_far for law in measured)))
     return found
 
@@ -200,20 +197,6 @@ def _at_both_ends(planes: Planes) -> bool:
     """
     ends = [[np.mean(plane == end) for end in (plane.min(), plane.max())] for plane in planes]
     return bool((np.min(ends, axis=1) > WITH_IMPULSES / 2).any())
-
-
-def _colours_confirm(laws: tuple[NoiseLaw, ...], page: Planes) -> bool:
-    """Whether differences of colours vary as much as the laws of their noise say.
-
-    Texture, and noise that is the same in all channels, is hardly in them.
-    """
-    variances = np.array([float(law.variance(p.mean())) for law, p in zip(laws, page, strict=True)])
-    # Of mixed differences a blur, whose neighbours correlate so, leaves so much.
-    blur = max(law.blur for law in laws)
-    left = (1.0 - np.exp(-1.0 / (4.0 * blur**2))) ** 2 if blur else 1.0
-    expected = np.square(noise_in_opponent(np.sqrt(variances)))[1:] * left
-    details = np.diff(np.diff(to_opponent(page)[1:], axis=1), axis=2) / 2.0
-    return bool((expected <= CONFIRMED * np.square(details).mean(axis=(1, 2))).all())
 
 
 def _shows(law: NoiseLaw, plane: NDArray[np.float32], step: float) -> bool:

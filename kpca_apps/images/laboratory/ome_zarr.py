@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import stat
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +43,7 @@ from kpca_apps.images.types import (
     rewrite,
 )
 from kpca_apps.names import one_line
-from kpca_apps.system.files.spools import require_disk
+from kpca_apps.system.files.windowed import WindowedArray
 from kpca_apps.system.quiet import warnings_ignored
 
 HEAD = b"\0OME-Zarr\0"  # what stands for the first bytes of such a folder
@@ -454,36 +453,29 @@ def _write_pages(array: Any, pages: Iterable[Any], folder: Path) -> None:
     several = next((axis for axis, side in enumerate(outer[:-2]) if side > 1), None)
     if several is None:
         for place, pixels in zip(np.ndindex(*counts), pages, strict=True):
-            top = 0
-            for band in _bands(pixels):
-                array[(*place, slice(top, top + len(band)))] = band
-                top += len(band)
+            _fill(array, place, pixels)
         return
     source = iter(pages)
     for before in np.ndindex(*counts[:several]):
         for begin in range(0, counts[several], outer[several]):
             end = min(begin + outer[several], counts[several])
             sides = (end - begin, *counts[several + 1 :], height, width)
-            n_bytes = math.prod(sides) * array.dtype.itemsize
-            require_disk(folder, n_bytes, "The pages of a chunk")
-            with tempfile.TemporaryFile(dir=folder) as file:
-                for _ in range(math.prod(sides[:-2])):
-                    for band in _bands(next(source)):
-                        file.write(np.ascontiguousarray(band, array.dtype).tobytes())
-                file.flush()
-                for region in _regions(sides, outer[several:]):
-                    # Mapped anew each time, so that what was read leaves the memory.
-                    waiting = np.memmap(file, array.dtype, "r", shape=sides)
-                    along = slice(begin + region[0].start, begin + region[0].stop)
-                    array[(*before, along, *region[1:])] = np.array(waiting[region])
-                    del waiting
+            waiting = WindowedArray(sides, array.dtype, label="The pages of a chunk", folder=folder)
+            for place in np.ndindex(*sides[:-2]):
+                _fill(waiting, place, next(source))
+            for region in _regions(sides, outer[several:]):
+                along = slice(begin + region[0].start, begin + region[0].stop)
+                array[(*before, along, *region[1:])] = waiting[region]
     if next(source, None) is not None:
         raise ValueError("more pages than the array has")
 
 
-def _bands(pixels: Any) -> Iterable[NDArray[Any]]:
-    """Return the parts of a page that are written one after the other."""
-    return pixels.each if isinstance(pixels, Bands) else [pixels]
+def _fill(array: Any, place: tuple[int, ...], pixels: Any) -> None:
+    """Write a page to its place in an array, one part after the other."""
+    top = 0
+    for band in pixels.each if isinstance(pixels, Bands) else [pixels]:
+        array[(*place, slice(top, top + len(band)))] = band
+        top += len(band)
 
 
 def _regions(shape: Sequence[int], outer: Sequence[int]) -> Iterator[Region]:
