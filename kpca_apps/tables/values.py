@@ -638,18 +638,6 @@ def date_text(seconds: float, has_time: bool = True) -> str:
     return moment.replace(tzinfo=None).isoformat(sep=" ")
 
 
-def rounded_text(value: float, format: ValueFormat | None) -> str:
-    """Write a number to four digits, with the decimal sign of its column, or seconds as a date.
-
-    >>> rounded_text(12345.6, None), rounded_text(0.123456, NumberFormat(decimal=","))
-    ('12350', '0,1235')
-    """
-    if isinstance(format, DateFormat):
-        return date_text(value, format.has_time)
-    text = f"{float(f'{value:.4g}'):.10g}"
-    return text if format is None else text.replace(".", format.decimal)
-
-
 def shapes_of(texts: pl.Series) -> pl.Series:
     """Return the shapes of texts, each run of letters or digits as one.
 

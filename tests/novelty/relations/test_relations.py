@@ -186,8 +186,8 @@ def test_a_doubt_is_no_misspelling() -> None:
 
 @pytest.mark.parametrize(("n_agreeing", "suggestion"), [(4, ""), (5, "Bern")])
 def test_few_rows_mend_nothing(n_agreeing: int, suggestion: str) -> None:
-    alike = RowsAlike((("zip", "3011"),), n_agreeing, 0, n_agreeing)
-    found = evidence_of(3, "town", "Genf", "Bern", -9.0, [alike])
+    alike = RowsAlike((("zip", "3011"),), n_agreeing, n_agreeing)
+    found = evidence_of(3, "town", "Genf", "Bern", -9.0, alike)
     assert (found.suggestion, found.expected, found.given) == (suggestion, "Bern", ("zip",))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from kpca_apps.names import in_prose, quoted, quoted_cell
@@ -19,27 +18,19 @@ class RowsAlike(NamedTuple):
 
     shared: tuple[tuple[str, str], ...]  # columns, and what both read there
     n_agreeing: int  # others that have the value expected,
-    n_same: int  # and that of the cell
     n_rows: int  # others that share the values
 
 
 def contradicted(
-    row: int, column: str, seen: str, expected: str, log_p: float, alike: Sequence[RowsAlike]
+    row: int, column: str, seen: str, expected: str, log_p: float, alike: RowsAlike
 ) -> Evidence:
-    """Say what the rows like that of a cell hold instead, by one set of columns or by two.
+    """Say what the rows like that of a cell hold instead.
 
     Nothing is expected where they have no value, or differ.
     """
-    first, *more = alike
-    given, n, others = _shared(first), first.n_agreeing, first.n_rows
+    given, n, others = _shared(alike), alike.n_agreeing, alike.n_rows
     says = f"{n:,} of the {others:,} other rows with {given}"
-    if more:
-        # Columns that say little each say it together.
-        read, meant = quoted_cell(seen), quoted_cell(expected)
-        says = f"Of the {others:,} other rows with {given}, {n:,} read {meant} and "
-        says += f"{first.n_same or 'none'} {read}; of the {more[0].n_rows:,} with "
-        says += f"{_shared(more[0])}, {more[0].n_agreeing:,} and {more[0].n_same or 'none'}."
-    elif expected:
+    if expected:
         says += f" read {quoted_cell(expected)}."
     elif 2 * n > others:
         says += " have no value there."
@@ -55,7 +46,7 @@ def contradicted(
         expected=expected,
         support=others,
         sentence=says,
-        given=tuple(name for of in alike for name, _ in of.shared),
+        given=tuple(name for name, _ in alike.shared),
     )
 
 

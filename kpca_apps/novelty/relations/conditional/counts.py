@@ -26,7 +26,7 @@ ICML 2009. Y. W. Teh, A hierarchical Bayesian language model based on Pitman-Yor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -507,16 +507,10 @@ def _keys(
     columns: Sequence[LevelColumn], codes: Sequence[IntArray], given: tuple[int, ...]
 ) -> IntArray:
     """Return a number for each row's levels in some columns; -1 where one is missing or new."""
-    known = (np.where(codes[a] < columns[a].missing, codes[a], -1) for a in given)
-    return joint_keys(known, [columns[a].n_codes for a in given])
-
-
-def joint_keys(codes: Iterable[IntArray], sizes: Iterable[int]) -> IntArray:
-    """Return a number for each row's codes in columns of these sizes; -1 where a code is -1."""
     keys: IntArray = np.zeros(1, dtype=np.int64)
     known: BoolArray = np.ones(1, dtype=bool)
-    for column, size in zip(codes, sizes, strict=True):
-        keys, known = keys * size + column, known & (column >= 0)
+    for a in given:
+        keys, known = keys * columns[a].n_codes + codes[a], known & (codes[a] < columns[a].missing)
     return np.where(known, keys, -1)
 
 

@@ -78,7 +78,7 @@ class FlagCounts:
         counts = known & (self.keys[place] == key) & (share < CONTRADICTED * usual)
         clear = counts & ((n_same + UNSEEN) / (n_rows + 1) < CLEARLY * usual)
         clear &= self.counts.max(axis=1)[place] >= AGREEING * n_rows
-        return _Asked(np.where(counts, share, 1.0), clear, place, n_same, n_rows)
+        return _Asked(np.where(counts, share, 1.0), clear, place, n_rows)
 
 
 class _Asked(NamedTuple):
@@ -87,8 +87,7 @@ class _Asked(NamedTuple):
     share: FloatArray  # (n,), of the value; 1 where it contradicts nothing
     clear: BoolArray  # (n,), where it is clearly wrong
     place: IntArray  # (n,), of the pattern
-    n_same: IntArray  # (n,), others that have the value,
-    n_rows: IntArray  # (n,), and all others
+    n_rows: IntArray  # (n,), other rows that agree
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,11 +129,10 @@ class Flags:
                     alike = RowsAlike(
                         tuple((columns[at].name, cells[at].text(row)) for at in of.given),
                         int(counts[most]),
-                        int(asked.n_same[row]),
                         int(asked.n_rows[row]),
                     )
                     seen, expected = cells[of.target].text(row), column.text(most)
-                    best[row] = contradicted(row, column.name, seen, expected, log_p, (alike,))
+                    best[row] = contradicted(row, column.name, seen, expected, log_p, alike)
         return self.tail(self._rarest(codes, own)), tuple(best[row] for row in sorted(best))
 
     def _rarest(self, codes: Sequence[IntArray], own: BoolArray) -> FloatArray:

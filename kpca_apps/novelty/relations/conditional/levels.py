@@ -41,7 +41,6 @@ from kpca_apps.novelty.detector.threshold import discovery_limit
 from kpca_apps.novelty.evidence import Evidence
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.relations.conditional.alike import RowsAlike, contradicted
-from kpca_apps.novelty.relations.conditional.categories import Categories
 from kpca_apps.novelty.relations.conditional.chance import of_smallest
 from kpca_apps.novelty.relations.conditional.counts import (
     Cells,
@@ -121,7 +120,6 @@ class LevelRelations:
     limits: Annotated[FloatArray, "c", Meta(le=0)]  # log probability of each column's named cells
     numbers: NumberRelations
     flags: Flags  # columns of few values, given each other
-    categories: Categories  # given all others, numbers among them
 
     def validate(self) -> None:
         """Refuse relations of other columns."""
@@ -129,7 +127,6 @@ class LevelRelations:
         places = [place for of in self.relations for place in (*of.given, of.target)]
         places += [*self.exceptions.target, *self.exceptions.given]
         places += [of.given for of in self.numbers.predictors if not isinstance(of, Paired)]
-        places += [of.target for of in self.categories.categories]
         places += [place for of in self.flags.counts for place in (of.target, *of.given)]
         if len(self.limits) != n_columns or any(place >= n_columns for place in places):
             raise ValueError("relations of columns that are not there")
@@ -164,13 +161,11 @@ class LevelRelations:
         of_numbers = NumberRelations.learn(
             table, plan.used, recurring, rows.learned.columns, rows.cells
         )
-        codes = [of.codes for of in rows.cells]
         return replace(
             rows.learned,
             limits=rows.limits(rows.odd.log_p),
             numbers=of_numbers,
-            flags=Flags.learn(rows.learned.columns, codes),
-            categories=Categories.learn(table, plan.used, rows.learned.columns, codes),
+            flags=Flags.learn(rows.learned.columns, [of.codes for of in rows.cells]),
         )
 
     def judge(
@@ -232,7 +227,6 @@ class _Rows:
             limits,
             NumberRelations.learn(table, (), (), (), ()),
             Flags.learn((), ()),
-            Categories.learn(table, (), (), ()),
         )
         return cls.of(learned, cells, np.ones(table.frame.height, dtype=bool))
 
@@ -277,17 +271,15 @@ class _Rows:
         """Say what the rows of the table are as wholes, and name the clear cells."""
         learned, columns = self.learned, self.learned.columns
         of_levels = of_smallest(self.log_p.min(axis=1, initial=0.0), learned.n_looked)
-        of_categories, categories = learned.categories.judge(table, columns, self.cells, self.own)
         of_flags, flags = learned.flags.judge(columns, self.cells, self.own)
         cells = [*self._wrong()]
-        for others in (categories, flags):
-            named = {(one.row, one.column) for one in cells}
-            # Of a cell that is named, and those that contradict it, no other may be.
-            cells += (
-                one
-                for one in self._free(others)
-                if named.isdisjoint((one.row, name) for name in (one.column, *one.given))
-            )
+        named = {(one.row, one.column) for one in cells}
+        # Of a cell that is named, and those that contradict it, no other may be.
+        cells += (
+            one
+            for one in self._free(flags)
+            if named.isdisjoint((one.row, name) for name in (one.column, *one.given))
+        )
         named, names = {(one.row, one.column) for one in cells}, [of.name for of in columns]
         of_numbers, numbers = learned.numbers.judge(
             table, names, self.cells, self.own, named, notations
@@ -303,10 +295,10 @@ class _Rows:
         cells = sorted([*cells, *new], key=lambda one: one.row)
         # All may speak of the same cells: of the p-values the smallest one is taken.
         said = (
-            learned.relations, learned.categories.categories, learned.numbers.predictors,
-            learned.flags.counts, [of for of in columns if of.spec.has_levels],
+            learned.relations, learned.numbers.predictors, learned.flags.counts,
+            [of for of in columns if of.spec.has_levels],
         )  # fmt: skip
-        smallest = -np.max([of_levels, of_categories, of_numbers, of_flags, of_new], axis=0)
+        smallest = -np.max([of_levels, of_numbers, of_flags, of_new], axis=0)
         # Rows alike must tie in whatever batch they are judged.
         surprise = eight_digits(of_smallest(smallest, sum(map(bool, said))))
         return JudgedCells(surprise, tuple(cells), numbers)
@@ -520,9 +512,8 @@ class _Rows:
                 (self.learned.columns[a].name, self.cells[a].text(r)) for a in relation.given
             ),
             n_agreeing=n_agreeing,
-            n_same=int(of.n_same[place]),
             n_rows=n_rows,
         )
         expected = column.text(int(of.expected[place])) if 2 * n_agreeing > n_rows else ""
         seen = self.cells[relation.target].text(r)
-        return contradicted(r, column.name, seen, expected, float(log_p), (alike,))
+        return contradicted(r, column.name, seen, expected, float(log_p), alike)
