@@ -259,8 +259,7 @@ def secret_table() -> pl.DataFrame:
     sex = pl.Series(["QZfem", "QZmal", "QZmal"] * 100)
     return frame.with_columns(
         sex=sex,
-        births=pl.when(sex == "QZfem").then(pl.col("net") % 5 + 1).otherwise(0),
-        rate=(pl.col("tax") * 7919 % 401).clip(151, 351) + 7000,
+        births=pl.when(sex == "QZfem").then(pl.col("net") % 5 + 1),
         patient=pl.format("XQ{}", pl.int_range(300) * 7 + 1000),
     )
 
@@ -269,18 +268,18 @@ def secret_table() -> pl.DataFrame:
 def test_hidden_values_are_in_no_byte(invoices: Path, kpca: Run, format: str) -> None:
     frame = secret_table()
     frame.write_csv("secret.csv")
-    frame.with_columns(births=2, rate=7000, patient=pl.lit("XQ1007")).write_csv("worse.csv")
+    frame.with_columns(births=2, patient=pl.lit("XQ1007")).write_csv("worse.csv")
     shown = kpca("rules", "secret.csv", "--format", format)
-    hide = [word for name in ("sex", "rate", "patient") for word in ("--hide", name)]
+    hide = [word for name in ("sex", "patient") for word in ("--hide", name)]
     done = kpca("rules", "secret.csv", "--format", format, *hide)
     if format != "pandera":  # no value quoted, nothing to hide
-        assert "QZ" in shown.out or "7151" in shown.out
+        assert "QZ" in shown.out
     kpca("rules", "secret.csv", "--out", "open.json")
     checked = kpca("rules", "worse.csv", "--rules", "open.json", "--format", format, *hide)
     as_json = kpca("rules", "worse.csv", "--rules", "open.json", "--json", *hide)
     assert (done.code, checked.code, as_json.code) == (0, 5, 5)
     for one in (done, checked, as_json):
-        assert not any(word in one.out + one.err for word in ("QZ", "XQ1", "7151", "7000", "7351"))
+        assert not any(word in one.out + one.err for word in ("QZ", "XQ1"))
     assert "left out for quoting values of hidden columns" in " ".join(done.err.split())
     assert "(hidden)" in as_json.out
 

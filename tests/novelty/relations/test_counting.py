@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
-from kpca_apps.novelty.relations.checking import settles
 from kpca_apps.novelty.relations.conditional import counts as counted
 from kpca_apps.novelty.relations.conditional.counts import LevelColumn
-from kpca_apps.novelty.relations.counting import settled_counts
 from kpca_apps.system.arrays import IntArray
 
 
@@ -50,14 +48,3 @@ def test_no_pair_is_passed_over_that_says_enough(n: int, most: int) -> None:
                 assert tells[g, t]
                 n_enough += 1
     assert 0 < n_enough and tells.sum() <= n_enough + 2
-
-
-def test_rows_that_a_key_settles_are_counted_as_they_are_listed() -> None:
-    rng = np.random.default_rng(3)
-    key = rng.integers(-1, 90, 500) * 7
-    values = np.array([np.where(rng.random(500) < 0.2, -1, key % m) for m in (2, 5, 50)])
-    values[1, ::9] += 1
-    found = settled_counts(key.astype(np.int32), values.astype(np.int32))
-    for (n_applies, n_holds), value in zip(found.tolist(), values, strict=True):
-        seen = settles(np.maximum(key, -1), value)
-        assert (n_applies, n_holds) == (seen.applies.sum(), seen.holds.sum())

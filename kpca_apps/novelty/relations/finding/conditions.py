@@ -1,4 +1,4 @@
-"""Columns that hold a value, or a number above 0, only in rows of some levels of another."""
+"""Columns that hold a value only in rows of some levels of another, and flags likewise."""
 
 from __future__ import annotations
 
@@ -46,28 +46,6 @@ def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
                 usable = n_empty * _MORE <= (~filled).sum()
             if usable and np.mean(~filled[~present[other]]) >= _CLEARLY:
                 yield EmptyUnless(columns=(name, other)), _share(filled, present[other])
-
-
-def positive_only_if(cells: Cells) -> Iterator[tuple[PositiveOnlyIf, float]]:
-    """Find columns of numbers that are 0 but in rows of some levels of another."""
-    for name, format in cells.formats.items():
-        if not isinstance(format, NumberFormat):
-            continue
-        values = cells.values(name)
-        known = ~np.isnan(values)
-        positive = values > 0
-        if known.sum() < _MIN_ROWS or np.mean(values[known] < 0) > 1 - NEARLY:
-            continue
-        if not _varies(positive[known]) or len(np.unique(values[known])) < 3:
-            continue
-        for other, texts, codes in _few_levels(cells, name):
-            codes = np.where(known, codes, -1)
-            if (levels := _levels_of(positive, codes)) is not None:
-                named = tuple(texts[i] for i in levels)
-                yield (
-                    PositiveOnlyIf(columns=(name, other), values=named),
-                    _share(positive, np.isin(codes, levels)),
-                )
 
 
 def flags_only_if(cells: Cells) -> Iterator[PositiveOnlyIf]:

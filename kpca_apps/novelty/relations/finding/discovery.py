@@ -102,8 +102,6 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     settled = keys.key_rules(cells, keys.Levels.of(cells, names), rng)
     # Two columns that are tied need no second rule.
     in_equation = {frozenset(rule.columns) for rule in equations}
-    tied = in_equation | {frozenset(rule.columns) for rule in settled}
-    positive = sample.best(conditions.positive_only_if(sample.cells), n_pairs)
     # Orders that follow neither from others nor from what is said of the same columns.
     by_name, by_values = orders.orders(numbers, sample.cells)
     ordered = [*by_name, *sample.proven(by_values, len(numbers.names) ** 2)]
@@ -114,7 +112,6 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
         *orders.neighbours([rule for rule in ordered if not _follows(rule, equations, cells)]),
         *(rule for rule in settled if frozenset(rule.columns) not in in_equation),
         *sample.best(conditions.empty_unless(sample.cells), n_pairs),
-        *(rule for rule in positive if frozenset(rule.columns) not in tied),
         *flags,
         *keys.unique_columns(cells, plan),
         *single.sorted_columns(cells, plan),

@@ -14,10 +14,9 @@ import numpy as np
 
 from kpca_apps.novelty.columns.plan import ColumnPlan, is_named_as_identifier, name_words
 from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, settles
-from kpca_apps.novelty.relations.counting import Codes, settled_counts
 from kpca_apps.novelty.relations.finding.evidence import LEVEL, NEARLY, are_far_fewer, tail
 from kpca_apps.novelty.relations.rule import Determines, Unique
-from kpca_apps.system.arrays import FloatArray, IntArray
+from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.values import DateFormat
 
 NAMING = ("identifier", "id")
@@ -34,13 +33,8 @@ _FEW_NUMBERS, _DENSE = 30, 0.3  # whole numbers that were handed out: of those i
 _SPARE_VALUES = 0.5  # of the rows: those whose key is in no other
 _SPARE = 0.005  # share of the rows
 _ROWS = 4_000  # that a key is tried on: those of some of its values
-_PER_PAIR = 4.0  # rows of a key of two columns, on average
-_NEARLY_BY_TWO = 0.98  # share of the rows in which two columns must settle another
 _AGREE = 0.9  # share of the rows with another value than mostly that must agree
-_NO_KEY = 0.9  # share of the rows that one column of two may settle alone
-_MOST_LEVELS = 200  # of a column of a key of two
 _MOST_COLUMNS = 40
-_FEW_ROWS, _NOT_AT_ALL = 300, 0.8
 _MIN_ROWS = 30
 
 
@@ -77,7 +71,6 @@ def key_rules(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[De
     first = _first_of_same(settled, names)
     return [
         *(Determines(columns=pair) for pair in _reduced(settled, first)),
-        *_by_two(cells, levels, settled, rng),
         *_unique_pairs(cells, levels, [name for name in names if first[name] == name]),
     ]
 
@@ -89,22 +82,21 @@ def _settled(
     keys = [name for name in levels.codes if levels.repeats(name) and may_be_key(cells, name)]
     keys = keys[:_MOST_COLUMNS]
     n_tried = len(keys) * len(levels.codes)
-    columns = np.array(list(levels.codes.values()), dtype=np.int32).reshape(-1, len(cells))
     found = {}
     for name in keys:
         rows = _rows_of_some(levels.codes[name], rng)
         key = levels.codes[name][rows]
         order = rng.permutation(len(rows))
-        _, shares = _settled_shares(key, np.ascontiguousarray(columns[:, rows]))
-        for other, share in zip(levels.codes, shares.tolist(), strict=True):
-            # Of too many values one key or another must have several.
-            most = levels.n_values(name) + _SPARE_VALUES * len(cells)
-            if other == name or share < NEARLY or levels.n_values(other) > most:
+        # Of too many values one key or another must have several.
+        most = levels.n_values(name) + _SPARE_VALUES * len(cells)
+        for other, codes in levels.codes.items():
+            if other == name or levels.n_values(other) > most:
                 continue
-            value = levels.codes[other][rows]
+            value = codes[rows]
             seen = settles(key, value)
             if (
-                _agrees_elsewhere(seen, value)
+                seen.share >= NEARLY
+                and _agrees_elsewhere(seen, value)
                 and _are_slips(seen, key, value)
                 and _more_than_chance(seen, settles(key, value[order]).share, n_tried)
                 and (not cells.is_number(name) or _is_code(name, key, value, seen))
@@ -224,15 +216,6 @@ def _is_code(name: str, key: IntArray, value: IntArray, seen: Checked) -> bool:
     return bool(n_changes >= _CHANGES and not seen.broken.any())
 
 
-def _settled_shares(key: IntArray, values: Codes) -> tuple[IntArray, FloatArray]:
-    """Count the rows in which a key says something of each column; return in what share it holds.
-
-    Counted as `settles` lists them, (c,) each; the share is 0 where it says nothing.
-    """
-    n_applies, n_holds = settled_counts(key.astype(np.int32), values).T
-    return n_applies, n_holds / np.maximum(n_applies, 1)
-
-
 def _first_of_same(pairs: Container[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
     """Return for each column the first of those that settle it and are settled by it."""
     return {
@@ -267,52 +250,3 @@ def _reduced(
             for name in first
         )
     ]
-
-
-def _by_two(
-    cells: Cells, levels: Levels, settled: Container[tuple[str, str]], rng: np.random.Generator
-) -> list[Determines]:
-    """Find columns that two others settle together and neither alone."""
-    names = [
-        name
-        for name in levels.codes
-        if levels.repeats(name) and levels.n_values(name) <= _MOST_LEVELS
-    ]
-    names = [name for name in names if not cells.is_number(name)][:_MOST_COLUMNS]
-    n = len(cells)
-    rows = np.sort(rng.choice(n, min(n, _ROWS), replace=False))
-    codes = {name: column[rows] for name, column in levels.codes.items()}
-    order = rng.permutation(len(rows))
-    some = order[:_FEW_ROWS]
-    n_tried = len(names) ** 2 * len(codes) // 2 + 1
-    columns = np.array(list(codes.values()), dtype=np.int32).reshape(-1, len(rows))
-    of_some, places = np.ascontiguousarray(columns[:, some]), list(codes)
-    alone = {name: _settled_shares(codes[name], columns)[1] for name in names}
-    found: dict[frozenset[str], Determines] = {}
-    for a, b in combinations(names, 2):
-        if (a, b) in settled or (b, a) in settled:
-            continue
-        key = join_codes([codes[a], codes[b]])
-        if np.count_nonzero(np.bincount(key + 1)) > len(rows) / _PER_PAIR:
-            continue
-        # Most settle nothing, which few rows show.
-        n_applies, shares = _settled_shares(key[some], of_some)
-        asked = (n_applies < _MIN_ROWS) | (shares >= _NOT_AT_ALL)
-        asked &= np.maximum(alone[a], alone[b]) <= _NO_KEY
-        # Of three columns, each two may settle the third, as parts of a whole do.
-        asked &= [name not in (a, b) and frozenset((a, b, name)) not in found for name in places]
-        kept = np.flatnonzero(asked)
-        kept = kept[_settled_shares(key, columns[kept])[1] >= _NEARLY_BY_TWO]
-        if not kept.size:
-            continue
-        shuffled = (codes[a][order], codes[b]), (codes[a], codes[b][order])
-        by_chance = [_settled_shares(join_codes(pair), columns[kept])[1] for pair in shuffled]
-        for place, shares in zip(kept.tolist(), np.transpose(by_chance).tolist(), strict=True):
-            name = places[place]
-            seen = settles(key, codes[name])
-            if _agrees_elsewhere(seen, codes[name]) and all(
-                _more_than_chance(seen, share, n_tried) for share in shares
-            ):
-                found[frozenset((a, b, name))] = Determines(columns=(a, b, name))
-    one_each = {rule.columns[-1]: rule for rule in reversed(found.values())}
-    return list(one_each.values())

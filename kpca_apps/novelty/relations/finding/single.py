@@ -26,9 +26,8 @@ _NATURAL = (1.0, 100.0)
 _REACHES = 0.95  # of a natural bound that numbers must come to
 _PILED, _FEWEST_PILED = 0.01, 8  # cells at a bound
 _TIMES_BEYOND = 20.0  # as many cells at the end of a scale as beyond it
-_TIMES_NEXT = 4.0  # as many as at any other of the largest values
+_TIMES_MORE = 4.0  # as many as beyond it
 _SCALES = (5, 6, 7, 10, 12, 23, 24, 31)  # last steps: marks, weekdays, months, hours, days
-_STEP = 0.1  # of the way from the middle to a bound, at most, the last step to it
 _STEP_SHARE = 0.5  # of an even share, that the last step of a scale must have
 
 
@@ -72,16 +71,15 @@ def codes(cells: Cells) -> Iterator[Code]:
 
 
 def bounds(cells: Cells) -> Iterator[Within]:
-    """Find columns of numbers that end at a natural bound, or where many cells lie."""
+    """Find columns of numbers that end at a natural bound, or with the last step of a scale."""
     for name, format in cells.formats.items():
         if not isinstance(format, NumberFormat):
             continue
         values = cells.values(name)
         values = values[~np.isnan(values)]
         if len(values) >= _MIN_ROWS:
-            low, high = _bounds(values, name)
-            if low is not None or high is not None:
-                yield Within(columns=(name,), low=low, high=high)
+            if (ends := _bounds(values, name)) is not None:
+                yield Within(columns=(name,), low=ends[0], high=ends[1])
 
 
 def _is_code(form: str, name: str, cells: Cells) -> bool:
@@ -107,24 +105,22 @@ def _outgrown(form: str, known: pl.Series, forms: pl.Series) -> bool:
     return bool(0 < steps[-1] <= (steps[:-1].max() or 0))
 
 
-def _bounds(values: FloatArray, name: str) -> tuple[float | None, float | None]:
-    """Return the bounds of numbers that are worth telling; None for none."""
+def _bounds(values: FloatArray, name: str) -> tuple[float, float] | None:
+    """Return the bounds of numbers that are worth telling."""
     distinct, counts = np.unique(values, return_counts=True)
     if (top := _scale_top(distinct, counts)) is not None:
         return float(distinct[distinct >= 0][0]), top
     if len(distinct) < _MIN_VALUES:
-        return None, None
+        return None
     named = not _SHARES.isdisjoint(name_words(name))
     for bound in _NATURAL:
         inside = (values >= 0) & (values <= bound)
         n_at, n_beyond = int((values == bound).sum()), int((values > bound).sum())
-        at_bound = n_at >= max(_FEWEST_PILED, _PILED * len(values), _TIMES_NEXT * n_beyond)
+        at_bound = n_at >= max(_FEWEST_PILED, _PILED * len(values), _TIMES_MORE * n_beyond)
         reaches = values[inside].max(initial=-np.inf) >= _REACHES * bound
         if np.mean(inside) >= NEARLY and reaches and (named or at_bound):
             return 0.0, bound
-    high, low = _piled(distinct, counts), _piled(-distinct[::-1], counts[::-1])
-    # That a column with many zeros is not below 0 goes without saying.
-    return (None if low is None or low == 0 else -low), high
+    return None
 
 
 def _scale_top(distinct: FloatArray, counts: IntArray) -> float | None:
@@ -147,19 +143,3 @@ def _scale_top(distinct: FloatArray, counts: IntArray) -> float | None:
     if no_gap and n_inside >= NEARLY * n and beyond * _TIMES_BEYOND <= n_steps[top]:
         return float(steps[top])
     return None
-
-
-def _piled(distinct: FloatArray, counts: IntArray) -> float | None:
-    """Return a number at which the upper end of a column was cut: where far more cells lie."""
-    n = int(counts.sum())
-    upper = np.flatnonzero(np.cumsum(counts) > 0.75 * n)
-    at = int(upper[np.argmax(counts[upper])])
-    beyond = int(counts[at + 1 :].sum())
-    next_most = max(counts[np.setdiff1d(upper, at)], default=0)
-    if counts[at] < max(_FEWEST_PILED, _PILED * n, _TIMES_NEXT * next_most) or at == 0:
-        return None
-    median = distinct[np.searchsorted(np.cumsum(counts), n / 2)]
-    # Far from the others it is a code for a missing value.
-    near = distinct[at] - distinct[at - 1] <= _STEP * (distinct[at] - median)
-    few_beyond = beyond <= (1 - NEARLY) * n and beyond * _TIMES_NEXT <= counts[at]
-    return float(distinct[at]) if near and few_beyond else None

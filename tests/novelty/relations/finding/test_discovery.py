@@ -15,7 +15,6 @@ from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.relations.finding.discovery import find_rules
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
-    Determines,
     HeldRule,
     Linear,
     Order,
@@ -221,22 +220,6 @@ def test_long_whole_numbers_are_keys_and_equal_to_the_last_digit() -> None:
         assert found["Equal", "id", "copy"] == (1,)
         assert found["Unique", "id"] == found["Determines", "account", "town"] == ()
         assert ("Equal", "account", "time") in found
-
-
-def test_two_columns_may_settle_a_third() -> None:
-    rng = np.random.default_rng(0)
-    state, child = rng.integers(0, 12, 2000), rng.integers(0, 2, 2000)
-    amount = rng.permutation(24)[2 * state + child] * 100.0
-    frame = pl.DataFrame(
-        {
-            "state": [f"S{k}" for k in state],
-            "child": np.where(child == 1, "yes", "no"),
-            "amount": amount,
-            "other": rng.normal(size=2000),
-        }
-    )
-    settled = [held.rule for held in rules_of(frame) if isinstance(held.rule, Determines)]
-    assert Determines(columns=("state", "child", "amount")) in settled
 
 
 def test_the_same_seed_finds_the_same_and_a_large_table_takes_seconds() -> None:
