@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import polars as pl
-from scipy.spatial.distance import cdist
 
-from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.engine.rows import ArrayRows
-from kpca_apps.errors import ModelFileError, OptionError
+from kpca_apps.errors import OptionError
 from kpca_apps.names import listed, one_line, quoted
 from kpca_apps.novelty.checks.number_rules import BEYOND, WITHOUT_TAIL
 from kpca_apps.novelty.checks.odd_cells import checked, table_of_evidence
@@ -21,7 +19,6 @@ from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.parts import GroupKey, each_part, some_rows
 from kpca_apps.novelty.detector.detector import Detector
-from kpca_apps.novelty.detector.fit import half_of
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.row_scores import NoveltyScores
 from kpca_apps.novelty.detector.threshold import (
@@ -50,17 +47,6 @@ from kpca_apps.tables.table import Table
 OF_GROUPS = (
     "p-value: the share of rows like those its model was fitted on that would score so high."
 )
-# Ties are broken by distance among this many of the oddest rows; below, duplicates abound.
-MAX_TIES = 1_000
-# Where more rows than this are equal to the oddest, their place in the table must do.
-MAX_MEASURED = 100_000
-ROWS_A_BATCH = 1_024
-# Training rows whose stored scores are compared with the detector's: the lowest, the highest and
-# some others. Of 40 sound models, those of more columns than rows among them, 1.5 % of the rows at
-# most scored a tenth of the spread above what was stored, and the order of the ends was right from
-# 20 rows on.
-COMPARED_ROWS, FEWEST_COMPARED = 64, 20
-FAR_ABOVE, MOST_ABOVE = 0.25, 0.25
 
 
 @dataclass(frozen=True)
@@ -129,7 +115,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
     in_training, detector = rows.is_own, model.detector
     keys, codes, pieces = _pieces(model, rows)
-    raw = _raw_scores(pieces, rows, model.options.seed if in_training else None)
+    raw = _raw_scores(pieces, rows)
     judged = np.s_[:] if rows.is_accepted is None else ~rows.is_accepted
     evidence, n_odd_cells = evidence_against(rows)
     calibration = detector.calibration_scores if model.clean else None
@@ -182,7 +168,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
             note.after(where) if isinstance(note, Note) else f"{where}{note}" for note in warnings
         )
         warnings = (*of_model, *rows.warnings)
-    ranks = _ranks(model, rows, raw, scores, in_training=in_training)
+    ranks = _ranks(rows, raw, scores)
     rows_of_cells = evidence["row"].explode().unique().to_numpy()
     by_score = ranks[rows_of_cells - 1].tolist()
     _move_ahead(ranks, evidence, n_wrong, int(flagged.sum()))
@@ -236,24 +222,18 @@ def _pieces(
     return keys, codes, pieces
 
 
-def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, seed: int | None) -> FloatArray:
+def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
     """Score every row by its own piece, shape (n,), on the scale of that piece.
 
-    Of the table that the model was fitted on, with a `seed`, the scores are known.
+    Of the table that the model was fitted on the scores are known.
     """
-    in_training = seed is not None
-    if seed is not None:
-        for piece in pieces:
-            of_all = piece.model.is_whole
-            positions = np.arange(rows.n_rows) if of_all else piece.positions
-            require_own_scores(piece.model, rows, positions, seed)
     if len(pieces) == 1 and pieces[0].model.is_whole:
         model = pieces[0].model
-        return model.training_scores if in_training else scores_of(model.detector, rows)
+        return model.training_scores if rows.is_own else scores_of(model.detector, rows)
     scores: FloatArray = row_values(rows.n_rows, np.float64)
     for piece in pieces:
         model, positions = piece.model, piece.positions
-        if in_training:
+        if rows.is_own:
             own = model.training_scores
             scores[positions] = own[positions] if model.is_whole else own
         else:
@@ -261,28 +241,22 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, seed: int | None) 
     return scores
 
 
-def _scores_of_some(
-    model: AnyModel, rows: Encoded, positions: IntArray, *, own: bool = False
-) -> FloatArray:
-    """Score some rows, positions increasing, as a piece of a model reads them.
-
-    Of its `own` rows relations leave each out, as they did when it was fitted.
-    """
+def _scores_of_some(model: AnyModel, rows: Encoded, positions: IntArray) -> FloatArray:
+    """Score some new rows, positions increasing, as a piece of a model reads them."""
     function = model.detector.row_scores()
     n_jobs = rows.n_jobs if rows.stored is None else None
-    score = partial(_mapped, encoder=model.encoder, function=function, n_jobs=n_jobs, own=own)
+    score = partial(_mapped, encoder=model.encoder, function=function, n_jobs=n_jobs)
     table = some_rows(rows.table, positions)
     return np.concatenate([*each_part(table, function.purpose, score, rows.execution)])
 
 
 def _mapped(
-    table: Table, encoder: LearnedEncoder, function: NoveltyScores, n_jobs: int | None, own: bool
+    table: Table, encoder: LearnedEncoder, function: NoveltyScores, n_jobs: int | None
 ) -> FloatArray:
     scores = ArrayRows(encoder.matrix(table), n_jobs=n_jobs).map(function)
     if function.combined is None:
         return scores
-    learned = np.full(table.frame.height, own)
-    return function.combined.with_surprise(scores, encoder.judge(table, own=learned).surprise)
+    return function.combined.with_surprise(scores, encoder.judge(table).surprise)
 
 
 def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
@@ -293,37 +267,6 @@ def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
             scores[block] = combined.with_surprise(scores[block], rows.surprise[block])
         let_go(scores, rows.surprise)
     return scores
-
-
-def require_own_scores(model: AnyModel, rows: Encoded, positions: IntArray, seed: int) -> None:
-    """Refuse stored scores of training rows (n,), at the positions given, not of the detector.
-
-    Of those that calibrate a split, nothing was learned, and nothing is asked.
-
-    A row that was left out of the model scores no lower than by the whole model, up to what the
-    landmarks miss, and in about the same order. So those whose stored scores are the lowest must
-    not score high, nor those whose stored scores are the highest lowest of all.
-    """
-    if rows.size_of_parts is not None:
-        return  # so many rows' scores are not stored: they come from the fit
-    stored = model.training_scores
-    if model.detector.calibration == "split":
-        learned = half_of(len(stored), seed)
-        stored, positions = stored[learned], positions[learned]
-    few = min(COMPARED_ROWS, len(stored) // 3)
-    order = np.argsort(stored, kind="stable")
-    drawn = evenly_drawn(len(stored), COMPARED_ROWS)
-    some = np.unique(np.concatenate([order[:few], order[len(order) - few :], drawn]))
-    found = _scores_of_some(model, rows, positions[some], own=True)
-    spread = float(np.ptp(np.quantile(found, [0.1, 0.9])))
-    is_low, is_high = np.isin(some, order[:few]), np.isin(some, order[len(order) - few :])
-    too_low = found[is_low] > stored[some[is_low]] + FAR_ABOVE * spread
-    is_inverted = few >= FEWEST_COMPARED and np.median(found[is_high]) < np.median(found[is_low])
-    if too_low.mean() > MOST_ABOVE or is_inverted:
-        raise ModelFileError(
-            "the model holds other scores of the rows it was fitted on than its detector gives: "
-            "its file was changed after it was saved; fit the model again"
-        )
 
 
 def _p_values(
@@ -459,15 +402,9 @@ def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged
     ranks[rows] = n_wrong + n_others + np.arange(1, len(rows) + 1)
 
 
-def _ranks(
-    model: NoveltyModel, rows: Encoded, raw: FloatArray, scores: FloatArray, *, in_training: bool
-) -> IntArray:
+def _ranks(rows: Encoded, raw: FloatArray, scores: FloatArray) -> IntArray:
     """Rank every row, those known to be wrong before, and those accepted after all others."""
-    if model.groups:
-        # Scores that were shifted to a threshold, which none of them may pass, keep their order.
-        ranks = novelty_ranks(scores, lambda places: raw[places])
-    else:
-        ranks = _rank_rows(model, rows, scores, in_training=in_training)
+    ranks = novelty_ranks(scores, raw)
     if rows.accepted is not None:
         last = rows.accepted.is_accepted.astype(np.int8)
         wrong = rows.accepted.is_wrong
@@ -476,46 +413,13 @@ def _ranks(
     return ranks
 
 
-def _rank_rows(
-    model: NoveltyModel, rows: Encoded, scores: FloatArray, *, in_training: bool
-) -> IntArray:
-    """Rank every row; those beyond the reach of a bounded kernel, which score the same, too."""
-    neighbours = model.detector.reference
-    place = max(0, len(scores) - MAX_TIES)
-    oddest = np.partition(scores, place)[place]
+def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
+    """Rank of every row (n,), 1 = most novel, by score; none is NaN.
 
-    def distances(positions: IntArray) -> FloatArray:
-        # To the rows of the model's core, not to its landmarks: training rows may be landmarks.
-        found = np.zeros(len(positions))
-        measured = np.flatnonzero(scores[positions] >= oddest)
-        if not 0 < len(measured) <= MAX_MEASURED:
-            return found
-        matrix = rows.encoded(positions[measured])
-        for start in range(0, len(measured), ROWS_A_BATCH):
-            part = slice(start, start + ROWS_A_BATCH)
-            standardised = model.detector.views.standardised(matrix[part])
-            squares = cdist(standardised, neighbours.standardised, "sqeuclidean")
-            if in_training:
-                squares[positions[measured[part]][:, None] == neighbours.index] = np.inf
-            found[measured[part]] = squares.min(axis=1)
-        return found
-
-    return novelty_ranks(scores, distances)
-
-
-def novelty_ranks(scores: FloatArray, distances: Callable[[IntArray], FloatArray]) -> IntArray:
-    """Rank of every row (n,), n >= 1, 1 = most novel, by score; none is NaN.
-
-    Equal scores are ordered by `distances(rows)` to the rows of the model, then by place.
+    Scores of groups that were shifted to a threshold, which none may pass, keep the order that they
+    had as they came (`raw`). Equal ones are ordered by place.
     """
-    order = np.argsort(scores)[::-1]
-    ordered = scores[order]
-    equal = ordered[1:] == ordered[:-1]
-    del ordered
-    slots = np.flatnonzero(np.append(equal, False) | np.insert(equal, 0, False))
-    if slots.size:
-        rows = np.sort(order[slots])
-        order[slots] = rows[np.lexsort((rows, -distances(rows), -scores[rows]))]
+    order = np.lexsort((-scores,) if raw is scores else (-raw, -scores))
     ranks = row_values(len(scores), np.int64)
     for block in blocks_of(len(scores)):
         ranks[order[block]] = np.arange(block.start + 1, block.stop + 1)

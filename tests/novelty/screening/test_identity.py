@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 import openpyxl
 import polars as pl
-import pytest
 
-from kpca_apps import fit_model, load_model, save_model, score_table
-from kpca_apps.errors import ModelFileError
+from kpca_apps import fit_model, score_table
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import open_table
-from tests.system.model_parts import read_parts, write_parts
 
 SAME = "very one the model was fitted on"
 
@@ -78,23 +75,3 @@ def test_frames_are_known_by_their_cells_names_and_types() -> None:
     assert len({*prints}) == len(prints)
     again = pl.concat([frame[:1], frame[1:]], rechunk=False)
     assert table_from_frame(again).source.fingerprint == prints[0]
-
-
-@pytest.mark.parametrize("clean", [True, False])
-@pytest.mark.parametrize("by", [(), ("g",)])
-def test_scores_that_were_changed_in_the_model_file_are_refused(
-    clean: bool, by: tuple[str, ...], tmp_path: Path
-) -> None:
-    # A second way in which the scores decide: those of groups.
-    cells = rows(0, 160)
-    table = {"g": ["u", "v"] * 80, **{name: cells[:, k] for k, name in enumerate("abc")}}
-    path = tmp_path / "m.kpca"
-    save_model(fit_model(table, clean=clean, by=by), path)
-    score_table(load_model(path), table)
-    document, arrays = read_parts(path)
-    for name, scores in arrays.items():
-        if name.endswith("training_scores"):
-            arrays[name] = scores.max() + scores.min() - scores
-    write_parts(path, document, arrays)
-    with pytest.raises(ModelFileError, match="changed"):
-        score_table(load_model(path), table)

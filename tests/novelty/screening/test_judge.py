@@ -79,7 +79,7 @@ def test_ties_are_flagged_together_and_the_threshold_parts_the_rows(
         assert said in info.statement
     np.testing.assert_array_equal(flagged, wanted)
     # A list by rank begins with the flagged rows, in whatever order ties are.
-    ranks = novelty_ranks(scores, lambda rows: scores[::-1][rows])
+    ranks = novelty_ranks(scores, scores[::-1])
     assert ranks[flagged].max(initial=0) == flagged.sum()
     assert (" more that score" in info.statement) == (flagged.sum() > count)
 
@@ -145,26 +145,15 @@ UNEXPLAINED = ScreeningOptions(explain=0)
 HOFFMANN = ScreeningOptions(explain=0, method="hoffmann")
 
 
-def test_distances_are_asked_for_shared_scores_only():
-    asked = []
-
-    def distances(rows):
-        asked.extend(rows.tolist())
-        return np.zeros(len(rows))
-
-    novelty_ranks(np.array([3.0, 1.0, 1.0, 0.0]), distances)
-    assert asked == [1, 2]
-
-
 @given(n=st.integers(1, 400), n_values=st.integers(1, 400))
-def test_ranks_are_places_by_score_then_distance_then_row(n, n_values):
+def test_ranks_are_places_by_score_then_score_as_it_came_then_row(n, n_values):
     rng = np.random.default_rng([n, n_values])
     scores = rng.choice(rng.lognormal(size=n_values), n)
     # Rows that agree in eight digits only, and rows that are equal.
     scores *= 1 + rng.choice([0, 1e-12], n)
-    far = rng.integers(0, 3, n).astype(float)
-    ranks = novelty_ranks(scores, lambda rows: far[rows])
-    order = np.array(sorted(range(n), key=lambda row: (-scores[row], -far[row], row)))
+    raw = rng.integers(0, 3, n).astype(float)
+    ranks = novelty_ranks(scores, raw)
+    order = np.array(sorted(range(n), key=lambda row: (-scores[row], -raw[row], row)))
     np.testing.assert_array_equal(ranks[order], np.arange(1, n + 1))
     np.testing.assert_array_equal(top_rows(ranks, 5), order[:5])
 
