@@ -2,10 +2,9 @@
 
 It is far outside where the tail of the column's own values would put one as far out into fewer than
 1 of 100 such tables, and where nothing lies half as near. A lost sign is a number whose size is
-ordinary and whose sign is not. A code for missing values stands in several cells and far from the
-rest: beyond its tail where it is one of the numbers people use for that, 999 or -1, and several
-times the width of the column away where it is any other. Of -99 or -999, which nobody measures in
-a column above 0, one cell of few is enough.
+ordinary and whose sign is not. A code for missing values is one of the numbers that people use for
+that, 999 or -1, stands in several cells and beyond the tail of the rest. Of -99 or -999, which
+nobody measures in a column above 0, one cell of few is enough.
 """
 
 from __future__ import annotations
@@ -55,9 +54,8 @@ CODES = frozenset(
 # Those of two digits or more below 0 are typed for nothing else.
 SURE_CODES = frozenset(code for code in CODES if code <= -10)
 MAX_CODES = 3
-# Any other number is a code where it repeats, in few of the cells, and lies so many times as far
-# from the rest as that is wide. 0 is none: it may say "none".
-MIN_REPEATS, MAX_REPEATS, CODE_WIDTHS = 3, 0.05, 3.0
+# Below all others, a sure one lies so many times as far from the rest as that is wide.
+CODE_WIDTHS = 3.0
 # More cells than these beyond its limit are the column's own, of whatever kind they are.
 MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
 # One cell in a thousand may have lost its sign.
@@ -386,7 +384,7 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
     for _ in range(MAX_CODES):
         for turn in (1, -1):
             code = _farthest_repeated(values, turn)
-            if code is None:
+            if code is None or code not in CODES:
                 continue
             rest = values[values != code]
             n_cells, is_sure = len(values) - len(rest), code in SURE_CODES
@@ -400,11 +398,8 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
                 smallest = float(rest.min())
                 below = smallest >= 0 or code < smallest - CODE_WIDTHS * float(np.ptp(rest))
                 is_code = not lost_sign and (outside or below)
-            elif code in CODES:
-                is_code = outside or (code < 0 and bool((rest >= 0).all()))
             else:
-                is_code = outside and side is not None and _is_repeated_code(code, rest, side)
-                is_code = is_code and MIN_REPEATS <= n_cells <= MAX_REPEATS * len(values)
+                is_code = outside or (code < 0 and bool((rest >= 0).all()))
             if is_code:
                 values = rest
                 codes.append(code)
@@ -422,22 +417,6 @@ def _farthest_repeated(values: FloatArray, turn: int) -> float | None:
         if one == following or turn * one in SURE_CODES:
             return float(turn * one)
     return None
-
-
-def _is_repeated_code(code: float, rest: FloatArray, side: Side) -> bool:
-    """Whether a repeated value is farther from the rest than a cap or a second group would be."""
-    # Of a column of a few steps, the next step is no code; of any, 0 may say "none".
-    if side.tail is None or code == 0:
-        return False
-    # A usual number with digits typed behind it is a typing error: 14020 of 140 and 20; one digit
-    # throughout is typed on purpose.
-    low, high = np.quantile(rest, [0.01, 0.99])
-    is_plain = len({*f"{abs(code):.0f}"}) == 1
-    if not is_plain and any(low <= np.trunc(code / power) <= high for power in (10.0, 100.0)):
-        return False
-    other_end = float(np.quantile(side.turn * rest, 0.01))
-    width = side.ordinary - other_end
-    return side.turn * code > side.ordinary + CODE_WIDTHS * width
 
 
 def most_beyond(n: int) -> float:

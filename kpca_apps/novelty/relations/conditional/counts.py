@@ -1,6 +1,6 @@
 """Levels of columns counted beside each other: how probable a value is given another of its row.
 
-Rows are counted by the level of one column (a ZIP code), or of two, and of another (a city). With
+Rows are counted by the level of one column (a ZIP code) and of another (a city). With
 n_gv rows of both, n_g of the first and t_g different values among these, and q the column's own
 distribution, the probability of a value given the other is that of a Pitman-Yor process,
 
@@ -29,7 +29,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -47,10 +46,7 @@ SHRINKAGE = (2.0**-5, 2.0**-3, 0.5, 2.0, 8.0, 32.0, 128.0, 512.0)
 DISCOUNTS = (0.0, 0.25, 0.5, 0.75)
 # Least that a column has to say of another: of the nats that the other's cells take, and in all.
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
-# Columns and pairs of columns that speak of a cell, and columns of which pairs are tried.
-MOST_GIVEN, PAIRED = 6, 5
-# A pair of columns has to leave so much less to say than either alone.
-PAIR_LEAVES = 0.75
+MOST_GIVEN = 6  # columns that speak of a cell
 # Values of one row in their group for each of two rows, where they are there by right.
 ONCE_TO_TWICE = 4.0
 # Share of those of one row that may be there by right where they are taken for wrong.
@@ -288,30 +284,21 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """How many rows have each level of a column beside each of another, or of two others."""
+    """How many rows have each level of a column beside each of another."""
 
-    given: tuple[Annotated[int, Meta(ge=0)], ...]  # places of one column, or two
+    given: Annotated[int, Meta(ge=0)]  # place of the column
     target: Annotated[int, Meta(ge=0)]
     n_codes: Annotated[int, Meta(ge=1)]  # of the target
     shrinkage: Annotated[float, Meta(gt=0, le=1e6)]  # m
     discount: Annotated[float, Meta(ge=0, lt=1)]  # d
     gain: Annotated[float, Meta(ge=0, le=1e3)]  # in nats a row, over the column's own distribution
-    groups: Annotated[IntArray, "g", Meta(ge=0)]  # numbers of the levels given, increasing
-    # Place of the group times the codes of the target, plus the code; increasing.
+    # Code given, the group, times the codes of the target, plus its code; increasing.
     pairs: Annotated[IntArray, "p", Meta(ge=0)]
     counts: Annotated[IntArray, "p", Meta(ge=1, le=LARGEST_COUNT)]
 
     def validate(self) -> None:
         """Refuse what no table leads to."""
-        sound = (
-            len(self.given) in (1, 2)
-            and len(self.groups) > 0
-            and len({*self.given, self.target}) == len(self.given) + 1
-            and (np.diff(self.groups) > 0).all()
-            and (np.diff(self.pairs) > 0).all()
-            and np.array_equal(np.unique(self._group), np.arange(len(self.groups)))
-        )
-        if not sound:
+        if not len(self.pairs) or self.given == self.target or (np.diff(self.pairs) <= 0).any():
             raise ValueError("its counts are not those of columns")
 
     @cached_property
@@ -351,8 +338,8 @@ class Relation:
         """
         sums, value = self._sums, codes[self.target]
         own = own & (value < self.n_codes)  # rows of levels that were dropped were not counted
-        key = _keys(columns, codes, self.given)
-        group, known = _find(self.groups, key)
+        known = codes[self.given] < len(sums.n_rows)
+        group = np.where(known, codes[self.given], 0)
         pair, counted = _find(self.pairs, group * self.n_codes + value)
         counted &= known & (value < self.n_codes)
         n_rows = np.where(known, sums.n_rows[group] - own, 0)
@@ -372,7 +359,7 @@ class Relation:
             is_second, sums.n_second[group], sums.n_first[group] - (own & is_first)
         )
         # A value that no other row has is given, too: a new row with one is judged alike.
-        has_given = np.all([codes[a] != columns[a].missing for a in self.given], axis=0)
+        has_given = codes[self.given] != columns[self.given].missing
         speaks = n_rows > 0
         other = (n_rows - n_expected + self.shrinkage) / (n_rows + self.shrinkage)
         is_other = speaks & (n_same == 0)
@@ -391,15 +378,15 @@ class Relation:
 
 
 class Telling(NamedTuple):
-    """Columns that say something of another."""
+    """A column that says something of another."""
 
     gain: float  # in nats a row
     prior: Prior
-    given: tuple[int, ...]  # their places
+    given: int  # its place
 
 
 def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Iterator[Relation]:
-    """Find the columns, and pairs of columns, that say most of each."""
+    """Find the columns that say most of each."""
     found: list[list[Telling]] = [[] for _ in columns]
     tells = _telling(columns, codes)
     for a, b in np.argwhere(np.triu(tells | tells.T)).tolist():
@@ -412,23 +399,13 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
             gain, prior = gain_of(given, value, counts, columns[t], missing=columns[g].missing)
             n_cells = columns[t].counts.sum()
             if gain > LEAST_SHARE * columns[t].nats and gain * n_cells > LEAST_NATS:
-                found[t].append(Telling(gain, prior, (g,)))
-    for t, column in enumerate(columns):
-        singles = sorted(found[t], reverse=True)
-        pairs = []
-        if singles and column.nats - singles[0].gain > LEAST_SHARE * column.nats:
-            for one, other in combinations(singles[:PAIRED], 2):
-                both = one.given + other.given
-                keys, place = distinct_keys(_keys(columns, codes, both))
-                # The first is that of rows that lack one of both.
-                lacking = 0 if keys[0] < 0 else -1
-                joint = joint_counts(place, codes[t], len(keys), column.n_codes)
-                gain, prior = gain_of(*joint, column, missing=lacking)
-                left = column.nats - max(one.gain, other.gain)
-                if column.nats - gain < PAIR_LEAVES * left:
-                    pairs.append(Telling(gain, prior, both))
-        for of in sorted(singles + pairs, reverse=True)[:MOST_GIVEN]:
-            yield _counted(columns, codes, t, of)
+                found[t].append(Telling(gain, prior, g))
+    for t, tellings in enumerate(found):
+        for of in sorted(tellings, reverse=True)[:MOST_GIVEN]:
+            n_given, n_codes = columns[of.given].missing, columns[t].n_codes
+            group, value, counts = joint_counts(codes[of.given], codes[t], n_given, n_codes)
+            pairs = group * n_codes + value
+            yield Relation(of.given, t, n_codes, *of.prior, of.gain, pairs, counts)
 
 
 def _telling(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> BoolArray:
@@ -477,18 +454,6 @@ def gain_of(
     return max(gain(best.shrinkage, d) for d in DISCOUNTS)
 
 
-def _counted(
-    columns: Sequence[LevelColumn], codes: Sequence[IntArray], target: int, found: Telling
-) -> Relation:
-    """Count the rows of each level given and each of the target."""
-    key, n_codes = _keys(columns, codes, found.given), columns[target].n_codes
-    seen = (key >= 0) & (codes[target] < n_codes)
-    groups, place = distinct_keys(key[seen])
-    at, value, counts = joint_counts(place, codes[target][seen], len(groups), n_codes)
-    pairs = at * n_codes + value
-    return Relation(found.given, target, n_codes, *found.prior, found.gain, groups, pairs, counts)
-
-
 def joint_counts(
     a: IntArray, b: IntArray, n_a: int, n_b: int
 ) -> tuple[IntArray, IntArray, IntArray]:
@@ -501,27 +466,6 @@ def joint_counts(
     else:
         keys, counts = np.unique(keys, return_counts=True)
     return keys // n_b, keys % n_b, counts
-
-
-def _keys(
-    columns: Sequence[LevelColumn], codes: Sequence[IntArray], given: tuple[int, ...]
-) -> IntArray:
-    """Return a number for each row's levels in some columns; -1 where one is missing or new."""
-    keys: IntArray = np.zeros(1, dtype=np.int64)
-    known: BoolArray = np.ones(1, dtype=bool)
-    for a in given:
-        keys, known = keys * columns[a].n_codes + codes[a], known & (codes[a] < columns[a].missing)
-    return np.where(known, keys, -1)
-
-
-def distinct_keys(keys: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the distinct numbers from -1 on, in order, and the place of each among them."""
-    n_possible = int(keys.max(initial=-1)) + 2
-    if n_possible > DENSE * len(keys):
-        return np.unique(keys, return_inverse=True)
-    occurs = np.zeros(n_possible, dtype=bool)
-    occurs[keys + 1] = True
-    return np.flatnonzero(occurs) - 1, (np.cumsum(occurs) - 1)[keys + 1]
 
 
 def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:

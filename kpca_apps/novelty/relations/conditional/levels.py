@@ -1,7 +1,7 @@
 """Cells that do not go with the others of their row, by what other rows hold beside each other.
 
-Each column, and each pair of columns where two say more than either, says how improbable a cell of
-another is (`counts.py`); of numbers that do not recur it says what they usually are (`panels.py`).
+Each column says how improbable a cell of another is (`counts.py`); of numbers that do not recur it
+says what they usually are (`panels.py`).
 The geometric mean of the probabilities, weighted by how much each says in general, is that of the
 cell: one wrong cell beside right ones does not make them odd. A value that occurs nowhere else says
 nothing, and counts as much, as all of a row may be new.
@@ -63,10 +63,6 @@ MOST_DISTINCT = 0.9
 FALSE_DISCOVERIES = 0.2  # at most, of the cells named in a column
 # Cells above this probability are not looked at.
 LEAST_ODD = 0.25
-# Other rows like its own that have a cell's value, where it is none misspelt.
-MOST_SLIPS = 5
-# A value misspelt occurs so often at most, for once that it is written right.
-SLIPS = 0.3
 # Columns that agree against a cell, where exceptions of one alone are there by right.
 SEVERAL = 2
 # So many times more is said against a cell than against any that could be named: it is not
@@ -124,14 +120,16 @@ class LevelRelations:
     def validate(self) -> None:
         """Refuse relations of other columns."""
         n_columns = len(self.columns)
-        places = [place for of in self.relations for place in (*of.given, of.target)]
+        places = [place for of in self.relations for place in (of.given, of.target)]
         places += [*self.exceptions.target, *self.exceptions.given]
         places += [of.given for of in self.numbers.predictors if not isinstance(of, Paired)]
         places += [place for of in self.flags.counts for place in (of.target, *of.given)]
         if len(self.limits) != n_columns or any(place >= n_columns for place in places):
             raise ValueError("relations of columns that are not there")
-        if any(of.n_codes != self.columns[of.target].n_codes for of in self.relations):
-            raise ValueError("relations of other levels")
+        for of in self.relations:
+            n_codes = self.columns[of.target].n_codes
+            if of.n_codes != n_codes or of.pairs[-1] >= self.columns[of.given].missing * n_codes:
+                raise ValueError("relations of other levels")
 
     @property
     def n_looked(self) -> int:
@@ -184,7 +182,7 @@ class LevelRelations:
         cells = [column.cells(table) for column in self.columns]
         asked = replace(
             self,
-            relations=tuple(one for one in self.relations if known >= {*one.given, one.target}),
+            relations=tuple(one for one in self.relations if known >= {one.given, one.target}),
         )
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         return _Rows.of(asked, cells, own).excepting(self.exceptions).judged(table, notations)
@@ -246,10 +244,9 @@ class _Rows:
             log_right[b] += relation.gain * said.log_right
             weight[b] += relation.gain * said.has_given
             deciding[b] += relation.gain * said.decides
-            if len(relation.given) == 1:
-                is_own = said.expected == codes[b]
-                n_against[b] += said.agrees & ~is_own
-                n_for[b] += said.agrees & is_own
+            is_own = said.expected == codes[b]
+            n_against[b] += said.agrees & ~is_own
+            n_for[b] += said.agrees & is_own
             stronger = against > most[b]
             strongest[b, stronger], most[b, stronger] = place, against[stronger]
         np.divide(log_p, weight, out=log_p, where=weight > 0)
@@ -321,24 +318,19 @@ class _Rows:
             at = np.flatnonzero(target == b)
             expected = np.full(len(at), -1)
             strongest = self.strongest[row[at], b]
-            by_right, recurs = np.zeros((2, len(at)), dtype=bool)
+            by_right = np.zeros(len(at), dtype=bool)
             for place in np.unique(strongest):
                 of = strongest == place
                 relation = self.learned.relations[place]
                 said = self._ask(relation, row[at[of]])
                 expected[of], expects[at[of]] = said.expected, said.agrees
-                by_right[of], recurs[of] = relation.has_exceptions, said.n_same >= MOST_SLIPS
-            # What rows like its own have again and again is no slip.
-            of_column = self._likeness(int(b), row[at], expected)
-            likeness[at] = np.where(recurs, 0.0, of_column)
+                by_right[of] = relation.has_exceptions
+            likeness[at] = self._likeness(int(b), row[at], expected)
             # An exception is wrong where there are none by right, or several columns say so.
             n_against, n_for = self.n_against[row[at], b], self.n_for[row[at], b]
             is_wrong = (~by_right | (n_against >= SEVERAL)) & (n_for <= np.maximum(n_against, 1))
-            codes, column = self.cells[b].codes[row[at]], self.learned.columns[b]
-            # Of values that are not new, a slip is far rarer than the value meant.
-            counts = np.append(column.counts, 0)
-            is_slip = (likeness[at] < 0) & (counts[codes] <= SLIPS * counts[expected])
-            expects[at] &= is_wrong | is_slip | (codes == column.missing)
+            is_missing = self.cells[b].codes[row[at]] == self.learned.columns[b].missing
+            expects[at] &= is_wrong | (likeness[at] < 0) | is_missing
         log_p = np.where(
             likeness < 0, self.log_p[row, target] + likeness, self.log_right[row, target]
         )
@@ -448,17 +440,16 @@ class _Rows:
             log_p, log_other, log_right, weight, deciding = (np.zeros(shape) for _ in range(5))
             against = np.zeros((len(active), p, p))
             for relation, of in said:
-                b, given = relation.target, list(relation.given)
-                speaks = ~free[:, given].any(axis=1)
+                a, b = relation.given, relation.target
+                speaks = ~free[:, a]
                 against_b = np.where(speaks, -of.log_p[active], 0.0)
                 log_p[:, b] -= relation.gain * against_b
                 log_other[:, b] += relation.gain * np.where(speaks, of.log_other[active], 0.0)
                 log_right[:, b] += relation.gain * np.where(speaks, of.log_right[active], 0.0)
                 weight[:, b] += relation.gain * (speaks & of.has_given[active])
                 deciding[:, b] += relation.gain * (speaks & of.decides[active])
-                for a in given:
-                    either = np.maximum(against[:, a, b], against_b)
-                    against[:, a, b] = against[:, b, a] = either
+                either = np.maximum(against[:, a, b], against_b)
+                against[:, a, b] = against[:, b, a] = either
             np.divide(log_p, weight, out=log_p, where=weight > 0)
             for of_cells in (log_other, log_right):
                 np.divide(of_cells, deciding, out=of_cells, where=deciding > 0)
@@ -485,7 +476,7 @@ class _Rows:
                 place, b = int(active[i]), int(worst[i])
                 speaking = [
                     (of, on) for of, on in said
-                    if of.target == b and not free[i, list(of.given)].any()
+                    if of.target == b and not free[i, of.given]
                 ]  # fmt: skip
                 log_least = min((float(on.log_p[place]) for _, on in speaking), default=0.0)
                 if is_suspect[i] and log_least > np.log(CLEARLY_WRONG):
@@ -505,12 +496,10 @@ class _Rows:
     ) -> Evidence:
         """Describe a cell, and what the relation says that speaks most against it."""
         relation, of = min(said, key=lambda one: one[0].gain * one[1].log_p[place])
-        column, r = self.learned.columns[relation.target], int(row)
+        column, given, r = self.learned.columns[relation.target], relation.given, int(row)
         n_rows, n_agreeing = int(of.n_rows[place]), int(of.n_expected[place])
         alike = RowsAlike(
-            shared=tuple(
-                (self.learned.columns[a].name, self.cells[a].text(r)) for a in relation.given
-            ),
+            shared=((self.learned.columns[given].name, self.cells[given].text(r)),),
             n_agreeing=n_agreeing,
             n_rows=n_rows,
         )

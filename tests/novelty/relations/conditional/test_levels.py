@@ -88,9 +88,8 @@ def test_a_row_is_judged_by_all_others(rows: list[tuple[str, str]], m: float, d:
         for name in frame.columns
     ]
     codes = [column.cells(table).codes for column in columns]
-    groups, place = np.unique(codes[0], return_inverse=True)
-    pairs, counts = np.unique(place * columns[1].n_codes + codes[1], return_counts=True)
-    relation = Relation((0,), 1, columns[1].n_codes, m, d, 1.0, groups, pairs, counts)
+    pairs, counts = np.unique(codes[0] * columns[1].n_codes + codes[1], return_counts=True)
+    relation = Relation(0, 1, columns[1].n_codes, m, d, 1.0, pairs, counts)
     said = relation.ask(columns, codes, np.ones(len(rows), dtype=bool))
     wanted = [tail_left_out(rows, row, m, d, relation.isolated) for row in range(len(rows))]
     np.testing.assert_allclose(np.exp(said.log_p), wanted, rtol=1e-12)
@@ -193,24 +192,6 @@ def test_misspellings_are_corrected_by_their_row_however_many_there_are() -> Non
     assert {*found} <= {*wrong} and len(found) > 0.95 * len(wrong)
     for row, cell in found.items():
         assert cell.expected == wrong[row]
-
-
-def test_two_columns_together_determine_a_third() -> None:
-    rng = np.random.default_rng(3)
-    depot, size = rng.integers(0, 12, 900), rng.integers(0, 10, 900)
-    shelf = rng.permutation(120).reshape(12, 10)[depot, size]
-    frame = pl.DataFrame(
-        {
-            "depot": [f"depot {d}" for d in depot],
-            "size": [f"size {s}" for s in size],
-            "shelf": [f"shelf {s}" for s in shelf],
-        }
-    )
-    learned, _ = fit(frame)
-    assert any(len(relation.given) == 2 for relation in learned.relations)
-    (cell,) = fit(changed(frame, 5, "shelf", "shelf 999"))[1].cells
-    assert (cell.row, cell.expected) == (5, frame["shelf"][5])
-    assert {*cell.given} == {"depot", "size"}
 
 
 def test_a_missing_cell_is_named_where_its_rows_have_one_value() -> None:
