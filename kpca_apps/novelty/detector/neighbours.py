@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Meta
 from scipy.spatial.distance import cdist
 
+from kpca_apps.novelty.detector.nearest import LARGEST_SQUARE, nearest_without
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10
@@ -21,14 +22,8 @@ TYPICAL, TYPICAL_ROWS = 0.9, 250
 SOME_ROWS = 100
 # A row lies so many times farther from its nearest rows than others do that it is no kind of rows.
 MUCH_FARTHER = 2.0
-# What stands in the place of a set's first group: no more groups; rows that agree in most groups,
-# none of which counts more than `MOST_APART`, standing for a set; no set at all.
-NONE, AGREEING, UNASKED = -1, -2, -3
-# A group counts no more than one standard deviation: the nearest rows are then those that agree in
-# most of them, whatever the others read.
-MOST_APART = 1.0
-# Squares are summed under a factor of 0 or 1, which infinity does not survive.
-LARGEST_SQUARE = 1e200
+# Squared distances of rows to the levels of categories that are in memory at once.
+SQUARES_HELD = 2**20
 
 
 @dataclass(frozen=True)
@@ -134,62 +129,65 @@ class Surroundings:
         self.sizes = np.array([len(columns) for columns in groups])
         self._columns, self._ends = np.concatenate(groups), np.cumsum(self.sizes)
         self._are_categories = np.array([len(g) > 1 and np.isin(g, as_is).all() for g in groups])
-        # Groups of one column, a line each, and those of several, by their levels.
-        self._single = np.flatnonzero(self.sizes == 1)
-        self._column_of = self._columns[self._ends[self._single] - 1]
-        self._lines = np.ascontiguousarray(rows.T[self._column_of])
-        self._wide = [
-            (group, columns, *_levels(rows[:, columns]))
-            for group, columns in enumerate(groups)
-            if len(columns) != 1
-        ]
+        is_single = self.sizes == 1
+        wide = [columns for columns in groups if len(columns) != 1]
+        self._wide = [(columns, *_levels(rows[:, columns])) for columns in wide]
+        # Lines of the groups of one column, from 0; those of several are numbered from -1 down.
+        self._line_of = np.where(is_single, np.cumsum(is_single) - 1, -np.cumsum(~is_single))
+        self._column_of = np.where(is_single, self._columns[self._ends - 1], -1)
+        self._lines = np.ascontiguousarray(rows.T[self._column_of[is_single]])
+        n_levels = [len(levels) for _, levels, _ in self._wide]
+        starts = np.cumsum(n_levels) - n_levels
+        self._level_of = np.array(
+            [start + which for start, (_, _, which) in zip(starts, self._wide, strict=True)],
+            dtype=np.int64,
+        ).reshape(-1, len(rows))
+        self._rows = np.ascontiguousarray(rows)
         self._by_index = np.argsort(neighbours.index, kind="stable")
 
     def near(self, rows: FloatArray, own: IntArray, sets: IntArray) -> Near:
         """Return the rows nearest in all groups outside each set, for standardised rows (r, d).
 
         `own` (r,) are their positions among the training rows, -1 for new ones: a row is not near
-        itself. `sets` (r, e, w) hold groups in order, or `AGREEING` or `UNASKED` for their first.
+        itself. `sets` (r, e, w) hold groups in order, or stand for something else, as `nearest`
+        says.
         """
-        k = min(N_NEIGHBOURS, len(self.everyone) - 1)
+        k = min(N_NEIGHBOURS, len(self._rows) - 1)
         found = Near(np.zeros((*sets.shape[:2], k), dtype=np.int64), np.zeros(sets.shape[:2]))
         index, by_index = self.neighbours.index, self._by_index
         place = by_index[np.minimum(np.searchsorted(index, own, sorter=by_index), len(index) - 1)]
-        for i, row in enumerate(rows):
-            asked = np.flatnonzero(sets[i, :, 0] != UNASKED)
-            distances = self._without(row, sets[i, asked])
-            distances[:, place[i] if index[place[i]] == own[i] else []] = np.inf
-            nearest = nearest_rows(distances)
-            found.nearest[i, asked] = nearest
-            radius = np.take_along_axis(distances, nearest, axis=1).mean(axis=1)
-            found.radius[i, asked] = radius
+        place = np.where(index[place] == own, place, -1)
+        n_levels = sum(len(levels) for _, levels, _ in self._wide)
+        step = max(1, SQUARES_HELD // max(n_levels, 1))
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            nearest_without(
+                self._lines,
+                self._line_of,
+                self._column_of,
+                self._level_of,
+                self._of_levels(rows[part]),
+                self._rows,
+                np.ascontiguousarray(rows[part]),
+                place[part],
+                np.ascontiguousarray(sets[part]),
+                self._largest,
+                found.nearest[part],
+                found.radius[part],
+            )
         return found
 
-    def _without(self, row: FloatArray, sets: IntArray) -> FloatArray:
-        """Squared distances (e, s) of the reference to a row, without the groups of each set."""
-        squares = np.empty((len(self.groups), len(self.everyone)))
-        with np.errstate(over="ignore"):  # infinite is the largest too
-            squares[self._single] = (self._lines - row[self._column_of, None]) ** 2
-            np.minimum(squares, self._largest, out=squares)
-            for group, columns, levels, which in self._wide:
-                of_columns = np.minimum((levels - row[columns]) ** 2, self._largest)
-                squares[group] = np.minimum(of_columns.sum(axis=1), LARGEST_SQUARE)[which]
-        # Nothing is taken away from a sum: a huge square drowns none of the small ones.
-        none = np.zeros((1, squares.shape[1]))
-        before = np.concatenate([none, np.cumsum(squares, axis=0)])
-        behind = np.concatenate([none, np.cumsum(squares[::-1], axis=0)])[::-1]
-        distances = np.empty((len(sets), squares.shape[1]))
-        for line, members in zip(distances, sets.tolist(), strict=True):
-            if members[0] == AGREEING:
-                np.minimum(squares, MOST_APART).sum(axis=0, out=line)
-                continue
-            left_out = [group for group in members if group >= 0] or [0]
-            first, last = left_out[0], left_out[-1]
-            np.add(before[first], behind[last + (members[0] >= 0)], out=line)
-            for group in range(first + 1, last):
-                if group not in left_out:
-                    line += squares[group]
-        return distances
+    def _of_levels(self, rows: FloatArray) -> FloatArray:
+        """Squared distances of rows to the levels of all groups of several columns, (r, l)."""
+        squares = [np.zeros((len(rows), 0))]
+        for columns, levels, _ in self._wide:
+            of_group = np.zeros((len(rows), len(levels)))
+            for j, column in enumerate(columns.tolist()):
+                with np.errstate(over="ignore"):  # infinite is the largest too
+                    squared = (levels[:, j] - rows[:, column, None]) ** 2
+                of_group += np.minimum(squared, self._largest)
+            squares.append(np.minimum(of_group, LARGEST_SQUARE, out=of_group))
+        return np.concatenate(squares, axis=1)
 
     def expected(
         self, rows: FloatArray, of_row: IntArray, groups: IntArray, nearest: IntArray

@@ -22,15 +22,8 @@ from math import comb
 
 import numpy as np
 
-from kpca_apps.novelty.detector.neighbours import (
-    AGREEING,
-    NONE,
-    UNASKED,
-    Expected,
-    Near,
-    Surroundings,
-    runs,
-)
+from kpca_apps.novelty.detector.nearest import AGREEING, NONE, UNASKED
+from kpca_apps.novelty.detector.neighbours import Expected, Near, Surroundings, runs
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 CANDIDATES_A_BATCH = 4096

@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 from scipy.spatial.distance import cdist
 
+from kpca_apps.novelty.detector import neighbours as of_neighbours
+from kpca_apps.novelty.detector.nearest import AGREEING, UNASKED
 from kpca_apps.novelty.detector.neighbours import (
-    AGREEING,
-    UNASKED,
     NeighbourRows,
     Surroundings,
     nearest_rows,
@@ -103,19 +103,39 @@ def test_the_nearest_rows_are_the_first_of_all_sorted(n_rows, ties):
     np.testing.assert_array_equal(found, np.sort(distances, axis=1)[:, :k])
 
 
-def distances_by_hand(around, row, sets):
-    """Sum squares of the groups outside of each set, as `Surroundings` does, in one order."""
-    standardised = around.neighbours.standardised
-    parts = [
-        np.minimum((standardised[:, of] - row[of]) ** 2, around._largest).sum(axis=1)
-        for of in around.groups
-    ]
-    distances = np.zeros((len(sets), len(standardised)))
-    for line, members in zip(distances, sets, strict=True):
-        most = 1.0 if members[0] == AGREEING else np.inf
-        for g in np.setdiff1d(np.arange(len(parts)), members):
-            line += np.minimum(parts[g], most)
-    return distances
+def nearest_by_sorting(
+    lines,
+    line_of,
+    column_of,
+    level_of,
+    of_levels,
+    reference,
+    rows,
+    own,
+    sets,
+    largest,
+    nearest,
+    radius,
+):
+    """Fill what `nearest_without` does, by sums over the other groups alone."""
+    for i, row in enumerate(rows):
+        parts = [
+            (reference[:, column] - row[column]) ** 2
+            if line >= 0
+            else of_levels[i][level_of[-1 - line]]
+            for line, column in zip(line_of, column_of, strict=True)
+        ]
+        for e, members in enumerate(sets[i]):
+            if members[0] == UNASKED:
+                continue
+            distances = np.zeros(len(reference))
+            most = 1.0 if members[0] == AGREEING else largest
+            for g in np.setdiff1d(np.arange(len(parts)), members):  # in one order
+                distances += np.minimum(parts[g], most)
+            if own[i] >= 0:
+                distances[own[i]] = np.inf
+            nearest[i, e] = np.argsort(distances, kind="stable")[: nearest.shape[2]]
+            radius[i, e] = distances[nearest[i, e]].mean()
 
 
 @pytest.mark.parametrize("n_rows", [12, 83, 2_003])
@@ -134,7 +154,7 @@ def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(n_rows, si
     sets = np.tile(np.array([*none, [AGREEING, -1, -1], [UNASKED, -1, -1]]), (5, 1, 1))
     own = np.array([7, -1, 0, -1, 3])
     found = around.near(rows, own, sets)
-    monkeypatch.setattr(Surroundings, "_without", distances_by_hand)
+    monkeypatch.setattr(of_neighbours, "nearest_without", nearest_by_sorting)
     by_hand = around.near(rows, own, sets)
     np.testing.assert_allclose(found.radius, by_hand.radius, rtol=1e-12)
     # Beside the largest part the others are rounding.
@@ -186,7 +206,7 @@ def test_reasons_of_many_rows_are_those_of_each_row_by_sorted_neighbours(kind, m
     if kind == "categories":
         rows, X = np.round(rows), np.round(X)
     together = explained(rows, X, np.sqrt)
-    monkeypatch.setattr(Surroundings, "_without", distances_by_hand)
+    monkeypatch.setattr(of_neighbours, "nearest_without", nearest_by_sorting)
     for row, reasons in zip(X, together, strict=True):
         (alone,) = explained(rows, row[None], np.sqrt)
         assert [drop.group for drop in reasons] == [drop.group for drop in alone]
