@@ -38,7 +38,7 @@ MOST_MEMORY, ADDRESS_SPACE = 1 << 30, 6 << 30  # of a file; more than the proces
 NOT_INSTRUMENTED = [
     f"kpca_apps.{name}"
     for name in (
-        "novelty.relations.counting", "novelty.detector.nearest", "engine.kernels.exponentials",
+        "novelty.detector.nearest", "engine.kernels.exponentials",
         "denoise.estimate.law", "denoise.passes.groups", "system.registers",
         "engine.linalg.small_matrices", "engine.groups.compiled", "system.compiling",
     )

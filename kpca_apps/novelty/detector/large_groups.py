@@ -24,8 +24,8 @@ HEADS, FEWEST_IN_HEAD = (0.01, 0.02, 0.04), 20
 # A group of a smaller share of the table may be what is sought.
 LEAST_SHARE = 0.05
 # It fills the head if most rows there are of it, and the odds of that are so many times those in
-# the table: 1 in 20 rows and every second of the head, or every second and 19 in 20.
-LEADING, TIMES_THE_ODDS = 0.5, 19.0
+# the table: 1 in 13 rows and every second of the head, or every second and 12 in 13.
+LEADING, TIMES_THE_ODDS = 0.5, 12.0
 
 
 @dataclass(frozen=True)

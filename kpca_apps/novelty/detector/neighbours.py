@@ -93,7 +93,6 @@ class Expected:
 
     groups: IntArray  # (m,)
     values: FloatArray  # as they come, those of each behind those of the one before
-    standardised: FloatArray
     ends: IntArray  # (m,), where those of each end
     distances: FloatArray  # (m,), of the rows from them
 
@@ -107,7 +106,6 @@ class Expected:
         return Expected(
             np.concatenate([self.groups, others.groups]),
             np.concatenate([self.values, others.values]),
-            np.concatenate([self.standardised, others.standardised]),
             np.concatenate([self.ends, ends + others.ends]),
             np.concatenate([self.distances, others.distances]),
         )
@@ -199,26 +197,19 @@ class Surroundings:
         """
         ends = np.cumsum(self.sizes[groups])
         n_values = int(ends[-1]) if len(ends) else 0
-        values, standardised, distances = (
-            np.empty(n_values),
-            np.empty(n_values),
-            np.empty(len(ends)),
-        )
+        values, distances = np.empty(n_values), np.empty(len(ends))
         for group in np.unique(groups):
             at, columns = np.flatnonzero(groups == group), self.groups[group]
             cells = nearest[at][:, :, None], columns
             raw, scaled = self.neighbours.rows[cells], self.neighbours.standardised[cells]
-            middle, of_scaled = _medians(raw), _medians(scaled)
-            distances[at] = np.abs(of_scaled - rows[of_row[at]][:, columns]).sum(axis=1)
+            middle, off = _medians(raw), _medians(scaled) - rows[of_row[at]][:, columns]
+            distances[at] = np.abs(off).sum(axis=1)
             if self._are_categories[group]:
                 level = raw.sum(axis=1).argmax(axis=1)[:, None, None]
                 like = np.take_along_axis(raw, level, axis=2).argmax(axis=1)[:, None]
-                middle, of_scaled = (
-                    np.take_along_axis(of, like, axis=1)[:, 0] for of in (raw, scaled)
-                )
-            places = (ends[at] - len(columns))[:, None] + np.arange(len(columns))
-            values[places], standardised[places] = middle, of_scaled
-        return Expected(groups, values, standardised, ends, distances)
+                middle = np.take_along_axis(raw, like, axis=1)[:, 0]
+            values[(ends[at] - len(columns))[:, None] + np.arange(len(columns))] = middle
+        return Expected(groups, values, ends, distances)
 
     def expected_of_all(self, row: FloatArray) -> Expected:
         """Return what each group of a standardised row (d,) should read by all rows."""

@@ -37,8 +37,6 @@ MAX_LEFT = 0.4
 LESS_LEFT = 1 / 2
 # Columns that sets are made of: 6 pairs and 4 triples.
 MAX_SUSPECTS, MAX_SET = 4, 3
-# Columns tried beside a set that explains a row.
-MAX_BESIDE = 8
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,6 @@ class Attribution:
         best[is_alone, 0] = entries[rows[is_alone], place[is_alone]]
         best[~is_alone] = sets[others[~is_alone], place[~is_alone] - a]
         drops_of_best = np.hstack([drops[unclear], drops_of_sets])[others, place]
-        beside, more, expected = self._beside(rows, best, drops_of_best, expected)
         place_of = {row: place for place, row in enumerate(rows.tolist())}
         order = np.argsort(-drops, axis=1, kind="stable")
         for i in range(r):
@@ -153,9 +150,7 @@ class Attribution:
             found = drops[i, order[i]]
             if i in place_of:
                 j = place_of[i]
-                ranked = np.argsort(-more[j], kind="stable")
-                tried = [best[j], *beside[j, ranked, None]]
-                found = np.array([drops_of_best[j], *more[j, ranked]])
+                tried, found = [best[j]], drops_of_best[j : j + 1]
             # Columns of one trial are ordered by their drops alone.
             alone = dict(zip(asked[i].tolist(), drops[i].tolist(), strict=True))
             reasons, total = list[ColumnDrop](), float(found.sum())
@@ -291,43 +286,6 @@ class Attribution:
         groups, nearest = sets[row, e, at], near.nearest[row, e]
         of_sets = self.around.expected(self.standardised[rows], row, groups, nearest)
         return places, near.radius, of_sets
-
-    def _beside(
-        self, rows: IntArray, best: IntArray, drops: FloatArray, expected: Expected
-    ) -> tuple[IntArray, FloatArray, Expected]:
-        """Replace the groups farthest off once rows (b,) read what is best, beside that.
-
-        Places of what they should read (b, 8), -1: none, how much farther each lowers the score,
-        and what is expected with that.
-        """
-        n = len(self.around.groups)
-        width = min(MAX_BESIDE, n)
-        beside, more = np.full((len(rows), width), NONE), np.zeros((len(rows), width))
-        # What lowers the score of a row that is odd no more explains nothing.
-        (still,) = np.nonzero(drops < self._excess[rows])
-        changed, own = self.standardised[rows[still]], self.own[rows[still]]
-        row, at = np.nonzero(best[still] >= 0)
-        which = best[still][row, at]
-        groups = expected.groups[which]
-        sizes = self.around.sizes[groups]
-        changed[np.repeat(row, sizes), self.around.columns_of(groups)] = expected.standardised[
-            runs(expected.ends[which] - sizes, sizes)
-        ]
-        agreeing = self.around.near(changed, own, np.full((len(still), 1, 1), AGREEING))
-        off = self._off(changed, agreeing.nearest[:, 0])
-        off[row, groups] = -np.inf
-        far = np.argsort(-off, axis=1, kind="stable")[:, :width]
-        far[np.take_along_axis(off, far, axis=1) < 0.0] = UNASKED
-        near = self.around.near(changed, own, far[:, :, None])
-        row, at = np.nonzero(far >= 0)
-        found = self.around.expected(changed, row, far[row, at], near.nearest[row, at])
-        beside[still[row], at] = len(expected.groups) + np.arange(len(row))
-        expected = expected.joined(found)
-        together = np.column_stack([best[still[row]], beside[still[row], at]])
-        lower = self._drops(rows[still[row]], together, expected)
-        lower = np.minimum(lower, self._excess[rows[still[row]]])
-        more[still[row], at] = np.maximum(lower - drops[still[row]], 0.0)
-        return beside, more, expected
 
     def _reported(
         self,

@@ -18,7 +18,7 @@ from kpca_apps.novelty.checks.odd_cells import FILLED
 from kpca_apps.novelty.compare.comparison import judge_by_labels
 from kpca_apps.novelty.findings.duplicates import find_duplicates
 from kpca_apps.novelty.findings.listed_rows import MAX_CELLS, Lists, list_table
-from kpca_apps.novelty.findings.patterns import find_patterns, kinds_of_evidence, leading_note
+from kpca_apps.novelty.findings.patterns import find_patterns, kinds_of_evidence
 from kpca_apps.novelty.findings.pictures import draw_rows
 from kpca_apps.novelty.marks import row_keys
 from kpca_apps.novelty.redact import Note
@@ -109,7 +109,6 @@ def find_all(
         *of_drift,
         *_header_note(model, columns, {*dict(rows.source.renamed)}),
         *_notes(verdict, of_labels, is_fitted_on=is_fitted_on),
-        *(() if model.clean or model.groups else leading_note(lists.ranked, lists.table, rows)),
         *(() if rows.accepted is None else rows.accepted.notes),
         *of_ids,
         *_last_notes(verdict, lists, columns, options),

@@ -1,4 +1,4 @@
-"""What may have gone wrong with a row: slips of a number, several gaps, a row of totals.
+"""What may have gone wrong with a row: slips of a number, or several gaps.
 
 Slips are of units, decimal points, digits, signs, and columns exchanged. A cell is *repaired* as a
 person would who sees what the rest of the row suggests: by a factor people slip by, a digit typed
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kpca_apps.names import in_prose, listed, quoted
+from kpca_apps.names import in_prose, quoted
 from kpca_apps.novelty.checks.number_rules import (
     MAX_CLEARNESS,
     NumberRule,
@@ -32,13 +32,13 @@ from kpca_apps.novelty.checks.number_rules import (
 )
 from kpca_apps.novelty.checks.tails import EXPONENTIAL, SHAPES, Tail
 from kpca_apps.novelty.columns.kinds import steps_of
-from kpca_apps.novelty.columns.plan import ColumnSpec, name_words
+from kpca_apps.novelty.columns.plan import name_words
 from kpca_apps.novelty.detector.neighbours import NeighbourRows, Surroundings
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.novelty.screening.model import AnyModel
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import NumberFormat, Readings
+from kpca_apps.tables.values import NumberFormat
 
 # Of the model's rows, those whose own distances from what is expected of them are looked at; and
 # fewest for any hint.
@@ -454,7 +454,6 @@ MAX_COLUMNS = 300
 MAX_COMPARED = 2_500
 # A cell of a column is hardly ever missing if fewer rows than these lack it.
 RARELY_MISSING = 0.01
-SUM_ROUNDING = 1e-4  # of a sum, which may be of values before they were rounded
 
 
 def hint_rows(
@@ -470,26 +469,7 @@ def hint_rows(
     `table` holds these rows as they stand, `matrix` (r, d) encoded; `rows` are all of their table.
     `meant` (r,) are numbers that stand for cells of theirs that are odd by themselves.
     """
-    found = _slips(model, rows, matrix, positions, meant)
-    used = [(spec, table.column(spec.name).read(spec.format)) for spec in model.encoder.plan.used]
-    for row, names in _in_several(_rare_gaps(model, used)):
-        which = in_prose([quoted(name) for name in names])
-        missing = f"{which} are missing, each of which fewer than 1 in 100 rows lack."
-        found[row] = found[row]._replace(sentences=(*found[row].sentences, missing))
-    # A row may be the sum of the others by chance in one column, not in two.
-    for row, names in _in_several(_totals(rows, used)):
-        found[row] = Hints((f"{listed(names)} hold the sums of all other rows: a row of totals?",))
-    return found
-
-
-def _slips(
-    model: AnyModel,
-    rows: Encoded,
-    matrix: FloatArray,
-    positions: IntArray,
-    meant: Sequence[Mapping[str, float]],
-) -> list[Hints]:
-    """Find slips by the rows of a clean reference, else by those of the table."""
+    # By the rows of a clean reference, else by those of the table.
     encoder, views = model.encoder, model.detector.views
     neighbours, own = model.detector.reference, np.full(len(matrix), -1)
     if not model.clean:
@@ -504,35 +484,15 @@ def _slips(
     groups = [np.array(group.columns) for group in encoder.groups]
     names = names if len(names) <= MAX_COLUMNS else {}
     finder = HintFinder(neighbours, groups, names, units, rows.n_rows)
-    return finder.of_rows(matrix, views.standardised(matrix), own, meant)
-
-
-def _in_several(marked: Iterable[tuple[str, BoolArray]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are marked in more than one column, and the names of these columns."""
-    names_of: defaultdict[int, list[str]] = defaultdict(list)
-    for name, is_marked in marked:
-        for row in np.flatnonzero(is_marked).tolist():
-            names_of[row].append(name)
-    yield from ((row, names) for row, names in names_of.items() if len(names) > 1)
-
-
-def _rare_gaps(
-    model: AnyModel, used: Sequence[tuple[ColumnSpec, Readings]]
-) -> Iterator[tuple[str, BoolArray]]:
-    """Mark the missing cells of columns in which they hardly ever are."""
-    for spec, readings in used:
+    found = finder.of_rows(matrix, views.standardised(matrix), own, meant)
+    lacking = defaultdict[int, list[str]](list)
+    for spec in model.encoder.plan.used:
         if spec.n_missing / model.encoder.summaries[0].n_cells < RARELY_MISSING:
-            yield spec.name, readings.missing
-
-
-def _totals(
-    rows: Encoded, used: Sequence[tuple[ColumnSpec, Readings]]
-) -> Iterator[tuple[str, BoolArray]]:
-    """Mark the numbers that are the sum of all others of their column, of a table in memory."""
-    for spec, readings in used if rows.size_of_parts is None else ():
-        if isinstance(spec.format, NumberFormat) and not spec.format.clock:
-            whole = float(np.nansum(rows.sample_table.column(spec.name).read(spec.format).values))
-            values = readings.values
-            with np.errstate(invalid="ignore"):
-                is_sum = np.abs(whole - 2 * values) <= SUM_ROUNDING * np.abs(values)
-            yield spec.name, is_sum & (values != 0)
+            missing = table.column(spec.name).read(spec.format).missing
+            for row in np.flatnonzero(missing).tolist():
+                lacking[row].append(quoted(spec.name))
+    for row, gaps in lacking.items():
+        if len(gaps) > 1:
+            says = f"{in_prose(gaps)} are missing, each of which fewer than 1 in 100 rows lack."
+            found[row] = found[row]._replace(sentences=(*found[row].sentences, says))
+    return found

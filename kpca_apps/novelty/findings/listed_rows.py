@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -70,11 +69,6 @@ class JudgedRows:
     matrix: FloatArray  # (r, d), they encoded
     own: IntArray  # (r,), positions among the training rows of the model, or -1
 
-    @property
-    def n_rows(self) -> int:
-        """Number r of rows."""
-        return len(self.own)
-
 
 def judged_by(
     verdict: Verdict, table: Table, positions: IntArray
@@ -107,20 +101,12 @@ def first_reasons(
     rows: JudgedRows, encoder: TableEncoder, detector: Detector
 ) -> list[tuple[Reason, ...]]:
     """Return the first of the reasons of some rows, of one column or of several together."""
-    first = []
-    for row, drops in enumerate(detector.explain(rows.matrix, rows.own, least=MIN_SHARE)):
-        # Columns of one set follow each other.
-        sets = groupby(drops, key=lambda drop: drop.together or drop.group)
-        of_sets = ([_described(encoder, rows.table, row, one) for one in of] for _, of in sets)
-        found: list[Reason] = []
-        for reasons in of_sets:
-            differing = _differing(reasons)
-            found = found or [*differing]
-            if differing and not _is_gap(differing[0]):
-                found = [*differing]
-                break
-        first.append(tuple(found))
-    return first
+    return [_first_set(reasons) for reasons in explain_rows(encoder, detector, rows)]
+
+
+def _first_set(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
+    """Return the first of some reasons, with those that are odd together with it."""
+    return tuple(one for one in reasons if one is reasons[0] or one.column in reasons[0].together)
 
 
 def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) -> Reason:
@@ -290,7 +276,7 @@ def _compare(
         if not piece.model.is_whole:
             matrix = encoder.matrix(rows.sample_table.take(among))
         others = views.standardised(matrix)
-        for start in range(0, part.n_rows, ROWS_A_BLOCK):
+        for start in range(0, len(part.own), ROWS_A_BLOCK):
             block = slice(start, start + ROWS_A_BLOCK)
             distances = cdist(views.standardised(part.matrix[block]), others, "cityblock")
             # A row that nothing but its rank keeps from being flagged is not compared with itself.
@@ -404,12 +390,12 @@ def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[
         blocks = [
             JudgedRows(part.table.take(at), part.matrix[at], part.own[at])
             for at in np.split(
-                np.arange(part.n_rows), range(ROWS_A_BLOCK, part.n_rows, ROWS_A_BLOCK)
+                np.arange(len(part.own)), range(ROWS_A_BLOCK, len(part.own), ROWS_A_BLOCK)
             )
         ]
         model = piece.model
         found = verdict.rows.over(
-            "Finding reasons", first_reasons, blocks, part.n_rows, model.encoder, model.detector
+            "Finding reasons", first_reasons, blocks, len(part.own), model.encoder, model.detector
         )
         of_part = (reason for of_block in found for reason in of_block)
         reasons |= zip(places.tolist(), of_part, strict=True)
@@ -418,9 +404,8 @@ def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[
 
 def _first_reason(reasons: Sequence[Reason]) -> dict[str, Any]:
     """Take the first of some reasons, of one column or several, as fields of a `FlaggedRow`."""
-    if not reasons:
+    if not (first := _first_set(reasons)):
         return {}
-    first = [one for one in reasons if one is reasons[0] or one.column in reasons[0].together]
     return {
         "columns": tuple(reason.column for reason in first),
         "seen": tuple(_cut(reason.seen) for reason in first),

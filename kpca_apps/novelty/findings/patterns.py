@@ -17,7 +17,6 @@ from scipy.special import betainc
 
 from kpca_apps.names import MISSING, cut_apart, in_prose, quoted, quoted_cell
 from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, RankedRow, Reason
-from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 
@@ -29,9 +28,6 @@ LARGEST_SPREAD, SMALLEST_GAP, SMALLEST_FACTOR = 2.0, 1.5, 2.0
 # A value of another column is named where so many rows of the pattern share it, so few of the other
 # rows have it, and chance would so rarely do the same in any of the columns looked at.
 MOST, FEW, BY_CHANCE = 0.9, 0.25, 0.01
-# A value leads the list if of so many flagged rows so large a share have it, and so many times the
-# share of all rows.
-MIN_FLAGGED, LEADING, TIMES_COMMONER = 20, 0.5, 4.0
 # What is said of a column whose cells are odd alike, each by itself.
 KINDS = {
     "far above": "is far above the rest of the column",
@@ -118,7 +114,7 @@ def find_patterns(
             places = np.array([row.rank - 1 for row in alike])
             common = _common(listed, places, others, sample)
             if common is not None:
-                column, value, n_sharing, _ = common
+                column, value, n_sharing = common
                 who = "all" if n_sharing == len(alike) else f"{n_sharing:,} of them"
                 sentence += f", {who} with {quoted(column)} {quoted_cell(value)}"
             positions = tuple(row.row for row in alike)
@@ -128,37 +124,23 @@ def find_patterns(
     return tuple(sorted(found, key=lambda pattern: -len(pattern.rows)))
 
 
-def leading_note(ranked: Sequence[RankedRow], listed: Table, rows: Encoded) -> Iterator[str]:
-    """Say that the rows of one value, that of most flagged rows, go on beyond these."""
-    flagged = np.flatnonzero([row.flagged for row in ranked])
-    n, names = len(flagged), [spec.name for spec in rows.encoder.plan.used if not spec.hidden]
-    if n >= MIN_FLAGGED and (common := _common(listed, flagged, names, rows.sample_table, LEADING)):
-        name, value, n_sharing, share = common
-        if n_sharing < share * rows.n_rows and n_sharing > TIMES_COMMONER * share * n:
-            yield (
-                f"{n_sharing:,} of {n:,} flagged rows have {quoted_cell(value)} in {quoted(name)}, "
-                f"as about {100 * share:.2g} % of the table do; other odd rows may stand behind "
-                "them. To judge its rows among themselves, group by that column (--by)."
-            )
-
-
 def _common(
-    listed: Table, places: IntArray, others: Sequence[str], sample: Table, most: float = MOST
-) -> tuple[str, str, int, float] | None:
-    """Column, value, rows that share it and share of all that do; None where none stands out."""
+    listed: Table, places: IntArray, others: Sequence[str], sample: Table
+) -> tuple[str, str, int] | None:
+    """Column, value and rows that share it; None where none stands out."""
     n, best, rarest = len(places), None, BY_CHANCE
     for name in others:
         column = listed.column(name)
         texts = column.texts.gather(places).to_list()
         value, n_sharing = Counter(texts).most_common(1)[0]
-        if value is None or n_sharing < most * n:
+        if value is None or n_sharing < MOST * n:
             continue
         n_having = int((sample.column(name).texts == value).sum())
         share = (max(n_having - n_sharing, 0) + 1) / (max(sample.frame.height - n, 1) + 1)
         chance = len(others) * float(betainc(n_sharing, n - n_sharing + 1, share))
         if share <= FEW and chance < rarest:
             rarest, text = chance, column.text(int(places[texts.index(value)]))
-            best = name, text, n_sharing, n_having / sample.frame.height
+            best = name, text, n_sharing
     return best
 
 

@@ -36,7 +36,6 @@ import polars as pl
 from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
-from kpca_apps.novelty.relations.counting import telling_pairs
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, Levels
@@ -47,6 +46,8 @@ DISCOUNTS = (0.0, 0.25, 0.5, 0.75)
 # Least that a column has to say of another: of the nats that the other's cells take, and in all.
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
 MOST_GIVEN = 6  # columns that speak of a cell
+# Pairs of columns that are tried: of a table of hundreds, those that lie beside each other.
+MOST_TRIED = 5_000
 # Values of one row in their group for each of two rows, where they are there by right.
 ONCE_TO_TWICE = 4.0
 # Share of those of one row that may be there by right where they are taken for wrong.
@@ -206,13 +207,6 @@ class LevelColumn:
     def nats(self) -> float:
         """What a cell takes by the column's own distribution, in nats."""
         return -float(self.counts @ self.log_q) / max(int(self.counts.sum()), 1)
-
-
-class Prior(NamedTuple):
-    """How a distribution is shrunk."""
-
-    shrinkage: float  # m
-    discount: float  # d
 
 
 class _Groups(NamedTuple):
@@ -377,81 +371,60 @@ class Relation:
         )
 
 
-class Telling(NamedTuple):
-    """A column that says something of another."""
-
-    gain: float  # in nats a row
-    prior: Prior
-    given: int  # its place
-
-
 def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Iterator[Relation]:
     """Find the columns that say most of each."""
-    found: list[list[Telling]] = [[] for _ in columns]
-    tells = _telling(columns, codes)
-    for a, b in np.argwhere(np.triu(tells | tells.T)).tolist():
+    found: list[list[tuple[float, float, float, int]]] = [[] for _ in columns]
+    n_all = len(columns)
+    reach = n_all if n_all * (n_all - 1) // 2 <= MOST_TRIED else MOST_TRIED // n_all
+    pairs_tried = (
+        (place, other)
+        for place in range(n_all)
+        for other in range(place + 1, min(place + 1 + reach, n_all))
+    )
+    for a, b in pairs_tried:
         first, second, counts = joint_counts(
             codes[a], codes[b], columns[a].n_codes, columns[b].n_codes
         )
         for (g, given), (t, value) in (((a, first), (b, second)), ((b, second), (a, first))):
-            if not tells[g, t]:
-                continue
-            gain, prior = gain_of(given, value, counts, columns[t], missing=columns[g].missing)
-            n_cells = columns[t].counts.sum()
-            if gain > LEAST_SHARE * columns[t].nats and gain * n_cells > LEAST_NATS:
-                found[t].append(Telling(gain, prior, g))
+            told = gain_of(given, value, counts, columns[t], missing=columns[g].missing)
+            if told is not None:
+                found[t].append((*told, g))
     for t, tellings in enumerate(found):
-        for of in sorted(tellings, reverse=True)[:MOST_GIVEN]:
-            n_given, n_codes = columns[of.given].missing, columns[t].n_codes
-            group, value, counts = joint_counts(codes[of.given], codes[t], n_given, n_codes)
-            pairs = group * n_codes + value
-            yield Relation(of.given, t, n_codes, *of.prior, of.gain, pairs, counts)
-
-
-def _telling(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> BoolArray:
-    """Which columns may say enough of others: nearly all do not, which is seen quickly."""
-    if not columns:
-        return np.zeros((0, 0), dtype=bool)
-    n_codes = np.array([column.n_codes for column in columns])
-    n_cells = np.array([column.counts.sum() for column in columns])
-    nats = np.array([column.nats for column in columns])
-    return telling_pairs(
-        np.array(codes, dtype=np.int32),
-        n_codes - 1,
-        np.concatenate([column.log_q for column in columns]),
-        np.cumsum(n_codes) - n_codes,
-        np.maximum(LEAST_SHARE * nats * n_cells, LEAST_NATS),
-        # Those that `gain_of` tries first come first.
-        np.array([*SHRINKAGE[1::3], *(m for m in SHRINKAGE if m not in SHRINKAGE[1::3])]),
-        np.array(DISCOUNTS),
-    )
+        for gain, m, d, g in sorted(tellings, reverse=True)[:MOST_GIVEN]:
+            n_given, n_codes = columns[g].missing, columns[t].n_codes
+            group, value, counts = joint_counts(codes[g], codes[t], n_given, n_codes)
+            yield Relation(g, t, n_codes, m, d, gain, group * n_codes + value, counts)
 
 
 def gain_of(
     given: IntArray, value: IntArray, counts: IntArray, column: LevelColumn, *, missing: int
-) -> tuple[float, Prior]:
-    """How much rows given say of a column's cells, in nats a row, and the prior that says most.
+) -> tuple[float, float, float] | None:
+    """How much rows given say of a column's cells, in nats a row, and m and d that say most.
 
     Of the likelihood of rows that are left out; from how many rows (p,) have each pair of values.
+    None where that is not enough.
     """
     n_rows = np.bincount(given, counts) if len(given) else np.zeros(0)
     speaks = (given != missing) & (n_rows[given] > 1)
     given, value, counts = given[speaks], value[speaks], counts[speaks]
-    rest, others = n_rows[given] - 1, counts - 1
+    n_cells, of_groups = int(column.counts.sum()), n_rows[given]
+    own = float(counts @ column.log_q[value])
+    least = max(LEAST_SHARE * column.nats * n_cells, LEAST_NATS)
+    # No prior comes to more than the counts themselves do: most columns say nothing of each other.
+    if float(counts @ np.log(counts / of_groups)) - own <= least:
+        return None
+    rest, others = of_groups - 1, counts - 1
     # Without the row its value is new to the group where no other row has it.
     n_kinds = np.bincount(given, minlength=len(n_rows))[given] - (others == 0)
-    q, own = np.exp(column.log_q[value]), float(counts @ column.log_q[value])
+    q = np.exp(column.log_q[value])
 
-    def gain(m: float, d: float) -> tuple[float, Prior]:
+    def gain(m: float, d: float) -> tuple[float, float, float]:
         p = (np.maximum(others - d, 0.0) + (m + d * n_kinds) * q) / (rest + m)
-        return (float(counts @ np.log(p)) - own) / int(column.counts.sum()), Prior(m, d)
+        return (float(counts @ np.log(p)) - own) / n_cells, m, d
 
-    # Most columns say nothing of each other, which is seen by a few.
-    tried = [gain(m, 0.0) for m in SHRINKAGE[1::3]]
-    if max(tried)[0] <= 0:
-        return max(tried)
-    _, best = max(tried + [gain(m, 0.0) for m in SHRINKAGE if m not in SHRINKAGE[1::3]])
-    return max(gain(best.shrinkage, d) for d in DISCOUNTS)
+    _, best, _ = max(gain(m, 0.0) for m in SHRINKAGE)
+    most = max(gain(best, d) for d in DISCOUNTS)
+    return most if most[0] * n_cells > least else None
 
 
 def joint_counts(

@@ -40,7 +40,6 @@ from kpca_apps.novelty.detector.threshold import discovery_limit
 from kpca_apps.novelty.evidence import Evidence
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.relations.conditional.alike import RowsAlike, contradicted
-from kpca_apps.novelty.relations.conditional.chance import of_smallest
 from kpca_apps.novelty.relations.conditional.counts import (
     Cells,
     LevelColumn,
@@ -76,6 +75,7 @@ SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # it is so by a factor of e.
 TIE = 1e-3
 MOST_AT_ONCE = 2_000_000  # numbers: rows times pairs of columns
+SMALLEST = 1e-12  # probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,18 +91,10 @@ class JudgedCells:
     numbers: tuple[Evidence, ...]  # and against numbers
 
 
-@dataclass(frozen=True, eq=False)
-class Exceptions:
-    """Rows in which a column is odd by rule: those that have one level of another."""
-
-    target: Annotated[IntArray, "e", Meta(ge=0)]  # places of columns
-    given: Annotated[IntArray, "e", Meta(ge=0)]
-    code: Annotated[IntArray, "e", Meta(ge=0)]  # of the level
-
-    @classmethod
-    def of(cls, found: Sequence[tuple[int, int, int]]) -> Exceptions:
-        """Put (target, given, code) into arrays."""
-        return cls(*np.array(found, dtype=np.int64).reshape(-1, 3).T.copy())
+# Columns that are odd by rule in rows that have one level of another: both places, and the code.
+Exceptions = tuple[
+    tuple[Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)]], ...
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +112,7 @@ class LevelRelations:
         """Refuse relations of other columns."""
         n_columns = len(self.columns)
         places = [place for of in self.relations for place in (of.given, of.target)]
-        places += [*self.exceptions.target, *self.exceptions.given]
+        places += [place for b, a, _ in self.exceptions for place in (b, a)]
         places += [of.given for of in self.numbers.predictors if not isinstance(of, Paired)]
         places += [place for of in self.flags.counts for place in (of.target, *of.given)]
         if len(self.limits) != n_columns or any(place >= n_columns for place in places):
@@ -216,7 +208,7 @@ class _Rows:
         learned = LevelRelations(
             tuple(columns),
             relations,
-            Exceptions.of([]),
+            (),
             limits,
             NumberRelations.learn(table, (), (), ()),
             Flags.learn((), ()),
@@ -262,7 +254,7 @@ class _Rows:
     def judged(self, table: Table, notations: Mapping[str, Notation]) -> JudgedCells:
         """Say what the rows of the table are as wholes, and name the clear cells."""
         learned, columns = self.learned, self.learned.columns
-        of_levels = of_smallest(self.log_p.min(axis=1, initial=0.0), learned.n_looked)
+        of_levels = _of_smallest(self.log_p.min(axis=1, initial=0.0), learned.n_looked)
         of_flags, flags = learned.flags.judge(columns, self.cells, self.own)
         cells = [*self._wrong()]
         named = {(one.row, one.column) for one in cells}
@@ -292,7 +284,7 @@ class _Rows:
         )  # fmt: skip
         smallest = -np.max([of_levels, of_numbers, of_flags, of_new], axis=0)
         # Rows alike must tie in whatever batch they are judged.
-        surprise = eight_digits(of_smallest(smallest, sum(map(bool, said))))
+        surprise = eight_digits(_of_smallest(smallest, sum(map(bool, said))))
         return JudgedCells(surprise, tuple(cells), numbers)
 
     def _free(self, found: Sequence[Evidence]) -> Iterator[Evidence]:
@@ -371,7 +363,7 @@ class _Rows:
                 n_odd = np.bincount(cells.codes[rows], minlength=k)[:k]
                 by_rule = (n_odd >= LEAST_BY_RULE) & (2 * n_odd > column.counts[:k])
                 found += [(int(b), a, int(code)) for code in np.flatnonzero(by_rule & (a != b))]
-        return Exceptions.of(found)
+        return tuple(found)
 
     def _ask(self, relation: Relation, rows: IntArray) -> Said:
         codes = [of.codes[rows] for of in self.cells]
@@ -380,7 +372,7 @@ class _Rows:
     def _by_rule(self, exceptions: Exceptions, rows: IntArray) -> BoolArray:
         """Whether columns are odd by rule in some rows, (r, columns)."""
         by_rule = np.zeros((len(rows), len(self.cells)), dtype=bool)
-        for b, a, code in zip(exceptions.target, exceptions.given, exceptions.code, strict=True):
+        for b, a, code in exceptions:
             by_rule[:, b] |= self.cells[a].codes[rows] == code
         return by_rule
 
@@ -501,3 +493,14 @@ class _Rows:
         expected = column.text(int(of.expected[place])) if 2 * n_agreeing > n_rows else ""
         seen = self.cells[relation.target].text(r)
         return contradicted(r, column.name, seen, expected, float(log_p), alike)
+
+
+def _of_smallest(log_p: FloatArray, n_tried: int) -> FloatArray:
+    """-log of the probability that the smallest of so many p-values is as small (Sidak)."""
+    if not n_tried:
+        return np.zeros(len(log_p))
+    log_p = np.maximum(log_p, np.log(SMALLEST))
+    with np.errstate(divide="ignore"):  # of p-values of 1
+        log_none = n_tried * np.log1p(-np.exp(log_p))
+    surprise: FloatArray = np.maximum(-np.log(-np.expm1(log_none)), 0.0)
+    return surprise
