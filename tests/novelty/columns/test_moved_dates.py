@@ -55,7 +55,7 @@ def test_the_next_month_is_flagged_for_its_faults(tmp_path: Path) -> None:
     save_model(fit_model(MARCH, clean=False, share=0.02), tmp_path / "march.kpca")
     result = score_table(load_model(tmp_path / "march.kpca"), APRIL)
     assert {row.row - 1 for row in result.ranked[:3]} == FAULTS
-    assert result.n_flagged <= 0.04 * len(APRIL)
+    assert result.n_flagged <= 0.05 * len(APRIL)
     (note,) = [text for text in result.warnings if "Most dates" in text]
     assert '"ordered", "sent"' in note
     assert "exclude" in note
