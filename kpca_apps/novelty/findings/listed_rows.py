@@ -251,7 +251,10 @@ def put_into_words(
             # The odd cells are those of the list.
             if verdict.ranks[row - 1] <= verdict.n_listed:
                 line = None if table.lines is None else int(table.lines[place])
-                alone += cells.alone(row, line, reasons[row], of.alone, notations)
+                for cell in cells.alone(row, line, reasons[row], of.alone, notations):
+                    alone.append(cell)
+                    reason, *rest = reasons[row]
+                    reasons[row] = cells.mended(reason, cell), *rest
     hints = {row: cells.hints(row, slips.get(row, ())) for row in rows}
     strongest = sorted((*cells.cells, *alone), key=lambda cell: cell.p_value)
     return Words(reasons, hints, by_score, tuple(strongest))
@@ -549,7 +552,7 @@ class OddCells:
         rest = [_without(one, names) for one in reasons if one.column not in names]
         expected = {cell.column: cell for cell in reversed(cells)}
         mended = [
-            self._mended(one, expected[one.column]) if one.column in expected else one
+            self.mended(one, expected[one.column]) if one.column in expected else one
             for one in rest
         ]
         return (*first, *mended, *last)
@@ -569,12 +572,12 @@ class OddCells:
         instead = cell.expected or INSTEAD.get(cell.kind, "")
         value = self._value(cell.column, cell.seen)
         reason = known or Reason(cell.column, 0.0, cell.seen, instead, value)
-        reason = replace(self._mended(reason, cell), share=reason.share + share, together=())
+        reason = replace(self.mended(reason, cell), share=reason.share + share, together=())
         if not cell.expected or cell.suggestion:
             return reason
         return replace(reason, expected=cell.expected, expected_value=None)
 
-    def _mended(self, reason: Reason, cell: OddCell) -> Reason:
+    def mended(self, reason: Reason, cell: OddCell) -> Reason:
         """Return a reason that expects what was probably meant, where that is known."""
         if not cell.suggestion:
             return reason
