@@ -31,7 +31,7 @@ FALSE_DISCOVERIES = 0.05  # at most, of the numbers that all predictors name
 # normal ones have a Pareto exponent of 4.6, those of a Cauchy distribution 1.0, and where 6 % lie
 # six times as far off as nine of ten others do, it is 0.9.
 FEW, FEW_SHARE, LEAST_EXPONENT = 3, 0.005, 0.95
-FAR = 3.0  # ratio of a number that is named
+LEAST_SUPPORT, FAR = 4, 3.0  # rows that say what is expected, and ratio, of a number that is named
 LOG_SMALLEST = float(np.log(1e-6))  # of a ratio
 
 
@@ -70,7 +70,7 @@ class Calibrated:
     def named(self, of: Ratios) -> BoolArray:
         """Which numbers are farther off than few would be by chance, (n,)."""
         is_far: BoolArray = -self.tail.steepness(_logs(of.ratio)) <= self.limit
-        return is_far & (of.ratio >= FAR)
+        return is_far & (of.ratio >= FAR) & (of.support >= LEAST_SUPPORT)
 
 
 def _logs(ratio: FloatArray) -> FloatArray:

@@ -1,6 +1,7 @@
 """Cells that do not go with the others of their row, by what other rows hold beside each other.
 
-Each column says how improbable a cell of another is (`counts.py`).
+Each column says how improbable a cell of another is (`counts.py`); of numbers that do not recur it
+says what they usually are (`panels.py`).
 The geometric mean of the probabilities, weighted by how much each says in general, is that of the
 cell: one wrong cell beside right ones does not make them odd. A value that occurs nowhere else says
 nothing, and counts as much, as all of a row may be new.
@@ -145,7 +146,11 @@ class LevelRelations:
         if sum(column.missing for column in spelt) < sum(column.missing for column in columns):
             rows = _Rows.learned_from(spelt, table)
         rows = rows.excepting(rows.found_exceptions())
-        of_numbers = NumberRelations.learn(table, plan.used, rows.learned.columns, rows.cells)
+        # Numbers that recur are judged as levels.
+        recurring = {columns[of.target].name for of in rows.learned.relations}
+        of_numbers = NumberRelations.learn(
+            table, plan.used, recurring, rows.learned.columns, rows.cells
+        )
         return replace(
             rows.learned,
             limits=rows.limits(rows.odd.log_p),
@@ -210,7 +215,7 @@ class _Rows:
             relations,
             (),
             limits,
-            NumberRelations.learn(table, (), (), ()),
+            NumberRelations.learn(table, (), (), (), ()),
             Flags.learn((), ()),
         )
         return cls.of(learned, cells, np.ones(table.frame.height, dtype=bool))

@@ -1,4 +1,4 @@
-"""Numbers given the rest of their table: by sequence, and by pair.
+"""Numbers given the rest of their table: by the level they recur in, by sequence, by pair.
 
 The surprise of a row is by the share of the rows learned from whose least likely number is as
 unlikely: uniform among rows without errors, whatever the tails and however many predictors there
@@ -22,12 +22,13 @@ from kpca_apps.novelty.evidence import Evidence
 from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
 from kpca_apps.novelty.relations.conditional.expected import FAR, Calibrated, Ratios
 from kpca_apps.novelty.relations.conditional.pairs import Paired, find_pairs
+from kpca_apps.novelty.relations.conditional.panels import UsualNumber, find_usual
 from kpca_apps.novelty.relations.conditional.sequences import ALL, Sequenced, find_sequences
 from kpca_apps.novelty.result import CONTRADICTED
 from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
-Predictor = Sequenced | Paired
+Predictor = UsualNumber | Sequenced | Paired
 CONTRADICTS = float(np.log(20.0))  # surprise of what speaks against a number
 
 
@@ -49,17 +50,23 @@ class NumberRelations:
         cls,
         table: Table,
         numbers: Sequence[ColumnSpec],
+        recurring: Collection[str],
         columns: Sequence[LevelColumn],
         cells: Sequence[Cells],
     ) -> NumberRelations:
-        """Learn from the rows of a table, given its columns of levels and their cells."""
+        """Learn from the rows of a table, given its columns of levels and their cells.
+
+        Of numbers that recur, levels say more than means do.
+        """
         own = np.ones(table.frame.height, dtype=bool)
         sequences = [*find_sequences(table, numbers, columns, cells)]
         # What names the rows of a sequence is no number, whatever its digits.
         ids = {columns[of.given].name for of in sequences if of.given != ALL}
         numbers = [spec for spec in numbers if spec.name not in ids]
+        alone = [spec for spec in numbers if spec.name not in recurring]
         found: list[Predictor] = [
             *(of for of in sequences if of.spec.name not in ids),
+            *find_usual(table, alone, columns, cells),
             *find_pairs(table, numbers),
         ]
         kept, calibrated, said = [], [], []
