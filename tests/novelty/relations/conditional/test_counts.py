@@ -15,15 +15,16 @@ def test_without_a_discount_counts_are_ridge_regression_on_delta_features():
     given = rng.integers(0, 4, 120)
     value = np.where(rng.random(120) < 0.7, given % 3, rng.integers(0, 3, 120))
     q = (np.bincount(value) + 0.5) / (120 + 2)
-    column = SimpleNamespace(log_q=np.log(np.append(q, 1 - q.sum())), counts=np.bincount(value))
+    log_q, counts = np.log(np.append(q, 1 - q.sum())), np.bincount(value)
+    column = SimpleNamespace(log_q=log_q, counts=counts, nats=-counts @ log_q[:-1] / 120)
     pairs = joint_counts(given, value, 4, 3)
-    gain, prior = gain_of(*pairs, column, missing=4)
-    assert prior.discount == 0.0
+    gain, shrinkage, discount = gain_of(*pairs, column, missing=4)
+    assert discount == 0.0
     G, V = np.eye(4)[given], np.eye(3)[value] - q
     likelihood = 0.0
     for i in range(120):
         others = np.arange(120) != i
-        model = Ridge(alpha=prior.shrinkage, fit_intercept=False).fit(G[others], V[others])
+        model = Ridge(alpha=shrinkage, fit_intercept=False).fit(G[others], V[others])
         p = q + model.predict(G[[i]])[0]
         likelihood += np.log(p[value[i]]) - np.log(q[value[i]])
     assert gain == pytest.approx(likelihood / 120, rel=1e-9)
