@@ -1,4 +1,4 @@
-"""What may have gone wrong with a row: slips of a number, or several gaps.
+"""What may have gone wrong with a row: slips of a number, several gaps, a row of totals.
 
 Slips are of units, decimal points, digits, signs, and columns exchanged. A cell is *repaired* as a
 person would who sees what the rest of the row suggests: by a factor people slip by, a digit typed
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kpca_apps.names import in_prose, quoted
+from kpca_apps.names import in_prose, listed, quoted
 from kpca_apps.novelty.checks.number_rules import (
     MAX_CLEARNESS,
     NumberRule,
@@ -454,6 +454,7 @@ MAX_COLUMNS = 300
 MAX_COMPARED = 2_500
 # A cell of a column is hardly ever missing if fewer rows than these lack it.
 RARELY_MISSING = 0.01
+SUM_ROUNDING = 1e-4  # of a sum, which may be of values before they were rounded
 
 
 def hint_rows(
@@ -485,14 +486,26 @@ def hint_rows(
     names = names if len(names) <= MAX_COLUMNS else {}
     finder = HintFinder(neighbours, groups, names, units, rows.n_rows)
     found = finder.of_rows(matrix, views.standardised(matrix), own, meant)
-    lacking = defaultdict[int, list[str]](list)
+    lacking, adding = defaultdict[int, list[str]](list), defaultdict[int, list[str]](list)
     for spec in model.encoder.plan.used:
+        values, missing = (of := table.column(spec.name).read(spec.format)).values, of.missing
         if spec.n_missing / model.encoder.summaries[0].n_cells < RARELY_MISSING:
-            missing = table.column(spec.name).read(spec.format).missing
             for row in np.flatnonzero(missing).tolist():
-                lacking[row].append(quoted(spec.name))
-    for row, gaps in lacking.items():
-        if len(gaps) > 1:
-            says = f"{in_prose(gaps)} are missing, each of which fewer than 1 in 100 rows lack."
+                lacking[row].append(spec.name)
+        # The sum of all other numbers of the column, of a table in memory.
+        is_summed = isinstance(spec.format, NumberFormat) and not spec.format.clock
+        if is_summed and rows.size_of_parts is None:
+            whole = float(np.nansum(rows.sample_table.column(spec.name).read(spec.format).values))
+            is_sum = np.abs(whole - 2 * values) <= SUM_ROUNDING * np.abs(values)
+            for row in np.flatnonzero(is_sum & (values != 0)).tolist():
+                adding[row].append(spec.name)
+    for row, several in lacking.items():
+        if len(several) > 1:
+            which = in_prose([quoted(name) for name in several])
+            says = f"{which} are missing, each of which fewer than 1 in 100 rows lack."
             found[row] = found[row]._replace(sentences=(*found[row].sentences, says))
+    for row, several in adding.items():
+        if len(several) > 1:  # a row may be the sum of the others by chance in one column
+            says = f"{listed(several)} hold the sums of all other rows: a row of totals?"
+            found[row] = Hints((says,))
     return found

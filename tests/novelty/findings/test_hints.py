@@ -216,3 +216,22 @@ def test_a_broken_number_is_not_exchanged_into_a_whole_column() -> None:
     whole = np.round(exchanged)
     told = [hints(row, finder, (row - mean) / sd) for row in whole]
     assert any("exchanged" in text for hints in told for text in hints)
+
+
+@pytest.mark.parametrize("name", ["Total", "Summe", ""])
+def test_a_row_of_totals_is_called_one(name: str) -> None:
+    rng = np.random.default_rng(0)
+    sales, costs = rng.integers(10, 90, 80), rng.uniform(1, 50, 80).round(2)
+    frame = pl.DataFrame(
+        {
+            "shop": [*(f"shop {k % 9}" for k in range(80)), name],
+            "sales": [*sales.tolist(), int(sales.sum())],
+            "costs": [*costs.tolist(), round(float(costs.sum()), 2)],
+        }
+    )
+    row = screen(table_from_frame(frame), options=ScreeningOptions(count=1))[0].ranked[0]
+    assert row.row == 81
+    assert row.hints == ('"sales", "costs" hold the sums of all other rows: a row of totals?',)
+    half = frame.with_columns(sales=pl.col("sales").replace(int(sales.sum()), 3000))
+    others = screen(table_from_frame(half), options=ScreeningOptions(count=3))[0].ranked
+    assert not any("totals" in hint for one in others for hint in one.hints)
