@@ -22,7 +22,7 @@ BAYER = ("RGGB", "BGGR", "GRBG", "GBRG")
 
 def checked_pattern(pattern: str) -> str:
     """Return the letters of Bayer's pattern, 2 x 2, or of X-Trans, 6 x 6, or refuse others."""
-    if pattern in BAYER or (len(pattern) == 36 and phases_of(pattern)):
+    if pattern in BAYER or (len(pattern) == 36 and phases_of(pattern) and _greens(pattern)):
         return pattern
     raise ConfigError(
         f"pattern is {pattern!r}; give one of {', '.join(BAYER)}, or the 36 letters of X-Trans"
@@ -128,3 +128,39 @@ def _paired(
             source = np.s_[cell * i + y :: n, cell * j + x :: n]
             pairs.append((plane, np.s_[i::m, j::m], source))
     return pairs
+
+
+def measuring_planes(mosaic: Plane, pattern: str) -> tuple[Plane, tuple[Plane, Plane], Plane]:
+    """Return views of a mosaic: its red, two planes of green that are neighbours, and its blue.
+
+    Each has pixels at equal distances.
+    """
+    n, cell = period_of(pattern), cell_of(pattern)
+    height, width = (side // n * n for side in mosaic.shape)
+    letters = {(y, x): colour_at(pattern, y, x) for y in range(n) for x in range(n)}
+    red, blue = (
+        mosaic[y:height:n, x:width:n]
+        for y, x in (next(p for p in letters if letters[p] == one) for one in "RB")
+    )
+    green, other = (mosaic[y:height:cell, x:width:cell] for y, x in _greens(pattern)[0])
+    return red, (green, other), blue
+
+
+def _greens(pattern: str) -> list[tuple[Place, Place]]:
+    """Return pairs of places of a cell that are diagonal neighbours and green in every cell."""
+    n, cell = period_of(pattern), cell_of(pattern)
+    always = [
+        (y, x)
+        for y, x in np.ndindex(cell, cell)
+        if all(
+            colour_at(pattern, y + down, x + across) == "G"
+            for down in range(0, n, cell)
+            for across in range(0, n, cell)
+        )
+    ]
+    return [
+        (p, q)
+        for p in always
+        for q in always
+        if p < q and abs(p[0] - q[0]) == abs(p[1] - q[1]) == 1
+    ]

@@ -64,7 +64,7 @@ CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
 CUT = 0.002  # share of pixels at an end of the range from which noise was cut off there
 MOST_CUT = 0.9  # share at both ends above which an image of two values, a dither, is no noise
-FEWEST_PIXELS = 128 * 128  # all of a smaller image may be one texture
+FEWEST_PIXELS = 128 * 128  # All of a smaller image may be one texture.
 
 # Deviations, in pixels, of the blur that makes neighbours share the noise.
 BLURS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)
@@ -266,21 +266,16 @@ _NOISE = np.array([
 
 
 def measure_laws(
-    planes: NDArray[np.floating],
-    step: float = 0.0,
-    *,
-    is_white: bool = False,
-    black: float = 0.0,
-    fewest: int = FEWEST_PIXELS,
+    planes: NDArray[np.floating], step: float = 0.0, *, is_white: bool = False, black: float = 0.0
 ) -> list[NoiseLaw | None]:
     """Find the law of the noise of each plane (c, h, w); None where there is too little to see.
 
     `step` is that of whole values: counts, whose white noise has their mean for a variance, or
     rounded ones, whose rounding is white noise of its own. `black`, added to them, makes 0 of no
     light. The blur is that of all; of noise that is known to be white it is next to none. A plane
-    of one value has no noise; one of fewer than the `fewest` pixels may be one texture.
+    of one value has no noise.
     """
-    found = [_classes(np.asarray(plane, np.float32), fewest) for plane in planes]
+    found = [_classes(np.asarray(plane, np.float32)) for plane in planes]
     known = [one for one in found if one]
     counted = step > 0 and bool(known) and all(one.are_counts(step, black) for one in known)
     rounded = 0.0 if counted else step
@@ -426,9 +421,9 @@ class _Fit:
         )
 
 
-def _classes(pixels: NDArray[np.float32], fewest: int) -> _Classes | None:
+def _classes(pixels: NDArray[np.float32]) -> _Classes | None:
     """Sort patches into levels of brightness and classes of coarse structure."""
-    if pixels.size < fewest or min(pixels.shape) < WIDTH:
+    if pixels.size < FEWEST_PIXELS or min(pixels.shape) < WIDTH:
         return None
     stride = max(1, int(np.sqrt(pixels.size / PATCHES)))
     # Areas of one value have lost their noise.

@@ -67,7 +67,7 @@ def test_raw_files_become_denoised_pictures(folder: Path, tmp_path: Path) -> Non
     # A noise profile of the file is believed; without one the noise is measured, and much the same.
     assert (a.estimated, turned.estimated) == (False, True)
     assert a.sigma is not None and a.data_range == pytest.approx(65535)
-    assert turned.sigma == pytest.approx(a.sigma, rel=0.15)  # of so small a mosaic
+    assert turned.sigma == pytest.approx(a.sigma, rel=0.1)
     upright = read_image(tmp_path / "out" / "turned.tif").page(0).astype(float)
     plain = np.rot90(read_image(tmp_path / "out" / "a.tif").page(0).astype(float), -1)
     assert np.mean(np.abs(upright - plain)) < 0.02 * 65535
@@ -151,7 +151,7 @@ def test_what_denoises_pictures_alone_is_refused(folder: Path, tmp_path: Path) -
 def test_the_noise_of_a_raw_file_is_measured(folder: Path) -> None:
     known, found = (measure_file(folder / "in" / name, name)[0] for name in ("a.dng", "turned.dng"))
     assert not known.reason and not found.reason
-    assert found.sigma == pytest.approx(known.sigma, rel=0.15)
+    assert found.sigma == pytest.approx(known.sigma, rel=0.1)
     assert len(found.channel_sigma) == 3 and found.data_range == pytest.approx(65535)
     assert measure_file(folder / "in" / "cut.dng", "cut.dng")[0].reason.startswith("cut.dng: ")
 
@@ -178,9 +178,9 @@ def test_denoising_before_development_is_better_than_after(tmp_path: Path, patte
     before = FAST.clean_mosaic(files[1].mosaic()).at(1.0)
     after = denoise_kpca(files[1].page(0), noise="camera", channel_axis=-1, quality="fast")
     errors = [np.sqrt(np.mean(np.square(one - clean))) for one in (noisy, after, before)]
-    # In decibels: 3.6 and 5 better than the noisy one, and 1.1 between the two.
+    # In decibels: 3.6 and 5 better than the noisy one, and 1.2 between the two.
     assert errors[1] < 0.66 * errors[0] and errors[2] < 0.563 * errors[0]
-    assert errors[2] < 0.885 * errors[1]
+    assert errors[2] < 0.871 * errors[1]
 
 
 def test_results_of_raw_files_are_named_as_pictures(folder: Path) -> None:
