@@ -537,7 +537,7 @@ def screen_table(
     """
     asked = {name: value for name, value in locals().items() if name in ASKED} | reading
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
-        given = _reading(reading, table, reference)
+        given = _reading(screen_table, reading, table, reference)
         opened = _opened(table, id, given)
         clean = None
         if reference is not None:
@@ -633,7 +633,7 @@ def fit_model(
     """
     asked = {name: value for name, value in locals().items() if name in ASKED} | reading
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
-        opened = _opened(table, id, _reading(reading, table))
+        opened = _opened(table, id, _reading(fit_model, reading, table))
         options = _options(asked, opened.id, opened.categories)
         return fit_table(opened.table, options, clean=clean, execution=work)[0]
 
@@ -702,7 +702,7 @@ def score_table(
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         if reading.get("layout") is None and _is_path(table):
             reading["layout"] = asked["layout"] = model.options.layout
-        opened = _opened(table, id, _reading(reading, table))
+        opened = _opened(table, id, _reading(score_table, reading, table))
         # What was said when the model was fitted goes before an index.
         is_known = id is None and model.options.columns.id in opened.table.columns
         options = inherit_options(
@@ -786,7 +786,7 @@ def find_rules(
     asked = {name: value for name, value in locals().items() if name in ASKED}
     with _in_python():
         check_limits(SimpleNamespace(seed=seed))
-        opened = _opened(table, id, _reading(reading, table))
+        opened = _opened(table, id, _reading(find_rules, reading, table))
         given = {"by": (), "label": None} | asked
         options = _options(given, opened.id, opened.categories)
         work = execution or Execution()
@@ -850,7 +850,7 @@ def check_rules(
                 "rules= must be what find_rules returned, or the path of a file that it saved"
             )
         known = read_rules(rules) if isinstance(rules, str | Path) else rules
-        opened = _opened(table, id, _reading(reading, table))
+        opened = _opened(table, id, _reading(check_rules, reading, table))
         columns = ColumnOptions(id=opened.id, hide=_names("hide", hide))
         checked, rows = check_table_rules(known, opened.table, columns, execution or Execution())
     return RuleCheck(**_fields_of(HeldRules, checked), rows=rows, _frame=opened.given)
@@ -889,11 +889,13 @@ def _judged(
     return found
 
 
-def _reading(asked: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
+def _reading(
+    function: Callable[..., Any], asked: Mapping[str, Any], *tables: TableLike
+) -> dict[str, Any]:
     """Return how paths are read; there must be one where anything is said about it."""
     if unknown := [name for name in asked if name not in READING]:
-        near = suggest(unknown[0], ASKED)
-        raise TypeError(f"there is no keyword argument {unknown[0]!r}.{near}")
+        near = suggest(unknown[0], [*READING, *(function.__kwdefaults__ or {})])
+        raise TypeError(f"{function.__name__} has no keyword argument {unknown[0]!r}.{near}")
     reading = {n: value for n, value in asked.items() if value != getattr(NoveltyOptions, n)}
     if reading and not any(map(_is_path, tables)):
         raise OptionError(next(iter(reading)), "says how a file is read: give its path")
@@ -930,7 +932,8 @@ def _options(
 def _call(function: Callable[..., Any], tables: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
     """Write the call that repeats a result; frames and models stand in it by their names."""
     words: list[str] = []
-    defaults: dict[str, Any] = function.__kwdefaults__ or {}
+    defaults: dict[str, Any] = {name: getattr(NoveltyOptions, name) for name in READING}
+    defaults |= function.__kwdefaults__ or {}
     for name, value in {**tables, **asked}.items():
         if name == "jobs" or value is defaults.get(name, words):
             continue
@@ -938,7 +941,7 @@ def _call(function: Callable[..., Any], tables: Mapping[str, Any], asked: Mappin
             names = list(map(_path_name, value if isinstance(value, list) else [value]))
             value = names if isinstance(value, list) else names[0]
         written = repr(value) if isinstance(value, str | int | float | tuple | list) else name
-        words.append(f"{name}={written}" if name in defaults or name in READING else written)
+        words.append(f"{name}={written}" if name in defaults else written)
     return f"kpca_apps.{function.__name__}({', '.join(words)})"
 
 

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from math import inf
 from pathlib import Path, PurePath
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from kpca_apps.errors import InputError, KpcaError, OptionError, UnreachableError, about, opening
 from kpca_apps.names import one_line, reason_of, shown, suggest
@@ -62,8 +62,8 @@ class Reading(TypedDict, total=False):
     encoding: str | None
     sheet: str | int | None
     skip_rows: int
-    bad_lines: str
-    layout: str | None
+    bad_lines: Literal["refuse", "skip"]
+    layout: Literal["auto", "off"] | None
     as_of: str | int | datetime | None
     query: str | None
     table_name: str | None

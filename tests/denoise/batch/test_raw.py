@@ -178,9 +178,9 @@ def test_denoising_before_development_is_better_than_after(tmp_path: Path, patte
     before = FAST.clean_mosaic(files[1].mosaic()).at(1.0)
     after = denoise_kpca(files[1].page(0), noise="camera", channel_axis=-1, quality="fast")
     errors = [np.sqrt(np.mean(np.square(one - clean))) for one in (noisy, after, before)]
-    # In decibels: 3.6 and 5 better than the noisy one, and 1.2 between the two.
+    # In decibels: 3.6 and 5 better than the noisy one, and 1.1 between the two.
     assert errors[1] < 0.66 * errors[0] and errors[2] < 0.563 * errors[0]
-    assert errors[2] < 0.871 * errors[1]
+    assert errors[2] < 0.885 * errors[1]
 
 
 def test_results_of_raw_files_are_named_as_pictures(folder: Path) -> None:

@@ -8,6 +8,7 @@ fixed places, whatever the tiles of a file are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.batch.denoisers import Denoiser, GroupDenoiser
 from kpca_apps.denoise.estimate.info import DenoiseInfo
-from kpca_apps.denoise.image import as_stored, colours_of
+from kpca_apps.denoise.image import as_stored, colours_of, value_range
 from kpca_apps.denoise.masks import Mask, numbers_in
 from kpca_apps.denoise.noise.choose import GOLDEN, MEASURED_PAGES
 from kpca_apps.denoise.options import Window
@@ -51,7 +52,10 @@ def denoised_in_bands(
         )
     groups = denoise.of_large_page()
     large = _LargePage(image, number, bool(page.alpha) and _is_clear(image, number))
-    known, info = groups.knowing(*_squares(large))
+    squares = _squares(large)
+    if page.dtype.kind == "f" and groups.data_range is None:
+        groups = replace(groups, data_range=_range_of(large))
+    known, info = groups.knowing(*squares)
     # Smaller copies, and how many rows make whole tiles of them.
     own = image.within[number] if image.within else ()
     within = [(one, tags.integer(TILE_HEIGHT, 1)) for one, tags in own]
@@ -133,6 +137,16 @@ def _squares(large: _LargePage) -> tuple[NDArray[Any], Mask | None]:
         f"{large.label}: no data were found in {MOST_PLACES} squares of it, all transparent or not "
         "a number; cut out what has data"
     )
+
+
+def _range_of(large: _LargePage) -> float:
+    """Return the range of the values of a page of floats: squares may not hold its ends."""
+    ends = []
+    for rows in large.all_rows():
+        colours, data = colours_of(rows), large.data_of(rows)
+        some = colours if data is None else colours[data]
+        ends += [some.min(), some.max()] if some.size else []
+    return value_range(np.array(ends))[0]
 
 
 def _cuts(length: int, step: int) -> list[tuple[int, int]]:

@@ -80,7 +80,7 @@ class CommonCurve:
             own = log_density(residual, of, least_log) - slope
             gain = own - best
             z = np.array([_vuong(line[cells]) for line, cells in zip(gain, of, strict=True)])
-            # One in twenty columns that follow the curve would be worse by chance (Bonferroni).
+            # At that level for each, many columns would be left out by chance (Bonferroni).
             worse = z < ndtri(LEVEL / len(place))
             if not worse.any():
                 rival = others[others.sum(axis=(1, 2)).argmax()]

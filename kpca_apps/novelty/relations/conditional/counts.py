@@ -268,7 +268,6 @@ class Said(NamedTuple):
     expected: IntArray  # code most frequent in the other rows of the group; -1 where there are none
     n_expected: IntArray  # other rows of the group that have it
     n_rows: IntArray  # other rows of the group
-    n_same: IntArray  # of these, that have the cell's own value
 
     @property
     def agrees(self) -> BoolArray:
@@ -368,7 +367,6 @@ class Relation:
             np.where(speaks, expected, -1),
             np.where(speaks, n_expected, 0),
             n_rows,
-            np.where(speaks, n_same, 0),
         )
 
 

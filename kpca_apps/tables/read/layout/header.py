@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
+import polars as pl
+
 from kpca_apps.tables.source_info import REMARK
-from kpca_apps.tables.values import MISSING_WORDS, is_number_like
+from kpca_apps.tables.values import MISSING_WORDS, is_number_like, shapes_of
 
 # What data may hold beside numbers; an empty name is one that pandas leaves out, of the index.
 _NO_NAMES = (MISSING_WORDS | {"inf", "-inf"}) - {""}
@@ -33,7 +35,7 @@ _ANSWER = re.compile(
 )
 # Numbers name columns where they go on by one step: years, or hours, days, weeks and months.
 _YEARS, _CYCLES = range(1900, 2101), (7, 12, 24, *range(28, 32), 52, 53)
-_WORDS = re.compile(r"[^\W\d_]{2}.*[\W_][^\W\d_]{2}")
+_WORDS = re.compile(r"[^\W\d_]{2,}")
 _WORD, _NO_FLAG = re.compile(r"[^\W_]{2}"), re.compile(r"[^\W\d_]{2}|[%\u2030\u00b0$\u20ac\u00a3]")
 # Units of measures: no letters that are flags as well ("H", "L", "c").
 _CURRENCY = r"[kTM]?(?:EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|HUF|INR|CNY|[$\u20ac\u00a3])"
@@ -144,11 +146,16 @@ def _stands_above(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a row describes the columns: all in words, most in several, those of numbers too."""
+    """Whether a row describes the columns: all in words, most in several, those of numbers too.
+
+    Its first cell has another form than all below, so that it is no row of missing values.
+    """
     cells = [first[k] for k in measured_columns(rows, is_number_like)]
     are_words = len(cells) > 1 and all(map(_WORD.search, first)) and len({*first}) == len(first)
-    # Words in place of numbers are missing values, of one word or the same in several columns.
-    return are_words and 2 * len([*filter(_WORDS.search, cells)]) > len(cells)
+    if not are_words or 2 * sum(len(_WORDS.findall(cell)) > 1 for cell in cells) <= len(cells):
+        return False
+    forms = shapes_of(pl.Series([first[0], *(row[0] for row in rows)]))
+    return forms[0] not in forms[1:].to_list()
 
 
 def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:

@@ -210,6 +210,18 @@ def test_noise_of_a_large_page_is_measured(tmp_path: Path, small: None) -> None:
     assert any("are not counted" in note for note in outcome.notes)
 
 
+@pytest.mark.parametrize("value", [1e9, np.inf])
+def test_floats_between_the_measured_squares_are_looked_at(
+    tmp_path: Path, small: None, value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpca_apps.denoise.batch.one_image.large.SQUARE", 32)
+    page = PAGES["floats"].copy()
+    page[-1, -1] = value
+    write(tmp_path, page)
+    reason = run(tmp_path, GroupDenoiser(Options(quality="draft", noise="gaussian"), (5.0,))).reason
+    assert ("infinite" in reason) == (value == np.inf) and bool(reason) == (value == np.inf)
+
+
 @pytest.mark.parametrize(
     ("denoiser", "options", "message"),
     [

@@ -129,6 +129,8 @@ def test_descriptions_below_the_names_are_left_out(tmp_path: Path) -> None:
     check(tmp_path, [names, described, *data], names, data, [*range(3, 27)], said)
     for words in (["x", "too low", "none", "y"], ["x", "not read", "not read", "y"]):
         untouched(tmp_path, [names, words, *data])
+    people = [[f"{'Ann Bea Cy'.split()[k % 3]} Lee", *row[1:]] for k, row in enumerate(data)]
+    untouched(tmp_path, [names, ["Al Fox", "not known", "refused to say", "none there"], *people])
 
 
 def test_repeated_headers_are_left_out(tmp_path: Path) -> None:
