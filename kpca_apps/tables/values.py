@@ -71,8 +71,10 @@ SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
 _NUMBER_END = r"^([^+-]*\d[.,]?)\s*"
 # No letter of thousands, millions or trillions.
 _LETTER = "[A-JLN-SU-Za-jln-su-z]"
-_FLAG = rf"(?:[*\u2020\u2021\u00a7]+|\({_LETTER}\)|\[(?:{_LETTER}|[0-9])\])"
-_QUALIFIER = "(?:UJ|J|U)"  # laboratories': estimated, not detected
+_FLAG = rf"(?:[*\u2020\u2021\u00a7]+|\((?:{_LETTER}|[0-9])\)|\[(?:{_LETTER}|[0-9])\])"
+# Letters that are flags alone: of laboratories (estimated, not detected), and of statistics
+# (estimated, provisional, revised).
+_QUALIFIER = "(?:UJ|J|U|[epr])"
 CR_ALONE = "CR alone"
 GUARD = '^(?:\'|="([^"]*)"$)', "$1"
 MARKS: dict[str, tuple[tuple[str, str], ...]] = {
@@ -89,7 +91,7 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
     '"ca."': (("^(?:[Cc]a\\.?|[Cc]irca|[Aa]pprox\\.?|[Aa]bout|[~\u2248])\\s*(\\d)", "$1"),),
 }
 # A cell with one number, to be looked through for marks; that spares free text.
-_ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\])?$"
+_ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\]|\(\d\))?$"
 # Fewer distinct numbers are a scale beside whose steps a word is one more ("don't know").
 _MIN_NUMBERS = 10
 WITH_NUMBER = r"^[^#]*\d"  # no token; "#REF!1" may be one

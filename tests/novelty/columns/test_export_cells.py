@@ -81,6 +81,7 @@ def test_digits_of_a_date_and_a_time_are_one_under_a_name_that_says_so(
     assert role == "datetime" and len(notes) == 1
     seconds = [(hour - datetime(1970, 1, 1)).total_seconds() for hour in hours]
     assert values.tolist() == seconds
+    assert spec_and_values(cells, "DateTime")[0] == "datetime"
     assert spec_and_values(cells, "amount")[0] != "datetime"
 
 
@@ -455,7 +456,7 @@ def test_a_text_for_a_missing_value_is_no_odd_cell(tmp_path: Path) -> None:
 
 def test_a_laboratory_qualifies_some_of_its_numbers() -> None:
     numbers = np.random.default_rng(4).lognormal(1, 0.5, 120).round(2)
-    for qualifier in ("J", "U", "UJ"):
+    for qualifier in ("J", "U", "UJ", "p", "(1)"):
         cells = [f"{k:.2f} {qualifier}" * (n % 6 == 1) for n, k in enumerate(numbers)]
         cells = [cell or f"{k:.2f}" for cell, k in zip(cells, numbers, strict=True)]
         cells[::4] = ["ND"] * 30

@@ -75,8 +75,9 @@ class Paired:
         expected = self.slope * u + np.interp(u, self.at, self.left)
         beyond = np.abs(u - np.clip(u, self.at[0], self.at[-1]))
         ratio = np.abs(v - expected) / (np.interp(u, self.at, self.usual) + self.bend * beyond)
-        with np.errstate(over="ignore"):
-            expected = np.exp(expected) if self.by_logs else expected
+        # A model file may hold what leads beyond the range of floats.
+        expected = np.clip(expected, *((-690.0, 690.0) if self.by_logs else (-1e300, 1e300)))
+        expected = np.exp(expected) if self.by_logs else expected
         return Ratios(ratio, expected, np.full(len(y), self.n_rows))
 
     def why(

@@ -170,7 +170,8 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         if k in numbers or (_UNIT.fullmatch(cell) and any(is_number_like(row[k]) for row in rows))
     }
     cells = units.values()
-    if not (all(map(_UNIT.fullmatch, cells)) and any(map(_NO_FLAG.search, cells))):
+    are_units = all(_UNIT.fullmatch(cell) or _TIME.fullmatch(cell) for cell in cells)
+    if not (are_units and any(map(_NO_FLAG.search, cells))):
         return False
     if not all(_TIME.fullmatch(given[k]) for k in of_dates & given.keys()):
         return False

@@ -165,6 +165,12 @@ def test_a_list_without_a_frame(tmp_path: Path) -> None:
     assert "lines 2 (drawn line), 27 (footer)" in table.source.notes[0]
 
 
+def test_how_digits_of_dates_are_written_is_a_unit_of_theirs(tmp_path: Path) -> None:
+    names, units = ["TIMESTAMP", "AirTC", "RH"], ["YYYYMMDDHHMM", "deg C", "%"]
+    data = [[f"2024030{1 + k // 24}{k % 24:02}00", *row[1:3]] for k, row in enumerate(STATION)]
+    check(tmp_path, [names, units, *data], names, data, [*range(3, 27)], "line 2 (units)")
+
+
 @pytest.mark.parametrize(
     "units", [["", "Deg C", "%", ""], ["", "[C]", "[%]", "-"], ["", "\u00b0F", "g/m3", ""]]
 )
