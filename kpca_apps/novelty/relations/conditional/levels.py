@@ -1,10 +1,9 @@
 """Cells that do not go with the others of their row, by what other rows hold beside each other.
 
 Each column says how improbable a cell of another is (`counts.py`); of numbers that do not recur it
-says what they usually are (`panels.py`).
-The geometric mean of the probabilities, weighted by how much each says in general, is that of the
-cell: one wrong cell beside right ones does not make them odd. A value that occurs nowhere else says
-nothing, and counts as much, as all of a row may be new.
+says what they usually are (`panels.py`). The geometric mean of the probabilities, weighted by how
+much each says in general, is that of the cell: one wrong cell beside right ones does not make them
+odd. A value that occurs nowhere else says nothing, and counts as much, as all of a row may be new.
 
 A value written like the one expected is a misspelling (`writing.py`): how few other values of the
 column are written as much like it is further evidence, and misspellings are taken out before all
