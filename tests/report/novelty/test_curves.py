@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kpca_apps.report.novelty.text import PRECISION, ROC, standing, verdict
+from kpca_apps.report.novelty.text import standing, verdict
 from tests.report import examples
 
 
@@ -23,14 +23,14 @@ def test_the_standing_names_the_tests_and_the_ties() -> None:
     ours, *baselines = first.methods
     second = replace(first, methods=(replace(ours, auroc=0.99, auprc=0.1), *baselines))
     shared = "shares 2nd place of 6 with one-class SVM"
-    assert standing([first], ROC) == f"By area under the ROC curve, kernel PCA {shared}."
-    assert standing([first, first], ROC) == (
+    assert standing([first], "auroc") == f"By area under the ROC curve, kernel PCA {shared}."
+    assert standing([first, first], "auroc") == (
         f"By area under the ROC curve, kernel PCA {shared} in both tests."
     )
-    assert standing([first, second], ROC) == (
+    assert standing([first, second], "auroc") == (
         f"By area under the ROC curve, kernel PCA {shared} in test 1 and comes 1st of 6 in test 2."
     )
-    assert standing([second], PRECISION) == "By average precision, kernel PCA comes 6th of 6."
+    assert standing([second], "auprc") == "By average precision, kernel PCA comes 6th of 6."
 
 
 @pytest.mark.parametrize(("area", "is_hinted"), [(0.2, True), (0.48, False), (0.9, False)])
@@ -52,4 +52,4 @@ def test_best_and_worst_and_alone() -> None:
     assert "ahead of" not in worst.split(";")[0]
     assert "is 6th of 6: behind Parzen" in worst
     alone = replace(evaluation, methods=evaluation.methods[:1])
-    assert verdict(alone) == standing([alone], ROC) == ""
+    assert verdict(alone) == standing([alone], "auroc") == ""
