@@ -115,9 +115,9 @@ def table_of_evidence(
 
     Of each column that is checked: what it is, allows, and how it is written. A text that stands
     for several numbers, "n.b.", says that they are missing; so do several parts of dates, years
-    alone and "XX/05/2024". Cells of a column that are odd
-    alike are one finding, a line with all their rows, whose `n_cells` also counts those that are
-    too many to be listed. Return how many cells are odd as well.
+    alone and "XX/05/2024". Cells of a column that are odd alike are one finding, a line with all
+    their rows, whose `n_cells` also counts those that are too many to be listed. Return how many
+    cells are odd as well.
     """
     of_dates = [k for k, (spec, *_) in enumerate(columns) if spec.role == "datetime"]
     is_unread, seen = pl.col("kind") == UNREADABLE, pl.col("seen").str

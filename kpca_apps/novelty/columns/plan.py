@@ -68,8 +68,10 @@ _MIN_ROWS = 3
 _MOSTLY = 0.5  # above this share, a note says that it is not numeric
 _MANY_WORDS = 3.0  # words on average from which such a column is prose, not names
 _ONE_WORD = 1.5  # words on average below which it holds codes
-_DATES = {"date", "dates", "datum", "dato", "fecha", "dob", "birthdate"}
-_DATES |= {"datetime", "timestamp", "zeitstempel"}
+_DATES = {
+    *("date", "dates", "datum", "dato", "fecha", "dob", "birthdate"),
+    *("datetime", "timestamp", "zeitstempel"),
+}
 _MOST_OTHERS = 0.4  # share of the cells of a column of dates that may be words or parts of dates
 _MOST_DAYS = 130 * 366  # between dates that are written as numbers: the oldest person's
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
