@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -82,7 +82,7 @@ class Table:
     source: SourceInfo
     _columns: dict[str, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns."""
         return tuple(self.frame.columns)

@@ -32,8 +32,9 @@ def learn_codes(
     texts = table.column(spec.name).levels.texts
     if not (scheme := check_digits_of(texts)):
         return None
-    holding = without_marks(texts.filter(pl.Series(check_digits_hold(texts, scheme))))
-    lengths, counts = np.unique(holding.str.len_chars().to_numpy(), return_counts=True)
+    codes = without_marks(texts)
+    holding = codes.str.len_chars().to_numpy()[check_digits_hold(codes, scheme)]
+    lengths, counts = np.unique(holding, return_counts=True)
     usual = counts > (0 if scheme == "IBAN" else max(1.0, RARE_LENGTH * len(texts)))
     return CodeRule(scheme, frozenset(lengths[usual].tolist()))
 
@@ -48,8 +49,9 @@ class CodeRule:
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
         """Find the codes of a column that are wrong, each once."""
         levels = column.levels
-        is_right = check_digits_hold(levels.texts, self.scheme)
-        is_right &= without_marks(levels.texts).str.len_chars().is_in([*self.lengths]).to_numpy()
+        codes = without_marks(levels.texts)
+        is_right = check_digits_hold(codes, self.scheme)
+        is_right &= codes.str.len_chars().is_in([*self.lengths]).to_numpy()
         for code in np.flatnonzero(~is_right).tolist():
             cells = np.flatnonzero(levels.codes == code)
             yield FoundValue(ODD_CODE, levels.texts[code], CLEARNESS, cells)

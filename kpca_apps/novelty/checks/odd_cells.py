@@ -27,7 +27,7 @@ from kpca_apps.novelty.checks.number_rules import (
     learn_numbers,
 )
 from kpca_apps.novelty.checks.spelling import learn_spelling
-from kpca_apps.novelty.checks.stuck import learn_stuck
+from kpca_apps.novelty.checks.stuck import is_time_series, learn_stuck
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.novelty.evidence import MAX_EVIDENCE, NO_EVIDENCE, SCHEMA, Evidence, in_findings
@@ -62,11 +62,13 @@ def cell_rules(
 
     Of columns of numbers it may be `known` what those of a reference allow. Codes are nothing else.
     """
+    is_series = is_time_series(table, plan, n_rows)
+    checks = [check for check in CHECKS if is_series or check is not learn_stuck]
     rules = []
     for spec in checked(plan, table):
         given = table, spec, plan, n_rows, known.get(spec.name)
         codes = learn_codes(*given)
-        learned = (codes,) if codes else (check(*given) for check in CHECKS)
+        learned = (codes,) if codes else (check(*given) for check in checks)
         rules.append(tuple(rule for rule in learned if rule is not None))
     return tuple(rules)
 

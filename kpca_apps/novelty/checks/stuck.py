@@ -28,20 +28,18 @@ PRIOR_RUNS = 4
 CLEARNESS = 5.0  # in decimal digits; above a lost sign, below a code for missing values
 
 
-def learn_stuck(
-    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
-) -> StuckRule | None:
-    """Learn how long a column of numbers stands still, from all rows in the order of their times.
+def is_time_series(table: Table, plan: ColumnPlan, n_rows: int) -> bool:
+    """Whether some column of dates runs oldest or newest first.
 
-    Rows that were drawn from a table do not follow each other.
+    In all rows, or in those of each sensor, if these are adjacent. Rows drawn from a table of
+    `n_rows` are not: they do not follow each other.
     """
-    format, n = spec.format, len(table.frame)
-    if not isinstance(format, NumberFormat) or spec.has_levels or not MIN_ROWS <= n == n_rows:
-        return None
+    n = len(table.frame)
+    if not MIN_ROWS <= n == n_rows:
+        return False
     columns = [(of, table.column(of.name)) for of in plan.specs if of.name in table.columns]
     dates = ((of.format, column) for of, column in columns if isinstance(of.format, DateFormat))
     steps = [np.diff(column.read(of).values) for of, column in dates]
-    # Oldest or newest first: in all rows, or in those of each sensor, which follow each other.
     within = [np.ones(n - 1, dtype=bool)]
     for _, column in columns if steps else ():
         codes = column.levels.codes
@@ -49,7 +47,15 @@ def learn_stuck(
         if 0 < (~same).sum() == codes.max() <= n / MIN_ROWS:
             within.append(same)
     both = (step[of] for step in steps for of in within)
-    if not any((step >= 0).all() or (step <= 0).all() for step in both):
+    return any((step >= 0).all() or (step <= 0).all() for step in both)
+
+
+def learn_stuck(
+    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
+) -> StuckRule | None:
+    """Learn how long a column of numbers stands still, from rows in the order of their times."""
+    format, n = spec.format, len(table.frame)
+    if not isinstance(format, NumberFormat) or spec.has_levels:
         return None
     values = table.column(spec.name).read(format).values
     rule = StuckRule(float(np.nanmin(values)), float(np.nanmax(values)))

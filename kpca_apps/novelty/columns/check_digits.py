@@ -51,6 +51,7 @@ SCHEMES: dict[str, tuple[str, Callable[[IntArray], BoolArray]]] = {
     "ISBN": (r"^(?:[0-9]{9}[0-9X]|97[89][0-9]{10})$", _isbn),
     "IBAN": (r"^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$", _mod_97),
 }
+ANY_CODE = r"^[0-9A-Z]{8,34}$"
 
 
 def check_digits_of(texts: pl.Series) -> str:
@@ -59,10 +60,11 @@ def check_digits_of(texts: pl.Series) -> str:
     >>> check_digits_of(pl.Series([f"{i:07d}{-(3 * (i % 10) + i // 10) % 10}" for i in range(20)]))
     'EAN'
     """
-    texts = texts.head(LOOKED_AT)
-    if len(texts) < MIN_CODES:
+    codes = without_marks(texts.head(LOOKED_AT))
+    # Most columns hold nothing that looks like a code of any scheme.
+    if len(codes) < MIN_CODES or codes.str.contains(ANY_CODE).sum() < HOLDS * len(codes):
         return ""
-    shares = {name: float(check_digits_hold(texts, name).mean()) for name in SCHEMES}
+    shares = {name: float(check_digits_hold(codes, name).mean()) for name in SCHEMES}
     best = max(shares, key=shares.__getitem__)
     return best if shares[best] >= HOLDS else ""
 
@@ -73,15 +75,14 @@ def without_marks(texts: pl.Series) -> pl.Series:
     return plain.str.replace(r"^([0-9]+)\.0$", "$1")
 
 
-def check_digits_hold(texts: pl.Series, scheme: str) -> BoolArray:
-    """Whether the check digits of texts (n,) hold."""
+def check_digits_hold(codes: pl.Series, scheme: str) -> BoolArray:
+    """Whether the check digits of codes without marks (n,) hold."""
     form, rule = SCHEMES[scheme]
-    plain = without_marks(texts)
-    lengths = np.where(plain.str.contains(form).to_numpy(), plain.str.len_chars().to_numpy(), 0)
-    found = np.zeros(len(texts), dtype=bool)
+    lengths = np.where(codes.str.contains(form).to_numpy(), codes.str.len_chars().to_numpy(), 0)
+    found = np.zeros(len(codes), dtype=bool)
     for length in np.unique(lengths[lengths > 0]).tolist():
         rows = np.flatnonzero(lengths == length)
-        letters = np.frombuffer("".join(plain.gather(rows)).encode("ascii"), dtype=np.uint8)
-        codes = letters.reshape(-1, length).astype(np.int64)
-        found[rows] = rule(np.where(codes > ord("9"), codes - ord("A") + 10, codes - ord("0")))
+        letters = np.frombuffer("".join(codes.gather(rows)).encode("ascii"), dtype=np.uint8)
+        places = letters.reshape(-1, length).astype(np.int64)
+        found[rows] = rule(np.where(places > ord("9"), places - ord("A") + 10, places - ord("0")))
     return found

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kpca_apps import screen_table
-from kpca_apps.novelty.checks.stuck import StuckRule, learn_stuck
+from kpca_apps.novelty.checks.stuck import StuckRule, is_time_series, learn_stuck
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.tables.frames import table_from_frame
 
@@ -29,11 +29,16 @@ BY_NATURE: dict[str, NDArray[np.float64]] = {
 }
 
 
-def learned(values: NDArray[np.float64], times: object = HOURS) -> StuckRule | None:
-    table = table_from_frame(pl.DataFrame({"at": times, "x": values}), "logger")
+def learned_from(columns: pl.DataFrame, n_rows: int) -> StuckRule | None:
+    table = table_from_frame(columns, "logger")
     plan = infer_plan(table)
     (spec,) = (of for of in plan.specs if of.name == "x")
-    return learn_stuck(table, spec, plan, len(values))
+    is_series = is_time_series(table, plan, n_rows)
+    return learn_stuck(table, spec, plan, n_rows) if is_series else None
+
+
+def learned(values: NDArray[np.float64], times: object = HOURS) -> StuckRule | None:
+    return learned_from(pl.DataFrame({"at": times, "x": values}), len(values))
 
 
 @pytest.mark.parametrize("values", BY_NATURE.values(), ids=BY_NATURE.keys())
@@ -66,10 +71,7 @@ def test_sensors_one_after_the_other_are_each_in_the_order_of_time() -> None:
     columns = {"at": np.concatenate([HOURS, HOURS]), "sensor": ["a"] * N + ["b"] * N, "x": values}
     for ordered in (True, False):
         rows = np.arange(2 * N) if ordered else RNG.permutation(2 * N)
-        table = table_from_frame(pl.DataFrame(columns)[rows], "logger")
-        plan = infer_plan(table)
-        (spec,) = (of for of in plan.specs if of.name == "x")
-        rule = learn_stuck(table, spec, plan, 2 * N)
+        rule = learned_from(pl.DataFrame(columns)[rows], 2 * N)
         assert (rule is not None) == ordered
         if rule is not None:
             starts, lengths = rule.runs(values)
