@@ -352,11 +352,9 @@ def most_of_a_slip(n_cells: int) -> float:
 
 
 def _alike(texts: pl.Series) -> pl.Series:
-    return (
-        texts.str.replace_all(DASHES, "-")
-        .str.replace_all(SPACES, " ")
-        .str.replace_all(r"\x{2019}", "'")
-    )
+    text = pl.lit(texts).str
+    plain = text.replace_all(DASHES, "-").str.replace_all(SPACES, " ")
+    return pl.select(plain.str.replace_all(r"\x{2019}", "'").alias(texts.name)).to_series()
 
 
 def replacements(marks: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -1074,9 +1072,9 @@ def _stripped(cells: pl.Series) -> pl.Series:
 
 def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
     """Levels of texts that may be missing or equal, or of cells with these `codes` among them."""
-    texts = cells.unique(maintain_order=True).drop_nulls()
-    of_cells = cells.cast(pl.Enum(texts)).to_physical().cast(pl.Int32).fill_null(-1)
-    places = of_cells.to_numpy()
+    encoded = cells.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
+    texts, places = pl.Series(cells.name, encoded.dictionary), encoded.indices.fill_null(-1)
+    places = places.to_numpy()
     return Levels(texts, places if codes is None else np.append(places, np.int32(-1))[codes])
 
 

@@ -129,10 +129,10 @@ def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLA
 
 def neutralise(texts: pl.Series) -> pl.Series:
     """Put an apostrophe before text a spreadsheet would run as a formula; none before ``-5``."""
-    formula = texts.str.contains(_FORMULA) & ~texts.str.contains(_HARMLESS)
-    return pl.select(
-        pl.when(formula).then(pl.lit("'") + texts).otherwise(texts).alias(texts.name)
-    ).to_series()
+    text = pl.lit(texts)
+    is_formula = text.str.contains(_FORMULA) & ~text.str.contains(_HARMLESS)
+    safe = pl.when(is_formula).then("'" + text).otherwise(text)
+    return pl.select(safe.alias(texts.name)).to_series()
 
 
 def as_written(texts: pl.Series) -> pl.Series:

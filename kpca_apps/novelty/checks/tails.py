@@ -103,9 +103,9 @@ class Tail:
     def _gap(self, least: float, values: FloatArray) -> float:
         """Return how far from the ordinary the first of increasing values (n,) beyond lies."""
         gaps = values - self.ordinary
-        is_wide = gaps > max(least, (GAP - 1.0) * (self.ordinary - self.start))
-        beyond = gaps[is_wide & (self.expected(values) < MAX_EXPECTED)]
-        return float(beyond[0]) if beyond.size else np.inf
+        wide = values[gaps > max(least, (GAP - 1.0) * (self.ordinary - self.start))]
+        beyond = wide[self.expected(wide) < MAX_EXPECTED] if wide.size else wide
+        return float(beyond[0] - self.ordinary) if beyond.size else np.inf
 
 
 def _weighted(
@@ -113,9 +113,9 @@ def _weighted(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Shapes, scales and weights, (g,) each, of the tails of increasing exceedances."""
     seen, point = excess[:-n_censored], excess[-n_censored - 1]
-    bins = np.array_split(seen, min(BINS, len(seen)))
-    middle = np.array([part.mean() for part in bins])
-    weight = np.array([len(part) for part in bins], dtype=np.float64)
+    edges = np.linspace(0, len(seen), min(BINS, len(seen)) + 1).astype(np.int64)
+    weight = np.diff(edges).astype(np.float64)
+    middle = np.add.reduceat(seen, edges[:-1]) / weight
     shape, scale = map(np.ravel, np.meshgrid(shapes, SCALES, indexing="ij"))
     logs = np.log1p(shape[:, None] * middle / scale[:, None]) @ weight
     likelihood = -len(seen) * np.log(scale) - (1 + 1 / shape) * logs

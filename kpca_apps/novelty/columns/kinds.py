@@ -215,12 +215,14 @@ def _commonest(levels: Levels, pattern: str, digits: bool = False) -> str:
 
     Of `digits` only how many they are counts, and they are returned as zeros.
     """
-    found = levels.texts.str.extract(pattern).fill_null("").alias("found")
+    found = pl.col("text").str.extract(pattern).fill_null("")
     if digits:
         found = found.str.replace_all(r"\d", "0")
-    cells = pl.DataFrame({"found": found, "n": levels.counts})
-    counts = cells.group_by("found").agg(pl.col("n").sum())
-    return str(counts.sort(["n", "found"], descending=[True, False])["found"][0])
+    cells = pl.LazyFrame({"text": levels.texts, "n": levels.counts})
+    counts = (
+        cells.group_by(found=found).agg(pl.sum("n")).sort("n", "found", descending=[True, False])
+    )
+    return str(counts.collect()["found"][0])
 
 
 @dataclass(frozen=True)

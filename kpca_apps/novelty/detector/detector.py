@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -117,6 +117,16 @@ class Detector(Uncached):
         standardised = self.views.standardised(kept.rows)
         return NeighbourRows(kept.rows, standardised, kept.as_is, kept.index)
 
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        """What callers computed from the detector alone, by name: it never changes."""
+        return {}
+
+    @cached_property
+    def _around(self) -> Surroundings:
+        groups = ColumnRoles.of(self.n_features_in, groups=self.groups).groups
+        return Surroundings(self.reference, groups)
+
     def row_scores(self) -> NoveltyScores:
         """Return what scores new rows, higher = more novel, wherever they are."""
         return NoveltyScores(
@@ -154,13 +164,12 @@ class Detector(Uncached):
         the first.
         """
         score = partial(self._scores_without, n_jobs=n_jobs)
-        groups = ColumnRoles.of(self.n_features_in, groups=self.groups).groups
         return Attribution(
             X=X,
             standardised=self.views.standardised(X),
             scores=score(X, own),
             score=lambda candidates, row: score(candidates, own[row]),
-            around=Surroundings(self.reference, groups),
+            around=self._around,
             own=own,
             typical=self._typical_score,
             least=least,

@@ -158,20 +158,23 @@ def _header_note(
     model: NoveltyModel, columns: Sequence[ColumnProfile], renamed: Collection[str]
 ) -> Iterator[str]:
     """Say that the names of the columns are values of theirs: then a row took their place."""
-    numbers, is_value, formats = list[float](), list[bool](), model.encoder.plan.formats
+    numbers, n_levels, formats = list[float](), 0, model.encoder.plan.formats
     for one in columns:
         shown, format = one.distribution, formats.get(one.name)
         if one.name in renamed:
             continue
         if isinstance(shown, NumericProfile) and format is not None:
             value = float(Column(pl.Series([one.name])).read(format).values[0])
+            if not shown.minimum <= value <= shown.maximum:
+                return
             numbers.append(value)
-            is_value.append(shown.minimum <= value <= shown.maximum)
         elif isinstance(shown, CategoryProfile):
-            is_value.append(one.name in shown.levels)
+            if one.name not in shown.levels:
+                return
+            n_levels += 1
     # Names that count on are those of years or of places.
     counts_on = len(numbers) > 2 and np.ptp(np.diff(numbers)) == 0
-    if len(is_value) > 1 and numbers and all(is_value) and not counts_on:
+    if numbers and len(numbers) + n_levels > 1 and not counts_on:
         yield (
             "The names of the columns read like their values: a file without a header loses its "
             "first row to them; write a header above it."

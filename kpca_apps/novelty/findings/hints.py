@@ -473,7 +473,9 @@ def hint_rows(
     # By the rows of a clean reference, else by those of the table.
     encoder, views = model.encoder, model.detector.views
     neighbours, own = model.detector.reference, np.full(len(matrix), -1)
+    derived = model.detector.derived
     if not model.clean:
+        derived = {}
         drawn = np.unique(np.linspace(0, len(rows.sample) - 1, MAX_COMPARED).astype(np.int64))
         raw, index, own = rows.sample[drawn], rows.sample_index[drawn], positions
         neighbours = NeighbourRows(raw, views.standardised(raw), neighbours.as_is, index)
@@ -484,8 +486,11 @@ def hint_rows(
             names[place], units[name] = name, format.word
     groups = [np.array(group.columns) for group in encoder.groups]
     names = names if len(names) <= MAX_COLUMNS else {}
-    finder = HintFinder(neighbours, groups, names, units, rows.n_rows)
-    found = finder.of_rows(matrix, views.standardised(matrix), own, meant)
+    cached = derived.get("hints")
+    if cached is None or cached[0] != rows.n_rows:
+        finder = HintFinder(neighbours, groups, names, units, rows.n_rows)
+        cached = derived["hints"] = rows.n_rows, finder
+    found = cached[1].of_rows(matrix, views.standardised(matrix), own, meant)
     lacking, adding = defaultdict[int, list[str]](list), defaultdict[int, list[str]](list)
     for spec in model.encoder.plan.used:
         values, missing = (of := table.column(spec.name).read(spec.format)).values, of.missing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -237,9 +238,12 @@ def _require_one_fit(model: AnyModel) -> None:
         raise ValueError("the detector has a kernel that no method has")
 
 
+_version = cache(metadata.version)  # which reads a file each time
+
+
 def library_versions() -> dict[str, str]:
     """Versions of this package and of the libraries the numbers depend on."""
-    found = {name: metadata.version(name) for name in LIBRARIES}
+    found = {name: _version(name) for name in LIBRARIES}
     return {"python": platform.python_version(), **found}
 
 
