@@ -1056,11 +1056,11 @@ def _written(cells: pl.Series) -> pl.Series:
     """Cells as text; a level stored as 3.0 is the level "3" of a text file."""
     if not cells.dtype.is_float():
         return cells if cells.dtype == pl.String else cells.cast(pl.String)
-    number = cells.fill_nan(None)
+    number = pl.lit(cells).fill_nan(None)
     whole = number.cast(pl.Int64, strict=False)
     is_whole = (whole.cast(cells.dtype) == number).fill_null(False)
     either = pl.when(is_whole).then(whole.cast(pl.String)).otherwise(number.cast(pl.String))
-    return pl.select(either).to_series()
+    return pl.select(either.alias(cells.name)).to_series()
 
 
 def _stripped(cells: pl.Series) -> pl.Series:
@@ -1072,24 +1072,24 @@ def _stripped(cells: pl.Series) -> pl.Series:
 
 def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
     """Levels of texts that may be missing or equal, or of cells with these `codes` among them."""
-    encoded = cells.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
-    texts, places = pl.Series(cells.name, encoded.dictionary), encoded.indices.fill_null(-1)
-    places = places.to_numpy()
+    texts, places = _encoded(cells)
     return Levels(texts, places if codes is None else np.append(places, np.int32(-1))[codes])
 
 
 def _levels_of_numbers(cells: pl.Series) -> Levels:
     """Levels of numbers, of which equal ones are written alike: each is written once."""
     if cells.dtype.is_float():
-        cells = cells.fill_nan(None) + 0.0  # -0.0 is 0
-    rank = cells.rank("dense").cast(pl.Int32).fill_null(0).to_numpy() - 1
-    rows = np.flatnonzero(rank >= 0)
-    first = np.zeros(int(rank.max(initial=-1)) + 1, dtype=np.int64)
-    first[rank[rows[::-1]]] = rows[::-1]
-    in_table = np.argsort(first)
-    places = np.full(len(first) + 1, -1, dtype=np.int32)
-    places[in_table] = np.arange(len(first))
-    return Levels(_written(cells[first[in_table]]), places[rank])
+        number = pl.lit(cells).fill_nan(None)
+        plain = pl.when(number == 0).then(0.0).otherwise(number)  # -0.0 is 0
+        cells = pl.select(plain.alias(cells.name)).to_series()
+    numbers, places = _encoded(cells)
+    return Levels(_written(numbers), places)
+
+
+def _encoded(cells: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
+    """Distinct values in the order they first occur, and the place of each cell's, -1 for null."""
+    encoded = cells.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
+    return pl.Series(cells.name, encoded.dictionary), encoded.indices.fill_null(-1).to_numpy()
 
 
 def _epoch_seconds(cells: pl.Series) -> FloatArray:
