@@ -1089,7 +1089,9 @@ def _levels_of_numbers(cells: pl.Series) -> Levels:
 def _encoded(cells: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
     """Distinct values in the order they first occur, and the place of each cell's, -1 for null."""
     encoded = cells.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
-    return pl.Series(cells.name, encoded.dictionary), encoded.indices.fill_null(-1).to_numpy()
+    # By polars: Arrow's own ways load pandas, where it is installed.
+    places = pl.Series(encoded.indices).fill_null(-1).to_numpy()
+    return pl.Series(cells.name, encoded.dictionary), places
 
 
 def _epoch_seconds(cells: pl.Series) -> FloatArray:
