@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import median_filter, uniform_filter
 
 from kpca_apps.denoise.estimate.info import Defects
-from kpca_apps.denoise.noise.impulse import fill_from_neighbours
+from kpca_apps.denoise.noise.impulse import fill_from_neighbours, median_of_nine
 
 Plane = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -75,7 +75,7 @@ def _lone_beside(mended: Plane, lone: Flags, step: float) -> Flags:
 
 
 def _lone_in(mended: Plane, lone: Flags, step: float) -> Flags:
-    details = mended - median_filter(mended, 3)
+    details = mended - median_of_nine(mended)
     kept = np.maximum(uniform_filter((~lone).astype(np.float32), WINDOW), 1.0 / WINDOW**2)
     squares = uniform_filter(np.where(lone, 0, details**2), WINDOW)
     least = FAR * np.maximum(np.sqrt(np.maximum(squares, 0.0) / kept), step)

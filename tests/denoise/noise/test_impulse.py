@@ -1,8 +1,10 @@
 """Detection of impulses where their places are known."""
 
 import numpy as np
+import pytest
+from scipy.ndimage import median_filter
 
-from kpca_apps.denoise.noise.impulse import detect_impulses, fill_from_neighbours
+from kpca_apps.denoise.noise.impulse import detect_impulses, fill_from_neighbours, median_of_nine
 
 RNG = np.random.default_rng(0)
 SMOOTH = (100 + 60 * np.sin(np.add.outer(np.arange(80) / 9, np.arange(80) / 13))).astype(np.float32)
@@ -51,6 +53,12 @@ def test_a_line_one_pixel_wide_is_kept() -> None:
     plane[:, 30] = 220
     plane[0, 0], plane[0, -1] = 0, 255
     assert not detect_impulses(plane)[:, 30].any()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (2, 2), (30, 41)])
+def test_the_median_of_nine_is_that_of_scipy(shape: tuple[int, int]) -> None:
+    plane = np.random.default_rng(0).normal(size=shape).round(1).astype(np.float32)
+    np.testing.assert_array_equal(median_of_nine(plane), median_filter(plane, 3))
 
 
 def test_filling_takes_the_median_of_the_good_pixels_around() -> None:
