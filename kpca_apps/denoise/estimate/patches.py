@@ -81,7 +81,7 @@ def sample_patches(
     patches, at_ends, constant = (
         patches_of(plane, stride) for plane in (pixels, extreme, areas_of_one_value(pixels))
     )
-    varying = np.ptp(patches, axis=1) > 0
+    varying = (patches != patches[:, :1]).any(axis=1)
     clear = varying & ~constant.any(axis=1)
     if np.count_nonzero(clear) >= FEWEST_PATCHES:
         varying = clear  # A part of each of the others has no noise.
