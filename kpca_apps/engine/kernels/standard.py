@@ -1,7 +1,7 @@
-"""The kernels of the field, each with the formula it stands for.
+"""The standard kernels, each with its formula.
 
 Kernels are small immutable objects. ``kernel(X, Z)`` is the matrix of kernel values;
-``kernel.against(Z)`` prepares everything that depends on ``Z`` once, for many blocks of rows.
+``kernel.against(Z)`` prepares what depends on ``Z`` once, for many blocks of rows.
 
 Examples
 --------
@@ -20,7 +20,7 @@ References
 .. [2] Aguilera and Antonanzas (2019), On kernel principal component analysis, section II.
 """
 
-# What `against`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
+# Kernel documents `against`, `diagonal`, `describe` and `is_psd`.
 # ruff: noqa: D102
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from kpca_apps.system.arrays import Matrix, Values
 
 
 class OfDistance(Kernel):
-    """A kernel that falls with the distance, from 1."""
+    """Base class: a kernel that decreases with the distance, from 1 at 0."""
 
     falls_with_distance = True
     gains_from_centring = False
@@ -63,7 +63,7 @@ class OfDistance(Kernel):
         return np.ones(len(X))
 
     def _slopes(self, Z: Matrix) -> KernelRows:
-        """Fix Z in k'(s), s the squared distance."""
+        """Fix Z in k'(s), with s the squared distance."""
         raise NotImplementedError
 
     def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
@@ -80,12 +80,12 @@ class OfDistance(Kernel):
 
 
 class _OfProduct(Kernel):
-    """A kernel of the inner product of two rows of any length."""
+    """Base class: a kernel of the inner product of two rows of any length."""
 
     takes_any_vector = True
 
     def _values(self, products: Values) -> Values:
-        """Return k of inner products, in their memory."""
+        """Return k of inner products, computed in place."""
         raise NotImplementedError
 
     def _slope(self, products: Matrix) -> Matrix:
@@ -113,9 +113,9 @@ class RBF(OfDistance):
     Parameters
     ----------
     gamma : float > 0
-        Inverse squared width, in units of one over squared distance. What Aguilera and Antonanzas
-        (2019) call gamma in their eq. 3, and sigma in their figures, as R's kernlab does; the
-        sigma of the 1996 report, eq. 62, and of `from_sigma` is a width.
+        Inverse squared width, in units of 1 / (squared distance). Aguilera and Antonanzas (2019)
+        call it gamma in eq. 3 and sigma in their figures, as R's kernlab does; sigma in eq. 62 of
+        the 1996 report and in `from_sigma` is a width.
     """
 
     takes_any_vector = True
@@ -127,7 +127,7 @@ class RBF(OfDistance):
 
     @classmethod
     def from_sigma(cls, sigma: float) -> RBF:
-        """Return the kernel ``exp(-|x - y|^2 / (2 sigma^2))``, sigma a distance."""
+        """Return the kernel ``exp(-|x - y|^2 / (2 sigma^2))``; sigma is a distance."""
         squared = as_number("sigma", sigma, above=0.0) * float(sigma)
         if not np.finfo(np.float64).tiny <= squared < np.inf:
             raise ValueError(f"sigma = {sigma:g} cannot be squared: scale the columns first.")
@@ -152,16 +152,15 @@ class RBF(OfDistance):
 
 @dataclass(frozen=True)
 class Laplacian(OfDistance):
-    """The kernel exp(-gamma r), r the Manhattan or the Euclidean distance.
+    """The kernel exp(-gamma r) of the Manhattan or Euclidean distance r.
 
     Parameters
     ----------
     gamma : float > 0
-        Inverse width, in units of one over distance.
+        Inverse width, in units of 1 / distance.
     distance : {"manhattan", "euclidean"}
-        Manhattan is scikit-learn's ``laplacian_kernel``. Euclidean is what kernlab calls
-        ``laplacedot``, with sigma for gamma, and the Laplace kernel of Aguilera and Antonanzas
-        (2019, Table I).
+        "manhattan" is scikit-learn's ``laplacian_kernel``. "euclidean" is kernlab's ``laplacedot``
+        (its sigma is gamma here) and the Laplace kernel of Aguilera and Antonanzas (2019, Table I).
     """
 
     takes_any_vector = True
@@ -178,7 +177,7 @@ class Laplacian(OfDistance):
         metric = "euclidean" if self.distance == "euclidean" else "cityblock"
         lowest = LOWEST[np.dtype(dtype)]
 
-        # The root of a distance taken from products would keep only half of its digits near 0.
+        # cdist, not products: the root of a distance from products loses half the digits near 0.
         def rows(X: Matrix) -> Values:
             values: Matrix = cdist(X, Z, metric)
             values *= -self.gamma
@@ -220,8 +219,8 @@ class Polynomial(_OfProduct):
     """The kernel (gamma x.y + coef0)^degree.
 
     Its features are the monomials of the columns: with coef0 = 0 those of exactly this degree
-    (1996 report, eq. 22), else all up to it (eq. 61). The Spanish course notes, eq. 3.4, say
-    exactly for both.
+    (1996 report, eq. 22), otherwise all up to it (eq. 61). (The Spanish course notes, eq. 3.4,
+    state the former for both.)
     """
 
     degree: int
@@ -249,10 +248,10 @@ class Polynomial(_OfProduct):
 
 @dataclass(frozen=True)
 class Linear(_OfProduct):
-    """The inner product x.y: kernel PCA with it is PCA.
+    """The inner product x.y, which makes kernel PCA ordinary PCA.
 
-    The eigenvalues of C = 1/n sum_i (x_i - mean)(x_i - mean)' other than 0 are those of K~/n, and
-    v = sum_i alpha_i (x_i - mean) its eigenvectors (1996 report, eq. 1-3 and footnote 3).
+    The non-zero eigenvalues of C = 1/n sum_i (x_i - mean)(x_i - mean)' are those of K~/n, with
+    eigenvectors v = sum_i alpha_i (x_i - mean) (1996 report, eq. 1-3 and footnote 3).
     """
 
     gains_from_centring = True
@@ -300,9 +299,9 @@ class Cosine(Kernel):
 class Sigmoid(_OfProduct):
     """The indefinite kernel tanh(gamma x.y + coef0).
 
-    Its feature space has directions of negative squared length (1996 report, eq. 63 and B.2), so
-    components are normalised by ``1 / sqrt(|eigenvalue|)``, and a reconstruction error is no
-    distance and is refused.
+    Its feature space has directions of negative squared length (1996 report, eq. 63 and B.2):
+    components are normalised by ``1 / sqrt(|eigenvalue|)``, and `reconstruction_error`, which is
+    then not a distance, raises.
     """
 
     is_psd = False
@@ -331,18 +330,18 @@ class Sigmoid(_OfProduct):
 class MeanRBF(OfDistance):
     """The mean of ``exp(-p gamma |x_v - y_v|^2)`` over integers p and views v of the columns.
 
-    Several widths at little more than the price of one: the exponential is taken once, the other
-    widths are its integer powers. (A mean of kernels on views of a table is a kernel: Scholkopf,
-    Smola and Muller 1996, MPI technical report 44, B.7.)
+    Several widths cost little more than one: the exponential is computed once, and the other
+    widths are its integer powers. (A mean of kernels on views is a kernel: Scholkopf, Smola and
+    Muller 1996, MPI technical report 44, B.7.)
 
     Parameters
     ----------
     gamma : float > 0
-        As of `RBF`.
+        As for `RBF`.
     powers : increasing tuple of int >= 1
-        The p.
+        The values of p.
     n_views : int >= 1
-        Views that a row holds side by side, each of as many columns.
+        Number of views in a row, blocks of equally many columns.
     """
 
     gamma: float
@@ -357,8 +356,8 @@ class MeanRBF(OfDistance):
             raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        # With c one over the number of terms, P the largest power and w = c^(1/P) u, c u^p is
-        # c^(1 - p/P) w^p: the last term needs no factor, which saves a pass over the values.
+        # Let c = 1 / (number of terms), P the largest power and w = c^(1/P) u. Then c u^p is
+        # c^(1 - p/P) w^p, so the last term needs no factor, which saves a pass over the values.
         largest, c = self.powers[-1], 1.0 / (len(self.powers) * self.n_views)
         factors = tuple(c ** (1.0 - p / largest) for p in self.powers[:-1])
         steps = [high - low for low, high in pairwise((0, *self.powers))]
@@ -367,11 +366,11 @@ class MeanRBF(OfDistance):
         m, room = len(Z), threading.local()
         add_views = None
         if np.dtype(dtype) == SINGLE and self.powers == (1, 3):
-            # Loaded here: of all kernels this one alone needs a compiler.
+            # Imported here: only this kernel needs the compiler.
             from kpca_apps.engine.kernels.exponentials import add_first_and_third
 
             add_views = add_first_and_third
-        # What is compiled sees itself to exponents that are too low.
+        # The compiled function clips low exponents itself.
         clipped = -math.inf if add_views else lowest
         bounds = np.float32(lowest), np.float32(factors[0] if factors else 0.0)
         exponents = view_exponents(Z, self.gamma, clipped, dtype, shift, self.n_views)
@@ -380,8 +379,8 @@ class MeanRBF(OfDistance):
             if X.shape[1] != Z.shape[1]:
                 raise ValueError(f"The kernel compares {Z.shape[1]} columns, got {X.shape[1]}.")
             total = np.empty((len(X), m), dtype=dtype)
-            # Memory used again from call to call, by each thread its own: to get it can take
-            # longest.
+            # Reuse memory between calls, one buffer per thread: allocating it can take longest.
+
             beside = getattr(room, "values", None)
             if beside is None or beside.shape[1:] != total.shape:
                 beside = room.values = np.empty((2, *total.shape), dtype=dtype)
@@ -392,7 +391,7 @@ class MeanRBF(OfDistance):
                     add_views(values, *bounds, total, not number)
                     continue
                 np.exp(values, out=values)
-                # The sum of powers by Horner's rule.
+                # Evaluate the sum of powers by Horner's rule.
                 term = power(values, steps[-1], beside[1] if number else total)
                 for step, factor in zip(reversed(steps[:-1]), reversed(factors), strict=True):
                     term += factor
@@ -415,7 +414,7 @@ class MeanRBF(OfDistance):
         )
 
     def _slopes(self, Z: Matrix) -> KernelRows:
-        """Fix Z in k'(s) of one view."""
+        """Fix Z in k'(s) for one view."""
         exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
         n = len(self.powers)
 
