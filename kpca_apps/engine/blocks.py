@@ -106,7 +106,7 @@ class BlockPCA:
             Z = (features - mean) / deviation
             s, W = np.linalg.eigh(Z @ Z.T / n)
             V = (W / np.sqrt(np.maximum(n * s, 1e-300))).T @ Z
-        return cls._of_components(n, mean, deviation, s, V, block)
+        return cls._from_components(n, mean, deviation, s, V, block)
 
     @classmethod
     def of_sums(cls, sums: CovarianceSums, block: IntArray) -> BlockPCA:
@@ -115,10 +115,10 @@ class BlockPCA:
         deviation = np.sqrt(np.maximum(np.diag(covariance), SMALLEST_DEVIATION**2))
         with one_blas_thread():
             s, V = np.linalg.eigh(covariance / np.outer(deviation, deviation))
-        return cls._of_components(sums.n, sums.mean, deviation, s, V.T, block)
+        return cls._from_components(sums.n, sums.mean, deviation, s, V.T, block)
 
     @classmethod
-    def _of_components(
+    def _from_components(
         cls,
         n: int,
         mean: FloatArray,
@@ -140,20 +140,20 @@ class BlockPCA:
         return replace(self, factor=self.factor[np.square(self.factor).sum(axis=1) >= LEAST_GAIN])
 
     @cached_property
-    def _place(self) -> IntArray:
+    def _block_position(self) -> IntArray:
         """Position of each feature's block among the non-empty blocks, (p,)."""
-        place: IntArray = np.unique(self.block, return_inverse=True)[1]
-        return place
+        position: IntArray = np.unique(self.block, return_inverse=True)[1]
+        return position
 
     @cached_property
-    def _members(self) -> sparse.csr_array:
+    def _block_indicator(self) -> sparse.csr_array:
         """Indicator matrix (blocks, p) whose product sums features over each block."""
-        place, p = self._place, len(self.block)
-        shape = (place.max(initial=-1) + 1, p)
-        return sparse.csr_array((np.ones(p), (place, np.arange(p))), shape=shape)
+        position, p = self._block_position, len(self.block)
+        shape = (position.max(initial=-1) + 1, p)
+        return sparse.csr_array((np.ones(p), (position, np.arange(p))), shape=shape)
 
     @cached_property
-    def _left_out(self) -> sparse.csr_array:
+    def _block_inverses(self) -> sparse.csr_array:
         """Block-diagonal matrix of (I - U_b'U_b)^-1."""
         starts, p = np.flatnonzero(np.diff(self.block, prepend=-1)), len(self.block)
         sizes = np.diff(starts, append=p)
@@ -193,42 +193,46 @@ class BlockPCA:
         mean, deviation = self.mean[:, None], self.deviation[:, None]
         n, rho, c = self.n, self.ridge, self.n / (self.n - 1.0)
         unit = deviation[wanted]
-        place, n_wanted = self._place[wanted], len(unit)
+        position, n_wanted = self._block_position[wanted], len(unit)
 
-        def of_block(lines: FloatArray, fitted: FloatArray | None = None) -> FloatArray:
-            z = np.subtract(lines, mean, order="C")
+        def compute_block(features: FloatArray, fitted: FloatArray | None = None) -> FloatArray:
+            z = np.subtract(features, mean, order="C")
             z /= deviation
             direct = self._complement
             y = z - self.factor.T @ (self.factor @ z) if direct is None else direct @ z
-            residual: FloatArray = self._left_out @ y
+            residual: FloatArray = self._block_inverses @ y
             z *= y
             y *= residual
-            whole, blocks = z.sum(axis=0), self._members @ y
-            found = np.empty((n_wanted + 1 + len(blocks), z.shape[1]))
-            left = found[:n_wanted]
-            np.multiply(residual[wanted], unit, out=left)
+            whole, blocks = z.sum(axis=0), self._block_indicator @ y
+            output = np.empty((n_wanted + 1 + len(blocks), z.shape[1]))
+            residual_out = output[:n_wanted]
+            np.multiply(residual[wanted], unit, out=residual_out)
             if fitted is not None:
                 a, t = whole / (n * rho), blocks / (n * rho)
                 rest = 1.0 - np.minimum(1.0 / n + a - t, MOST_LEVERAGE)
-                of_whole = 1.0 - np.minimum(c * a, MOST_LEVERAGE)
+                whole_rest = 1.0 - np.minimum(c * a, MOST_LEVERAGE)
                 is_new = fitted == 0.0
-                whole = np.where(is_new, whole, c * c * whole / of_whole)
-                blocks = np.where(is_new, blocks, c * blocks / (of_whole * rest))
-                left /= np.where(is_new, 1.0, rest)[place]
-            found[n_wanted], found[n_wanted + 1 :] = whole, blocks
-            return found
+                whole = np.where(is_new, whole, c * c * whole / whole_rest)
+                blocks = np.where(is_new, blocks, c * blocks / (whole_rest * rest))
+                residual_out /= np.where(is_new, 1.0, rest)[position]
+            output[n_wanted], output[n_wanted + 1 :] = whole, blocks
+            return output
 
         if fitted is None:
-            found = _by_blocks(of_block, features, block=BLOCK)
+            output = _apply_to_blocks(compute_block, features, block=BLOCK)
         else:
-            found = _by_blocks(of_block, features, fitted.astype(float), block=FITTED_BLOCK)
-        return BlockErrors(found[:n_wanted], found[n_wanted], found[n_wanted + 1 :])
+            output = _apply_to_blocks(
+                compute_block, features, fitted.astype(float), block=FITTED_BLOCK
+            )
+        return BlockErrors(output[:n_wanted], output[n_wanted], output[n_wanted + 1 :])
 
 
-def _by_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block: int) -> FloatArray:
+def _apply_to_blocks(
+    function: Callable[..., FloatArray], *arrays: FloatArray, block: int
+) -> FloatArray:
     """Apply a function to column blocks of arrays (..., n); the last block is padded."""
     n = arrays[0].shape[-1]
-    found = []
+    results = []
     with one_blas_thread():
         for start in range(0, max(n, 1), block):
             parts = [array[..., start : start + block] for array in arrays]
@@ -239,8 +243,8 @@ def _by_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block: 
                     np.pad(part, [(0, 0)] * (part.ndim - 1) + last, "edge" if n else "constant")
                     for part in parts
                 ]
-            found.append(function(*parts)[:, : n - start])
-    return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+            results.append(function(*parts)[:, : n - start])
+    return results[0] if len(results) == 1 else np.concatenate(results, axis=1)
 
 
 def least_ridge(s: FloatArray, most: float) -> float:

@@ -48,9 +48,9 @@ def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDAr
     except (TypeError, ValueError):
         columns: Any = X if hasattr(X, "columns") and hasattr(X, "__getitem__") else None
         for name in () if columns is None else columns.columns:
-            if fault := _fault(np.asarray(columns[name])):
+            if invalid := _describe_invalid_cell(np.asarray(columns[name])):
                 raise InputError(
-                    f"Column {str(name)!r:.60} holds {fault}; {type(estimator).__name__} takes "
+                    f"Column {str(name)!r:.60} holds {invalid}; {type(estimator).__name__} takes "
                     "finite numbers alone: encode, fill or drop it; kpca_apps.screen_table takes "
                     "tables as they come."
                 ) from None
@@ -73,7 +73,7 @@ def as_given(X: ArrayLike, values: NDArray[np.float64]) -> NDArray[np.floating[A
     return values.astype(np.float32) if kinds == {"float32"} else values
 
 
-def _fault(cells: NDArray[Any]) -> str:
+def _describe_invalid_cell(cells: NDArray[Any]) -> str:
     """Describe the first non-numeric cell of a column; empty if all cells are numbers."""
     kind = cells.dtype.kind
     if kind in "cMm":

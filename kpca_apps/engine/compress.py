@@ -94,29 +94,33 @@ def reduced_set(
             f"points, here from {max(q, 1)} to {n}; got {n_points}."
         )
     with one_blas_thread():
-        eigenvectors = _eigenvectors(subspace)
+        eigenvectors = _exact_points(subspace)
         if eigenvectors is not None and len(eigenvectors) <= n_points:
-            return _projected(subspace, _selected(subspace, eigenvectors, n_points, n_jobs))
+            return _project_on_points(
+                subspace, _select_points(subspace, eigenvectors, n_points, n_jobs)
+            )
         stored = subspace.points
         some = np.unique(np.linspace(0, len(stored) - 1, max(CANDIDATES, n_points)).astype(np.intp))
-        points = _selected(subspace, stored[some], n_points, n_jobs)
+        points = _select_points(subspace, stored[some], n_points, n_jobs)
         if max_iter > 0 and subspace.kernel.is_differentiable:
-            points = _moved(subspace, points, max_iter)
-        return _projected(subspace, points)
+            points = _move_points(subspace, points, max_iter)
+        return _project_on_points(subspace, points)
 
 
-def _targets(subspace: KernelSubspace) -> Matrix:
+def _target_coefficients(subspace: KernelSubspace) -> Matrix:
     """Return coefficients of what the points must explain: scaled components, then the mean."""
     spread = np.sqrt(subspace.variances.sum())
     return np.column_stack([spread * subspace.weights, subspace.mean_weights])
 
 
-def _eigenvectors(subspace: KernelSubspace) -> Matrix | None:
+def _exact_points(subspace: KernelSubspace) -> Matrix | None:
     """Return points that explain components and mean exactly for (x.y)^2; else None."""
     kernel = subspace.kernel
     if not (isinstance(kernel, Polynomial) and kernel.degree == 2 and kernel.coef0 == 0.0):
         return None
-    expansions = (square_expansion(subspace.points, alpha) for alpha in _targets(subspace).T)
+    expansions = (
+        square_expansion(subspace.points, alpha) for alpha in _target_coefficients(subspace).T
+    )
     return np.vstack([directions for directions, _ in expansions])
 
 
@@ -139,19 +143,19 @@ def square_expansion(points: Matrix, alpha: Matrix) -> tuple[Matrix, Matrix]:
     return directions[keep], beta[keep]
 
 
-def _selected(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int | None) -> Matrix:
+def _select_points(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int | None) -> Matrix:
     """Select up to m points of the pool greedily, each where it explains most of the residual."""
     # Orthogonal matching pursuit for all targets at once: with F the partial Cholesky factor of the
     # selected points and G the candidates' inner products with the targets' residuals, candidate j
     # explains |G_j|^2 / (k_jj - |F_j|^2) of the targets' squared length.
-    kernel, targets = subspace.kernel, _targets(subspace)
+    kernel, targets = subspace.kernel, _target_coefficients(subspace)
     kernel_rows = kernel.against(subspace.points)
-    left = map_row_blocks(lambda rows: kernel_rows(rows) @ targets, pool, n_jobs=n_jobs)
+    residual = map_row_blocks(lambda rows: kernel_rows(rows) @ targets, pool, n_jobs=n_jobs)
     lengths = subspace.n_components * subspace.variances.sum() + subspace.mean_norm
     factor = PartialCholesky(kernel, pool, m)
     smallest = 1e-10 * factor.residual
     while len(factor.pivots) < m:
-        explained = np.einsum("ij,ij->i", left, left)
+        explained = np.einsum("ij,ij->i", residual, residual)
         usable = factor.residual > smallest
         explained[usable] /= factor.residual[usable]
         explained[~usable] = 0.0
@@ -160,14 +164,14 @@ def _selected(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int | None
             break
         factor.extend(np.array([best]))
         column = factor.rows[len(factor.pivots) - 1]
-        left -= np.outer(column, left[best] / column[best])
+        residual -= np.outer(column, residual[best] / column[best])
     selected: Matrix = pool[factor.pivots]
     return selected
 
 
-def _moved(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
+def _move_points(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
     """Return the points after L-BFGS: they explain at least as much as before."""
-    kernel, targets = subspace.kernel, _targets(subspace)
+    kernel, targets = subspace.kernel, _target_coefficients(subspace)
     centre = points.mean(axis=0)
     spread = float(np.sqrt(((points - centre) ** 2).mean())) or 1.0
     jitter = JITTER * float(kernel.diagonal(points).mean())
@@ -199,7 +203,7 @@ def _moved(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
     return moved
 
 
-def _projected(subspace: KernelSubspace, points: Matrix) -> ReducedSet:
+def _project_on_points(subspace: KernelSubspace, points: Matrix) -> ReducedSet:
     """Return the subspace spanned by given points that is nearest to another subspace."""
     basis = LandmarkBasis.from_eigen(subspace.kernel, points)
     gram = subspace.kernel(points, subspace.points)

@@ -73,7 +73,7 @@ class SubspaceFit:
     warnings: tuple[str, ...]
     landmarks: LandmarkFit | None = None  # for a Nystrom fit
 
-    def lost_to_float32(self, n_components: int | None) -> bool:
+    def lacks_components_in_float32(self, n_components: int | None) -> bool:
         """Return whether float32 found fewer components than requested and possible."""
         wanted = int(n_components or 0)
         if self.landmarks is not None:
@@ -101,13 +101,13 @@ def fit_subspace(
         fit = fit_through_landmarks(source, kernel, options, rng, plan)
     else:
         try:
-            fit = _fit_exactly(source, kernel, options, rng, plan)
+            fit = _fit_exact_rows(source, kernel, options, rng, plan)
         except MemoryLimitError as error:
             if options.method != "auto" or not kernel.is_psd:
                 raise
             _log.info("%s Landmarks take over.", error)
             fit = fit_through_landmarks(source, kernel, options, rng)
-    if options.precision != "auto" or not fit.lost_to_float32(wanted):
+    if options.precision != "auto" or not fit.lacks_components_in_float32(wanted):
         return fit
     # Refit in float64; if that exceeds the memory budget, keep the float32 fit and its warning.
     method = "exact" if fit.landmarks is None else "nystroem"
@@ -120,7 +120,7 @@ def fit_subspace(
         return fit
 
 
-def _fit_exactly(
+def _fit_exact_rows(
     source: RowSource,
     kernel: Kernel,
     options: FitOptions,
@@ -138,7 +138,7 @@ def _fit_exactly(
     ridge = _absolute_ridge(options, length, subspace.mean_norm)
     if ridge is not None:
         subspace = subspace.with_soft_cut(ridge)
-    return _finished(source, options, SubspaceFit(subspace, plan, "float64", ridge, ()))
+    return _add_warnings(source, options, SubspaceFit(subspace, plan, "float64", ridge, ()))
 
 
 class DrawnBasis(NamedTuple):
@@ -161,7 +161,7 @@ def draw_basis(
     plan: NystroemPlan | None = None,
 ) -> DrawnBasis:
     """Draw the landmarks of a fit, and choose the precision of the sums over rows."""
-    sample, seen, index = source.sample, kernel, None
+    sample, centred_kernel, index = source.sample, kernel, None
     if plan is None:
         chosen = choose_regime(
             kernel, sample, replace(options, method="nystroem"), n_rows=source.n_rows
@@ -170,20 +170,20 @@ def draw_basis(
         plan = chosen
     if isinstance(options.landmarks, str):
         if options.center and kernel.gains_from_centring:
-            seen = about_mean(kernel, sample[:: 1 + (len(sample) - 1) // MEAN_ROWS])
-        way = choose_landmarks(seen, sample.shape[1], options.landmarks)
+            centred_kernel = about_mean(kernel, sample[:: 1 + (len(sample) - 1) // MEAN_ROWS])
+        kind = choose_landmarks(centred_kernel, sample.shape[1], options.landmarks)
         points, index = draw_landmarks(
-            way, seen, sample, options.n_landmarks, rng, n_jobs=options.n_jobs
+            kind, centred_kernel, sample, options.n_landmarks, rng, n_jobs=options.n_jobs
         )
     else:
         points = options.landmarks
     # The origin depends on the landmarks alone, so that sums over other rows can be added.
     kernel = about_landmarks(kernel, points) if options.center else kernel
-    make = LandmarkBasis.from_cholesky if options.keeps_span else LandmarkBasis.from_eigen
-    basis = make(kernel, points)
+    from_points = LandmarkBasis.from_cholesky if options.keeps_span else LandmarkBasis.from_eigen
+    basis = from_points(kernel, points)
     # Leave landmarks out: their residual is the jitter, which float32 cannot resolve.
-    other = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
-    probe = sample[other if options.keeps_span else other[:0]]
+    others = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
+    probe = sample[others if options.keeps_span else others[:0]]
     of_probe = cache(lambda p: map_row_blocks(basis.features(p), probe, block=SAMPLE))
     if options.keeps_span and options.precision == "auto":
         lengths = kernel.diagonal(probe)
@@ -203,11 +203,11 @@ def fit_through_landmarks(
 ) -> SubspaceFit:
     """Draw landmarks, sum rows in their span, and turn the sums into components."""
     basis, index, plan, *_ = draw_basis(source, kernel, options, rng, plan)
-    outside = None if options.keeps_span else _outside(source, basis, options)
+    outside = None if options.keeps_span else _estimate_missed(source, basis, options)
     sums = CovarianceSums.of_rows(basis, source, precision=plan.precision)
     positions = None if index is None else source.sample_index[index]
     landmarks = LandmarkFit(basis, sums, positions, outside, source.n_rows)
-    return _solved(source, options, plan, landmarks)
+    return _solve_sums(source, options, plan, landmarks)
 
 
 def add_rows(fit: SubspaceFit, source: RowSource, options: FitOptions) -> SubspaceFit:
@@ -217,12 +217,12 @@ def add_rows(fit: SubspaceFit, source: RowSource, options: FitOptions) -> Subspa
     more = CovarianceSums.of_rows(before.basis, source, precision=plan.precision)
     sums, outside = before.sums + more, before.outside
     if outside is not None:
-        outside += _outside(source, before.basis, options)
+        outside += _estimate_missed(source, before.basis, options)
     landmarks = replace(before, sums=sums, outside=outside)
-    return _solved(source, options, replace(plan, n=sums.n), landmarks)
+    return _solve_sums(source, options, replace(plan, n=sums.n), landmarks)
 
 
-def _outside(source: RowSource, basis: LandmarkBasis, options: FitOptions) -> Missed:
+def _estimate_missed(source: RowSource, basis: LandmarkBasis, options: FitOptions) -> Missed:
     # The variance bound only limits components whose number the user left open.
     wanted = options.n_components is None
     return Missed.of_rows(basis, source.sample, n_rows=source.n_rows, with_variance=wanted)
@@ -252,7 +252,7 @@ def doubt_of_jitter(basis: LandmarkBasis, ridge: float) -> str:
     )
 
 
-def _solved(
+def _solve_sums(
     source: RowSource, options: FitOptions, plan: NystroemPlan, landmarks: LandmarkFit
 ) -> SubspaceFit:
     """Turn sums into components, dropping those that the landmarks do not determine."""
@@ -273,44 +273,44 @@ def _solved(
             # As in an exact fit, the Tikhonov filter acts on the components found.
             subspace = subspace.with_soft_cut(ridge)
         elif options.n_components is None:
-            subspace, doubt = _determined(subspace, landmarks.outside)
+            subspace, doubt = _keep_determined(subspace, landmarks.outside)
     fit = SubspaceFit(subspace, plan, "float64", ridge, (doubt,) if doubt else (), landmarks)
-    return _finished(source, options, fit)
+    return _add_warnings(source, options, fit)
 
 
-def _determined(subspace: KernelSubspace, outside: Missed) -> tuple[KernelSubspace, str]:
+def _keep_determined(subspace: KernelSubspace, outside: Missed) -> tuple[KernelSubspace, str]:
     """Keep components that the landmarks determine; return a warning if any is dropped."""
     # Removing a positive semi-definite part lowers no eigenvalue by more than that part's largest
     # eigenvalue (Weyl).
-    right = outside.variance <= LARGEST_CHANGE * subspace.variances
-    q, every = int(np.count_nonzero(right)), subspace.n_components
-    if not q and every:
+    is_determined = outside.variance <= LARGEST_CHANGE * subspace.variances
+    q, total = int(np.count_nonzero(is_determined)), subspace.n_components
+    if not q and total:
         return subspace, (
-            f"All {every} components are approximations: what the landmarks miss may have "
+            f"All {total} components are approximations: what the landmarks miss may have "
             "changed each variance by more than a thousandth. Use more landmarks or "
             "method='exact' for better ones."
         )
-    doubt = (
-        f"{q} of {every} components kept: what the landmarks miss may have changed the "
+    warning = (
+        f"{q} of {total} components kept: what the landmarks miss may have changed the "
         "variances of the others by more than a thousandth. Use more landmarks or "
         "method='exact', or give n_components for approximations."
     )
-    return subspace.leading(q), doubt if q < every else ""
+    return subspace.leading(q), warning if q < total else ""
 
 
-def _finished(source: RowSource, options: FitOptions, fit: SubspaceFit) -> SubspaceFit:
+def _add_warnings(source: RowSource, options: FitOptions, fit: SubspaceFit) -> SubspaceFit:
     """Add the warning about missing components and the precision of scores."""
     warnings, wanted = fit.warnings, options.n_components
     if wanted is not None and fit.subspace.n_components < wanted:
-        found = f"{fit.subspace.n_components} of {wanted} components found"
-        warnings = (f"{found}: {_why_short(fit, wanted)}", *warnings)
+        count = f"{fit.subspace.n_components} of {wanted} components found"
+        warnings = (f"{count}: {_explain_missing_components(fit, wanted)}", *warnings)
     return replace(
         fit, warnings=warnings, scoring_precision=_scoring_precision(source, options, fit)
     )
 
 
-def _why_short(fit: SubspaceFit, wanted: int) -> str:
-    if fit.lost_to_float32(wanted):
+def _explain_missing_components(fit: SubspaceFit, wanted: int) -> str:
+    if fit.lacks_components_in_float32(wanted):
         return (
             "in float32 the variances of the others, below 0.1 % of the largest, have less "
             "than three digits right: use precision='float64' for all there are."

@@ -50,7 +50,7 @@ from kpca_apps.system.arrays import Matrix
 PreimageName = Literal["auto", "fixed-point", "gradient", "ridge"]
 
 
-def _goes_through_landmarks(model: KernelPCA) -> bool:
+def _supports_partial_fit(model: KernelPCA) -> bool:
     """Return whether the model supports partial_fit: only sums over rows can be added."""
     if model.method != "nystroem":
         raise AttributeError(
@@ -280,8 +280,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         rows = checked_rows(self, X)
         if self.kernel == "precomputed":
-            return self._hold(*self._fit_gram(rows), warn=True)
-        return self._hold(*self._fit(ArrayRows(rows, n_jobs=self.n_jobs)), warn=True)
+            return self._set_fitted(*self._fit_gram(rows), warn=True)
+        return self._set_fitted(*self._fit(ArrayRows(rows, n_jobs=self.n_jobs)), warn=True)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_rows(self, source: RowSource) -> Self:
@@ -306,7 +306,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             validate_data(self, source.sample, dtype=np.float64)
         else:
             self.n_features_in_ = source.sample.shape[1]
-        return self._hold(*self._fit(source))
+        return self._set_fitted(*self._fit(source))
 
     def _fit_gram(self, gram: Matrix) -> tuple[Kernel, SubspaceFit]:
         """Fit to the Gram matrix of all rows; the subspace's points are row numbers."""
@@ -323,9 +323,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         kernel, fit = self._fit(source, kernel=Precomputed(symmetric))
         if self.center:
             # Centre new rows as those of the given matrix, not as those of its symmetric part.
-            one = fit.subspace
-            known = means[one.points[:, 0].astype(np.intp)]
-            fit = replace(fit, subspace=replace(one, offset=known @ one.weights))
+            subspace = fit.subspace
+            row_means = means[subspace.points[:, 0].astype(np.intp)]
+            fit = replace(fit, subspace=replace(subspace, offset=row_means @ subspace.weights))
         if not np.allclose(gram, symmetric, rtol=0, atol=1e-8 * np.abs(gram).max()):
             more = (
                 "The precomputed matrix is not symmetric, as that of a kernel is: its symmetric "
@@ -350,7 +350,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             degree=int(self.degree),
             coef0=float(self.coef0),
         )
-        self._require_preimage(kernel)
+        self._resolve_preimage(kernel)
         return kernel, fit(source, kernel, self._options(source), rng)
 
     def _options(self, source: RowSource) -> FitOptions:
@@ -361,10 +361,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             found, expected = landmarks.shape[1], source.sample.shape[1]
             if found != expected:
                 raise ValueError(f"landmarks has {found} features, but X has {expected}.")
-        asked = {one.name: getattr(self, one.name) for one in fields(FitOptions)}
-        return FitOptions(**asked | {"landmarks": landmarks, "n_landmarks": int(self.n_landmarks)})
+        options = {field.name: getattr(self, field.name) for field in fields(FitOptions)}
+        return FitOptions(
+            **options | {"landmarks": landmarks, "n_landmarks": int(self.n_landmarks)}
+        )
 
-    def _hold(self, kernel: Kernel, fit: SubspaceFit, *, warn: bool = False) -> Self:
+    def _set_fitted(self, kernel: Kernel, fit: SubspaceFit, *, warn: bool = False) -> Self:
         """Set the fitted attributes; if `warn`, issue the fit's warnings."""
         self.fitted_, self.kernel_, self.plan_ = fit, kernel, fit.plan
         self.method_ = "exact" if fit.landmarks is None else "nystroem"
@@ -372,7 +374,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.scoring_precision_ = fit.scoring_precision
         self.eigenvalues_ = fit.subspace.n * fit.subspace.variances
         # The regression is fitted on first use.
-        self.preimage_ = self._require_preimage(kernel)
+        self.preimage_ = self._resolve_preimage(kernel)
         self._learned, self._reduced, self._alpha = None, None, float(self.alpha)
         for sentence in fit.warnings if warn else ():
             # The level of the caller, beyond scikit-learn's decorator.
@@ -409,7 +411,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         assert self._reduced is not None
         return self._reduced
 
-    @available_if(_goes_through_landmarks)  # type: ignore[untyped-decorator]
+    @available_if(_supports_partial_fit)  # type: ignore[untyped-decorator]
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Add rows to a landmark fit and return the estimator; same result as one joint fit.
@@ -432,17 +434,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise ValueError(
                 "A compressed model keeps no sums: add rows to the one it was made of."
             )
-        goes_on = hasattr(self, "sums_")
-        rows = checked_rows(self, X, reset=not goes_on)
+        is_fitted = hasattr(self, "sums_")
+        rows = checked_rows(self, X, reset=not is_fitted)
         source = ArrayRows(rows, n_jobs=self.n_jobs)
-        if not goes_on:
-            return self._hold(*self._fit(source, fit=fit_through_landmarks), warn=True)
+        if not is_fitted:
+            return self._set_fitted(*self._fit(source, fit=fit_through_landmarks), warn=True)
         fit = add_rows(self.fitted_, source, self._options(source))
-        if few := self._of_few_first_rows():
+        if warning := self._warn_of_few_first_rows():
             assert fit.landmarks is not None
-            said = replace(fit.landmarks, first_rows=None)
-            fit = replace(fit, landmarks=said, warnings=(*few, *fit.warnings))
-        return self._hold(self.kernel_, fit, warn=True)
+            landmarks = replace(fit.landmarks, first_rows=None)
+            fit = replace(fit, landmarks=landmarks, warnings=(*warning, *fit.warnings))
+        return self._set_fitted(self.kernel_, fit, warn=True)
 
     def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Return the projections of rows on the components.
@@ -463,7 +465,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             If the kernel overflows on a row.
         """
         check_is_fitted(self)
-        return self._mapped(X, self.subspace_.project)
+        return self._apply_to_rows(X, self.subspace_.project)
 
     def reconstruction_error(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Return the squared distances of rows to the subspace in feature space.
@@ -484,7 +486,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             If the kernel is indefinite, or overflows on a row.
         """
         check_is_fitted(self)
-        return self._mapped(X, self.subspace_.reconstruction_error)
+        return self._apply_to_rows(X, self.subspace_.reconstruction_error)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -536,7 +538,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 "With kernel='precomputed' there are no rows to go back to: give the rows and a "
                 "kernel, or a function."
             )
-        T = self._projections(X)
+        T = self._checked_projections(X)
         if self.preimage_ == "ridge":
             return as_given(X, self.learned_preimage_(T, n_jobs=self.n_jobs))
         return as_given(X, self._iterate(T, None).points)
@@ -562,8 +564,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ValueError
             If pre-images are learned (``preimage_ == "ridge"``) and nothing iterates.
         """
-        T = self._projections(X)
-        begin = None if start is None else self._rows(start)
+        T = self._checked_projections(X)
+        begin = None if start is None else self._checked_rows(start)
         if begin is not None and len(begin) != len(T):
             raise ValueError(f"start has {len(begin)} rows, but there are {len(T)} projections.")
         return self._iterate(T, begin)
@@ -623,23 +625,25 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Number of columns that `transform` returns, for `get_feature_names_out`."""
         return self.subspace_.n_components
 
-    def _rows(self, X: ArrayLike) -> Matrix:
+    def _checked_rows(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
         rows: Matrix = checked_rows(self, X, reset=False)
         return rows
 
-    def _mapped(self, X: ArrayLike, function: Callable[..., Matrix]) -> NDArray[np.floating[Any]]:
+    def _apply_to_rows(
+        self, X: ArrayLike, function: Callable[..., Matrix]
+    ) -> NDArray[np.floating[Any]]:
         """Apply a function of the subspace to rows; raise if the result is not finite."""
-        rows = self._rows(X)
+        rows = self._checked_rows(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = as_given(
+            values = as_given(
                 X, function(rows, precision=self.scoring_precision_, n_jobs=self.n_jobs)
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(values).all():
             raise overflow(self.kernel_)
-        return found
+        return values
 
-    def _of_few_first_rows(self) -> tuple[str, ...]:
+    def _warn_of_few_first_rows(self) -> tuple[str, ...]:
         """Return a warning if kernel width or landmarks were chosen from too few first rows."""
         enough = {}
         if isinstance(self.landmarks, str):
@@ -664,7 +668,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         search = fixed_point if self.preimage_ == "fixed-point" else gradient_descent
         return search(self.subspace_, T, start, n_jobs=self.n_jobs)
 
-    def _projections(self, X: ArrayLike) -> Matrix:
+    def _checked_projections(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
         q = self.subspace_.n_components
         T: Matrix = check_array(X, dtype=np.float64, order="C", ensure_min_features=min(q, 1))
@@ -675,7 +679,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
         return T
 
-    def _require_preimage(self, kernel: Kernel) -> str:
+    def _resolve_preimage(self, kernel: Kernel) -> str:
         """Return the pre-image method for the kernel; raise if it cannot do what was asked."""
         if self.ridge is not None:
             kernel.require_psd("ridge", "leave it out, or choose another kernel")

@@ -89,29 +89,29 @@ def cluster_centres(
     reach = np.maximum(X.max(axis=0) - middle, middle - X.min(axis=0)).max(initial=0.0)
     unit = float(np.ldexp(1.0, -int(np.frexp(reach)[1])))
     for _ in range(rounds):
-        nearest = _nearest(centres, X, middle, unit, n_jobs)
+        nearest = _nearest_centres(centres, X, middle, unit, n_jobs)
         counts = np.bincount(nearest, minlength=m)
         # An indicator matrix sums the rows of each cluster.
         belongs = csr_array((np.ones(len(X)), (nearest, np.arange(len(X)))), shape=(m, len(X)))
         # A centre without rows stays where it is.
-        found = counts > 0
-        centres[found] = (belongs @ X)[found] / counts[found, None]
+        has_rows = counts > 0
+        centres[has_rows] = (belongs @ X)[has_rows] / counts[has_rows, None]
     return centres
 
 
-def _nearest(
+def _nearest_centres(
     centres: Matrix, X: Matrix, middle: Matrix, unit: float, n_jobs: int | None
 ) -> NDArray[Any]:
     """Return each row's nearest centre; coordinates are shifted by `middle` and scaled."""
-    moved = (centres - middle) * unit
-    columns = np.ascontiguousarray(moved.T, dtype=np.float32)
-    half = (0.5 * squared_lengths(moved)).astype(np.float32)
+    centred = (centres - middle) * unit
+    columns = np.ascontiguousarray(centred.T, dtype=np.float32)
+    half = (0.5 * squared_lengths(centred)).astype(np.float32)
 
     def nearest(rows: Matrix) -> NDArray[Any]:
         gaps = ((rows - middle) * unit).astype(np.float32) @ columns
         gaps -= half
-        found: NDArray[Any] = gaps.argmax(axis=1)
-        return found
+        has_rows: NDArray[Any] = gaps.argmax(axis=1)
+        return has_rows
 
     return map_row_blocks(nearest, X, n_jobs=n_jobs)
 
@@ -137,13 +137,15 @@ def residual_landmarks(
     # residuals are then rounding.
     probe, resolved = X[pool[:SAMPLE]], 0.0
     residuals = cache(basis.residuals)
-    of_probe = cache(lambda precision: residuals(precision)(probe))
-    precision = agreeing_precision(of_probe, len(pool), lambda r: LARGEST_CHANGE * float(r.mean()))
+    probe_residuals = cache(lambda precision: residuals(precision)(probe))
+    precision = agreeing_precision(
+        probe_residuals, len(pool), lambda r: LARGEST_CHANGE * float(r.mean())
+    )
     if precision == "float32":
-        resolved = LARGEST_CHANGE * float(of_probe("float64").mean())
-    of_rows = residuals(precision)
+        resolved = LARGEST_CHANGE * float(probe_residuals("float64").mean())
+    row_residuals = residuals(precision)
     with np.errstate(over="ignore", invalid="ignore"):
-        residual = map_row_blocks(lambda index: of_rows(X[index]), pool, n_jobs=n_jobs)
+        residual = map_row_blocks(lambda index: row_residuals(X[index]), pool, n_jobs=n_jobs)
     if not np.isfinite(residual).all():
         raise overflow(kernel)
     # A row equal to a landmark has a residual of at most the jitter and adds nothing.

@@ -265,7 +265,7 @@ class FeatureSums:
         with one_blas_thread():
             values = self._values()(self.basis.points[:SHIFT_ROWS])
             # Computed in the precision of the values it is subtracted from.
-            shift = values.mean(axis=0, dtype=np.float64).astype(self._summed_in)
+            shift = values.mean(axis=0, dtype=np.float64).astype(self._sum_precision)
         object.__setattr__(self, "shift", shift.astype(np.float64))
 
     @property
@@ -274,7 +274,7 @@ class FeatureSums:
         return self.precision == "float64" or self.basis.triangular
 
     @property
-    def _summed_in(self) -> Resolved:
+    def _sum_precision(self) -> Resolved:
         return self.precision if self.is_of_features else "float64"
 
     def _values(self) -> KernelRows:
@@ -289,11 +289,11 @@ class FeatureSums:
         values, kernel, shift = self._values(), self.basis.kernel, self.shift
 
         def sums(rows: Matrix) -> CovarianceSums:
-            found = np.empty((len(rows), len(shift)), self._summed_in)
+            values_out = np.empty((len(rows), len(shift)), self._sum_precision)
             for start in range(0, len(rows), BLOCK):
-                found[start : start + BLOCK] = values(rows[start : start + BLOCK])
+                values_out[start : start + BLOCK] = values(rows[start : start + BLOCK])
             return replace(
-                CovarianceSums.of_values(found, shift), norm=float(kernel.diagonal(rows).sum())
+                CovarianceSums.of_values(values_out, shift), norm=float(kernel.diagonal(rows).sum())
             )
 
         return sums
@@ -327,22 +327,22 @@ class Missed:
         # eigenvalue is convex.
         n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
         landmarks = {point.tobytes() for point in basis.points}
-        unseen = [row.tobytes() not in landmarks for row in drawn]
+        is_no_landmark = [row.tobytes() not in landmarks for row in drawn]
         require_finite(basis.kernel, drawn)
         length = basis.kernel.diagonal(drawn)
-        seen = (length > 0.0) & np.array(unseen)
-        if not seen.any():
+        is_outside = (length > 0.0) & np.array(is_no_landmark)
+        if not is_outside.any():
             return cls(n, 0.0, 0.0, 0.0)
         with one_blas_thread():
-            z, largest = basis.features()(drawn[seen]), 0.0
+            z, largest = basis.features()(drawn[is_outside]), 0.0
             if with_variance:
-                missed = gram_matrix(basis.kernel, drawn[seen]) - z @ z.T
+                missed = gram_matrix(basis.kernel, drawn[is_outside]) - z @ z.T
                 last = len(missed) - 1
                 largest = eigh(missed, eigvals_only=True, subset_by_index=(last, last))[0]
-        shares = 1.0 - np.einsum("ij,ij->i", z, z) / length[seen]
+        shares = 1.0 - np.einsum("ij,ij->i", z, z) / length[is_outside]
         return cls(
             n,
-            n * float(seen.mean()),
+            n * float(is_outside.mean()),
             float(np.clip(shares, 0.0, 1.0).mean()),
             max(float(largest), 0.0) / len(drawn),
         )

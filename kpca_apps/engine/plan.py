@@ -61,10 +61,10 @@ class ExactPlan:
 
     def describe(self) -> str:
         """Return the plan in one line."""
-        kept = "stored" if self.stored else "recomputed for every product"
+        storage = "stored" if self.stored else "recomputed for every product"
         return (
             f"exact, n = {self.n}, q = {self.q}: {self.solver} in {self.precision}, "
-            f"Gram matrix {kept}, {self.n_bytes / 1e6:.0f} MB"
+            f"Gram matrix {storage}, {self.n_bytes / 1e6:.0f} MB"
         )
 
 
@@ -120,33 +120,35 @@ def choose_regime(
     # otherwise. Indefinite kernels have no landmarks.
     n, d, method = n_rows or len(X), X.shape[1], options.method
     q = n if options.n_components is None else min(options.n_components, n)
-    few = n <= LARGEST_ITERATED and choose_solver(n, q, options.solver) == "krylov"
-    exact = method == "exact" or not kernel.is_psd
+    has_few_components = n <= LARGEST_ITERATED and choose_solver(n, q, options.solver) == "krylov"
+    must_be_exact = method == "exact" or not kernel.is_psd
     # The effect of float32 on a fit of all directions is measured once there are landmarks.
-    late = options.keeps_span and options.precision == "auto"
-    precision: Precision = "float64" if late else options.precision
-    if len(X) < n and method != "nystroem" and exact:
+    is_decided_later = options.keeps_span and options.precision == "auto"
+    precision: Precision = "float64" if is_decided_later else options.precision
+    if len(X) < n and method != "nystroem" and must_be_exact:
         raise ValueError(
             f"An exact fit needs all rows in memory, and of these {n} only {len(X)} are: use "
             "method='nystroem' and a positive semi-definite kernel."
         )
-    if method != "nystroem" and (exact or (len(X) == n and (n <= LARGEST_EXACT or few))):
+    if method != "nystroem" and (
+        must_be_exact or (len(X) == n and (n <= LARGEST_EXACT or has_few_components))
+    ):
         try:
             return plan_exact(kernel, X[:], replace(options, precision=precision))
         except MemoryLimitError:
-            if exact:
+            if must_be_exact:
                 raise
-    way, m, budget = "given", options.n_landmarks, options.memory_budget
+    kind, m, budget = "given", options.n_landmarks, options.memory_budget
     if isinstance(options.landmarks, str):
-        way = choose_landmarks(kernel, d, options.landmarks)
+        kind = choose_landmarks(kernel, d, options.landmarks)
     else:
         m = len(options.landmarks)
     m = min(m, n)
     require_nystroem(m, d, budget)
-    drawing = drawing_bytes(way, n, m, d)
-    require(drawing, budget, f"Drawing {m} landmarks ({way})", "use landmarks='uniform'")
+    drawing = drawing_bytes(kind, n, m, d)
+    require(drawing, budget, f"Drawing {m} landmarks ({kind})", "use landmarks='uniform'")
     resolved = choose_precision(kernel, X, min(q, m), precision, center=options.center, n_rows=n)
-    plan = NystroemPlan(n, m, way, resolved, max(nystroem_bytes(m, d), drawing))
+    plan = NystroemPlan(n, m, kind, resolved, max(nystroem_bytes(m, d), drawing))
     _log.info("%s", plan.describe())
     return plan
 
@@ -171,23 +173,23 @@ def plan_exact(kernel: Kernel, X: Matrix, options: FitOptions) -> ExactPlan:
     n, d = X.shape
     q = n if options.n_components is None else min(options.n_components, n)
     resolved = choose_precision(kernel, X, q, options.precision, center=options.center)
-    ways = [
+    plans = [
         ExactPlan(n, q, "krylov", resolved, stored, _krylov_bytes(n, d, q, resolved, stored))
         for stored in (True, False)
     ]
     if choose_solver(n, q, options.solver) == "lapack":
         # For many components of many rows, Krylov takes less memory than LAPACK and as much time.
-        others = ways if options.solver == "auto" and 2 * q < n else []
-        ways = [_lapack_plan(n, q, resolved, indefinite=not kernel.is_psd), *others]
+        krylov_plans = plans if options.solver == "auto" and 2 * q < n else []
+        plans = [_lapack_plan(n, q, resolved, indefinite=not kernel.is_psd), *krylov_plans]
     budget = default_budget() if options.memory_budget is None else options.memory_budget
-    for way in ways:
-        if way.n_bytes <= budget:
-            _log.info("%s", way.describe())
-            return replace(way, memory_budget=options.memory_budget)
-    least = min(way.n_bytes for way in ways)
+    for plan in plans:
+        if plan.n_bytes <= budget:
+            _log.info("%s", plan.describe())
+            return replace(plan, memory_budget=options.memory_budget)
+    least = min(plan.n_bytes for plan in plans)
     what = f"An exact fit of n = {n} rows"
     require(least, options.memory_budget, what, "use method='nystroem'")
-    return ways[-1]
+    return plans[-1]
 
 
 def lapack_after_krylov(plan: ExactPlan, *, indefinite: bool) -> ExactPlan:

@@ -98,8 +98,8 @@ def choose_precision(
         moduli = np.sort(np.abs(np.linalg.eigvalsh(centred)))[::-1]
         trace, largest = float(np.abs(np.diag(gram)).sum()), float(moduli[0])
         least = smallest_eigenvalue(largest, trace, len(gram), "float32")
-        kept = q == 0 or moduli[q - 1] > least
-        return LARGEST_ERROR * abs(float(np.trace(centred))) / len(gram) if kept else -1.0
+        is_kept = q == 0 or moduli[q - 1] > least
+        return LARGEST_ERROR * abs(float(np.trace(centred))) / len(gram) if is_kept else -1.0
 
     return agreeing_precision(lambda p: kernel.against(rows, p)(rows), n, error_allowed)
 

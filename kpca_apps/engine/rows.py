@@ -168,7 +168,7 @@ def map_row_blocks(
     """
     n = len(arrays[0])
 
-    def of_block(start: int) -> NDArray[Any]:
+    def apply_block(start: int) -> NDArray[Any]:
         parts = [array[start : start + block] for array in arrays]
         missing = block - len(parts[0]) if padded else 0
         if missing:
@@ -184,14 +184,14 @@ def map_row_blocks(
         return function(*map(np.ascontiguousarray, parts))
 
     with one_blas_thread():
-        first = of_block(0)
+        first = apply_block(0)
         if n <= block:
             return first[:n]
         result = np.empty((n, *first.shape[1:]), dtype=first.dtype)
         result[:block] = first
 
         def work(start: int) -> None:
-            result[start : start + block] = of_block(start)[: n - start]
+            result[start : start + block] = apply_block(start)[: n - start]
 
         for _ in in_order(work, range(block, n, block), n_jobs):
             pass
@@ -211,15 +211,15 @@ def sum_row_blocks(
     The order is that of the blocks: the same bits for any number of workers.
     """
 
-    def of_block(start: int) -> Sums:
+    def sum_block(start: int) -> Sums:
         part = slice(start, start + block)
         return function(X[part] if in_use is None else X[part][in_use[part]])
 
     with one_blas_thread():
-        sums = in_order(of_block, range(0, len(X), block), n_jobs)
+        sums = in_order(sum_block, range(0, len(X), block), n_jobs)
         total: Sums = next(sums)
-        for of_next in sums:
-            total = total + of_next
+        for block_sums in sums:
+            total = total + block_sums
     return total
 
 
@@ -235,10 +235,10 @@ def in_order(
         yield from map(function, starts)
     else:
         # numpy's handling of overflow is set per thread: copy the caller's.
-        told, call = np.geterr(), np.geterrcall()
+        handling, call = np.geterr(), np.geterrcall()
 
         def as_here(start: int) -> Partial:
-            with np.errstate(call=call, **told):  # type: ignore[arg-type]
+            with np.errstate(call=call, **handling):  # type: ignore[arg-type]
                 return function(start)
 
         parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")

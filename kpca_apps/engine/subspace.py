@@ -185,10 +185,10 @@ class KernelSubspace:
         Two threads may both compute it; they get the same value. It is not copied, pickled or
         written to model files.
         """
-        kept = self.__dict__.get(name)
-        if kept is None:
-            kept = self.__dict__[name] = prepare()
-        return cast(Prepared, kept)
+        value = self.__dict__.get(name)
+        if value is None:
+            value = self.__dict__[name] = prepare()
+        return cast(Prepared, value)
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -76,8 +76,8 @@ class TikhonovFilter:
 
         def squares(z: Matrix) -> Matrix:
             y = whitened(z - mean)
-            found: Matrix = squared_lengths(y).astype(np.float64, copy=False)
-            return found
+            squares_out: Matrix = squared_lengths(y).astype(np.float64, copy=False)
+            return squares_out
 
         return squares
 
@@ -94,8 +94,8 @@ class TikhonovFilter:
             residual = np.maximum(lengths - np.einsum("ij,ij->i", z, z), 0.0)
             mahalanobis = of_z(z)
             left_out = leave_row_out(residual, mahalanobis, rho, n)
-            found = np.where(fitted, left_out, residual + rho * mahalanobis)
-            return np.maximum(found, 0.0, out=found)
+            squares_out = np.where(fitted, left_out, residual + rho * mahalanobis)
+            return np.maximum(squares_out, 0.0, out=squares_out)
 
         return errors
 

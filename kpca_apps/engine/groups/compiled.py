@@ -178,7 +178,7 @@ def rbf_rows(
     # The centred kernel (c / 2) exp(-d^2 / c). Centring removes any constant, so 1 is subtracted
     # from the exponential first.
     weights = np.zeros((high, across), z.dtype)
-    _fall_off(z, columns, k, n, c, inside, weights)
+    _write_rbf(z, columns, k, n, c, inside, weights)
     means, whole = np.zeros(across, z.dtype), zero
     for i in range(k):
         sums = fill(zero)
@@ -209,7 +209,7 @@ def rbf_rows(
     flat = weights.ravel()
     for step in range(STEPS):
         if step:
-            _fall_off(points, columns, k, n, c, inside, weights)
+            _write_rbf(points, columns, k, n, c, inside, weights)
         for i in range(k):
             sums, sizes = fill(zero), fill(zero)
             for j in range(0, across, 8):
@@ -235,7 +235,7 @@ def rbf_rows(
 
 
 @compiled
-def _fall_off(
+def _write_rbf(
     points: Matrix, columns: Matrix, k: int, n: int, c: Scalar, inside: Vector, out: Matrix
 ) -> None:
     """Write exp(-d^2 / c) - 1 between k points and the columns of a matrix; 0 in the padding."""

@@ -146,13 +146,13 @@ def count_components(
     k, n = shape
     level, q, residual = np.float32(excess * variance), len(values) + 1, np.float32(0)
     for _ in range(ROUNDS):
-        before, q, kept = q, 0, np.float32(0)
+        previous, q, kept_variance = q, 0, np.float32(0)
         while q < len(values) and values[q] > edge * level:
-            kept += values[q]
+            kept_variance += values[q]
             q += 1
-        if q == before:
+        if q == previous:
             break
         freedom = np.float32(max(1, (k - 1 - q) * (n - q)))
-        residual = np.float32(max(np.float32(trace) - kept, np.float32(0)) / freedom)
+        residual = np.float32(max(np.float32(trace) - kept_variance, np.float32(0)) / freedom)
         level = min(max(residual, np.float32(variance)), np.float32(excess * variance))
     return q, residual

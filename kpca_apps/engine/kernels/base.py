@@ -164,7 +164,7 @@ class Kernel(ABC):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; nested kernels' parameters as ``outer__inner``."""
-        params = {one.name: getattr(self, one.name) for one in fields(cast(Any, self))}
+        params = {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
         for name, value in [*params.items()] if deep else ():
             if isinstance(value, Kernel):
                 params |= {f"{name}__{own}": inner for own, inner in value.get_params().items()}
@@ -180,8 +180,8 @@ class Kernel(ABC):
                 raise ValueError(
                     f"{type(self).__name__} has no parameter {name!r}: it has {', '.join(known)}."
                 )
-            of = changed.get(own, known[own])
-            changed[own] = of.with_params(**{inner: value}) if inner else value
+            kernel = changed.get(own, known[own])
+            changed[own] = kernel.with_params(**{inner: value}) if inner else value
         return cast(Kernel, replace(cast(Any, self), **changed))
 
     def __add__(self, other: object) -> Kernel:
@@ -202,7 +202,7 @@ class Kernel(ABC):
                 f"indefinite: {instead}."
             )
 
-    def _set(self, **values: object) -> None:
+    def _set_fields(self, **values: object) -> None:
         """Set fields of the frozen dataclass; for `__post_init__` only."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -243,7 +243,7 @@ class Sum(Cone):
     kernels: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:
-        self._set(kernels=tuple(self.kernels))
+        self._set_fields(kernels=tuple(self.kernels))
         if not self.kernels or not all(isinstance(k, Kernel) for k in self.kernels):
             raise ValueError("kernels must be one or more kernels.")
 
@@ -300,7 +300,7 @@ class Scaled(Cone, Wrapped):
     kernel: Kernel
 
     def __post_init__(self) -> None:
-        self._set(factor=as_number("factor", self.factor, at_least=0.0))
+        self._set_fields(factor=as_number("factor", self.factor, at_least=0.0))
         self._require_kernel()
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
@@ -370,8 +370,8 @@ class OnColumns(LinearlyMapped):
 
     def __post_init__(self) -> None:
         self._require_kernel()
-        self._set(start=as_integer("start", self.start, at_least=0))
-        self._set(stop=as_integer("stop", self.stop, at_least=self.start + 1))
+        self._set_fields(start=as_integer("start", self.start, at_least=0))
+        self._set_fields(stop=as_integer("stop", self.stop, at_least=self.start + 1))
 
     def map_rows(self, X: Matrix) -> Matrix:
         if X.shape[1] < self.stop:
@@ -397,7 +397,7 @@ class Recentred(LinearlyMapped):
 
     def __post_init__(self) -> None:
         self._require_kernel()
-        self._set(origin=tuple(as_number("origin", value) for value in self.origin))
+        self._set_fields(origin=tuple(as_number("origin", value) for value in self.origin))
 
     def map_rows(self, X: Matrix) -> Matrix:
         if X.shape[1] != len(self.origin):
@@ -441,8 +441,8 @@ def rbf_exponents(
     Z: Matrix, gamma: float, lowest: float, dtype: DTypeLike = np.float64
 ) -> Exponents:
     """Fix Z in -gamma |x - z|^2, clipped below at ``lowest``; see `view_exponents`."""
-    of_rows = view_exponents(Z, gamma, lowest, dtype)
-    return lambda X, out=None: of_rows(X)(0, out)
+    exponents = view_exponents(Z, gamma, lowest, dtype)
+    return lambda X, out=None: exponents(X)(0, out)
 
 
 def view_exponents(
@@ -473,10 +473,10 @@ def view_exponents(
         # Convert a contiguous array: strided conversion is several times slower.
         xs = (X - centre).astype(dtype, copy=False)
         xs *= scale
-        of_views = xs.reshape(len(X), n_views, d)
+        by_view = xs.reshape(len(X), n_views, d)
         padded = np.empty((len(X), n_views, d + 2), dtype=dtype)
-        padded[..., :d], padded[..., d:] = of_views, 1.0
-        return padded, 0.5 * np.einsum("ivj,ivj->iv", of_views, of_views)
+        padded[..., :d], padded[..., d:] = by_view, 1.0
+        return padded, 0.5 * np.einsum("ivj,ivj->iv", by_view, by_view)
 
     with np.errstate(over="ignore", invalid="ignore"):
         right, lengths = scaled(Z)
@@ -492,15 +492,17 @@ def view_exponents(
             # By the triangle inequality most blocks need no clipping, which saves a pass.
             within = (np.sqrt(farthest) + reach) ** 2 <= shift - lowest
 
-        def of_view(v: int, out: Values | None) -> Values:
+        def view_values(v: int, out: Values | None) -> Values:
             with np.errstate(over="ignore", invalid="ignore"):
                 values: Values = np.matmul(left[:, v], right_columns[v], out=out)
                 if not farthest[v] <= far_from:
-                    far, of = ~(h[:, v] <= far_from), slice(v * d, (v + 1) * d)
-                    values[far] = shift - gamma * cdist(X[far, of], Z[:, of], "sqeuclidean")
+                    far, columns = ~(h[:, v] <= far_from), slice(v * d, (v + 1) * d)
+                    values[far] = shift - gamma * cdist(
+                        X[far, columns], Z[:, columns], "sqeuclidean"
+                    )
             return values if within[v] else np.maximum(values, lowest, out=values)
 
-        return of_view
+        return view_values
 
     return rows
 

@@ -53,7 +53,7 @@ from kpca_apps.engine.kernels.base import (
 from kpca_apps.system.arrays import Matrix, Values
 
 
-class OfDistance(Kernel):
+class _DistanceKernel(Kernel):
     """Base class: a kernel that decreases with the distance, from 1 at 0."""
 
     falls_with_distance = True
@@ -79,7 +79,7 @@ class OfDistance(Kernel):
         return rows
 
 
-class _OfProduct(Kernel):
+class _ProductKernel(Kernel):
     """Base class: a kernel of the inner product of two rows of any length."""
 
     takes_any_vector = True
@@ -107,7 +107,7 @@ class _OfProduct(Kernel):
 
 
 @dataclass(frozen=True)
-class RBF(OfDistance):
+class RBF(_DistanceKernel):
     """The Gaussian kernel ``exp(-gamma |x - y|^2)``.
 
     Parameters
@@ -123,7 +123,7 @@ class RBF(OfDistance):
     gamma: float
 
     def __post_init__(self) -> None:
-        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
+        self._set_fields(gamma=as_number("gamma", self.gamma, above=0.0))
 
     @classmethod
     def from_sigma(cls, sigma: float) -> RBF:
@@ -151,7 +151,7 @@ class RBF(OfDistance):
 
 
 @dataclass(frozen=True)
-class Laplacian(OfDistance):
+class Laplacian(_DistanceKernel):
     """The kernel exp(-gamma r) of the Manhattan or Euclidean distance r.
 
     Parameters
@@ -169,7 +169,7 @@ class Laplacian(OfDistance):
     distance: Literal["manhattan", "euclidean"] = "manhattan"
 
     def __post_init__(self) -> None:
-        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
+        self._set_fields(gamma=as_number("gamma", self.gamma, above=0.0))
         if self.distance not in ("euclidean", "manhattan"):
             raise ValueError(f"distance must be 'euclidean' or 'manhattan', got {self.distance!r}.")
 
@@ -215,7 +215,7 @@ class Laplacian(OfDistance):
 
 
 @dataclass(frozen=True)
-class Polynomial(_OfProduct):
+class Polynomial(_ProductKernel):
     """The kernel (gamma x.y + coef0)^degree.
 
     Its features are the monomials of the columns: with coef0 = 0 those of exactly this degree
@@ -228,9 +228,9 @@ class Polynomial(_OfProduct):
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
-        self._set(degree=as_integer("degree", self.degree, at_least=1))
-        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
-        self._set(coef0=as_number("coef0", self.coef0, at_least=0.0))
+        self._set_fields(degree=as_integer("degree", self.degree, at_least=1))
+        self._set_fields(gamma=as_number("gamma", self.gamma, above=0.0))
+        self._set_fields(coef0=as_number("coef0", self.coef0, at_least=0.0))
 
     def _values(self, products: Values) -> Values:
         products *= self.gamma
@@ -247,7 +247,7 @@ class Polynomial(_OfProduct):
 
 
 @dataclass(frozen=True)
-class Linear(_OfProduct):
+class Linear(_ProductKernel):
     """The inner product x.y, which makes kernel PCA ordinary PCA.
 
     The non-zero eigenvalues of C = 1/n sum_i (x_i - mean)(x_i - mean)' are those of K~/n, with
@@ -296,7 +296,7 @@ class Cosine(Kernel):
 
 
 @dataclass(frozen=True)
-class Sigmoid(_OfProduct):
+class Sigmoid(_ProductKernel):
     """The indefinite kernel tanh(gamma x.y + coef0).
 
     Its feature space has directions of negative squared length (1996 report, eq. 63 and B.2):
@@ -310,8 +310,8 @@ class Sigmoid(_OfProduct):
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
-        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
-        self._set(coef0=as_number("coef0", self.coef0))
+        self._set_fields(gamma=as_number("gamma", self.gamma, above=0.0))
+        self._set_fields(coef0=as_number("coef0", self.coef0))
 
     def _values(self, products: Values) -> Values:
         products *= self.gamma
@@ -327,7 +327,7 @@ class Sigmoid(_OfProduct):
 
 
 @dataclass(frozen=True)
-class MeanRBF(OfDistance):
+class MeanRBF(_DistanceKernel):
     """The mean of ``exp(-p gamma |x_v - y_v|^2)`` over integers p and views v of the columns.
 
     Several widths cost little more than one: the exponential is computed once, and the other
@@ -349,9 +349,9 @@ class MeanRBF(OfDistance):
     n_views: int = 1
 
     def __post_init__(self) -> None:
-        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
-        self._set(powers=tuple(as_integer("powers", p, at_least=1) for p in self.powers))
-        self._set(n_views=as_integer("n_views", self.n_views, at_least=1))
+        self._set_fields(gamma=as_number("gamma", self.gamma, above=0.0))
+        self._set_fields(powers=tuple(as_integer("powers", p, at_least=1) for p in self.powers))
+        self._set_fields(n_views=as_integer("n_views", self.n_views, at_least=1))
         if not self.powers or list(self.powers) != sorted(set(self.powers)):
             raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
 
@@ -384,9 +384,9 @@ class MeanRBF(OfDistance):
             beside = getattr(room, "values", None)
             if beside is None or beside.shape[1:] != total.shape:
                 beside = room.values = np.empty((2, *total.shape), dtype=dtype)
-            of_view = exponents(X)
+            view_exponents_of = exponents(X)
             for number in range(self.n_views):
-                values = of_view(number, beside[0])
+                values = view_exponents_of(number, beside[0])
                 if add_views:
                     add_views(values, *bounds, total, not number)
                     continue
@@ -407,8 +407,8 @@ class MeanRBF(OfDistance):
         views = self._views(Z)
         if len(views) == 1:
             return super().weighted_gradient(Z)
-        of_view = MeanRBF(self.gamma, self.powers)
-        parts = [of_view.weighted_gradient(Z[:, v]) for v in views]
+        view_exponents_of = MeanRBF(self.gamma, self.powers)
+        parts = [view_exponents_of.weighted_gradient(Z[:, v]) for v in views]
         return lambda X, C: np.hstack(
             [part(X[:, v], C) / self.n_views for v, part in zip(views, parts, strict=True)]
         )

@@ -33,7 +33,7 @@ def random_pivots(
     while len(factor.pivots) < m and factor.missed > tolerance * factor.trace:
         chances = factor.residual / factor.residual.sum()
         proposed = rng.choice(len(X), size=BLOCK, p=chances)
-        accepted = _accepted(factor, proposed, rng.random(BLOCK))
+        accepted = _accept_proposals(factor, proposed, rng.random(BLOCK))
         factor.extend(accepted[: m - len(factor.pivots)])
     return np.array(factor.pivots, dtype=np.intp)
 
@@ -63,7 +63,7 @@ class PartialCholesky:
         """Sum of the residual diagonal."""
         return float(self.residual.sum())
 
-    def left(self, pivots: Index, rows: Index | slice) -> Matrix:
+    def residual_block(self, pivots: Index, rows: Index | slice) -> Matrix:
         """Return K - F F' for some pivots and rows, shape (pivots, rows)."""
         columns = self.rows[: len(self.pivots)]
         # Fix the few pivots, not the many rows: cheaper, and the kernel is symmetric.
@@ -74,7 +74,7 @@ class PartialCholesky:
     def extend(self, pivots: Index) -> None:
         """Add pivots that are linearly independent of each other."""
         with one_blas_thread():
-            part = self.left(pivots, slice(None))
+            part = self.residual_block(pivots, slice(None))
             block = part[:, pivots]
             jitter = 1e-15 * np.trace(block) * np.eye(len(pivots))
             lower = cholesky(block + jitter, lower=True, check_finite=False)
@@ -87,14 +87,14 @@ class PartialCholesky:
         self.pivots.extend(int(pivot) for pivot in pivots)
 
 
-def _accepted(factor: PartialCholesky, proposed: Index, uniform: Matrix) -> Index:
+def _accept_proposals(factor: PartialCholesky, proposed: Index, uniform: Matrix) -> Index:
     """Return the proposals that survive thinning by those accepted before them."""
-    left = factor.left(proposed, proposed)
+    residual_block = factor.residual_block(proposed, proposed)
     chances = factor.residual[proposed]
     accepted = []
     for number, pivot in enumerate(proposed):
-        if uniform[number] * chances[number] < left[number, number]:
+        if uniform[number] * chances[number] < residual_block[number, number]:
             accepted.append(pivot)
-            column = left[number:, number] / np.sqrt(left[number, number])
-            left[number:, number:] -= np.outer(column, column)
+            column = residual_block[number:, number] / np.sqrt(residual_block[number, number])
+            residual_block[number:, number:] -= np.outer(column, column)
     return np.array(accepted, dtype=np.intp)

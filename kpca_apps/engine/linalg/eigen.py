@@ -78,7 +78,7 @@ def lapack_pairs(K: Values, q: int, *, center: bool, by_modulus: bool) -> tuple[
     values, vectors = eigh(
         K.T, subset_by_index=(first, n - 1), driver="evr", overwrite_a=True, check_finite=False
     )
-    values, vectors = _leading(values, vectors, q, by_modulus)
+    values, vectors = _select_leading(values, vectors, q, by_modulus)
     return values.astype(np.float64, copy=False), vectors.astype(np.float64, copy=False)
 
 
@@ -121,7 +121,7 @@ def block_krylov(
     size, next_check, multiplied = 0, q, 0
     doubtful, settled = False, np.empty(0)
     start = _random_block(rng, n, b, dtype) if start is None else start
-    current = _orthonormal(start, basis[:, :0])
+    current = _orthonormalise(start, basis[:, :0])
     while size + b <= limit:
         new = slice(size, size + b)
         basis[:, new] = current
@@ -141,10 +141,10 @@ def block_krylov(
         full = size + b > limit
         if size >= q and (size >= next_check or invariant or full):
             values, vectors = eigh(ritz[:size, :size], check_finite=False)
-            values, vectors = _leading(values, vectors, size, by_modulus)
-            if (_estimates(rest, vectors[-b:, :q]) <= allowed(values[:q])).all():
-                pairs = _refined(spanned, images[:, :size], vectors[:, :q], by_modulus)
-                believed = not doubtful or (invariant and _same(pairs[0], settled, tolerance))
+            values, vectors = _select_leading(values, vectors, size, by_modulus)
+            if (_estimate_residuals(rest, vectors[-b:, :q]) <= allowed(values[:q])).all():
+                pairs = _refine_pairs(spanned, images[:, :size], vectors[:, :q], by_modulus)
+                believed = not doubtful or (invariant and _agree(pairs[0], settled, tolerance))
                 if believed and (pairs[2] <= 10.0 * allowed(pairs[0])).all():
                     return pairs[:2]
                 settled = pairs[0] if invariant else settled
@@ -152,12 +152,12 @@ def block_krylov(
             seldom = 10 * size**3 > n * n * b
             next_check = size + (max(b, size // 8) if seldom else b)
             if full and multiplied < MOST_PRODUCTS * n:
-                kept = min(q + b, limit - 2 * b)
-                size = _restart((spanned, images[:, :size]), ritz, values, vectors, kept)
+                n_vectors = min(q + b, limit - 2 * b)
+                size = _restart((spanned, images[:, :size]), ritz, values, vectors, n_vectors)
         if invariant:
             rest = _random_block(rng, n, b, dtype)
         if size + b <= limit:
-            current = _orthonormal(rest, basis[:, :size])
+            current = _orthonormalise(rest, basis[:, :size])
     return None
 
 
@@ -165,7 +165,7 @@ def _random_block(rng: np.random.Generator, n: int, b: int, dtype: np.dtype[Any]
     return rng.standard_normal((n, b)).astype(dtype, copy=False)
 
 
-def _orthonormal(block: Values, basis: Values) -> Values:
+def _orthonormalise(block: Values, basis: Values) -> Values:
     """Return orthonormal columns that span ``block`` orthogonally to ``basis``."""
     # The block was orthogonalised once; twice is enough (Kahan, Parlett), unless its columns are
     # nearly dependent, so that normalising them magnifies the error.
@@ -178,7 +178,7 @@ def _orthonormal(block: Values, basis: Values) -> Values:
     return np.ascontiguousarray(block)
 
 
-def _estimates(rest: Values, last_rows: Matrix) -> Matrix:
+def _estimate_residuals(rest: Values, last_rows: Matrix) -> Matrix:
     """Return the residuals of the Ritz pairs, from the newest block."""
     triangle = qr(rest, mode="r", check_finite=False)[0][: rest.shape[1]]
     residuals: Matrix = np.linalg.norm(triangle @ last_rows, axis=0)
@@ -186,21 +186,21 @@ def _estimates(rest: Values, last_rows: Matrix) -> Matrix:
 
 
 def _restart(
-    columns: tuple[Values, Values], ritz: Matrix, values: Matrix, vectors: Matrix, kept: int
+    columns: tuple[Values, Values], ritz: Matrix, values: Matrix, vectors: Matrix, n_vectors: int
 ) -> int:
     """Replace basis and images in place by leading Ritz vectors; return their number."""
-    if kept < 1:
+    if n_vectors < 1:
         return int(columns[0].shape[1])
     for matrix in columns:
-        turn = np.ascontiguousarray(vectors[:, :kept], dtype=matrix.dtype)
+        turn = np.ascontiguousarray(vectors[:, :n_vectors], dtype=matrix.dtype)
         for rows in _row_blocks(len(matrix)):
-            matrix[rows, :kept] = matrix[rows] @ turn
+            matrix[rows, :n_vectors] = matrix[rows] @ turn
     ritz[:] = 0.0
-    ritz[range(kept), range(kept)] = values[:kept]
-    return kept
+    ritz[range(n_vectors), range(n_vectors)] = values[:n_vectors]
+    return n_vectors
 
 
-def _refined(
+def _refine_pairs(
     spanned: Values, images: Values, turn: Matrix, by_modulus: bool
 ) -> tuple[Matrix, Matrix, Matrix]:
     """Return the eigenpairs in the span of Ritz vectors V, as float64, and their true residuals."""
@@ -215,7 +215,7 @@ def _refined(
         gram += v.T @ v
         image += v.T @ W[rows].astype(np.float64)
     values, mix = eigh(0.5 * (image + image.T), gram, check_finite=False)
-    values, mix = _leading(values, mix, q, by_modulus)
+    values, mix = _select_leading(values, mix, q, by_modulus)
     vectors, squares = np.empty((n, q)), np.zeros(q)
     for rows in _row_blocks(n):
         vectors[rows] = V[rows].astype(np.float64) @ mix
@@ -228,13 +228,15 @@ def _row_blocks(n: int) -> list[slice]:
     return [slice(start, start + ROWS_A_BLOCK) for start in range(0, n, ROWS_A_BLOCK)]
 
 
-def _same(values: Matrix, others: Matrix, tolerance: float) -> bool:
+def _agree(values: Matrix, others: Matrix, tolerance: float) -> bool:
     if values.shape != others.shape:
         return False
     return bool(np.allclose(values, others, rtol=0.0, atol=0.01 * tolerance * abs(values[0])))
 
 
-def _leading(values: Matrix, vectors: Matrix, q: int, by_modulus: bool) -> tuple[Matrix, Matrix]:
+def _select_leading(
+    values: Matrix, vectors: Matrix, q: int, by_modulus: bool
+) -> tuple[Matrix, Matrix]:
     """Return the q leading pairs, largest first, from pairs in increasing order."""
     order = np.argsort(-np.abs(values) if by_modulus else -values, kind="stable")[:q]
     return values[order], vectors[:, order]

@@ -50,9 +50,9 @@ class GramPanels:
             (start, self._against(start, start + TILE)) for start in range(0, len(X), TILE)
         ]
         self._sums: Matrix | None = None
-        self._kept: list[list[Values]] | None = None
+        self._stored_tiles: list[list[Values]] | None = None
         if stored:
-            self._kept = list(in_order(self._kept_panel, self._starts, n_jobs))
+            self._stored_tiles = list(in_order(self._compute_panel, self._starts, n_jobs))
 
     def __len__(self) -> int:
         return len(self._X)
@@ -69,11 +69,11 @@ class GramPanels:
         """Return K V for V of shape ``(n, b)``."""
         V = np.asarray(V, dtype=self._dtype)
         if self._sums is not None:
-            return self._multiplied(V)
+            return self._multiply(V)
         # Computing the row sums with this product costs one column, and later a whole product.
         ones = np.ones((len(V), 1), dtype=self._dtype)
         with np.errstate(over="ignore", invalid="ignore"):
-            W = self._multiplied(np.hstack([V, ones]))
+            W = self._multiply(np.hstack([V, ones]))
         self._sums = W[:, -1].astype(np.float64)
         if not np.isfinite(self._sums).all():
             raise overflow(self._kernel)
@@ -93,14 +93,14 @@ class GramPanels:
             self._n_jobs,
         )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            seen = np.concatenate(list(parts))
-            seen *= np.linalg.norm(V, axis=0) / np.linalg.norm(seen, axis=0)
+            estimate = np.concatenate(list(parts))
+            estimate *= np.linalg.norm(V, axis=0) / np.linalg.norm(estimate, axis=0)
         # The sketch is useless if the kernel under- or overflows on the sample.
-        seen[:, ~np.isfinite(seen).all(axis=0)] = 0.0
-        seen += ELSEWHERE * V
-        return seen
+        estimate[:, ~np.isfinite(estimate).all(axis=0)] = 0.0
+        estimate += ELSEWHERE * V
+        return estimate
 
-    def _multiplied(self, V: Values) -> Values:
+    def _multiply(self, V: Values) -> Values:
         W = np.zeros(V.shape, dtype=self._dtype)
         parts = in_order(lambda start: self._panel_product(start, V), self._starts, self._n_jobs)
         for start, (own, below) in zip(self._starts, parts, strict=True):
@@ -125,25 +125,25 @@ class GramPanels:
 
     def _tiles(self, start: int) -> Iterator[tuple[int, Values]]:
         """Yield the panel's tiles with their first column."""
-        if self._kept is None:
-            yield from self._made(start)
+        if self._stored_tiles is None:
+            yield from self._compute_tiles(start)
             return
         first = start
-        for tile in self._kept[start // PANEL]:
+        for tile in self._stored_tiles[start // PANEL]:
             yield first, tile
             first += tile.shape[1]
 
-    def _kept_panel(self, start: int) -> list[Values]:
+    def _compute_panel(self, start: int) -> list[Values]:
         """Return the tiles of a panel in one allocation, which uses fewer and larger pages."""
         tiles = []
         panel = np.empty((min(PANEL, len(self) - start), len(self) - start), dtype=self._dtype)
-        for first, made in self._made(start):
-            tile = panel[:, first - start : first - start + made.shape[1]]
-            tile[:] = made
+        for first, computed in self._compute_tiles(start):
+            tile = panel[:, first - start : first - start + computed.shape[1]]
+            tile[:] = computed
             tiles.append(tile)
         return tiles
 
-    def _made(self, start: int) -> Iterator[tuple[int, Values]]:
+    def _compute_tiles(self, start: int) -> Iterator[tuple[int, Values]]:
         rows = self._X[start : start + PANEL]
         on_diagonal = start // TILE
         with np.errstate(over="ignore", invalid="ignore"):

@@ -107,20 +107,20 @@ def fixed_point(
     def attempt(T: Matrix, start: Matrix) -> tuple[PreImages, Mask]:
         return _Iteration(step, subspace, T, start).run(length, max_iter, n_jobs)
 
-    found, failed = attempt(T, np.asarray(start, dtype=np.float64))
-    left = np.flatnonzero(failed)
-    if left.size:
-        found.restarted[left] = True
-        nearest = nearest_points(subspace, T[left], RESTARTS, n_jobs=n_jobs)
+    best, failed = attempt(T, np.asarray(start, dtype=np.float64))
+    remaining = np.flatnonzero(failed)
+    if remaining.size:
+        best.restarted[remaining] = True
+        nearest = nearest_points(subspace, T[remaining], RESTARTS, n_jobs=n_jobs)
         for rank in range(nearest.shape[1]):
-            again, failed = attempt(T[left], subspace.points[nearest[:, rank]])
-            again.restarted[:] = True
-            better = ~failed | (again.residual < found.residual[left])
-            found.put(left[better], again, better)
-            left, nearest = left[failed], nearest[failed]
-            if not left.size:
+            retry, failed = attempt(T[remaining], subspace.points[nearest[:, rank]])
+            retry.restarted[:] = True
+            better = ~failed | (retry.residual < best.residual[remaining])
+            best.put(remaining[better], retry, better)
+            remaining, nearest = remaining[failed], nearest[failed]
+            if not remaining.size:
                 break
-    return found
+    return best
 
 
 def nearest_points(
@@ -242,22 +242,22 @@ class _Iteration:
     def run(self, length: float, max_iter: int, n_jobs: int | None) -> tuple[PreImages, Mask]:
         """Iterate; return the pre-images, and a mask of the rows that failed."""
         n = len(self.T)
-        left: Index = np.arange(n)
-        while left.size:
-            spell = partial(self._spell, left, length, max_iter)
-            left = np.concatenate(map_blocks(spell, len(left), n_jobs=n_jobs))
-        inner = np.concatenate(map_blocks(self._inner, n, n_jobs=n_jobs))
+        remaining: Index = np.arange(n)
+        while remaining.size:
+            iterate = partial(self._iterate_block, remaining, length, max_iter)
+            remaining = np.concatenate(map_blocks(iterate, len(remaining), n_jobs=n_jobs))
+        inner = np.concatenate(map_blocks(self._inner_products, n, n_jobs=n_jobs))
         norms = projection_norms(self.subspace, self.T)
         residual = 1.0 - 2.0 * inner + norms
         farther = residual > 1.0 - 2.0 * self.first + norms + 1e-9
-        found = PreImages(
+        pre_images = PreImages(
             self.z,
             self.iterations,
             self.converged,
             np.zeros(n, dtype=bool),
             np.maximum(residual, 0.0),
         )
-        return found, self.vanished | farther
+        return pre_images, self.vanished | farther
 
     def _weights(self, index: Index) -> tuple[Index, Matrix, Matrix]:
         """Return a padded batch of rows, their weights g and bounds of sum |g|."""
@@ -266,30 +266,30 @@ class _Iteration:
         # |g|_1 <= p^(1/2) |g|_2 takes one pass and no memory.
         return batch, g, np.sqrt(g.shape[1] * squared_lengths(g))
 
-    def _spell(self, left: Index, length: float, max_iter: int, block: slice) -> Index:
+    def _iterate_block(self, remaining: Index, length: float, max_iter: int, block: slice) -> Index:
         """Iterate one block of the remaining rows; return those that have not finished."""
-        index = left[block]
+        index = remaining[block]
         batch, g, size = self._weights(index)
         active = np.arange(len(index))
         while 2 * len(active) > len(index):
             count = len(active)
             rows = index[active]
             parts = self.step(self.z[index], g, size, batch)
-            following, inner, lost = parts[0][:count], parts[1][:count], parts[2][:count]
+            following, inner, vanished = parts[0][:count], parts[1][:count], parts[2][:count]
             fresh = self.iterations[rows] == 0
             self.first[rows[fresh]] = inner[fresh]
             moved = np.linalg.norm(following - self.z[rows], axis=1)
             self.z[rows] = following
             self.iterations[rows] += 1
-            self.converged[rows] = (moved <= length) & ~lost
-            self.vanished[rows] = lost
-            going = (moved > length) & ~lost & (self.iterations[rows] < max_iter)
-            if not going.all():
-                active = active[going]
+            self.converged[rows] = (moved <= length) & ~vanished
+            self.vanished[rows] = vanished
+            is_active = (moved > length) & ~vanished & (self.iterations[rows] < max_iter)
+            if not is_active.all():
+                active = active[is_active]
                 batch = batch_of(active)
         return index[active]
 
-    def _inner(self, rows: slice) -> Matrix:
+    def _inner_products(self, rows: slice) -> Matrix:
         """Return <phi(z), P phi(x)> at the current points."""
         index = np.arange(len(self.T))[rows]
         if not index.size:
