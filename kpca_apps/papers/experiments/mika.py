@@ -1,4 +1,4 @@
-"""Mika et al. (1998): cleaned rows and digits."""
+"""Mika et al. (1998): denoised rows and digits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kpca_apps.system.blas import one_blas_thread
 
 COUNTS = tuple(range(1, 10))
 D = 10  # columns
-# Ratios for 1 to 9 components by the noise's standard deviation (Mika et al. 1998, Table 1).
+# Table 1: ratios for 1 to 9 components, by standard deviation of the noise.
 PAPER = {
     0.05: (2058.42, 1238.36, 846.14, 565.41, 309.64, 170.36, 125.97, 104.40, 92.23),
     0.1: (10.22, 31.32, 21.51, 29.24, 27.66, 23.53, 29.64, 40.07, 63.41),
@@ -27,17 +27,17 @@ PAPER = {
     0.8: (1.23, 1.39, 1.54, 1.70, 1.80, 1.96, 2.10, 2.25, 2.39),
 }
 
-MUCH = 100.0  # ratio from which kernel PCA counts as very much better
+MUCH = 100.0  # ratio from which kernel PCA counts as much better
 DRAWS = 5
 THREADS = 2
 
 
 def run_denoising_toy(data: PaperData) -> Outcome:
-    """Eleven Gaussians in ten dimensions (Table 1), kernel exp(-|x - y|^2 / (d c)), d = 10.
+    """Denoise eleven Gaussians in ten dimensions (Table 1), kernel exp(-|x - y|^2 / (d c)).
 
-    The kernel's width follows the noise, c = 2 sigma^2. A number is the summed squared distance to
-    the true centres after linear PCA, over that after kernel PCA. 100 rows a centre are trained on
-    and 33 cleaned.
+    d = 10, and the width follows the noise, c = 2 sigma^2. Each number is the summed squared
+    distance to the true centres after linear PCA over that after kernel PCA, with 100 training and
+    33 test rows per centre.
     """
     sigmas = tuple(PAPER)
     jobs = (delayed(ratios)(draw, sigma) for sigma in sigmas for draw in range(DRAWS))
@@ -80,7 +80,7 @@ def _judge_toy(median: Matrix) -> tuple[Claim, ...]:
 
 
 def _growth(median: Matrix) -> Claim:
-    """Judge whether the middle widths gain from more components, from the first to the last."""
+    """Judge whether the middle noise levels gain from more components."""
     middle = (0.1, 0.2)
     ours = [median[list(PAPER).index(sigma)] for sigma in middle]
     paper = [np.array(PAPER[sigma]) for sigma in middle]
@@ -91,7 +91,7 @@ def _growth(median: Matrix) -> Claim:
 
 
 def drawn(draw: int, sigma: float) -> tuple[Matrix, Matrix, Matrix]:
-    """Return training rows (1100, 10), noisy rows and their centres (363, 10)."""
+    """Return training rows (1100, 10), noisy rows (363, 10) and their centres."""
     rng = np.random.default_rng(draw)
     centres = rng.uniform(-1.0, 1.0, size=(11, D))
     train = np.repeat(centres, 100, axis=0) + sigma * rng.normal(size=(1100, D))
@@ -100,7 +100,7 @@ def drawn(draw: int, sigma: float) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
-    """Return the ratio for each number of components, fixed points, and those begun again."""
+    """Return the ratio per number of components, the fixed points run, and those restarted."""
     train, noisy, truth = drawn(draw, sigma)
     kernel = components(RBF(1.0 / (D * 2.0 * sigma**2)), train, max(COUNTS))
     linear = components(Linear(), train, max(COUNTS))
@@ -118,30 +118,30 @@ def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
 
 LINEAR_COUNTS = (1, 4, 16, 32, 64, 128, 256)
 KERNEL_COUNTS = (1, 4, 16, 32, 64, 128, 256, 512, 1024)
-# Best numbers of components, linear and kernel PCA; then linear over kernel, each at its best.
+# Best numbers of components for linear and kernel PCA; then the ratio linear / kernel at the best.
 BEST = {"Gaussian": (32, 512), "Speckle": (32, 256)}
 FACTORS = {"Gaussian": 1.6, "Speckle": 1.2}
 
 SHOWN_COUNTS = (1, 4, 16, 64, 256, 1024)
-SHOWN = 150  # the digit shown at each of them: the first 3 of the test digits
+SHOWN = 150  # index of the digit shown, the first 3 of the test digits
 WITHIN = 0.05
 C = 0.5
-WITHOUT = {"Gaussian": 1.36, "Speckle": 1.03}  # FACTORS, measured on the same digits unsmoothed
+WITHOUT = {"Gaussian": 1.36, "Speckle": 1.03}  # FACTORS measured on unsmoothed digits
 
 
 def run_denoising_digits(data: PaperData) -> Outcome:
-    """USPS digits cleaned by linear and kernel PCA, kernel exp(-|x - y|^2 / (256 c)) with c = 0.5.
+    """Denoise USPS digits by linear and kernel PCA, kernel exp(-|x - y|^2 / (256 c)), c = 0.5.
 
-    The paper's c is twice the average variance of a pixel. That of our copy is nearly twice as
-    large, and that of the same digits smoothed is the paper's, so smoothed digits are taken.
+    The paper's c is twice the average variance of a pixel. In our copy this variance is nearly
+    twice as large; after smoothing it equals the paper's, so smoothed digits are used.
 
-    A number is the mean squared distance to the clean digit. Noise is Gaussian of standard
-    deviation .5, or speckle: each pixel black or white with probability .4.
+    Each number is the mean squared distance to the clean digit. Noise is Gaussian with standard
+    deviation .5, or speckle: each pixel turns black or white with probability .4.
     """
     raw, test = digits(data)
     train, clean = smoothed_digits(raw), smoothed_digits(test)
     kernel, linear = components(RBF(1.0 / (256 * C)), train, 1024), components(Linear(), train, 256)
-    # The paper's width against the variance of its pixels, by which it is chosen.
+    # The paper's width against the pixel variance that determines it.
     claims = [near("width", 2.0 * float(train.var(axis=0).mean()), 2.0 * raw.var(axis=0).mean())]
     figures: list[Curves | Pictures] = []
     columns: list[list[float]] = []
@@ -151,7 +151,8 @@ def run_denoising_digits(data: PaperData) -> Outcome:
         flat = {q: _project(linear.leading(q), noisy) for q in LINEAR_COUNTS}
         kernels = {q: kernel.leading(q) for q in KERNEL_COUNTS}
         cleaned = {
-            q: fixed_point(one, one.project(noisy), noisy).points for q, one in kernels.items()
+            q: fixed_point(subspace, subspace.project(noisy), noisy).points
+            for q, subspace in kernels.items()
         }
         by_linear = [_distance(flat[q], clean) for q in LINEAR_COUNTS]
         by_kernel = [_distance(cleaned[q], clean) for q in KERNEL_COUNTS]
@@ -179,7 +180,7 @@ def digits(data: PaperData) -> tuple[Matrix, Matrix]:
 
 
 def spoil(kind: str, clean: Matrix, rng: np.random.Generator) -> Matrix:
-    """Return digits with "Gaussian" noise or "Speckle"."""
+    """Return digits with added "Gaussian" noise or "Speckle"."""
     if kind == "Gaussian":
         return clean + 0.5 * rng.normal(size=clean.shape)
     hit, white = rng.random(clean.shape) < 0.4, rng.random(clean.shape) < 0.5
@@ -213,7 +214,7 @@ def _best(
 
 
 def _distance_table(columns: list[list[float]]) -> Table:
-    """Return every distance, a column for each noise and method."""
+    """Return all distances, one column per noise and method."""
     heads = ["components"]
     heads += [f"{kind}, {method} PCA" for kind in BEST for method in ("linear", "kernel")]
     rows = []
@@ -243,7 +244,7 @@ def _pictures(kind: str, shown: list[Matrix]) -> Pictures:
 
 
 def _by_count(kind: str, flat: dict[int, Matrix], cleaned: dict[int, Matrix]) -> Pictures:
-    """Return one digit by number of components, linear above kernel PCA, as the paper shows it."""
+    """Return one digit by number of components, linear above kernel PCA, as in the paper."""
     images = np.full((2, len(SHOWN_COUNTS), 16, 16), np.nan)
     for row, by in enumerate((flat, cleaned)):
         for column, count in enumerate(SHOWN_COUNTS):
