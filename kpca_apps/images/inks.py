@@ -1,7 +1,7 @@
-"""CMYK: the inks of print as pages that are denoised like pictures, and put together again.
+"""CMYK images: split inks into two pages that are denoised like pictures, and join them again.
 
-Each picture becomes two pages: what the coloured inks leave of white paper, as red, green and blue,
-and what black leaves of it.
+The two pages are the light that the coloured inks leave of white paper, as red, green and blue, and
+the light that black leaves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOTE = "Its inks are denoised as two pages, the coloured ones and black; its pro
 
 
 def split_inks(image: ImageFile) -> ImageFile:
-    """Return an image with two pages for each of its pages, which hold what four inks leave."""
+    """Return an image with two pages for each of its pages: coloured inks and black."""
     kept: dict[int, NDArray[Any]] = {}
 
     def page(number: int) -> NDArray[Any]:
@@ -38,7 +38,7 @@ def split_inks(image: ImageFile) -> ImageFile:
 
 
 def joined_inks(pages: Iterable[Any], like: ImageFile) -> Iterator[Any]:
-    """Yield pages of four inks' light, two of the given ones each; those of other images as is."""
+    """Yield CMYK pages from pairs of split pages; pages of other images unchanged."""
     source = iter(pages)
     if not like.inks:
         yield from source
@@ -48,5 +48,5 @@ def joined_inks(pages: Iterable[Any], like: ImageFile) -> Iterator[Any]:
 
 
 def ink_of(light: NDArray[Any]) -> NDArray[Any]:
-    """Return how much ink lies where so much light is left, or the other way round."""
+    """Return the amount of ink for an amount of light, or the reverse."""
     return np.asarray(np.subtract(np.iinfo(light.dtype).max, light))

@@ -1,4 +1,4 @@
-"""The bytes of a large file, each read where it is asked for."""
+"""Random access to the bytes of a large file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kpca_apps.errors import InputError
 
 @dataclass(frozen=True)
 class LargeFile:
-    """A file that is sliced like its bytes; InputError once it is another than at the start."""
+    """A file that can be sliced like bytes; raises InputError if it changes meanwhile."""
 
     path: Path
     label: str
@@ -36,5 +36,5 @@ Content: TypeAlias = bytes | LargeFile
 
 
 def to_open(data: Content) -> BytesIO | str:
-    """Return what libraries open: a large file they read themselves, as far as they need it."""
+    """Return an argument for libraries' open functions: a buffer, or a large file's path."""
     return BytesIO(data) if isinstance(data, bytes) else str(data.path)

@@ -1,6 +1,6 @@
-"""CZI files of Zeiss microscopes, by pylibCZIrw (the extra "lab"); written as OME-TIFF.
+"""CZI files of Zeiss microscopes, through pylibCZIrw (extra "lab"); written as OME-TIFF.
 
-Pyramids of smaller copies are left out.
+Smaller copies (pyramids) are not read.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 from kpca_apps.system.files.spools import spool
 
-_METRE = 1e6  # micrometres
-_ALONG = "TCZ"  # axes of pages, the last fastest
-# Types of pixels: of a channel, and channels, of which blue comes first.
+_METRE = 1e6  # in micrometres
+_ALONG = "TCZ"  # axes of the pages, the last fastest
+# Pixel types: type of a channel, and channels, blue first.
 _TYPES = {"Gray8": ("u1", 1), "Gray16": ("u2", 1), "Gray32Float": ("f4", 1)}
 _TYPES |= {"Bgr24": ("u1", 3), "Bgr48": ("u2", 3), "Bgr96Float": ("f4", 3)}
 
 
 def read_czi(data: Content, label: str) -> ImageFile:
-    """Read a CZI file: a series of pages for each of its scenes, at full resolution."""
+    """Read a CZI file at full resolution; each of its scenes is a series of pages."""
     require_library("pylibCZIrw", "lab", "CZI files", label)
     from pylibCZIrw import czi
 
-    held = spool([data]) if isinstance(data, bytes) else data  # for as long as pages are read
+    held = spool([data]) if isinstance(data, bytes) else data  # kept open while pages are read
     with damage_refused(label), czi.open_czi(str(held.path)) as file:
         kinds, box = set(file.pixel_types.values()), dict(file.total_bounding_box_no_pyramid)
         places: dict[int | None, Any] = dict(file.scenes_bounding_rectangle_no_pyramid)
@@ -54,7 +54,7 @@ def read_czi(data: Content, label: str) -> ImageFile:
         check_size(label, (place.h, place.w), 0, 0, 1)
     pages = [Page(place.h, place.w, channels, np.dtype(dtype)) for place in places.values()]
     n_pages = math.prod(counts) * len(pages)
-    # Where tiles are few, most of a page is empty, though seldom of all pages.
+    # A page with few tiles is mostly empty, but seldom are all pages.
     n_bytes = math.prod(counts) * sum(page.n_bytes for page in pages)
     check_pages(label, n_pages, n_bytes, len(data))
     names = said.get("Channel", {}).get("Name", [])
@@ -88,7 +88,7 @@ def read_czi(data: Content, label: str) -> ImageFile:
 
 
 def _said(xml: str) -> dict[str, Any]:
-    """Return sizes of a pixel, names of channels, time between frames and date, where told."""
+    """Return pixel sizes, channel names, frame interval and date, as far as stated."""
     try:
         root = ElementTree.fromstring(xml)
     except (ElementTree.ParseError, ValueError):

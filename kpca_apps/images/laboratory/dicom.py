@@ -1,7 +1,7 @@
-"""DICOM images: their pixels, in the units that they stand for, and the size of a pixel.
+"""DICOM images: pixels in the units they stand for, and the pixel size; through pydicom.
 
-What they say of a patient, a date or a place is not kept. DICOM PS3.3 (2024), C.7.6.3 (pixels) and
-C.11.1 (modality). By pydicom, of the extra "lab"; written as OME-TIFF.
+Patient, date and place are not kept. Needs the extra "lab"; written as OME-TIFF. DICOM PS3.3
+(2024), C.7.6.3 (pixels) and C.11.1 (modality).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _GROUPS = ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence")
 
 
 def read_dicom(data: Content, label: str) -> ImageFile:
-    """Read the frames of a DICOM file as pages; MONOCHROME1 comes out counting from black."""
+    """Read the frames of a DICOM file as pages; MONOCHROME1 is inverted to count from black."""
     require_library("pydicom", "lab", "DICOM images", label)
     import pydicom
     from pydicom.pixels import get_decoder
 
     with damage_refused(label):
         with pydicom.config.disable_value_validation():
-            if _is_deflated(data):  # pydicom would unpack all of it at once
+            if _is_deflated(data):  # pydicom would decompress the whole file at once
                 raise InputError(
                     f"{label}: is packed as a whole (a deflated transfer syntax); save it in "
                     "another transfer syntax first."
@@ -79,7 +79,7 @@ def read_dicom(data: Content, label: str) -> ImageFile:
             )
         stored = np.dtype(float_type or f"{'i' if signed else 'u'}{_INTEGERS[bits]}")
         scalings = _scalings(said, frames, grey=samples == 1)
-        # In MONOCHROME1 the largest number that the stored bits hold is black.
+        # In MONOCHROME1 the largest number of the stored bits is black.
         is_inverted = meaning == "MONOCHROME1" and not float_type
         used = min(int(said.get("BitsStored", 8 * stored.itemsize)), 8 * stored.itemsize)
         top = np.array((1 << used) - 1 if stored.kind == "u" else -1, stored)
@@ -104,7 +104,7 @@ def read_dicom(data: Content, label: str) -> ImageFile:
 
 
 def _read_header(data: Content) -> tuple[Any, str]:
-    """Return what comes before the pixels, and the type of these if they are floats."""
+    """Return the header, and the pixel type if the pixels are floats."""
     from pydicom.filereader import read_partial
 
     found: list[int] = []
@@ -123,7 +123,7 @@ def _opened(data: Content) -> BinaryIO:
 
 
 def _is_deflated(data: Content) -> bool:
-    """Tell whether all that comes after the first group of a file is packed."""
+    """Return whether everything after the file's first group is compressed."""
     from pydicom.filereader import read_dataset
 
     with _opened(data) as file:
@@ -134,12 +134,12 @@ def _is_deflated(data: Content) -> bool:
             is_little_endian=True,
             stop_when=lambda tag, *_: tag >> 16 != 2,
         )
-        list(first)  # an element that cannot be read so would have pydicom read it in another way
+        list(first)  # reading lazily, pydicom would retry an unreadable element with another syntax
         return bool(first.get("TransferSyntaxUID", "") == "1.2.840.10008.1.2.1.99")
 
 
 def _scalings(said: Any, frames: int, *, grey: bool) -> list[Scaling]:
-    """Return what stored values mean, one for all frames or one for each."""
+    """Return the rescaling of stored values: one for all frames, or one per frame."""
     if not grey:
         return [Scaling()]
     groups: list[Any] = []
@@ -161,13 +161,13 @@ def _scalings(said: Any, frames: int, *, grey: bool) -> list[Scaling]:
 def _meaning(
     stored: np.dtype[Any], scalings: list[Scaling], said: Any
 ) -> tuple[np.dtype[Any], Callable[[NDArray[Any], int], NDArray[Any]]]:
-    """Return the type of the pixels, and what turns those of a frame into it."""
+    """Return the type of rescaled pixels, and the function that rescales a frame."""
     first = scalings[0]
     if scalings == [Scaling()]:
         return stored, lambda pixels, _: pixels
     is_shift = len(scalings) == 1 and first.slope == 1 and first.offset == int(first.offset)
     if is_shift and stored.kind != "f":
-        # The least type that holds all that the bits in use can mean.
+        # The smallest type that holds every value of the bits in use.
         offset, bits = int(first.offset), int(said.get("BitsStored", 8 * stored.itemsize))
         low = offset - (1 << (bits - 1) if stored.kind == "i" else 0)
         high = low + (1 << bits) - 1
@@ -184,13 +184,13 @@ def _meaning(
 
 
 def _shifted(pixels: NDArray[Any], _: int, *, offset: int, limits: np.iinfo[Any]) -> NDArray[Any]:
-    """Add an offset; values beyond the bits in use are cut at the limits of the type."""
+    """Add an offset, clipping values beyond the bits in use to the limits of the type."""
     moved = np.clip(pixels.astype(np.int64) + offset, limits.min, limits.max)
     return moved.astype(limits.dtype)
 
 
 def _series(said: Any, frames: int, page: Page) -> Series:
-    """Say how large a pixel is, and what runs from frame to frame."""
+    """Return the frames as a series with pixel sizes, and time or slice steps."""
     measures = said
     for name in _GROUPS:
         groups = said.get(name)

@@ -1,7 +1,7 @@
-"""MRC files of electron microscopes: images, volumes and stacks of them.
+"""MRC files of electron microscopes: images, volumes and stacks; by mrcfile (extra "lab").
 
 Cheng et al. (2015), "MRC2014: Extensions to the MRC format header for electron cryo-microscopy and
-tomography", J. Structural Biology 192(2). By mrcfile, of the extra "lab".
+tomography", J. Structural Biology 192(2).
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from kpca_apps.images.large import Content
 from kpca_apps.images.types import Format, ImageFile, damage_refused, rewrite
 
 _HEADER = 1024
-_EXTENDED = slice(92, 96)  # where the size of the extended header stands
-_STATISTICS, _DEVIATION = 76, 216  # where least, largest and mean value stand, and their deviation
-_MOST_SIGNED = 127  # that a byte with a sign holds
+_EXTENDED = slice(92, 96)  # size of the extended header
+_STATISTICS, _DEVIATION = 76, 216  # offsets of minimum, maximum and mean, and of the deviation
+_MOST_SIGNED = 127  # largest signed byte
 _MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2", 12: "f2"}
 
 
 def read_mrc(data: Content, label: str) -> ImageFile:
-    """Read an MRC file of integers of 8 or 16 bits, or floats of 16 or 32."""
+    """Read an MRC file of 8- or 16-bit integers, or 16- or 32-bit floats."""
     require_library("mrcfile", "lab", "MRC files", label)
     from mrcfile.mrcinterpreter import MrcInterpreter
 
     with damage_refused(label):
         head = bytearray(data[:_HEADER])
-        size, head[_EXTENDED] = head[_EXTENDED], bytes(4)  # what it leads to is not read
+        size, head[_EXTENDED] = head[_EXTENDED], bytes(4)  # skip the extended header
         opened = MrcInterpreter(io.BytesIO(head), permissive=True, header_only=True)
         header = opened.header
         order: Literal["<", ">"] = ">" if header.mode.dtype.str.startswith(">") else "<"
         mode, (extended,) = int(header.mode), struct.unpack(f"{order}i", size)
         nx, ny, nz, mz = (int(header[name]) for name in ("nx", "ny", "nz", "mz"))
         kind, voxel = int(header.ispg), opened.voxel_size
-        # Some writers store bytes without a sign as mode 0; the range they state tells.
+        # Some writers store unsigned bytes as mode 0; the stated range reveals it.
         is_unsigned = mode == 0 and header.dmin >= 0 and header.dmax > _MOST_SIGNED
         sizes = {axis: float(voxel[axis.lower()]) for axis in "XYZ"}
     if mode not in _MODES:
@@ -52,7 +52,7 @@ def read_mrc(data: Content, label: str) -> ImageFile:
         )
     stored = np.dtype("u1" if is_unsigned else _MODES[mode]).newbyteorder(order)
     planes = planes_of(label, data, _HEADER + max(0, extended), (nz, ny, nx), stored)
-    # A stack of images, a volume, or as many volumes as it has mz sections; see MRC2014.
+    # One stack of images, one volume, or several volumes of mz sections each; see MRC2014.
     n_volumes = nz // mz if kind > 400 and mz > 0 and nz % mz == 0 else 1
     axes = "T" if kind < 1 else "Z" if n_volumes == 1 else "TZ"
     counts = (n_volumes, nz // n_volumes)[-len(axes) :]
@@ -75,7 +75,7 @@ def _write(
     planes: list[Plane],
     order: str,
 ) -> None:
-    """Write the pages, and what the header says of their values."""
+    """Write the pages, and update the statistics in the header."""
     low, high, total, square, count = np.inf, -np.inf, 0.0, 0.0, 0
 
     def seen() -> Iterator[NDArray[Any]]:
@@ -83,7 +83,7 @@ def _write(
         for pixels in pages:
             values = pixels.astype(np.float64)
             low, high = min(low, float(values.min())), max(high, float(values.max()))
-            # Of deviations from the mean so far, as in Chan et al. (1983), Am. Statistician 37(3).
+            # Update the squared deviations as in Chan et al. (1983), Am. Statistician 37(3).
             mean, n_new = float(values.mean()), values.size
             shift = mean - (total / count if count else mean)
             square += float(((values - mean) ** 2).sum())

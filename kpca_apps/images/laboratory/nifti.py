@@ -1,7 +1,7 @@
-"""NIfTI files of scanners of bodies, also packed by gzip: volumes and series of them.
+"""NIfTI files of medical scanners, optionally gzipped: volumes and series of volumes.
 
-Cox et al. (2004), "A (sort of) new image data format standard: NIfTI-1", HBM. Headers by nibabel,
-of the extra "lab"; they, with affine matrices and extensions, are kept to the byte.
+Headers, read by nibabel (extra "lab"), affine matrices and extensions are kept byte for byte. Cox
+et al. (2004), "A (sort of) new image data format standard: NIfTI-1", HBM.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from kpca_apps.system.limits import require_memory
 
 GZIP = b"\x1f\x8b"
 MARK = rb".{344}n[+i]1\0|.{4}n[+i]2\0\r\n\x1a\n"
-_HEADERS = 544  # bytes of the longer header, with the four that say whether extensions follow
-_LABELS = 1002  # the intent of an image whose values name organs
+_HEADERS = 544  # bytes of the longer header and of the extension flag
+_LABELS = 1002  # intent code of an image whose values are region labels
 _UNITS = {1: "m", 2: "mm", 3: "µm"}
 _SECONDS = {8: "s", 16: "ms", 24: "µs"}
 _LEVEL = 6  # of gzip
-_COLOURS = {128: 3, 2304: 4}  # channels of 8 bits, by the code of the type
+_COLOURS = {128: 3, 2304: 4}  # 8-bit channels, by data type code
 
 
 def read_nifti(data: Content, label: str) -> ImageFile:
-    """Read a NIfTI-1 or NIfTI-2 file of one part; integers with a slope are read as its values."""
+    """Read a single-file NIfTI-1 or NIfTI-2 image; integers with a slope are rescaled."""
     require_library("nibabel", "lab", "NIfTI files", label)
     packed = data[:2] == GZIP
     head = unpacked_head(data[:_HEADERS], _HEADERS)
@@ -57,7 +57,7 @@ def read_nifti(data: Content, label: str) -> ImageFile:
         raise InputError(f"{label}: {wrong}.")
     content = _unpacked(data, label, place, shape, stored.itemsize * channels) if packed else data
     scaling = Scaling(1.0 if slope is None else slope, offset or 0.0)
-    # The first index runs fastest: columns, rows, slices, times.
+    # The first index varies fastest: columns, rows, slices, times.
     planes = planes_of(
         label, content, place, shape[::-1], stored, channels=channels, scaling=scaling
     )
@@ -72,7 +72,7 @@ def read_nifti(data: Content, label: str) -> ImageFile:
         if not packed:
             write_in_place(file, pages, content, planes)
             return
-        # Without a name and a time, so that equal pixels are equal bytes.
+        # No name and no time, so that equal pixels give equal bytes.
         with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as inner:
             write_in_place(inner, pages, content, planes)
 
@@ -82,7 +82,7 @@ def read_nifti(data: Content, label: str) -> ImageFile:
 
 
 def unpacked_head(head: bytes, n_bytes: int) -> bytes:
-    """Return the first bytes of what gzip may have packed, as many as the given ones hold."""
+    """Return the first bytes after gunzipping, as many as the given head yields."""
     if not head.startswith(GZIP):
         return head
     try:
@@ -92,7 +92,7 @@ def unpacked_head(head: bytes, n_bytes: int) -> bytes:
 
 
 def _header(head: bytes) -> tuple[Any, tuple[int, ...], int]:
-    """Return the header, the shape, and where pixels begin."""
+    """Return the header, the shape, and the offset of the pixels."""
     from nibabel.nifti1 import Nifti1Header
     from nibabel.nifti2 import Nifti2Header
 
@@ -108,7 +108,7 @@ def _header(head: bytes) -> tuple[Any, tuple[int, ...], int]:
 def _unpacked(
     data: Content, label: str, place: int, shape: tuple[int, ...], pixel_bytes: int
 ) -> bytes:
-    """Return what gzip has packed, which is no more than the header promises and some."""
+    """Return the gunzipped content, at most slightly more than the header promises."""
     promised = place + pixel_bytes * math.prod(max(1, side) for side in shape)
     if promised > DEFLATE_RATIO * len(data) + 4096:
         raise InputError(

@@ -1,4 +1,4 @@
-"""ND2 files of Nikon microscopes, by nd2 (the extra "lab"); written as OME-TIFF."""
+"""ND2 files of Nikon microscopes, through nd2 (extra "lab"); written as OME-TIFF."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 
-_LOOPS = frozenset("TZP")  # what runs from frame to frame: times, slices, positions of the stage
-_MOST_TIMED = 10_000  # frames of which the times are asked for, one after the other
+_LOOPS = frozenset("TZP")  # axes of frames: times, slices, stage positions
+_MOST_TIMED = 10_000  # most frames whose times are read, one by one
 
 
 def read_nd2(data: Content, label: str) -> ImageFile:
-    """Read an ND2 file: a series of pages for each position of the stage, each channel a page."""
+    """Read an ND2 file: each stage position is a series of pages, each channel a page."""
     require_library("nd2", "lab", "ND2 files", label)
     with damage_refused(label), _opened(data) as file:
         sizes = {str(axis): int(side) for axis, side in file.sizes.items()}
@@ -51,7 +51,7 @@ def read_nd2(data: Content, label: str) -> ImageFile:
     n_pages = n_frames * n_channels if min(sizes.values()) > 0 else 0
     check_pages(label, n_pages, n_pages * page.n_bytes, len(data))
     along = {axis: side for axis, side in loops.items() if axis != "P"}
-    # Frames as they lie in the file, those of a position together; in each its channels.
+    # Frames in file order, grouped by position; each holds its channels.
     order = np.arange(n_frames).reshape(tuple(loops.values()))
     if "P" in loops:
         order = np.moveaxis(order, list(loops).index("P"), 0)
@@ -68,7 +68,7 @@ def read_nd2(data: Content, label: str) -> ImageFile:
             found = np.asarray(file.read_frame(int(frames[frame])))
             if found.dtype != page.dtype:
                 raise ValueError("its pixels do not fit its header")
-            # Copied, for the file may be mapped into memory only while it is open.
+            # Copied, as the file may be memory-mapped only while it is open.
             return np.array(found.reshape(n_channels, *page.shape)[channel], order="C")
 
     notes = ("Its experiment, its events and its regions of interest are not kept.",)
@@ -84,9 +84,9 @@ def _opened(data: Content) -> Iterator[Any]:
 
 
 def _said(file: Any, n_channels: int) -> dict[str, Any]:
-    """Return sizes of a pixel, names of channels and the time between frames, where told."""
+    """Return pixel sizes, channel names and frame interval, as far as stated."""
     said: dict[str, Any] = {}
-    # nd2 stumbles over channels without a dye, which costs no pixel.
+    # nd2 raises for channels without a dye; the pixels are fine.
     with suppress(Exception):
         voxel = file.voxel_size()
         said |= physical_sizes({"X": voxel.x, "Y": voxel.y, "Z": voxel.z}, "µm")
@@ -101,7 +101,7 @@ def _said(file: Any, n_channels: int) -> dict[str, Any]:
 
 
 def _times(file: Any, n_frames: int) -> list[float]:
-    """Return when each frame was taken, in milliseconds, where that is told of all."""
+    """Return the time of each frame in milliseconds; empty unless stated for all."""
     if n_frames > _MOST_TIMED:
         return []
     with suppress(Exception):

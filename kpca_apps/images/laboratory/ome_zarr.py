@@ -1,10 +1,11 @@
-"""OME-Zarr folders, 0.4 and 0.5: one image in chunks, with smaller copies of it.
+"""OME-Zarr folders, 0.4 and 0.5: one image in chunks, with smaller copies.
 
-Pages are read of the largest copy, a page at a time, and the smaller ones are made anew of it by
-means, a chunk at a time. All else in the folder is copied as it is: attributes, labels, tables.
+Pages are read from the largest copy. Smaller copies are recomputed from it as means, chunk by
+chunk; everything else in the folder (attributes, labels, tables) is copied. Needs zarr (extra
+"lab").
 
 Moore et al. (2021), "OME-NGFF: a next-generation file format", Nature Methods 18; its versions 0.4
-and 0.5. By zarr, of the extra "lab".
+and 0.5.
 """
 
 from __future__ import annotations
@@ -46,46 +47,46 @@ from kpca_apps.names import one_line
 from kpca_apps.system.files.windowed import WindowedArray
 from kpca_apps.system.quiet import warnings_ignored
 
-HEAD = b"\0OME-Zarr\0"  # what stands for the first bytes of such a folder
+HEAD = b"\0OME-Zarr\0"  # marker in place of the first bytes of a folder
 MARKS = (".zgroup", "zarr.json")  # files that make a folder a group of arrays
 _SAID = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
 _AXES = {"time": "T", "channel": "C"}
 _UNITS = {"angstrom": "Å", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm", "meter": "m"}
 _SECONDS = {"microsecond": "µs", "millisecond": "ms", "second": "s", "minute": "min", "hour": "h"}
-_MOST_CHUNK = 1 << 30  # bytes of a chunk, or of a shard of them
-# Bytes that one byte can become, of what is packed well.
+_MOST_CHUNK = 1 << 30  # bytes of a chunk or shard
+# Largest ratio of unpacked to packed bytes.
 _RATIO = 50_000
-# What packs chunks, and what changes them without making them larger.
+# Codecs that compress chunks, and codecs that keep their size.
 _PACKINGS = frozenset({"blosc", "zstd", "gzip", "zlib", "lz4"})
 _STEPS = frozenset("bytes transpose crc32c crc32 adler32 fletcher32 delta shuffle bitround".split())
-_CHECKSUM = 4  # bytes of one (crc32c)
-_SLACK = 4096  # bytes of checksums and the like
-_EMPTY = (1 << 64) - 1  # where a shard has no chunk
-_LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000  # pixels of one, and those of a page
+_CHECKSUM = 4  # bytes (crc32c)
+_SLACK = 4096  # bytes for checksums and the like
+_EMPTY = (1 << 64) - 1  # marks a missing chunk in a shard
+_LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000  # pixels a chunk; chunks a page
 _SLAB = 1 << 26  # bytes of a copy that are reduced at a time
 
 Region = tuple[slice, ...]
-# Where the first pixel of a copy begins in the larger one, and how many pixels each takes of it.
+# Offset of a copy's first pixel in the larger copy, and the pixels that each pixel covers there.
 Line = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class _Pyramid:
-    """The copies of an image, the largest first."""
+    """The copies of an image, largest first."""
 
     folder: Path
     paths: tuple[str, ...]
     dtype: np.dtype[Any]
-    lines: tuple[tuple[Line, ...], ...]  # of each copy but the first, along each axis
+    lines: tuple[tuple[Line, ...], ...]  # for each copy except the first, along each axis
 
 
 def is_zarr(folder: Path) -> bool:
-    """Tell whether a folder is a group of Zarr arrays, by what lies in it."""
+    """Return whether a folder is a group of Zarr arrays."""
     return any((folder / name).is_file() for name in MARKS)
 
 
 def read_zarr(folder: Path, label: str) -> ImageFile:
-    """Read an OME-Zarr folder that holds one image; its channels, slices and times are pages."""
+    """Read an OME-Zarr folder with one image; channels, slices and times become pages."""
     require_library("zarr", "lab", "OME-Zarr folders", label)
     held, links = _held(folder)
     if any(link.name in _SAID for link in links):
@@ -187,19 +188,19 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
 
 
 def _held(folder: Path) -> tuple[int, list[Path]]:
-    """Return how many bytes the files of a folder have, and the links and pipes among them."""
+    """Return the total bytes of a folder's files, and the links and pipes in it."""
     n_bytes, links = 0, []
     for one in folder.rglob("*"):
         found = one.lstat()
         if stat.S_ISREG(found.st_mode):
             n_bytes += found.st_size
         elif not stat.S_ISDIR(found.st_mode):
-            links.append(one)  # a pipe would be waited for
+            links.append(one)  # opening a pipe would block
     return n_bytes, links
 
 
 def _attributes(folder: Path) -> Mapping[str, Any]:
-    """Return what OME has to say of a group."""
+    """Return the OME attributes of a group."""
     import zarr
 
     group = zarr.open_group(str(folder), mode="r", use_consolidated=False)
@@ -214,11 +215,10 @@ def _opened(folder: Path, path: str, mode: Any) -> Any:
 
 
 def _packing(array: Any) -> tuple[str, int]:
-    """Return what packs the chunks of an array, and the bytes of checksums behind what is packed.
+    """Return an array's compression codec, and the checksum bytes after the compressed data.
 
-    Refuse what is not known, or packs twice.
-
-    By numcodecs anything could stand there, pickles of Python too.
+    Raises ValueError for unknown codecs and for more than one compression; numcodecs would accept
+    any codec, including Python pickles.
     """
     told = array.metadata
     if hasattr(told, "codecs"):
@@ -231,7 +231,7 @@ def _packing(array: Any) -> tuple[str, int]:
         raise ValueError(f"chunks in {', '.join(names)}, where zstd, Blosc or gzip can be read")
     if not hasattr(told, "codecs"):
         block: Any = np.zeros(1, array.dtype)
-        for one in codecs:  # with options that it takes: they are checked by none before
+        for one in codecs:  # encoding validates their options
             block = one.encode(block)
     if array.shards and not {*map(_name, told.codecs[0].index_codecs)} <= {"bytes", "crc32c"}:
         raise ValueError("shards whose index is packed")
@@ -246,16 +246,16 @@ def _name(codec: Any) -> str:
 
 
 def _word(value: Any) -> Any:
-    """Return a setting of a codec, which was a member of an enumeration before zarr 3.4."""
+    """Return a codec setting as a plain value; before zarr 3.4 it was an enum member."""
     return getattr(value, "value", value)
 
 
 def _check_chunks(
     folder: Path, array: Any, place: tuple[int, ...], sides: tuple[range, range]
 ) -> None:
-    """Refuse rows and columns of a page of which a chunk is cut short, or would become too much.
+    """Raise ValueError if a chunk of these rows and columns is cut short or unpacks to too much.
 
-    Blosc would read on beyond its end; others would take all the memory.
+    Blosc would read beyond the end of a cut chunk; other codecs could exhaust the memory.
     """
     (packing, behind), outer = _packing(array), _outer(array)
     if not packing:
@@ -276,7 +276,7 @@ def _check_chunks(
 
 
 def _parts(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
-    """Yield where the chunks of a file begin, and how many bytes they take."""
+    """Yield the offset and size of each chunk in a file."""
     n_bytes = os.fstat(file.fileno()).st_size
     if not array.shards:
         yield 0, n_bytes
@@ -297,7 +297,7 @@ def _parts(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
 
 
 def _check_packed(packing: str, file: BinaryIO, n_bytes: int, most: int) -> None:
-    """Refuse a packed chunk that is cut short, or holds more bytes than it may."""
+    """Raise ValueError if a packed chunk is cut short or unpacks to more than ``most`` bytes."""
     if packing in ("gzip", "zlib"):
         packed = file.read(n_bytes)
         if packing == "gzip":
@@ -306,7 +306,7 @@ def _check_packed(packing: str, file: BinaryIO, n_bytes: int, most: int) -> None
         else:
             size = len(zlib.decompressobj().decompress(packed, most + 1))
     elif packing == "zstd":
-        # Which refuses what is larger; a header need not tell how much a frame becomes.
+        # Raises if the output is larger; the size in a frame's header is optional.
         size = len(imagecodecs.zstd_decode(file.read(n_bytes), out=most))
     else:
         head = file.read(16)
@@ -318,12 +318,12 @@ def _check_packed(packing: str, file: BinaryIO, n_bytes: int, most: int) -> None
 
 
 def _outer(array: Any) -> tuple[int, ...]:
-    """Return the sides of what is written at once: a chunk, or a shard of chunks."""
+    """Return the sides of the unit of writing: a shard, or else a chunk."""
     return tuple(int(side) for side in (array.shards or array.chunks))
 
 
 def _no_image(folder: Path, told: Mapping[str, Any], n_scales: int) -> str:
-    """Say why a group is not one image, and what to do."""
+    """Return why a group is not one image, with advice."""
     if n_scales:
         return f"holds {n_scales} images in one group; save each as a folder of its own first"
     inside = next((one.name for one in sorted(folder.iterdir()) if is_zarr(one)), "")
@@ -333,7 +333,7 @@ def _no_image(folder: Path, told: Mapping[str, Any], n_scales: int) -> str:
 
 
 def _axes(scale: Mapping[str, Any], label: str) -> tuple[str, dict[str, str]]:
-    """Return the axes as letters of TCZYX, and the unit of each that has one."""
+    """Return the axes as letters of TCZYX, and their units."""
     told = scale.get("axes") or list("tczyx")
     names, units = "", {}
     for one in told:
@@ -355,7 +355,7 @@ def _said(
     units: Mapping[str, str],
     counts: Sequence[int],
 ) -> dict[str, Any]:
-    """Return sizes of a pixel, time between pages and names of channels, for other formats."""
+    """Return pixel sizes, time step and channel names under OME's names."""
     factors = np.ones(len(names))
     for owner in (scale["datasets"][0], scale):
         if (found := _transform(owner, "scale", len(names))) is not None:
@@ -378,7 +378,7 @@ def _said(
 
 
 def _transform(owner: Mapping[str, Any], kind: str, n_axes: int) -> NDArray[np.float64] | None:
-    """Return the scale or the translation of a copy, or of all, where it is told."""
+    """Return the stated scale or translation of a copy, or of the image; None if absent."""
     for one in owner.get("coordinateTransformations") or ():
         found = one.get(kind) if isinstance(one, Mapping) else None
         if isinstance(found, list) and len(found) == n_axes:
@@ -394,8 +394,8 @@ def _lines(
 ) -> tuple[Line, ...]:
     """Return where the pixels of a copy lie in the larger one, along each axis.
 
-    As their scales and translations say, if pixels laid out so end where the larger copy does, to
-    one of them; else side by side from one end to the other.
+    Uses the stated scales and translations if the pixels then end within one pixel of the larger
+    copy's end; otherwise pixels cover the larger copy evenly.
     """
     one, other = (_transform(owner, "scale", len(sides)) for owner in (above, below))
     begin, end = (_transform(owner, "translation", len(sides)) for owner in (above, below))
@@ -405,14 +405,14 @@ def _lines(
         fits = (told >= 1) & (np.abs(told * sides - whole) < told)
         steps = np.where(fits, told, steps)
         if end is not None:
-            # Translations are those of the middles of pixels.
+            # Translations refer to pixel centres.
             moved = (end - (0 if begin is None else begin)) / one - (steps - 1) / 2
             starts = np.where(fits & (np.abs(moved) <= steps / 2), moved, 0.0)
     return tuple(zip(starts.tolist(), steps.tolist(), strict=True))
 
 
 def _fits(above: int, below: int) -> bool:
-    """Tell whether a side is a whole fraction of another, rounded down or up."""
+    """Return whether a side is a whole fraction of another, rounded down or up."""
     factor = _factor(above, below)
     return below >= 1 and factor >= 1 and below in (above // factor, -(-above // factor))
 
@@ -422,7 +422,7 @@ def _factor(above: int, below: int) -> int:
 
 
 def _write(pyramid: _Pyramid, out: Path, pages: Iterable[NDArray[Any]]) -> None:
-    """Write pages, and smaller copies of them, into an empty folder, and copy the rest there."""
+    """Write pages and their smaller copies into an empty folder, and copy everything else."""
     _copy_rest(pyramid, out)
     with warnings_ignored():
         _write_pages(_opened(out, pyramid.paths[0], "r+"), pages, out)
@@ -431,7 +431,7 @@ def _write(pyramid: _Pyramid, out: Path, pages: Iterable[NDArray[Any]]) -> None:
 
 
 def _copy_rest(pyramid: _Pyramid, out: Path) -> None:
-    """Copy what is no pixel of the image; links and pipes are left out."""
+    """Copy everything except the image's pixels; links and pipes are dropped."""
     copies = [pyramid.folder / path for path in pyramid.paths]
     for place, folders, names in os.walk(pyramid.folder):
         here = Path(place)
@@ -447,7 +447,7 @@ def _copy_rest(pyramid: _Pyramid, out: Path) -> None:
 
 
 def _write_pages(array: Any, pages: Iterable[Any], folder: Path) -> None:
-    """Write pages to an array; where a chunk holds several, they wait for it in a file."""
+    """Write pages to an array; pages that share chunks are collected in a file first."""
     counts, (height, width) = array.shape[:-2], array.shape[-2:]
     outer = _outer(array)
     several = next((axis for axis, side in enumerate(outer[:-2]) if side > 1), None)
@@ -471,7 +471,7 @@ def _write_pages(array: Any, pages: Iterable[Any], folder: Path) -> None:
 
 
 def _fill(array: Any, place: tuple[int, ...], pixels: Any) -> None:
-    """Write a page to its place in an array, one part after the other."""
+    """Write a page into an array, band by band."""
     top = 0
     for band in pixels.each if isinstance(pixels, Bands) else [pixels]:
         array[(*place, slice(top, top + len(band)))] = band
@@ -479,7 +479,7 @@ def _fill(array: Any, place: tuple[int, ...], pixels: Any) -> None:
 
 
 def _regions(shape: Sequence[int], outer: Sequence[int]) -> Iterator[Region]:
-    """Yield the parts of an array that are written at once."""
+    """Yield the regions of an array that are written at once."""
     counts = [-(-side // step) for side, step in zip(shape, outer, strict=True)]
     for place in np.ndindex(*counts):
         yield tuple(
@@ -489,11 +489,11 @@ def _regions(shape: Sequence[int], outer: Sequence[int]) -> Iterator[Region]:
 
 
 def _write_reduced(above: Any, below: Any, lines: Sequence[Line]) -> None:
-    """Write the means of blocks of an array to a smaller one."""
+    """Write the block means of an array to a smaller one."""
     for region in _regions(below.shape, _outer(below)):
         sides = [one.stop - one.start for one in region]
         means = np.empty(sides, below.dtype)
-        # Rows at a time, so that hardly more than a chunk of the smaller array is in memory.
+        # A few rows at a time, to hold little more than a chunk of the smaller array.
         row = math.prod(sides) // sides[-2] * math.prod(step for _, step in lines) * 8
         n_rows = max(1, int(_SLAB / row))
         for first in range(0, sides[-2], n_rows):
@@ -507,7 +507,7 @@ def _write_reduced(above: Any, below: Any, lines: Sequence[Line]) -> None:
 def _means(
     above: Any, region: Sequence[slice], lines: Sequence[Line], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Return the means of what each pixel of a region covers of the larger copy."""
+    """Return for each pixel of a region the mean of the pixels it covers in the larger copy."""
     weights, wanted = [], []
     for one, (begin, step), side in zip(region, lines, above.shape, strict=True):
         places = np.round(begin + step * np.arange(one.start, one.stop), 6)

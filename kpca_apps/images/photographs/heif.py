@@ -1,8 +1,8 @@
-"""AVIF and HEIC: the boxes of HEIF files that both are, their pixels and their metadata.
+"""AVIF and HEIC: the boxes of HEIF files, their pixels and metadata.
 
-AVIF of 8, 10 and 12 bits is written without loss, by imagecodecs, for Pillow cuts 10 and 12 bits to
-8; Pillow reads the metadata. HEIC, by pillow-heif (the extra "heic"), is written as TIFF. ISO/IEC
-23008-12:2022 (items, properties), ISO/IEC 14496-12:2022 (boxes).
+AVIF of 8, 10 and 12 bits is written losslessly by imagecodecs, as Pillow truncates 10 and 12 bits
+to 8; Pillow reads the metadata. HEIC, read by pillow-heif (extra "heic"), is written as TIFF.
+ISO/IEC 23008-12:2022 (items, properties), ISO/IEC 14496-12:2022 (boxes).
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size
 from kpca_apps.system.limits import require_memory
 
 _FULL = 4  # bytes of version and flags
-_PLACED = b"\x44\0"  # places and lengths take four bytes each
-# How a picture is turned and mirrored for viewing, by EXIF's number: quarter turns to the left, and
-# the axis of a mirror.
+_PLACED = b"\x44\0"  # offsets and lengths of four bytes
+# Rotation and mirroring by EXIF orientation: quarter turns to the left, and the axis of a mirror.
 _TURNS = {2: (0, 1), 3: (2, None), 4: (0, 0), 5: (1, 0), 6: (3, None), 7: (3, 0), 8: (1, None)}
 _ESSENTIAL = 0x80
-# A byte may become whole blocks of 64 x 64 pixels and more.
+# One byte may encode whole blocks of 64 x 64 pixels and more.
 _RATIO = 1 << 24
 _DEPTH, _COLOURS, _XMP = b"depth", b"colours", b"xmp"
 _MODES = {"L": (1, "u1"), "RGB": (3, "u1"), "RGBA": (4, "u1")}
@@ -39,15 +38,15 @@ _MODES |= {f"{mode};16": (channels, "u2") for mode, (channels, _) in _MODES.item
 
 @dataclass(frozen=True)
 class Properties:
-    """What the boxes of properties say; of several pictures in a file, of all."""
+    """Properties from the boxes of a file, over all its pictures."""
 
     size: tuple[int, int]  # the largest height and width
-    depth: int  # bits of a channel of AVIF, 8 where none is told
-    colours: tuple[int, int] | None  # primaries and transfer, as ITU-T H.273 counts them
+    depth: int  # bits of an AVIF channel, 8 by default
+    colours: tuple[int, int] | None  # primaries and transfer, as coded in ITU-T H.273
 
 
 def properties(data: bytes) -> Properties:
-    """Return what is said of the pictures in a file, from its beginning; ValueError if nothing."""
+    """Return the properties of a file's pictures from its first bytes; ValueError if absent."""
     height = width = 0
     depth, colours = 8, None
     for name, content in _properties(data):
@@ -65,7 +64,7 @@ def properties(data: bytes) -> Properties:
 
 
 def stated_size(data: bytes) -> tuple[int, int]:
-    """Return height and width of the largest picture of a file."""
+    """Return height and width of the largest picture."""
     return properties(data).size
 
 
@@ -86,7 +85,7 @@ def with_metadata(
     xmp: bytes | None = None,
     orientation: int = 1,
 ) -> bytes:
-    """Return an AVIF file of libavif's with metadata of its picture put in."""
+    """Return an AVIF file by libavif with metadata of its picture inserted."""
     outer = list(boxes(data))
     meta = dict(outer)[b"meta"]
     inner = dict(boxes(meta[_FULL:]))
@@ -94,7 +93,7 @@ def with_metadata(
     items = _places(inner[b"iloc"])
     added = []
     if exif:
-        added.append((b"Exif", b"", bytes(4) + exif))  # no bytes stand before its TIFF header
+        added.append((b"Exif", b"", bytes(4) + exif))  # offset 0 of the TIFF header
     if xmp:
         added.append((b"mime", b"application/rdf+xml\0", xmp))
     first = max(items) + 1
@@ -108,12 +107,12 @@ def with_metadata(
     if added:
         inner[b"iref"] = links
     inner[b"iprp"] = _with_properties(inner[b"iprp"], primary, icc, orientation)
-    # How far content moves depends on how long all of this is, but not on what numbers it holds.
+    # The shift of content depends on the length of these boxes, not on the numbers in them.
     empty = {number: [(0, 0)] for number in range(first, first + len(added))}
     inner[b"iloc"] = _written_places({**items, **empty})
     grown = len(_written_meta(meta, inner)) - len(meta)
     moved = {item: [(at + grown, n) for at, n in places] for item, places in items.items()}
-    end = len(data) + grown + 8  # after all, in a box of its own
+    end = len(data) + grown + 8  # at the end of the file, in a box of its own
     for number, (*_, content) in enumerate(added, first):
         moved[number] = [(end, len(content))]
         end += len(content)
@@ -124,7 +123,7 @@ def with_metadata(
 
 
 def _places(iloc: bytes) -> dict[int, list[tuple[int, int]]]:
-    """Return where the pieces of each item stand, and their lengths, as libavif writes them."""
+    """Return the offset and length of each item's extents, as libavif writes them."""
     if iloc[:6] != bytes(_FULL) + _PLACED:
         raise ValueError("places that are written in a rare way")
     items: dict[int, list[tuple[int, int]]] = {}
@@ -138,7 +137,7 @@ def _places(iloc: bytes) -> dict[int, list[tuple[int, int]]]:
 
 
 def _written_places(items: dict[int, list[tuple[int, int]]]) -> bytes:
-    """Write where the pieces of each item stand."""
+    """Return the box content with the extents of each item."""
     content = bytes(_FULL) + _PLACED + struct.pack(">H", len(items))
     for item, places in items.items():
         content += struct.pack(">HHH", item, 0, len(places))
@@ -151,7 +150,7 @@ def _written_meta(meta: bytes, inner: dict[bytes, bytes]) -> bytes:
 
 
 def _with_properties(iprp: bytes, primary: int, icc: bytes | None, orientation: int) -> bytes:
-    """Add a colour profile, and how the picture is turned, to the properties of the main item."""
+    """Return the properties with a colour profile and orientation added to the main item."""
     held = dict(boxes(iprp))
     turns, mirror = _TURNS.get(orientation, (0, None))
     new = []
@@ -182,7 +181,7 @@ def _box(name: bytes, content: bytes) -> bytes:
 
 
 def read_avif(data: bytes, label: str) -> ImageFile:
-    """Read an AVIF image; its values fill the lowest 8, 10 or 12 bits."""
+    """Read an AVIF image; values fill the lowest 8, 10 or 12 bits."""
     if data[8:12] == b"avis":
         raise InputError(f"{label}: is an animated AVIF image; save its frames as PNG first.")
     with damage_refused(label):
@@ -218,7 +217,7 @@ def read_avif(data: bytes, label: str) -> ImageFile:
 
 
 def write_avif(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
-    """Write an image without loss, in the bits a channel that it had, with its metadata."""
+    """Write an image losslessly at its original bit depth, with its metadata."""
     (pixels,), carried, metadata = pages, dict(like.carried), like.metadata
     (depth,) = carried[_DEPTH]
     options: dict[str, Any] = {}
@@ -242,7 +241,7 @@ def write_avif(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
 
 
 def read_heic(data: bytes, label: str) -> ImageFile:
-    """Read the main picture of a HEIC file, upright; 10 and 12 bits come out as 16."""
+    """Read the main picture of a HEIC file, upright; 10 and 12 bits become 16."""
     require_library("pillow_heif", "heic", "HEIC images", label)
     if data[8:12] in (b"hevc", b"hevx"):
         raise InputError(f"{label}: is a film of HEIC images; save its frames as PNG first.")
@@ -280,7 +279,7 @@ def read_heic(data: bytes, label: str) -> ImageFile:
 
 
 def _heic_opened(data: bytes, label: str) -> tuple[Any, str, tuple[int, int]]:
-    """Return the file as pillow-heif opens it, with mode, height and width; nothing is decoded."""
+    """Return the file opened by pillow-heif with mode, height and width, without decoding."""
     import pillow_heif
 
     with damage_refused(label):
