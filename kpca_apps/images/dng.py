@@ -65,7 +65,7 @@ def negative_tags(
     base = describing or Directory(LAYOUTS[0], {})
     own = _own_tags(data)
     tags = {**base.tags, **own}
-    found = Directory(base.layout, tags, base.children)
+    directory = Directory(base.layout, tags, base.children)
     if UNIQUE_MODEL not in tags:
         names = [tags[tag].data.strip(b"\0 ") for tag in (MAKE, MODEL) if tag in tags]
         model = (b" ".join(names) or b"unknown camera") + b"\0"
@@ -74,8 +74,8 @@ def negative_tags(
         is_known = (np.abs(xyz_to_camera) < _MOST_OF_MATRIX).all()
         matrix = xyz_to_camera[:3] if is_known else np.zeros((3, 3))
         tags[MATRIX] = _ratios(SIGNED_RATIO, matrix.ravel(), base)
-        found = found.with_integers(SHORT, {ILLUMINANT: [DAYLIGHT]})
-        tags = dict(found.tags)
+        directory = directory.with_integers(SHORT, {ILLUMINANT: [DAYLIGHT]})
+        tags = dict(directory.tags)
         if white_balance[0] > 0 and white_balance[2] > 0 and np.isfinite(white_balance[:3]).all():
             red, green, blue = (float(one) or 1.0 for one in white_balance[:3])
             neutral = np.array([green / red, 1.0, green / blue])
@@ -85,8 +85,8 @@ def negative_tags(
     for number, version in ((DNG_VERSION, (1, 4, 0, 0)), (OLDEST_READER, (1, 3, 0, 0))):
         tags[number] = Tag(BYTE, 4, bytes(version))
     turned = _ORIENTATIONS.get(flip, 1)
-    found = Directory(found.layout, tags, found.children)
-    return found.with_integers(SHORT, {ORIENTATION: [turned], MEANING: [CFA]})
+    directory = Directory(directory.layout, tags, directory.children)
+    return directory.with_integers(SHORT, {ORIENTATION: [turned], MEANING: [CFA]})
 
 
 def _own_tags(data: Content) -> dict[int, Tag]:

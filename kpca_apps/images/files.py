@@ -51,7 +51,7 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
         if path.is_dir() and (kind := image_kind(head_of(path))) is not None:
             image = KINDS[kind].read(path, label)
             with about(label):
-                require_memory(max(_held(page) for page in image.pages))
+                require_memory(max(_bytes_in_memory(page) for page in image.pages))
             return replace(image, sha256=hash_folder(path))
         with path.open("rb") as file:
             # Files of other kinds are not read beyond the head.
@@ -61,25 +61,25 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
             kind = image_kind(head, name or path.name)
             if kind not in KINDS:
                 raise InputError(f"{label}: {refusal(kind)}")
-            found = os.fstat(file.fileno())
-            if found.st_size > FRONT and KINDS[kind].size is None:
-                image = KINDS[kind].read(LargeFile(path, label, found), label)
+            file_stat = os.fstat(file.fileno())
+            if file_stat.st_size > FRONT and KINDS[kind].size is None:
+                image = KINDS[kind].read(LargeFile(path, label, file_stat), label)
                 file.seek(0)
                 sha256 = hashlib.file_digest(file, "sha256")
             else:
-                data = _whole(file, KINDS[kind], found.st_size, label)
+                data = _read_whole(file, KINDS[kind], file_stat.st_size, label)
                 image, sha256 = KINDS[kind].read(data, label), hashlib.sha256(data)
     with about(label):
-        require_memory(max(_held(page) for page in image.pages))
+        require_memory(max(_bytes_in_memory(page) for page in image.pages))
     return replace(image, sha256=sha256.hexdigest())
 
 
-def _held(page: Page) -> int:
+def _bytes_in_memory(page: Page) -> int:
     """Return the bytes of a page in memory; for a large page, of the bands held at once."""
     return page.n_bytes // page.height * 10 * ROWS if page.is_large else page.n_bytes
 
 
-def _whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:
+def _read_whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:
     """Return the content of a file, unless it is far larger than the image it starts with."""
     if n_bytes > FRONT:
         file.seek(0)
@@ -114,7 +114,7 @@ def check_object(path: AnyPath, label: str) -> None:
 
 def files_in(folder: Path) -> list[Path]:
     """Return all files below a folder, without links."""
-    return [one for one in folder.rglob("*") if one.is_file() and not one.is_symlink()]
+    return [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
 
 
 def hash_folder(folder: Path) -> str:
@@ -137,7 +137,7 @@ def encode_image(
     time, in stored orientation. JPEG is written at quality 95 with full chroma, all other kinds
     without loss. Raises ConfigError if another format than "same" cannot hold the pixels.
     """
-    checked = _checked([pages] if isinstance(pages, np.ndarray) else pages, like)
+    checked = _check_pages([pages] if isinstance(pages, np.ndarray) else pages, like)
     written: Any = checked  # only kinds that accept bands get them
     KINDS[target_format(like, format)].write(file, written, like)
 
@@ -171,7 +171,7 @@ def target_format(like: ImageFile, format: str) -> str:
     return written_kind(like.format, format) or ""
 
 
-def _checked(
+def _check_pages(
     pages: Iterable[NDArray[Any] | Bands], like: ImageFile
 ) -> Iterator[NDArray[Any] | Bands]:
     for pixels, page in zip(pages, like.pages, strict=True):

@@ -35,6 +35,6 @@ class LargeFile:
 Content: TypeAlias = bytes | LargeFile
 
 
-def to_open(data: Content) -> BytesIO | str:
+def openable(data: Content) -> BytesIO | str:
     """Return an argument for libraries' open functions: a buffer, or a large file's path."""
     return BytesIO(data) if isinstance(data, bytes) else str(data.path)

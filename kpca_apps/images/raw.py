@@ -25,7 +25,7 @@ from tifffile import TiffFile, TiffTags
 
 from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.dng import negative_tags
-from kpca_apps.images.large import Content, to_open
+from kpca_apps.images.large import Content, openable
 from kpca_apps.images.tags import (
     DESCRIBING,
     DNG_VERSION,
@@ -72,11 +72,11 @@ def _read_raw(data: Content, label: str) -> ImageFile:
     require_library("rawpy", "raw", "raw files of cameras", label)
     with _opened(data, label) as raw:
         sizes = raw.sizes
-        wrong = _wrong(raw, is_plain=_is_plain_tiff(data))
+        refusal = _explain_refusal(raw, is_plain=_is_plain_tiff(data))
         # LibRaw sets missing factors to 0, green to 1.
         balanced = raw.camera_whitebalance[0] > 0 and raw.camera_whitebalance[2] > 0
-    if wrong:
-        raise InputError(f"{label}: {wrong}.")
+    if refusal:
+        raise InputError(f"{label}: {refusal}.")
     size = (sizes.height, sizes.width)
     height, width = size[::-1] if sizes.flip & 4 else size
     exif = _exif(data)
@@ -104,7 +104,7 @@ def _opened(data: Content, label: str) -> Iterator[rawpy.RawPy]:
     with damage_refused(label):
         try:
             with _without_stderr():
-                raw = rawpy.imread(to_open(data))
+                raw = rawpy.imread(openable(data))
             with raw:
                 promised = raw.sizes.raw_height, raw.sizes.raw_width
                 check_size(label, promised, 2, len(data), DEFLATE_RATIO)
@@ -128,14 +128,14 @@ def _without_stderr() -> Iterator[None]:
     """Suppress LibRaw's output on the stderr descriptor, which bypasses Python's streams."""
     # The descriptor is shared by the process, so one thread at a time may replace it.
     with _STDERR:
-        kept = os.dup(2)
+        saved = os.dup(2)
         try:
             with Path(os.devnull).open("wb") as nowhere:
                 os.dup2(nowhere.fileno(), 2)
             yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(saved, 2)
+            os.close(saved)
 
 
 def _is_plain_tiff(data: Content) -> bool:
@@ -152,12 +152,12 @@ def _is_plain_tiff(data: Content) -> bool:
 
 def _tags_of_pages(data: Content) -> Iterator[TiffTags]:
     """Yield the tags of all pictures of a TIFF-like file, including nested ones."""
-    with TiffFile(to_open(data)) as file:
+    with TiffFile(openable(data)) as file:
         for top in file.pages:
-            yield from (one.tags for one in (top, *(top.pages or ())))
+            yield from (picture.tags for picture in (top, *(top.pages or ())))
 
 
-def _wrong(raw: rawpy.RawPy, *, is_plain: bool) -> str:
+def _explain_refusal(raw: rawpy.RawPy, *, is_plain: bool) -> str:
     """Return why a raw file cannot be read as a Bayer or X-Trans mosaic; empty if it can."""
     import rawpy
 
@@ -177,7 +177,7 @@ def _wrong(raw: rawpy.RawPy, *, is_plain: bool) -> str:
     elif pattern.shape != (2, 2):
         return f"has a sensor with another mosaic than Bayer's or X-Trans; {advice}"
     letters = [raw.color_desc.decode()[colour] for colour in colours]
-    if raw.color_desc != b"RGBG" or [letters.count(one) for one in "RGB"] != counts:
+    if raw.color_desc != b"RGBG" or [letters.count(letter) for letter in "RGB"] != counts:
         return f"has a sensor of other colours than red, green and blue; {advice}"
     if raw.sizes.pixel_aspect != 1:
         return f"has pixels that are not square; {advice}"
@@ -282,8 +282,8 @@ def _described(data: Content) -> Directory | None:
     children = dict(directory.children)
     if EXIF in children:
         exif = children[EXIF]
-        own = {number: tag for number, tag in exif.tags.items() if number not in _DROPPED}
-        children[EXIF] = Directory(exif.layout, own, exif.children)
+        exif_tags = {number: tag for number, tag in exif.tags.items() if number not in _DROPPED}
+        children[EXIF] = Directory(exif.layout, exif_tags, exif.children)
     return Directory(directory.layout, tags, children)
 
 

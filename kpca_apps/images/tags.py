@@ -79,11 +79,11 @@ class Directory:
 
     def integers(self, tag: int, default: tuple[int, ...] = ()) -> tuple[int, ...]:
         """Return a tag's integers, or the default if it is missing, empty or not integer."""
-        found = self.tags.get(tag)
-        if found is None or not found.count or found.kind not in _INTEGERS:
+        values = self.tags.get(tag)
+        if values is None or not values.count or values.kind not in _INTEGERS:
             return default
-        code = f"{self.layout.order}{min(found.count, _MAX_INTEGERS)}{_INTEGERS[found.kind]}"
-        return struct.unpack_from(code, found.data)
+        code = f"{self.layout.order}{min(values.count, _MAX_INTEGERS)}{_INTEGERS[values.kind]}"
+        return struct.unpack_from(code, values.data)
 
     def integer(self, tag: int, default: int) -> int:
         """Return a tag's first integer; see `integers`."""
@@ -93,8 +93,8 @@ class Directory:
         """Return a directory with integer tags of a TIFF type added."""
         code = self.layout.order + "{}" + _INTEGERS[kind]
         tags = {
-            number: Tag(kind, len(found), struct.pack(code.format(len(found)), *found))
-            for number, found in values.items()
+            number: Tag(kind, len(numbers), struct.pack(code.format(len(numbers)), *numbers))
+            for number, numbers in values.items()
         }
         return replace(self, tags={**self.tags, **tags})
 
@@ -110,12 +110,12 @@ def read_directories(data: Content) -> Iterator[Directory]:
         raise TiffError("no TIFF header")
     allowance = [min(_MAX_OVERLAP * len(data), _MAX_TAG_BYTES)]
     first = len(layout.start)
-    place = _number(data, first, layout.place)
-    seen: set[int] = set()
+    place = _read_number(data, first, layout.place)
+    visited: set[int] = set()
     while place:
-        if place in seen or len(seen) >= _MAX_PAGES:
+        if place in visited or len(visited) >= _MAX_PAGES:
             raise TiffError("its pages run in a circle")
-        seen.add(place)
+        visited.add(place)
         directory, place = _read_directory(data, place, layout, 2, allowance)
         yield directory
 
@@ -141,7 +141,7 @@ def _read_directory(
     data: Content, place: int, layout: Layout, depth: int, allowance: list[int]
 ) -> tuple[Directory, int]:
     """Return the directory at an offset and the next one's offset; bytes count as `allowance`."""
-    n_tags = _number(data, place, layout.number)
+    n_tags = _read_number(data, place, layout.number)
     if n_tags > _MAX_TAGS:
         raise TiffError(f"a directory of {n_tags} tags")
     start = place + struct.calcsize(layout.number)
@@ -149,14 +149,14 @@ def _read_directory(
     tags: dict[int, Tag] = {}
     children: dict[int, Directory] = {}
     repeated: list[tuple[int, Tag]] = []
-    entries = _taken(data, start, end, "directory", allowance)
+    entries = _read_range(data, start, end, "directory", allowance)
     for number, kind, count, value in struct.iter_unpack(layout.entry, entries):
         if kind not in _SIZES:
             continue
         size = count * _SIZES[kind]
         if size > len(value):
             at = struct.unpack(layout.place, value)[0]
-            value = _taken(data, at, at + size, "tag", allowance)
+            value = _read_range(data, at, at + size, "tag", allowance)
         tag = Tag(kind, count, value[:size])
         if number == DESCRIPTION and number in tags:
             repeated.append((number, tag))  # some writers add metadata this way
@@ -166,15 +166,15 @@ def _read_directory(
             at = Directory(layout, {number: tag}).integer(number, 0)
             children[number] = _read_directory(data, at, layout, depth - 1, allowance)[0]
     directory = Directory(layout, tags, children, tuple(repeated))
-    return directory, _number(data, end, layout.place)
+    return directory, _read_number(data, end, layout.place)
 
 
-def _number(data: Content, place: int, code: str) -> int:
-    found = _taken(data, place, place + struct.calcsize(code), "directory", [64])
+def _read_number(data: Content, place: int, code: str) -> int:
+    found = _read_range(data, place, place + struct.calcsize(code), "directory", [64])
     return int(struct.unpack(code, found)[0])
 
 
-def _taken(data: Content, start: int, end: int, what: str, allowance: list[int]) -> bytes:
+def _read_range(data: Content, start: int, end: int, what: str, allowance: list[int]) -> bytes:
     """Return a range of bytes; raise TiffError if more are read than a valid file can have."""
     if start < 0 or end > len(data):
         raise TiffError(f"a {what} lies beyond the end of the file")

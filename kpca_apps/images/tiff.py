@@ -23,7 +23,7 @@ from tifffile import TIFF
 
 from kpca_apps.errors import InputError
 from kpca_apps.images.bands import Bands
-from kpca_apps.images.inks import ink_of, joined_inks, split_inks
+from kpca_apps.images.inks import invert_light, join_inks, split_inks
 from kpca_apps.images.large import Content
 from kpca_apps.images.photographs.jpeg import PIXELS_PER_BYTE, decode_whole
 from kpca_apps.images.photographs.lossless import UNBOUNDED, stated_size
@@ -71,7 +71,7 @@ _IMAGES = {JPEG: "jpeg", 34712: "jp2", 33003: "jp2", 33005: "jp2", 34933: "png"}
 _IMAGES |= {34927: "webp", 50001: "webp", 50002: "jxl"}
 _RATIOS |= dict.fromkeys(_IMAGES, UNBOUNDED) | {JPEG: 3 * PIXELS_PER_BYTE}
 # Lossless schemes that are kept on writing; others become Deflate.
-_KEPT = frozenset({PLAIN, ZIP, 5, PACKBITS, 34925, 50000})
+_KEPT_SCHEMES = frozenset({PLAIN, ZIP, 5, PACKBITS, 34925, 50000})
 # Schemes for which a predictor is ignored, as in libtiff.
 _UNPREDICTED = frozenset({PLAIN, PACKBITS, *_IMAGES})
 _RAW_MEANINGS = frozenset({32803, 34892})
@@ -126,43 +126,43 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         for directory, where in zip(directories, labels, strict=True)
     ]
     # Pages may share pixels, so the sum may exceed the file.
-    if sum(one.page.n_bytes / _RATIOS[one.packing] for one in structures) > len(data) + 4096:
+    if sum(part.page.n_bytes / _RATIOS[part.packing] for part in structures) > len(data) + 4096:
         raise InputError(
             f"{label}: its {n_pages} pages promise more pixels than its {len(data)} bytes can "
             "hold; it is damaged, fetch the file again."
         )
     notes = []
-    inks = {one.integer(MEANING, 1) == INKS for one in directories}
+    inks = {part.integer(MEANING, 1) == INKS for part in directories}
     if len(inks) > 1:
         raise InputError(f"{label}: has pages of CMYK and others; save each kind in a file.")
     if inks == {False} and any(
-        one.integer(SAMPLES, 1) == 4 and not one.integer(EXTRA, 0) for one in directories
+        part.integer(SAMPLES, 1) == 4 and not part.integer(EXTRA, 0) for part in directories
     ):
         notes.append("The fourth channel is taken as transparency and left as it is.")
     pages = tuple(
-        replace(one.page, channels=3) if _palette(one.tags) is not None else one.page
-        for one in structures
+        replace(part.page, channels=3) if _palette(part.tags) is not None else part.page
+        for part in structures
     )
     if any(_palette(directory) is not None for directory in directories):
         notes.append("Its palette of colours is written as RGB: denoised colours do not fit it.")
-    within = tuple(
+    nested = tuple(
         _copies_within(data, directory, page)
         for directory, page in zip(directories, pages, strict=True)
     )
     if any(
-        len(found) < len(directory.integers(SUB_IMAGES))
-        for directory, found in zip(directories, within, strict=True)
+        len(nested_copies) < len(directory.integers(SUB_IMAGES))
+        for directory, nested_copies in zip(directories, nested, strict=True)
     ):
         notes.append("Further images inside its pages, but for smaller copies, are not kept.")
     copies = {
         number: 0
         for number in range(1, n_pages)
-        if all(TILES in directories[one].tags for one in (0, number))
+        if all(TILES in directories[part].tags for part in (0, number))
         and times_smaller(pages[number], pages[0])
     }
-    if copies or any(within):
+    if copies or any(nested):
         notes.append("Its smaller copies are made anew.")
-    if any(structure.packing not in (*_KEPT, OLD_ZIP) for structure in structures):
+    if any(structure.packing not in (*_KEPT_SCHEMES, OLD_ZIP) for structure in structures):
         notes.append("Its compression is written as Deflate, which loses nothing.")
     image = ImageFile(
         label=label,
@@ -172,12 +172,12 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         page=lambda number: _page_decoded(data, structures[number], labels[number]),
         notes=tuple(notes),
         directories=directories,
-        within=within,
+        within=nested,
         copies=copies,
         window=lambda number, rows, columns: _decoded(
             data, structures[number], labels[number], rows, columns
         ),
-        blocks=tuple(one.block for one in structures),
+        blocks=tuple(part.block for part in structures),
     )
     return split_inks(image) if inks == {True} else image
 
@@ -186,7 +186,7 @@ def _copies_within(
     data: Content, directory: Directory, page: Page
 ) -> tuple[tuple[Page, Directory], ...]:
     """Return page and tags of the smaller copies nested in a page."""
-    found = []
+    copies = []
     if _palette(directory) is not None:
         return ()
     try:
@@ -195,26 +195,26 @@ def _copies_within(
             tall, wide = own.integer(TILE_HEIGHT, 0), own.integer(TILE_WIDTH, 0)
             is_sound = TILES not in own.tags or _is_block(tall, wide, copy)
             if is_sound and min(copy.height, copy.width) > 0 and times_smaller(copy, page):
-                found.append((copy, own))
+                copies.append((copy, own))
     except (InputError, TiffError):
         return ()
-    return tuple(found)
+    return tuple(copies)
 
 
 def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
     """Raise InputError for TIFF-like files: raw files, volumes, and stacks in one directory."""
     slices = max(directory.integer(DEPTH, 1) for directory in directories)
-    wrong = ""
+    refusal = ""
     if any(
         DNG_VERSION in directory.tags or directory.integer(MEANING, 1) in _RAW_MEANINGS
         for directory in directories
     ):
-        wrong = (
+        refusal = (
             "is a camera's raw file under the name of a TIFF; give it the suffix .dng, or that of "
             "the camera's files"
         )
     elif slices > 1:
-        wrong = (
+        refusal = (
             f"holds a volume of {slices} slices in one page; save it with a page for each slice "
             "first"
         )
@@ -222,12 +222,12 @@ def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
         described = directories[0].tags[DESCRIPTION].data
         images = re.search(rb"^images=(\d+)", described, re.MULTILINE)
         if images and int(images[1][:9]) > 1:
-            wrong = (
+            refusal = (
                 "is an ImageJ stack that keeps its pages outside the TIFF structure; save it with "
                 "a page for each image first"
             )
-    if wrong:
-        raise InputError(f"{label}: {wrong}.")
+    if refusal:
+        raise InputError(f"{label}: {refusal}.")
 
 
 def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
@@ -279,34 +279,36 @@ def _page(directory: Directory, label: str) -> Page:
     is_palette = code == "u1" and _palette(directory) is not None
     colours = 1 if meaning in (0, 1) or is_palette else 4 if meaning == INKS else 3
     may_have_alpha = colours == 3 or (colours == 1 and directory.integer(EXTRA, 0) in (1, 2))
-    wrong = ""
+    refusal = ""
     if meaning == INKS and (kind != 1 or directory.integer(PACKING, PLAIN) == JPEG):
-        wrong = "CMYK inks as floats, with signs or in JPEG; save it in 8 or 16 bits with LZW first"
+        refusal = (
+            "CMYK inks as floats, with signs or in JPEG; save it in 8 or 16 bits with LZW first"
+        )
     elif meaning not in (0, 1, 2, INKS) and not is_jpeg_colour and not is_palette:
         what = _MEANINGS.get(meaning, f"pixels of photometric kind {meaning}")
-        wrong = f"{what}, not grey or RGB; save it as grey or RGB first"
+        refusal = f"{what}, not grey or RGB; save it as grey or RGB first"
     elif bits == {1}:
-        wrong = "1 bit a pixel, which leaves no grey to denoise; scan or save it as 8-bit grey"
+        refusal = "1 bit a pixel, which leaves no grey to denoise; scan or save it as 8-bit grey"
     elif code is None:
         what = {1: "unsigned", 2: "signed", 3: "float"}.get(kind, "unknown")
-        wrong = f"{what} values of {depth} bits; save it as 16-bit integers or float32 first"
+        refusal = f"{what} values of {depth} bits; save it as 16-bit integers or float32 first"
     elif samples not in (colours, colours + may_have_alpha):
-        wrong = (
+        refusal = (
             f"{samples} channels where {_COLOURS[colours]} has {colours}, and not as transparency; "
             "save each channel as a page or file of its own"
         )
-    if wrong:
-        raise InputError(f"{label}: holds {wrong}.")
+    if refusal:
+        raise InputError(f"{label}: holds {refusal}.")
     size = directory.integer(HEIGHT, 0), directory.integer(WIDTH, 0)
     return Page(*size, samples, np.dtype(code))
 
 
 def _palette(directory: Directory) -> NDArray[np.uint8] | None:
     """Return the 256 palette colours of a page; None if it has no palette."""
-    found = directory.integers(COLOUR_MAP)
-    if directory.integer(MEANING, 1) != PALETTE or len(found) != 3 * 256:
+    values = directory.integers(COLOUR_MAP)
+    if directory.integer(MEANING, 1) != PALETTE or len(values) != 3 * 256:
         return None
-    colours = np.array(found, np.uint16).reshape(3, 256).T
+    colours = np.array(values, np.uint16).reshape(3, 256).T
     # 16-bit values, except that some writers store 8 bits.
     return np.asarray(colours >> 8 if colours.max() > 255 else colours, np.uint8)
 
@@ -352,7 +354,7 @@ def _decoded(
     if structure.tags.integer(MEANING, 1) == 0 and page.dtype.kind == "u":
         _invert(whole)
     if structure.tags.integer(MEANING, 1) == INKS:
-        whole = ink_of(whole)
+        whole = invert_light(whole)
     colours = _palette(structure.tags)
     if colours is not None:
         return np.asarray(colours[whole[..., 0]])
@@ -424,19 +426,21 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: Ima
     """Write pages one after the other, with at most one in memory.
 
     Each gets the tags of its directory; all have one layout. Integers of `pages` count from black,
-    whatever the tags say. Tiles and strips keep their kind. Uncompressed and losslessly packed pages
-    keep their compression; others are compressed with Deflate.
+    whatever the tags say. Tiles and strips keep their kind. Uncompressed and losslessly packed
+    pages keep their compression; others are compressed with Deflate.
     """
     label, directories = like.label, like.directories or (_metadata_directory(like.metadata),)
     layout = directories[0].layout
     file.write(layout.header(0))
     link = len(layout.start)  # position of the offset of the next directory
     if like.inks:
-        directories = tuple(one.with_integers(SHORT, {MEANING: [INKS]}) for one in directories)
+        directories = tuple(
+            directory.with_integers(SHORT, {MEANING: [INKS]}) for directory in directories
+        )
     copies = like.within or ((),) * len(directories)
     written: Iterable[Directory] = (
         _write_page(file, pixels, own, within, label)
-        for pixels, own, within in zip(joined_inks(pages, like), directories, copies, strict=True)
+        for pixels, own, within in zip(join_inks(pages, like), directories, copies, strict=True)
     )
     if len(directories) > 1 and _is_of_imagej(directories[0].tags):
         # ImageJ expects the pixels of a stack to be contiguous, whatever the tags say.
@@ -493,7 +497,7 @@ def _write_pixels(
     channels = pixels.shape[2] if len(pixels.shape) == 3 else 1
     kind, meaning = dtype.kind, like.integer(MEANING, YCBCR)
     packing = like.integer(PACKING, PLAIN)
-    packing = packing if packing in _KEPT else ZIP
+    packing = packing if packing in _KEPT_SCHEMES else ZIP
     planar = channels > 1 and like.integer(PLANAR, 1) == 2
     predicted = packing not in _UNPREDICTED and kind != "f"
     tiled = TILES in like.tags
@@ -514,7 +518,7 @@ def _write_pixels(
             values = values.copy()
             _invert(values)
         elif meaning == INKS:
-            values = ink_of(values)
+            values = invert_light(values)
         for plane in np.split(values, channels, axis=2) if planar else [values]:
             for top, left in product(range(0, len(band), rows), range(0, width, wide)):
                 block = np.ascontiguousarray(plane[top : top + rows, left : left + wide])
@@ -540,8 +544,8 @@ def _write_pixels(
         shorts[PREDICTOR] = [2]
     if channels in (2, 4) and meaning != INKS and EXTRA not in like.tags:
         shorts[EXTRA] = [2]
-    kept = {number: tag for number, tag in like.tags.items() if number not in _DROPPED}
-    directory = replace(like, tags=kept).with_integers(SHORT, shorts)
+    tags = {number: tag for number, tag in like.tags.items() if number not in _DROPPED}
+    directory = replace(like, tags=tags).with_integers(SHORT, shorts)
     longs, where = {WIDTH: [width], HEIGHT: [height], STRIP_ROWS: [rows]}, (STRIPS, STRIP_BYTES)
     if tiled:
         longs, where = {WIDTH: [width], HEIGHT: [height]}, (TILES, TILE_BYTES)
@@ -585,8 +589,8 @@ def _metadata_directory(metadata: Metadata) -> Directory:
 
     They use the byte order of a valid EXIF block, if there is one.
     """
-    found = first_directory(metadata.exif) or Directory(LAYOUTS[0], {})
-    tags = {number: tag for number, tag in found.tags.items() if number not in _DROPPED}
+    base = first_directory(metadata.exif) or Directory(LAYOUTS[0], {})
+    tags = {number: tag for number, tag in base.tags.items() if number not in _DROPPED}
     # Tags of the other file's pixels, or that would mark this file as raw or as a stack.
     for number in (MEANING, EXTRA, DNG_VERSION):
         tags.pop(number, None)
@@ -597,10 +601,10 @@ def _metadata_directory(metadata: Metadata) -> Directory:
     shorts = {PACKING: [ZIP]}
     if metadata.density is not None and not tags.keys() & {X_DENSITY, Y_DENSITY}:
         for number, value in zip((X_DENSITY, Y_DENSITY), metadata.density, strict=True):
-            ratio = struct.pack(f"{found.layout.order}II", min(round(100 * value), 2**32 - 1), 100)
+            ratio = struct.pack(f"{base.layout.order}II", min(round(100 * value), 2**32 - 1), 100)
             tags[number] = Tag(RATIO, 1, ratio)
         shorts[DENSITY_UNIT] = [INCH]
-    return Directory(found.layout, tags, found.children).with_integers(SHORT, shorts)
+    return Directory(base.layout, tags, base.children).with_integers(SHORT, shorts)
 
 
 FORMAT = Format(rb"II[*+]\0|MM\0[*+]", (".tif", ".tiff"), read_tiff, write_tiff, size=None)

@@ -89,8 +89,8 @@ class Metadata:
     ) -> Metadata:
         """Return metadata; the orientation is by default that of the EXIF block."""
         exif = (exif or b"").removeprefix(b"Exif\0\0") or None
-        found = exif_orientation(exif) if orientation is None else orientation
-        return cls(exif, icc or None, found if 1 <= found <= 8 else 1, density)
+        stated = exif_orientation(exif) if orientation is None else orientation
+        return cls(exif, icc or None, stated if 1 <= stated <= 8 else 1, density)
 
 
 @dataclass(frozen=True)

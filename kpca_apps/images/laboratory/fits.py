@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from kpca_apps.errors import InputError, require_library
-from kpca_apps.images.laboratory.in_place import Plane, Scaling, planes_of, write_in_place
-from kpca_apps.images.laboratory.ome import MOST_PAGES, Series, image_of
-from kpca_apps.images.large import Content, to_open
+from kpca_apps.images.laboratory.in_place import Plane, Scaling, find_planes, write_in_place
+from kpca_apps.images.laboratory.ome import MOST_PAGES, Series, make_image
+from kpca_apps.images.large import Content, openable
 from kpca_apps.images.types import Format, ImageFile, Metadata, damage_refused, rewrite
 from kpca_apps.names import one_line
 
@@ -44,10 +44,10 @@ def read_fits(data: Content, label: str) -> ImageFile:
     planes: list[Plane] = []
     series: list[Series] = []
     patches: list[tuple[int, bytes]] = []
-    kept: list[str] = []
+    unchanged: list[str] = []
     packed, end = False, 0
     with damage_refused(label):
-        where: Any = to_open(data)
+        where: Any = openable(data)
         # Read as stored, neither rescaled nor decompressed.
         options = {"do_not_scale_image_data": True, "disable_image_compression": True}
         with fits.open(where, mode="readonly", **options) as file:
@@ -63,14 +63,14 @@ def read_fits(data: Content, label: str) -> ImageFile:
                     continue
                 name = one_line(str(header.get("EXTNAME", "")).strip().upper(), 20)
                 if name.split("_")[0] in _BESIDE:
-                    kept.append(name)
+                    unchanged.append(name)
                     continue
-                own = _planes(data, label, header, sides[::-1], place["datLoc"])
-                planes += own
-                end = own[-1].place + own[-1].n_bytes
+                own_planes = _planes(data, label, header, sides[::-1], place["datLoc"])
+                planes += own_planes
+                end = own_planes[-1].place + own_planes[-1].n_bytes
                 if len(planes) > MOST_PAGES:
                     raise InputError(f"{label}: has more than {MOST_PAGES:,} pages; split it.")
-                series.append(_series(header, sides[::-1], own[0]))
+                series.append(_series(header, sides[::-1], own_planes[0]))
                 patches += _false_cards(data, place["hdrLoc"], place["datLoc"])
     if not planes:
         how = "is packed (fpack); unpack it by funpack first" if packed else "holds no image"
@@ -80,9 +80,9 @@ def read_fits(data: Content, label: str) -> ImageFile:
         notes.append("It does not end as FITS files do, and may be cut short or damaged.")
     if patches:
         notes.append("Its checksums and extremes, those of the noisy pixels, are not kept.")
-    if kept:
-        notes.append(f"Kept as they are: its extensions {', '.join(dict.fromkeys(kept))}.")
-    return image_of(
+    if unchanged:
+        notes.append(f"Kept as they are: its extensions {', '.join(dict.fromkeys(unchanged))}.")
+    return make_image(
         label,
         "fits",
         series,
@@ -109,7 +109,7 @@ def _planes(data: Content, label: str, header: Any, shape: list[int], place: int
         # A BLANK outside the range of the type matches no pixel.
         blank = int(blank) if limits.min <= blank <= limits.max else None
     scaling = Scaling(slope, offset, blank)
-    return planes_of(label, data, place, shape, stored, scaling=scaling)
+    return find_planes(label, data, place, shape, stored, scaling=scaling)
 
 
 def _series(header: Any, shape: list[int], first: Plane) -> Series:

@@ -66,8 +66,8 @@ class Scaling:
             with np.errstate(over="raise", invalid="ignore"):
                 return (stored * np.float64(self.slope) + self.offset).astype(dtype)
         except FloatingPointError:
-            told = f"its rescaling, {self.slope:g} times what is stored + {self.offset:g}"
-            raise InputError(f"{told}, is beyond what {dtype} holds; mend its header") from None
+            formula = f"its rescaling, {self.slope:g} times what is stored + {self.offset:g}"
+            raise InputError(f"{formula}, is beyond what {dtype} holds; mend its header") from None
 
     def stored(self, values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
         """Return values as stored numbers, rounded and clipped to the range of the type."""
@@ -86,8 +86,8 @@ class Scaling:
         whole = np.clip(np.nan_to_num(steps, nan=0.0), low, high).astype(stored)
         if self.blank is not None:
             is_blank = np.isnan(values)
-            taken = (whole == self.blank) & ~is_blank
-            whole[taken] += 1
+            collides = (whole == self.blank) & ~is_blank
+            whole[collides] += 1
             whole[is_blank] = self.blank
         return np.asarray(whole)
 
@@ -121,7 +121,7 @@ class Plane:
         return self.scaling.values(np.frombuffer(raw, self.stored).reshape(self.page.shape))
 
 
-def planes_of(
+def find_planes(
     label: str,
     content: Content,
     place: int,
@@ -164,24 +164,24 @@ def write_in_place(
 
     Planes and patches are in the order of their offsets; a patch replaces bytes of the rest.
     """
-    done, waiting = 0, list(patches)
+    position, remaining = 0, list(patches)
     for plane, pixels in zip(planes, pages, strict=True):
-        done = _copy(file, content, done, plane.place, waiting)
+        position = _copy(file, content, position, plane.place, remaining)
         file.write(plane.scaling.stored(pixels, plane.stored).tobytes())
-        done += plane.n_bytes
-    _copy(file, content, done, len(content), waiting)
+        position += plane.n_bytes
+    _copy(file, content, position, len(content), remaining)
 
 
 def _copy(
-    file: Any, content: Content, begin: int, end: int, waiting: list[tuple[int, bytes]]
+    file: Any, content: Content, begin: int, end: int, remaining: list[tuple[int, bytes]]
 ) -> int:
     """Copy bytes up to an offset, applying patches; return the offset."""
-    while waiting and waiting[0][0] < begin:
-        waiting.pop(0)  # lies inside a page that has been written
+    while remaining and remaining[0][0] < begin:
+        remaining.pop(0)  # lies inside a page that has been written
     while begin < end:
-        if waiting and waiting[0][0] == begin:
-            begin += int(file.write(waiting.pop(0)[1]))
+        if remaining and remaining[0][0] == begin:
+            begin += int(file.write(remaining.pop(0)[1]))
             continue
-        stop = min(end, begin + _PIECE, *(place for place, _ in waiting[:1]))
+        stop = min(end, begin + _PIECE, *(place for place, _ in remaining[:1]))
         begin += int(file.write(content[begin:stop]))
     return begin

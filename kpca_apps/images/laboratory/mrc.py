@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, require_library
-from kpca_apps.images.laboratory.in_place import Plane, planes_of, write_in_place
-from kpca_apps.images.laboratory.ome import Series, image_of, physical_sizes
+from kpca_apps.images.laboratory.in_place import Plane, find_planes, write_in_place
+from kpca_apps.images.laboratory.ome import Series, make_image, physical_sizes
 from kpca_apps.images.large import Content
 from kpca_apps.images.types import Format, ImageFile, damage_refused, rewrite
 
@@ -51,13 +51,13 @@ def read_mrc(data: Content, label: str) -> ImageFile:
             "0, 1, 2, 6 or 12 first."
         )
     stored = np.dtype("u1" if is_unsigned else _MODES[mode]).newbyteorder(order)
-    planes = planes_of(label, data, _HEADER + max(0, extended), (nz, ny, nx), stored)
+    planes = find_planes(label, data, _HEADER + max(0, extended), (nz, ny, nx), stored)
     # One stack of images, one volume, or several volumes of mz sections each; see MRC2014.
     n_volumes = nz // mz if kind > 400 and mz > 0 and nz % mz == 0 else 1
     axes = "T" if kind < 1 else "Z" if n_volumes == 1 else "TZ"
     counts = (n_volumes, nz // n_volumes)[-len(axes) :]
     series = [Series(axes, counts, planes[0].page, physical_sizes(sizes, "Å"))]
-    return image_of(
+    return make_image(
         label,
         "mrc",
         series,
@@ -78,7 +78,7 @@ def _write(
     """Write the pages, and update the statistics in the header."""
     low, high, total, square, count = np.inf, -np.inf, 0.0, 0.0, 0
 
-    def seen() -> Iterator[NDArray[Any]]:
+    def updating_statistics() -> Iterator[NDArray[Any]]:
         nonlocal low, high, total, square, count
         for pixels in pages:
             values = pixels.astype(np.float64)
@@ -91,7 +91,7 @@ def _write(
             total, count = total + mean * n_new, count + n_new
             yield pixels
 
-    write_in_place(file, seen(), content, planes)
+    write_in_place(file, updating_statistics(), content, planes)
     file.seek(_STATISTICS)
     file.write(struct.pack(f"{order}3f", low, high, total / count))
     file.seek(_DEVIATION)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, about, require_library
-from kpca_apps.images.laboratory.in_place import Scaling, planes_of, write_in_place
-from kpca_apps.images.laboratory.ome import Series, image_of, physical_sizes
-from kpca_apps.images.large import Content, to_open
+from kpca_apps.images.laboratory.in_place import Scaling, find_planes, write_in_place
+from kpca_apps.images.laboratory.ome import Series, make_image, physical_sizes
+from kpca_apps.images.large import Content, openable
 from kpca_apps.images.types import DEFLATE_RATIO, FRONT, Format, ImageFile, damage_refused, rewrite
 from kpca_apps.system.limits import require_memory
 
@@ -46,27 +46,27 @@ def read_nifti(data: Content, label: str) -> ImageFile:
         intent = int(header["intent_code"])
         axes = dict(zip("XYZT", (float(size) for size in header.get_zooms()), strict=False))
         unit, time_unit = int(header["xyzt_units"]) & 7, int(header["xyzt_units"]) & 56
-    wrong = ""
+    refusal = ""
     if bytes(header["magic"])[1:2] == b"i":
-        wrong = "keeps its pixels in another file (.img); save both as one .nii file first"
+        refusal = "keeps its pixels in another file (.img); save both as one .nii file first"
     elif intent == _LABELS:
-        wrong = "holds labels of regions, not brightness, which denoising would mix"
+        refusal = "holds labels of regions, not brightness, which denoising would mix"
     elif len(shape) < 2:
-        wrong = "holds no image of two dimensions"
-    if wrong:
-        raise InputError(f"{label}: {wrong}.")
-    content = _unpacked(data, label, place, shape, stored.itemsize * channels) if packed else data
+        refusal = "holds no image of two dimensions"
+    if refusal:
+        raise InputError(f"{label}: {refusal}.")
+    content = _unpack(data, label, place, shape, stored.itemsize * channels) if packed else data
     scaling = Scaling(1.0 if slope is None else slope, offset or 0.0)
     # The first index varies fastest: columns, rows, slices, times.
-    planes = planes_of(
+    planes = find_planes(
         label, content, place, shape[::-1], stored, channels=channels, scaling=scaling
     )
-    said = physical_sizes({a: axes.get(a, 0.0) for a in "XYZ"}, _UNITS.get(unit, "pixel"))
+    attributes = physical_sizes({a: axes.get(a, 0.0) for a in "XYZ"}, _UNITS.get(unit, "pixel"))
     if axes.get("T", 0.0) > 0 and time_unit in _SECONDS:
-        said |= {"TimeIncrement": axes["T"], "TimeIncrementUnit": _SECONDS[time_unit]}
+        attributes |= {"TimeIncrement": axes["T"], "TimeIncrementUnit": _SECONDS[time_unit]}
     n_slices, rest = (shape[2] if len(shape) > 2 else 1), math.prod(shape[3:])
     page_axes, sizes = ("T", (rest,)) if n_slices == 1 else ("TZ", (rest, n_slices))
-    series = [Series(page_axes, sizes, planes[0].page, said)]
+    series = [Series(page_axes, sizes, planes[0].page, attributes)]
 
     def write(file: Any, pages: Iterable[NDArray[Any]]) -> None:
         if not packed:
@@ -76,7 +76,7 @@ def read_nifti(data: Content, label: str) -> ImageFile:
         with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as inner:
             write_in_place(inner, pages, content, planes)
 
-    return image_of(
+    return make_image(
         label, "nifti", series, lambda number: planes[number].read(content), rewrite=write
     )
 
@@ -105,7 +105,7 @@ def _header(head: bytes) -> tuple[Any, tuple[int, ...], int]:
     return header, shape, place
 
 
-def _unpacked(
+def _unpack(
     data: Content, label: str, place: int, shape: tuple[int, ...], pixel_bytes: int
 ) -> bytes:
     """Return the gunzipped content, at most slightly more than the header promises."""
@@ -118,7 +118,7 @@ def _unpacked(
     with about(label):
         require_memory(promised, copies=2)
     with damage_refused(label):
-        source: Any = to_open(data)
+        source: Any = openable(data)
         with gzip.open(source) as file:
             content = file.read(promised + FRONT)
             if file.read(1):

@@ -15,11 +15,11 @@ from kpca_apps.images.laboratory.in_place import READ_TYPES
 from kpca_apps.images.laboratory.ome import (
     Series,
     check_pages,
-    image_of,
+    make_image,
     page_times,
     physical_sizes,
 )
-from kpca_apps.images.large import Content, to_open
+from kpca_apps.images.large import Content, openable
 from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 
@@ -35,8 +35,8 @@ def read_nd2(data: Content, label: str) -> ImageFile:
         dtype, channels = np.dtype(file.dtype).newbyteorder("="), sizes.get("S", 1)
         size = sizes["Y"], sizes["X"]
         loops = {axis: side for axis, side in sizes.items() if axis not in "CYXS"}
-        said = _said(file, sizes.get("C", 1))
-        times = _times(file, math.prod(loops.values()))
+        attributes = _read_attributes(file, sizes.get("C", 1))
+        times = _read_times(file, math.prod(loops.values()))
     if not loops.keys() <= _LOOPS or channels not in (1, 3):
         raise InputError(
             f"{label}: has axes {', '.join(sizes)}, of which some are no times, slices, positions "
@@ -58,55 +58,61 @@ def read_nd2(data: Content, label: str) -> ImageFile:
     frames = order.ravel()
     axes, counts = "".join(along) + "C", (*along.values(), n_channels)
     series = []
-    for own in np.split(frames, n_positions):
-        taken = [times[frame] for frame in own for _ in range(n_channels)] if times else []
-        series.append(Series(axes, counts, page, {**said, **page_times(taken, "ms")}))
+    for own_frames in np.split(frames, n_positions):
+        times_of_pages = (
+            [times[frame] for frame in own_frames for _ in range(n_channels)] if times else []
+        )
+        series.append(
+            Series(axes, counts, page, {**attributes, **page_times(times_of_pages, "ms")})
+        )
 
     def read(number: int) -> NDArray[Any]:
         frame, channel = divmod(number, n_channels)
         with damage_refused(label), _opened(data) as file:
-            found = np.asarray(file.read_frame(int(frames[frame])))
-            if found.dtype != page.dtype:
+            pixels = np.asarray(file.read_frame(int(frames[frame])))
+            if pixels.dtype != page.dtype:
                 raise ValueError("its pixels do not fit its header")
             # Copied, as the file may be memory-mapped only while it is open.
-            return np.array(found.reshape(n_channels, *page.shape)[channel], order="C")
+            return np.array(pixels.reshape(n_channels, *page.shape)[channel], order="C")
 
     notes = ("Its experiment, its events and its regions of interest are not kept.",)
-    return image_of(label, "nd2", series, read, notes=notes)
+    return make_image(label, "nd2", series, read, notes=notes)
 
 
 @contextmanager
 def _opened(data: Content) -> Iterator[Any]:
     from nd2 import ND2File
 
-    with ND2File(to_open(data)) as file:
+    with ND2File(openable(data)) as file:
         yield file
 
 
-def _said(file: Any, n_channels: int) -> dict[str, Any]:
+def _read_attributes(file: Any, n_channels: int) -> dict[str, Any]:
     """Return pixel sizes, channel names and frame interval, as far as stated."""
-    said: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     # nd2 raises for channels without a dye; the pixels are fine.
     with suppress(Exception):
         voxel = file.voxel_size()
-        said |= physical_sizes({"X": voxel.x, "Y": voxel.y, "Z": voxel.z}, "µm")
-        names = [one.channel.name for one in (file.metadata.channels or ()) if one.channel]
+        attributes |= physical_sizes({"X": voxel.x, "Y": voxel.y, "Z": voxel.z}, "µm")
+        names = [
+            channel.channel.name for channel in (file.metadata.channels or ()) if channel.channel
+        ]
         if len(names) == n_channels:
-            said["Channel"] = {"Name": names}
+            attributes["Channel"] = {"Name": names}
     for loop in file.experiment:
         period = getattr(loop.parameters, "periodMs", 0) or 0
         if period > 0:
-            said |= {"TimeIncrement": float(period), "TimeIncrementUnit": "ms"}
-    return said
+            attributes |= {"TimeIncrement": float(period), "TimeIncrementUnit": "ms"}
+    return attributes
 
 
-def _times(file: Any, n_frames: int) -> list[float]:
+def _read_times(file: Any, n_frames: int) -> list[float]:
     """Return the time of each frame in milliseconds; empty unless stated for all."""
     if n_frames > _MOST_TIMED:
         return []
     with suppress(Exception):
-        told = [file.frame_metadata(number).channels[0].time for number in range(n_frames)]
-        return [float(time.relativeTimeMs) for time in told]
+        frame_times = [file.frame_metadata(number).channels[0].time for number in range(n_frames)]
+        return [float(time.relativeTimeMs) for time in frame_times]
     return []
 
 

@@ -38,7 +38,9 @@ class Series:
     axes: str  # letters of T, C and Z, each at most once
     sizes: tuple[int, ...]
     page: Page
-    said: Mapping[str, Any] = field(default_factory=dict)  # OME attributes, in tifffile's names
+    attributes: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # OME attributes, in tifffile's names
 
     @property
     def n_pages(self) -> int:
@@ -46,7 +48,7 @@ class Series:
         return math.prod(self.sizes)
 
 
-def image_of(
+def make_image(
     label: str,
     format: str,
     series: Sequence[Series],
@@ -60,10 +62,10 @@ def image_of(
     return ImageFile(
         label,
         format,
-        tuple(one.page for one in series for _ in range(one.n_pages)),
+        tuple(part.page for part in series for _ in range(part.n_pages)),
         page,
         directories=ome_directories(series, orientation=orientation),
-        groups=groups_of(series) if has_groups else None,
+        groups=find_groups(series) if has_groups else None,
         **more,
     )
 
@@ -77,43 +79,43 @@ def check_pages(label: str, n_pages: int, n_bytes: int, packed: int) -> None:
         )
 
 
-def groups_of(series: Sequence[Series]) -> Groups | None:
+def find_groups(series: Sequence[Series]) -> Groups | None:
     """Return the pages of each stack over all series; None if no series has slices or times."""
-    if not any(axis in one.axes for one in series for axis in ALONG):
+    if not any(axis in part.axes for part in series for axis in ALONG):
         return None
-    found, first = list[tuple[int, ...]](), 0
-    for one in series:
-        places = np.arange(first, first + one.n_pages).reshape(one.sizes)
-        found += groups_along(one.axes, places)
-        first += one.n_pages
-    return tuple(found)
+    groups, first = list[tuple[int, ...]](), 0
+    for part in series:
+        places = np.arange(first, first + part.n_pages).reshape(part.sizes)
+        groups += groups_along(part.axes, places)
+        first += part.n_pages
+    return tuple(groups)
 
 
 def ome_directories(series: Sequence[Series], *, orientation: int = 1) -> tuple[Directory, ...]:
     """Return the tags of an OME-TIFF's pages; properties without an OME name are dropped."""
-    n_bytes = sum(one.n_pages * one.page.n_bytes for one in series)
+    n_bytes = sum(part.n_pages * part.page.n_bytes for part in series)
     layout = LAYOUTS[0] if n_bytes < _MOST_PLAIN else LAYOUTS[2]
     shorts = {PACKING: [ZIP]}
     if orientation != 1:
         shorts[ORIENTATION] = [orientation]
     plain = Directory(layout, {}).with_integers(SHORT, shorts)
-    n_pages = sum(one.n_pages for one in series)
-    if any(one.page.dtype == np.float16 for one in series):
+    n_pages = sum(part.n_pages for part in series)
+    if any(part.page.dtype == np.float16 for part in series):
         return (plain,) * n_pages  # a type that OME does not have
     # A fixed UUID, so that equal pixels give equal bytes.
     xml = OmeXml(UUID=str(_NO_UUID), Creator="kpca")
-    for one in series:
-        page = one.page
+    for part in series:
+        page = part.page
         samples = ("S", (page.channels,)) if page.channels > 1 else ("", ())
         xml.addimage(
             page.dtype,
-            (*one.sizes, page.height, page.width, *samples[1]),
-            (one.n_pages, 1, 1, page.height, page.width, page.channels),
-            axes=f"{one.axes}YX{samples[0]}",
-            **one.said,
+            (*part.sizes, page.height, page.width, *samples[1]),
+            (part.n_pages, 1, 1, page.height, page.width, page.channels),
+            axes=f"{part.axes}YX{samples[0]}",
+            **part.attributes,
         )
-    told = xml.tostring(declaration=True).replace(f' UUID="urn:uuid:{_NO_UUID}"', "")
-    text = _NO_XML.sub("", told).encode() + b"\0"
+    xml_text = xml.tostring(declaration=True).replace(f' UUID="urn:uuid:{_NO_UUID}"', "")
+    text = _NO_XML.sub("", xml_text).encode() + b"\0"
     first = Directory(layout, {**plain.tags, DESCRIPTION: Tag(_TEXT, len(text), text)})
     return (first, *(plain,) * (n_pages - 1))
 
@@ -127,9 +129,9 @@ def page_times(times: Sequence[float], unit: str) -> dict[str, Any]:
 
 def physical_sizes(sizes: Mapping[str, float], unit: str) -> dict[str, Any]:
     """Return the positive pixel sizes along X, Y and Z under OME's names."""
-    said: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for axis, size in sizes.items():
         if math.isfinite(size) and size > 0:
-            said[f"PhysicalSize{axis}"] = float(size)
-            said[f"PhysicalSize{axis}Unit"] = unit
-    return said
+            attributes[f"PhysicalSize{axis}"] = float(size)
+            attributes[f"PhysicalSize{axis}Unit"] = unit
+    return attributes

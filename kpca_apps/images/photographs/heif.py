@@ -72,9 +72,9 @@ def _properties(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     meta = next((box for name, box in boxes(data, whole=False) if name == b"meta"), b"")
     for name, content in boxes(meta[_FULL:], whole=False):
         if name == b"iprp":
-            for inner, kept in boxes(content, whole=False):
+            for inner, container in boxes(content, whole=False):
                 if inner == b"ipco":
-                    yield from boxes(kept, whole=False)
+                    yield from boxes(container, whole=False)
 
 
 def with_metadata(
@@ -111,12 +111,12 @@ def with_metadata(
     empty = {number: [(0, 0)] for number in range(first, first + len(added))}
     inner[b"iloc"] = _written_places({**items, **empty})
     grown = len(_written_meta(meta, inner)) - len(meta)
-    moved = {item: [(at + grown, n) for at, n in places] for item, places in items.items()}
+    new_places = {item: [(at + grown, n) for at, n in places] for item, places in items.items()}
     end = len(data) + grown + 8  # at the end of the file, in a box of its own
     for number, (*_, content) in enumerate(added, first):
-        moved[number] = [(end, len(content))]
+        new_places[number] = [(end, len(content))]
         end += len(content)
-    inner[b"iloc"] = _written_places(moved)
+    inner[b"iloc"] = _written_places(new_places)
     new_meta = _written_meta(meta, inner)
     whole = b"".join(_box(name, new_meta if name == b"meta" else box) for name, box in outer)
     return whole + (_box(b"mdat", b"".join(content for *_, content in added)) if added else b"")
@@ -151,7 +151,7 @@ def _written_meta(meta: bytes, inner: dict[bytes, bytes]) -> bytes:
 
 def _with_properties(iprp: bytes, primary: int, icc: bytes | None, orientation: int) -> bytes:
     """Return the properties with a colour profile and orientation added to the main item."""
-    held = dict(boxes(iprp))
+    boxes_by_name = dict(boxes(iprp))
     turns, mirror = _TURNS.get(orientation, (0, None))
     new = []
     if icc:
@@ -160,8 +160,8 @@ def _with_properties(iprp: bytes, primary: int, icc: bytes | None, orientation: 
         new.append((_box(b"irot", bytes([turns])), _ESSENTIAL))
     if mirror is not None:
         new.append((_box(b"imir", bytes([mirror])), _ESSENTIAL))
-    n_held = sum(1 for _ in boxes(held[b"ipco"]))
-    links, at = held[b"ipma"], 8
+    n_held = sum(1 for _ in boxes(boxes_by_name[b"ipco"]))
+    links, at = boxes_by_name[b"ipma"], 8
     if links[0] or links[3] & 1 or n_held + len(new) > 127:
         raise ValueError("properties that are linked in a rare way")
     linked = links[:at]
@@ -172,7 +172,7 @@ def _with_properties(iprp: bytes, primary: int, icc: bytes | None, orientation: 
         if item == primary:
             own += bytes(n_held + 1 + n | essential for n, (_, essential) in enumerate(new))
         linked += struct.pack(">HB", item, len(own)) + own
-    content = held[b"ipco"] + b"".join(box for box, _ in new)
+    content = boxes_by_name[b"ipco"] + b"".join(box for box, _ in new)
     return _box(b"ipco", content) + _box(b"ipma", linked)
 
 
@@ -185,24 +185,24 @@ def read_avif(data: bytes, label: str) -> ImageFile:
     if data[8:12] == b"avis":
         raise InputError(f"{label}: is an animated AVIF image; save its frames as PNG first.")
     with damage_refused(label):
-        told = properties(data)
-        check_size(label, told.size, 3, len(data), _RATIO)
+        stated = properties(data)
+        check_size(label, stated.size, 3, len(data), _RATIO)
         with about(label):
-            require_memory(8 * told.size[0] * told.size[1], copies=2)
+            require_memory(8 * stated.size[0] * stated.size[1], copies=2)
         with Image.open(io.BytesIO(data), formats=("AVIF",)) as picture:
-            info, several = dict(picture.info), getattr(picture, "n_frames", 1) > 1
-        if several:
+            info, has_frames = dict(picture.info), getattr(picture, "n_frames", 1) > 1
+        if has_frames:
             raise InputError(f"{label}: is an animated AVIF image; save its frames as PNG first.")
         pixels = np.asarray(imagecodecs.avif_decode(data, numthreads=1))
-        if pixels.dtype != (np.uint8 if told.depth == 8 else np.uint16):
-            raise ValueError(f"pixels of another type than of {told.depth} bits")
+        if pixels.dtype != (np.uint8 if stated.depth == 8 else np.uint16):
+            raise ValueError(f"pixels of another type than of {stated.depth} bits")
     if pixels.ndim not in (2, 3) or pixels.shape[2:] not in ((), (2,), (3,), (4,)):
         raise InputError(f"{label}: holds pixels of shape {pixels.shape}; save it as PNG first.")
     height, width, channels = (*pixels.shape, 1)[:3]
     page = Page(height, width, channels, pixels.dtype)
-    carried = [(_DEPTH, bytes([told.depth]))]
-    if told.colours:
-        carried.append((_COLOURS, bytes(min(255, one) for one in told.colours)))
+    carried = [(_DEPTH, bytes([stated.depth]))]
+    if stated.colours:
+        carried.append((_COLOURS, bytes(min(255, code) for code in stated.colours)))
     if info.get("xmp"):
         carried.append((_XMP, info["xmp"]))
     return ImageFile(
@@ -230,14 +230,14 @@ def write_avif(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
         numthreads=1,
         **options,
     )
-    made = with_metadata(
+    with_added = with_metadata(
         bytes(encoded),
         icc=metadata.icc,
         exif=metadata.exif,
         xmp=carried.get(_XMP),
         orientation=metadata.orientation,
     )
-    file.write(made)
+    file.write(with_added)
 
 
 def read_heic(data: bytes, label: str) -> ImageFile:

@@ -20,7 +20,7 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.inks import ink_of, joined_inks, split_inks
+from kpca_apps.images.inks import invert_light, join_inks, split_inks
 from kpca_apps.images.photographs.lossless import stated_size
 from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size, damage_refused
 
@@ -100,12 +100,12 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
 
 def write_jpeg(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
     """Write an 8-bit image as JPEG at quality 95 with full chroma and the carried segments."""
-    (pixels,), carried = joined_inks(pages, like), like.carried
+    (pixels,), carried = join_inks(pages, like), like.carried
     buffer = io.BytesIO()
     extra = b"".join(
         b"\xff" + code + struct.pack(">H", len(content) + 2) + content for code, content in carried
     )
-    stored, mode = (ink_of(pixels), "CMYK") if like.inks else (pixels, None)
+    stored, mode = (invert_light(pixels), "CMYK") if like.inks else (pixels, None)
     picture = Image.fromarray(np.ascontiguousarray(stored))
     if mode:
         picture = Image.frombuffer(mode, picture.size, picture.tobytes(), "raw", mode, 0, 1)
@@ -136,7 +136,7 @@ def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
         plain = np.array(picture)
         if not np.array_equal(np.array(JpegImageFile(io.BytesIO(longer))), plain):
             raise ValueError("a scan ends too early") from None
-        return ink_of(plain) if colours == "CMYK" else plain
+        return invert_light(plain) if colours == "CMYK" else plain
     return np.asarray(pixels[..., 0] if colours == "GRAY" else pixels)
 
 

@@ -38,7 +38,7 @@ _HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
 _BITS = b"bits"  # bits per sample, carried beside the boxes
 _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
 # Boxes that hold for the denoised pixels.
-_KEPT = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})
+_CARRIED = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})
 _TYPES = frozenset({"uint8", "uint16", "float32"})
 # JPEG XL: bits of a side by selector, and width over height.
 _JXL_BITS = (9, 13, 18, 30)
@@ -102,8 +102,8 @@ def _read_by_pillow(kind: str, data: bytes, label: str) -> _Read:
 
 def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
     is_bare = data.startswith((_JP2_STREAM, _JXL_STREAM))
-    found = () if is_bare else tuple(boxes(data))
-    carried = tuple(box for box in found if box[0] in _KEPT)
+    all_boxes = () if is_bare else tuple(boxes(data))
+    carried = tuple(box for box in all_boxes if box[0] in _CARRIED)
     exif = next((content[4:] for name, content in carried if name == b"Exif"), None)
     notes: tuple[str, ...] = ()
     if kind == "jxl":
@@ -112,8 +112,8 @@ def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
         notes = ("It is written without loss; a colour profile is not kept.",)
     else:
         pixels = imagecodecs.jpeg2k_decode(data)
-        bits = _jp2_bits(data if is_bare else dict(found)[b"jp2c"])
-        if any(name == b"jp2h" and b"colr\2" in content for name, content in found):
+        bits = _jp2_bits(data if is_bare else dict(all_boxes)[b"jp2c"])
+        if any(name == b"jp2h" and b"colr\2" in content for name, content in all_boxes):
             notes = ("Its colour profile is not kept.",)
         if is_bare:
             carried = ((_JP2_STREAM, b""),)
@@ -149,7 +149,7 @@ def _write_lossless(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageF
             options |= {"lossless": True, "exact": True, "method": 4}
         Image.fromarray(pixels).save(file, _NAMES[kind], **options)
     for name, content in like.carried:
-        if name in _KEPT:
+        if name in _CARRIED:
             file.write(struct.pack(">I4s", 8 + len(content), name) + content)
 
 
