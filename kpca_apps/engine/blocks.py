@@ -195,7 +195,7 @@ class BlockPCA:
         unit = deviation[wanted]
         position, n_wanted = self._block_position[wanted], len(unit)
 
-        def compute_block(features: FloatArray, fitted: FloatArray | None = None) -> FloatArray:
+        def compute(features: FloatArray, fitted: FloatArray | None = None) -> FloatArray:
             z = np.subtract(features, mean, order="C")
             z /= deviation
             direct = self._complement
@@ -219,17 +219,13 @@ class BlockPCA:
             return output
 
         if fitted is None:
-            output = _apply_to_blocks(compute_block, features, block=BLOCK)
+            output = _map_blocks(compute, features, block=BLOCK)
         else:
-            output = _apply_to_blocks(
-                compute_block, features, fitted.astype(float), block=FITTED_BLOCK
-            )
+            output = _map_blocks(compute, features, fitted.astype(float), block=FITTED_BLOCK)
         return BlockErrors(output[:n_wanted], output[n_wanted], output[n_wanted + 1 :])
 
 
-def _apply_to_blocks(
-    function: Callable[..., FloatArray], *arrays: FloatArray, block: int
-) -> FloatArray:
+def _map_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block: int) -> FloatArray:
     """Apply a function to column blocks of arrays (..., n); the last block is padded."""
     n = arrays[0].shape[-1]
     results = []

@@ -107,7 +107,7 @@ def reduced_set(
         return _project_on_points(subspace, points)
 
 
-def _target_coefficients(subspace: KernelSubspace) -> Matrix:
+def _targets(subspace: KernelSubspace) -> Matrix:
     """Return coefficients of what the points must explain: scaled components, then the mean."""
     spread = np.sqrt(subspace.variances.sum())
     return np.column_stack([spread * subspace.weights, subspace.mean_weights])
@@ -118,9 +118,7 @@ def _exact_points(subspace: KernelSubspace) -> Matrix | None:
     kernel = subspace.kernel
     if not (isinstance(kernel, Polynomial) and kernel.degree == 2 and kernel.coef0 == 0.0):
         return None
-    expansions = (
-        square_expansion(subspace.points, alpha) for alpha in _target_coefficients(subspace).T
-    )
+    expansions = (square_expansion(subspace.points, alpha) for alpha in _targets(subspace).T)
     return np.vstack([directions for directions, _ in expansions])
 
 
@@ -148,7 +146,7 @@ def _select_points(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int |
     # Orthogonal matching pursuit for all targets at once: with F the partial Cholesky factor of the
     # selected points and G the candidates' inner products with the targets' residuals, candidate j
     # explains |G_j|^2 / (k_jj - |F_j|^2) of the targets' squared length.
-    kernel, targets = subspace.kernel, _target_coefficients(subspace)
+    kernel, targets = subspace.kernel, _targets(subspace)
     kernel_rows = kernel.against(subspace.points)
     residual = map_row_blocks(lambda rows: kernel_rows(rows) @ targets, pool, n_jobs=n_jobs)
     lengths = subspace.n_components * subspace.variances.sum() + subspace.mean_norm
@@ -171,7 +169,7 @@ def _select_points(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int |
 
 def _move_points(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
     """Return the points after L-BFGS: they explain at least as much as before."""
-    kernel, targets = subspace.kernel, _target_coefficients(subspace)
+    kernel, targets = subspace.kernel, _targets(subspace)
     centre = points.mean(axis=0)
     spread = float(np.sqrt(((points - centre) ** 2).mean())) or 1.0
     jitter = JITTER * float(kernel.diagonal(points).mean())

@@ -440,7 +440,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if not is_fitted:
             return self._set_fitted(*self._fit(source, fit=fit_through_landmarks), warn=True)
         fit = add_rows(self.fitted_, source, self._options(source))
-        if warning := self._warn_of_few_first_rows():
+        if warning := self._warn_few_rows():
             assert fit.landmarks is not None
             landmarks = replace(fit.landmarks, first_rows=None)
             fit = replace(fit, landmarks=landmarks, warnings=(*warning, *fit.warnings))
@@ -465,7 +465,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             If the kernel overflows on a row.
         """
         check_is_fitted(self)
-        return self._apply_to_rows(X, self.subspace_.project)
+        return self._map_rows(X, self.subspace_.project)
 
     def reconstruction_error(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Return the squared distances of rows to the subspace in feature space.
@@ -486,7 +486,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             If the kernel is indefinite, or overflows on a row.
         """
         check_is_fitted(self)
-        return self._apply_to_rows(X, self.subspace_.reconstruction_error)
+        return self._map_rows(X, self.subspace_.reconstruction_error)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -538,7 +538,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 "With kernel='precomputed' there are no rows to go back to: give the rows and a "
                 "kernel, or a function."
             )
-        T = self._checked_projections(X)
+        T = self._projections(X)
         if self.preimage_ == "ridge":
             return as_given(X, self.learned_preimage_(T, n_jobs=self.n_jobs))
         return as_given(X, self._iterate(T, None).points)
@@ -564,7 +564,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ValueError
             If pre-images are learned (``preimage_ == "ridge"``) and nothing iterates.
         """
-        T = self._checked_projections(X)
+        T = self._projections(X)
         begin = None if start is None else self._checked_rows(start)
         if begin is not None and len(begin) != len(T):
             raise ValueError(f"start has {len(begin)} rows, but there are {len(T)} projections.")
@@ -630,9 +630,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         rows: Matrix = checked_rows(self, X, reset=False)
         return rows
 
-    def _apply_to_rows(
-        self, X: ArrayLike, function: Callable[..., Matrix]
-    ) -> NDArray[np.floating[Any]]:
+    def _map_rows(self, X: ArrayLike, function: Callable[..., Matrix]) -> NDArray[np.floating[Any]]:
         """Apply a function of the subspace to rows; raise if the result is not finite."""
         rows = self._checked_rows(X)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -643,7 +641,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise overflow(self.kernel_)
         return values
 
-    def _warn_of_few_first_rows(self) -> tuple[str, ...]:
+    def _warn_few_rows(self) -> tuple[str, ...]:
         """Return a warning if kernel width or landmarks were chosen from too few first rows."""
         enough = {}
         if isinstance(self.landmarks, str):
@@ -668,7 +666,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         search = fixed_point if self.preimage_ == "fixed-point" else gradient_descent
         return search(self.subspace_, T, start, n_jobs=self.n_jobs)
 
-    def _checked_projections(self, X: ArrayLike) -> Matrix:
+    def _projections(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
         q = self.subspace_.n_components
         T: Matrix = check_array(X, dtype=np.float64, order="C", ensure_min_features=min(q, 1))

@@ -32,7 +32,7 @@ def split_inks(image: ImageFile) -> ImageFile:
     parts = [replace(single, channels=n) for single in image.pages for n in (3, 1)]
     notes = (*image.notes, NOTE)
     copies = {
-        2 * n + part: 2 * original + part for n, original in image.copies.items() for part in (0, 1)
+        2 * n + part: 2 * whole + part for n, whole in image.copies.items() for part in (0, 1)
     }
     return replace(
         image, pages=tuple(parts), page=page, notes=notes, inks=True, copies=copies, window=None

@@ -27,23 +27,23 @@ def page_groups(path: Path, n_pages: int) -> Groups | None:
         with warnings_ignored(), TiffFile(path, _multifile=False) as file:
             if not (file.is_ome or file.is_imagej or file.is_shaped):
                 return None
-            series = [
+            parts = [
                 (
                     part.axes,
                     part.shape,
                     [None if page is None else page.index for page in part.pages],
                 )
-                for part in file.series
+                for part in file.parts
             ]
     except Exception:
         # Unparsable metadata; the pages themselves are read by other code.
         return ()
-    if sorted(-1 if page is None else page for _, _, pages in series for page in pages) != [
+    if sorted(-1 if page is None else page for _, _, pages in parts for page in pages) != [
         *range(n_pages)
     ]:
         return ()
     groups: list[tuple[int, ...]] = []
-    for axes, shape, pages in series:
+    for axes, shape, pages in parts:
         sizes = {axis: n for axis, n in zip(axes, shape, strict=True) if axis not in "YXS"}
         if "Q" in sizes:  # tifffile's letter for unnamed axes
             return None

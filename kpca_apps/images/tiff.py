@@ -204,17 +204,17 @@ def _copies_within(
 def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
     """Raise InputError for TIFF-like files: raw files, volumes, and stacks in one directory."""
     slices = max(directory.integer(DEPTH, 1) for directory in directories)
-    refusal = ""
+    fault = ""
     if any(
         DNG_VERSION in directory.tags or directory.integer(MEANING, 1) in _RAW_MEANINGS
         for directory in directories
     ):
-        refusal = (
+        fault = (
             "is a camera's raw file under the name of a TIFF; give it the suffix .dng, or that of "
             "the camera's files"
         )
     elif slices > 1:
-        refusal = (
+        fault = (
             f"holds a volume of {slices} slices in one page; save it with a page for each slice "
             "first"
         )
@@ -222,12 +222,12 @@ def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
         described = directories[0].tags[DESCRIPTION].data
         images = re.search(rb"^images=(\d+)", described, re.MULTILINE)
         if images and int(images[1][:9]) > 1:
-            refusal = (
+            fault = (
                 "is an ImageJ stack that keeps its pages outside the TIFF structure; save it with "
                 "a page for each image first"
             )
-    if refusal:
-        raise InputError(f"{label}: {refusal}.")
+    if fault:
+        raise InputError(f"{label}: {fault}.")
 
 
 def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
@@ -279,26 +279,24 @@ def _page(directory: Directory, label: str) -> Page:
     is_palette = code == "u1" and _palette(directory) is not None
     colours = 1 if meaning in (0, 1) or is_palette else 4 if meaning == INKS else 3
     may_have_alpha = colours == 3 or (colours == 1 and directory.integer(EXTRA, 0) in (1, 2))
-    refusal = ""
+    fault = ""
     if meaning == INKS and (kind != 1 or directory.integer(PACKING, PLAIN) == JPEG):
-        refusal = (
-            "CMYK inks as floats, with signs or in JPEG; save it in 8 or 16 bits with LZW first"
-        )
+        fault = "CMYK inks as floats, with signs or in JPEG; save it in 8 or 16 bits with LZW first"
     elif meaning not in (0, 1, 2, INKS) and not is_jpeg_colour and not is_palette:
         what = _MEANINGS.get(meaning, f"pixels of photometric kind {meaning}")
-        refusal = f"{what}, not grey or RGB; save it as grey or RGB first"
+        fault = f"{what}, not grey or RGB; save it as grey or RGB first"
     elif bits == {1}:
-        refusal = "1 bit a pixel, which leaves no grey to denoise; scan or save it as 8-bit grey"
+        fault = "1 bit a pixel, which leaves no grey to denoise; scan or save it as 8-bit grey"
     elif code is None:
         what = {1: "unsigned", 2: "signed", 3: "float"}.get(kind, "unknown")
-        refusal = f"{what} values of {depth} bits; save it as 16-bit integers or float32 first"
+        fault = f"{what} values of {depth} bits; save it as 16-bit integers or float32 first"
     elif samples not in (colours, colours + may_have_alpha):
-        refusal = (
+        fault = (
             f"{samples} channels where {_COLOURS[colours]} has {colours}, and not as transparency; "
             "save each channel as a page or file of its own"
         )
-    if refusal:
-        raise InputError(f"{label}: holds {refusal}.")
+    if fault:
+        raise InputError(f"{label}: holds {fault}.")
     size = directory.integer(HEIGHT, 0), directory.integer(WIDTH, 0)
     return Page(*size, samples, np.dtype(code))
 
@@ -434,9 +432,7 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: Ima
     file.write(layout.header(0))
     link = len(layout.start)  # position of the offset of the next directory
     if like.inks:
-        directories = tuple(
-            directory.with_integers(SHORT, {MEANING: [INKS]}) for directory in directories
-        )
+        directories = tuple(own.with_integers(SHORT, {MEANING: [INKS]}) for own in directories)
     copies = like.within or ((),) * len(directories)
     written: Iterable[Directory] = (
         _write_page(file, pixels, own, within, label)

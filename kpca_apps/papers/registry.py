@@ -30,14 +30,14 @@ ELSEWHERE = tuple(Place(**row) for row in read_table("elsewhere"))
 
 def all_experiments() -> dict[str, Experiment]:
     """Return the experiments of ``tables/experiments.csv`` by name."""
-    experiments_by_name = {}
+    by_name = {}
     for row in read_table("experiments"):
         name, data = row["name"], tuple(row["data"].split())
         module = vars(import_module(f"{experiments.__name__}.{row['module']}"))
         method = row["method"].format_map(module)  # refers to constants of the module
         run = module[f"run_{name.replace('-', '_')}"]
-        experiments_by_name[name] = Experiment(name, row["paper"], row["title"], data, run, method)
-    return experiments_by_name
+        by_name[name] = Experiment(name, row["paper"], row["title"], data, run, method)
+    return by_name
 
 
 def chosen_experiments(name: str) -> list[Experiment]:
@@ -63,24 +63,18 @@ def reproduce(experiment: Experiment, data: PaperData) -> Reproduction:
         return not_run(experiment, str(error))
     except MemoryError:
         return not_run(experiment, "the memory of this machine does not suffice.")
-    return _make_reproduction(experiment, outcome, files=data.digests(experiment.data))
+    return _reproduction(experiment, outcome, files=data.digests(experiment.data))
 
 
 def not_run(experiment: Experiment, why: str) -> Reproduction:
     """Return a result that states in a sentence why an experiment did not run."""
     claim = Claim(experiment.title, "", "", None, "not run", why)
-    return _make_reproduction(experiment, Outcome((claim,)), failed=why)
+    return _reproduction(experiment, Outcome((claim,)), failed=why)
 
 
-def _make_reproduction(experiment: Experiment, outcome: Outcome, **more: Any) -> Reproduction:
-    return Reproduction(
-        experiment.name,
-        experiment.paper,
-        experiment.title,
-        outcome,
-        method=experiment.method,
-        **more,
-    )
+def _reproduction(experiment: Experiment, outcome: Outcome, **more: Any) -> Reproduction:
+    heading = experiment.name, experiment.paper, experiment.title
+    return Reproduction(*heading, outcome, method=experiment.method, **more)
 
 
 def gathered(

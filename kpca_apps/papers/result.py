@@ -106,21 +106,13 @@ class GalleryResult:
     @property
     def files(self) -> dict[str, str]:
         """SHA-256 of all data files used, by path."""
-        return {
-            k: v
-            for reproduction in self.reproductions
-            for k, v in sorted(reproduction.files.items())
-        }
+        return {k: v for run in self.reproductions for k, v in sorted(run.files.items())}
 
     @property
     def n_failed(self) -> int:
         """Number of experiments that did not run."""
-        return sum(bool(reproduction.failed) for reproduction in self.reproductions)
+        return sum(bool(run.failed) for run in self.reproductions)
 
     def count(self, verdict: Verdict) -> int:
         """Return the number of claims with a verdict."""
-        return sum(
-            c.verdict == verdict
-            for reproduction in self.reproductions
-            for c in reproduction.outcome.claims
-        )
+        return sum(c.verdict == verdict for run in self.reproductions for c in run.outcome.claims)

@@ -1,4 +1,4 @@
-"""Results of finished parts in a folder that all workers see, on disk or in a bucket, for resuming.
+"""Results of finished parts in a folder that all workers see, for resuming a run.
 
 Each part of a table leaves its result in a file whose name is a hash of everything the result
 depends on: the table, the rows, the computation and the toolkit's version. A file is therefore

@@ -42,13 +42,13 @@ def read_czi(data: Content, label: str) -> ImageFile:
     others = [
         axis for axis, (first, end) in box.items() if axis not in "TCZXYSM" and end > first + 1
     ]
-    refusal = ""
+    fault = ""
     if len(kinds) != 1 or not kinds <= _TYPES.keys():
-        refusal = "holds channels of several types, or of types that are not read"
+        fault = "holds channels of several types, or of types that are not read"
     elif others:
-        refusal = f"has axes {', '.join(others)}, of which there are several places"
-    if refusal:
-        raise InputError(f"{label}: {refusal}; export it as OME-TIFF first.")
+        fault = f"has axes {', '.join(others)}, of which there are several places"
+    if fault:
+        raise InputError(f"{label}: {fault}; export it as OME-TIFF first.")
     dtype, channels = _TYPES[kinds.pop()]
     for place in places.values():
         check_size(label, (place.h, place.w), 0, 0, 1)

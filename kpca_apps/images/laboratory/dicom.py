@@ -44,25 +44,25 @@ def read_dicom(data: Content, label: str) -> ImageFile:
                     f"{label}: is packed as a whole (a deflated transfer syntax); save it in "
                     "another transfer syntax first."
                 )
-            header, float_type = _read_header(data)
-        syntax = header.file_meta.TransferSyntaxUID
-        size = int(header.get("Rows", 0)), int(header.get("Columns", 0))
-        frames = int(header.get("NumberOfFrames", 1) or 1)
-        samples, bits = int(header.get("SamplesPerPixel", 1)), int(header.get("BitsAllocated", 0))
-        signed = int(header.get("PixelRepresentation", 0))
-        meaning = str(header.get("PhotometricInterpretation", ""))
-    refusal = ""
+            dataset, float_type = _read_header(data)
+        syntax = dataset.file_meta.TransferSyntaxUID
+        size = int(dataset.get("Rows", 0)), int(dataset.get("Columns", 0))
+        frames = int(dataset.get("NumberOfFrames", 1) or 1)
+        samples, bits = int(dataset.get("SamplesPerPixel", 1)), int(dataset.get("BitsAllocated", 0))
+        signed = int(dataset.get("PixelRepresentation", 0))
+        meaning = str(dataset.get("PhotometricInterpretation", ""))
+    fault = ""
     if not size[0] and not size[1]:
-        refusal = "holds no image"
-    elif "TotalPixelMatrixColumns" in header and frames > 1:
-        refusal = "is a slide in tiles; export the regions that matter as TIFF first"
+        fault = "holds no image"
+    elif "TotalPixelMatrixColumns" in dataset and frames > 1:
+        fault = "is a slide in tiles; export the regions that matter as TIFF first"
     elif meaning not in (_GREY if samples == 1 else _COLOUR):
         kind = one_line(meaning, 20) or "unknown"
-        refusal = f"holds colours of kind {kind}; export it as RGB or grey first"
+        fault = f"holds colours of kind {kind}; export it as RGB or grey first"
     elif bits not in _INTEGERS and not float_type:
-        refusal = f"holds values of {bits} bits; export it in 8 or 16 bits first"
-    if refusal:
-        raise InputError(f"{label}: {refusal}.")
+        fault = f"holds values of {bits} bits; export it in 8 or 16 bits first"
+    if fault:
+        raise InputError(f"{label}: {fault}.")
     check_size(label, size, 0, 0, 1)
     if not 1 <= frames <= MOST_PAGES or samples not in (1, 3):
         raise InputError(f"{label}: its header is damaged; fetch the file again.")
@@ -78,14 +78,14 @@ def read_dicom(data: Content, label: str) -> ImageFile:
                 "or save the image without compression first."
             )
         stored = np.dtype(float_type or f"{'i' if signed else 'u'}{_INTEGERS[bits]}")
-        scalings = _scalings(header, frames, grey=samples == 1)
+        scalings = _scalings(dataset, frames, grey=samples == 1)
         # In MONOCHROME1 the largest number of the stored bits is black.
         is_inverted = meaning == "MONOCHROME1" and not float_type
-        used = min(int(header.get("BitsStored", 8 * stored.itemsize)), 8 * stored.itemsize)
+        used = min(int(dataset.get("BitsStored", 8 * stored.itemsize)), 8 * stored.itemsize)
         top = np.array((1 << used) - 1 if stored.kind == "u" else -1, stored)
-        dtype, values = _rescaling(stored, scalings, header)
+        dtype, values = _rescaling(stored, scalings, dataset)
         page = Page(*size, samples, dtype)
-        series = _series(header, frames, page)
+        series = _series(dataset, frames, page)
 
     def frame(number: int) -> NDArray[Any]:
         from pydicom.pixels import pixel_array
@@ -107,15 +107,15 @@ def _read_header(data: Content) -> tuple[Any, str]:
     """Return the header, and the pixel type if the pixels are floats."""
     from pydicom.filereader import read_partial
 
-    pixel_tags: list[int] = []
+    tags: list[int] = []
 
     def at_pixels(tag: int, *_: Any) -> bool:
-        pixel_tags.extend([tag] if tag in (_PIXELS, *_FLOATS) else [])
-        return bool(pixel_tags)
+        tags.extend([tag] if tag in (_PIXELS, *_FLOATS) else [])
+        return bool(tags)
 
     with _opened(data) as file:
-        header = read_partial(file, stop_when=at_pixels)
-    return header, _FLOATS.get(pixel_tags[0], "") if pixel_tags else ""
+        dataset = read_partial(file, stop_when=at_pixels)
+    return dataset, _FLOATS.get(tags[0], "") if tags else ""
 
 
 def _opened(data: Content) -> BinaryIO:
@@ -138,23 +138,19 @@ def _is_deflated(data: Content) -> bool:
         return bool(first.get("TransferSyntaxUID", "") == "1.2.840.10008.1.2.1.99")
 
 
-def _scalings(header: Any, frames: int, *, grey: bool) -> list[Scaling]:
+def _scalings(dataset: Any, frames: int, *, grey: bool) -> list[Scaling]:
     """Return the rescaling of stored values: one for all frames, or one per frame."""
     if not grey:
         return [Scaling()]
     groups: list[Any] = []
-    shared = header.get("SharedFunctionalGroupsSequence")
-    per_frame = header.get("PerFrameFunctionalGroupsSequence")
-    if (
-        per_frame
-        and len(per_frame) == frames
-        and "PixelValueTransformationSequence" in per_frame[0]
-    ):
-        groups = [group.PixelValueTransformationSequence[0] for group in per_frame]
+    shared = dataset.get("SharedFunctionalGroupsSequence")
+    each = dataset.get("PerFrameFunctionalGroupsSequence")
+    if each and len(each) == frames and "PixelValueTransformationSequence" in each[0]:
+        groups = [group.PixelValueTransformationSequence[0] for group in each]
     elif shared and "PixelValueTransformationSequence" in shared[0]:
         groups = [shared[0].PixelValueTransformationSequence[0]]
     scalings = []
-    for group in groups or [header]:
+    for group in groups or [dataset]:
         slope, offset = float(group.get("RescaleSlope", 1)), float(group.get("RescaleIntercept", 0))
         if slope == 0 or not math.isfinite(slope) or not math.isfinite(offset):
             raise ValueError("its rescaling is damaged")
@@ -163,7 +159,7 @@ def _scalings(header: Any, frames: int, *, grey: bool) -> list[Scaling]:
 
 
 def _rescaling(
-    stored: np.dtype[Any], scalings: list[Scaling], header: Any
+    stored: np.dtype[Any], scalings: list[Scaling], dataset: Any
 ) -> tuple[np.dtype[Any], Callable[[NDArray[Any], int], NDArray[Any]]]:
     """Return the type of rescaled pixels, and the function that rescales a frame."""
     first = scalings[0]
@@ -172,7 +168,7 @@ def _rescaling(
     is_shift = len(scalings) == 1 and first.slope == 1 and first.offset == int(first.offset)
     if is_shift and stored.kind != "f":
         # The smallest type that holds every value of the bits in use.
-        offset, bits = int(first.offset), int(header.get("BitsStored", 8 * stored.itemsize))
+        offset, bits = int(first.offset), int(dataset.get("BitsStored", 8 * stored.itemsize))
         low = offset - (1 << (bits - 1) if stored.kind == "i" else 0)
         high = low + (1 << bits) - 1
         for kind in ("u1", "u2", "i2", "i4"):
@@ -193,18 +189,18 @@ def _shifted(pixels: NDArray[Any], _: int, *, offset: int, limits: np.iinfo[Any]
     return moved.astype(limits.dtype)
 
 
-def _series(header: Any, frames: int, page: Page) -> Series:
+def _series(dataset: Any, frames: int, page: Page) -> Series:
     """Return the frames as a series with pixel sizes, and time or slice steps."""
-    measures = header
+    measures = dataset
     for name in _GROUPS:
-        groups = header.get(name)
+        groups = dataset.get(name)
         if groups and "PixelMeasuresSequence" in groups[0]:
             measures = groups[0].PixelMeasuresSequence[0]
             break
-    spacing = measures.get("PixelSpacing") or header.get("ImagerPixelSpacing") or (0, 0)
+    spacing = measures.get("PixelSpacing") or dataset.get("ImagerPixelSpacing") or (0, 0)
     between = measures.get("SpacingBetweenSlices") or measures.get("SliceThickness") or 0
     sizes = {"X": float(spacing[1]), "Y": float(spacing[0])}
-    time = float(header.get("FrameTime", 0) or 0)
+    time = float(dataset.get("FrameTime", 0) or 0)
     if frames == 1 or (between and not time):
         sizes["Z"] = float(between)
     known = physical_sizes(sizes, "mm")

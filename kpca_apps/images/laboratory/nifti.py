@@ -46,15 +46,15 @@ def read_nifti(data: Content, label: str) -> ImageFile:
         intent = int(header["intent_code"])
         axes = dict(zip("XYZT", (float(size) for size in header.get_zooms()), strict=False))
         unit, time_unit = int(header["xyzt_units"]) & 7, int(header["xyzt_units"]) & 56
-    refusal = ""
+    fault = ""
     if bytes(header["magic"])[1:2] == b"i":
-        refusal = "keeps its pixels in another file (.img); save both as one .nii file first"
+        fault = "keeps its pixels in another file (.img); save both as one .nii file first"
     elif intent == _LABELS:
-        refusal = "holds labels of regions, not brightness, which denoising would mix"
+        fault = "holds labels of regions, not brightness, which denoising would mix"
     elif len(shape) < 2:
-        refusal = "holds no image of two dimensions"
-    if refusal:
-        raise InputError(f"{label}: {refusal}.")
+        fault = "holds no image of two dimensions"
+    if fault:
+        raise InputError(f"{label}: {fault}.")
     content = _unpack(data, label, place, shape, stored.itemsize * channels) if packed else data
     scaling = Scaling(1.0 if slope is None else slope, offset or 0.0)
     # The first index varies fastest: columns, rows, slices, times.

@@ -35,7 +35,7 @@ def read_nd2(data: Content, label: str) -> ImageFile:
         dtype, channels = np.dtype(file.dtype).newbyteorder("="), sizes.get("S", 1)
         size = sizes["Y"], sizes["X"]
         loops = {axis: side for axis, side in sizes.items() if axis not in "CYXS"}
-        attributes = _read_attributes(file, sizes.get("C", 1))
+        known = _describe(file, sizes.get("C", 1))
         times = _read_times(file, math.prod(loops.values()))
     if not loops.keys() <= _LOOPS or channels not in (1, 3):
         raise InputError(
@@ -58,13 +58,9 @@ def read_nd2(data: Content, label: str) -> ImageFile:
     frames = order.ravel()
     axes, counts = "".join(along) + "C", (*along.values(), n_channels)
     series = []
-    for own_frames in np.split(frames, n_positions):
-        times_of_pages = (
-            [times[frame] for frame in own_frames for _ in range(n_channels)] if times else []
-        )
-        series.append(
-            Series(axes, counts, page, {**attributes, **page_times(times_of_pages, "ms")})
-        )
+    for part in np.split(frames, n_positions):
+        moments = [times[frame] for frame in part for _ in range(n_channels)] if times else []
+        series.append(Series(axes, counts, page, {**known, **page_times(moments, "ms")}))
 
     def read(number: int) -> NDArray[Any]:
         frame, channel = divmod(number, n_channels)
@@ -87,23 +83,23 @@ def _opened(data: Content) -> Iterator[Any]:
         yield file
 
 
-def _read_attributes(file: Any, n_channels: int) -> dict[str, Any]:
+def _describe(file: Any, n_channels: int) -> dict[str, Any]:
     """Return pixel sizes, channel names and frame interval, as far as stated."""
-    attributes: dict[str, Any] = {}
+    known: dict[str, Any] = {}
     # nd2 raises for channels without a dye; the pixels are fine.
     with suppress(Exception):
         voxel = file.voxel_size()
-        attributes |= physical_sizes({"X": voxel.x, "Y": voxel.y, "Z": voxel.z}, "µm")
+        known |= physical_sizes({"X": voxel.x, "Y": voxel.y, "Z": voxel.z}, "µm")
         names = [
             channel.channel.name for channel in (file.metadata.channels or ()) if channel.channel
         ]
         if len(names) == n_channels:
-            attributes["Channel"] = {"Name": names}
+            known["Channel"] = {"Name": names}
     for loop in file.experiment:
         period = getattr(loop.parameters, "periodMs", 0) or 0
         if period > 0:
-            attributes |= {"TimeIncrement": float(period), "TimeIncrementUnit": "ms"}
-    return attributes
+            known |= {"TimeIncrement": float(period), "TimeIncrementUnit": "ms"}
+    return known
 
 
 def _read_times(file: Any, n_frames: int) -> list[float]:
@@ -111,8 +107,8 @@ def _read_times(file: Any, n_frames: int) -> list[float]:
     if n_frames > _MOST_TIMED:
         return []
     with suppress(Exception):
-        frame_times = [file.frame_metadata(number).channels[0].time for number in range(n_frames)]
-        return [float(time.relativeTimeMs) for time in frame_times]
+        stamps = [file.frame_metadata(number).channels[0].time for number in range(n_frames)]
+        return [float(time.relativeTimeMs) for time in stamps]
     return []
 
 

@@ -220,23 +220,23 @@ def _packing(array: Any) -> tuple[str, int]:
     Raises ValueError for unknown codecs and for more than one compression; numcodecs would accept
     any codec, including Python pickles.
     """
-    metadata = array.metadata
-    if hasattr(metadata, "codecs"):
-        codecs = metadata.codecs[0].codecs if array.shards else metadata.codecs
+    meta = array.meta
+    if hasattr(meta, "codecs"):
+        codecs = meta.codecs[0].codecs if array.shards else meta.codecs
     else:
         codecs = [
-            *(metadata.filters or ()),
-            *([metadata.compressor] if metadata.compressor else []),
+            *(meta.filters or ()),
+            *([meta.compressor] if meta.compressor else []),
         ]
     names = [_name(codec) for codec in codecs]
     packings = [name for name in names if name in _PACKINGS]
     if not {*names} <= _PACKINGS | _STEPS or len(packings) > 1:
         raise ValueError(f"chunks in {', '.join(names)}, where zstd, Blosc or gzip can be read")
-    if not hasattr(metadata, "codecs"):
+    if not hasattr(meta, "codecs"):
         block: Any = np.zeros(1, array.dtype)
         for codec in codecs:  # encoding validates their options
             block = codec.encode(block)
-    if array.shards and not {*map(_name, metadata.codecs[0].index_codecs)} <= {"bytes", "crc32c"}:
+    if array.shards and not {*map(_name, meta.codecs[0].index_codecs)} <= {"bytes", "crc32c"}:
         raise ValueError("shards whose index is packed")
     if not packings:
         return "", 0
@@ -270,7 +270,7 @@ def _check_chunks(
     )
     most = math.prod(array.chunks) * array.dtype.itemsize + _SLACK
     for down, across in product(*chunks):
-        path = folder / array.metadata.encode_chunk_key((*before, down, across))
+        path = folder / array.meta.encode_chunk_key((*before, down, across))
         if path.is_file():
             with path.open("rb") as file:
                 for at, n_bytes in _chunk_extents(file, array):
@@ -284,7 +284,7 @@ def _chunk_extents(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
     if not array.shards:
         yield 0, n_bytes
         return
-    codec = array.metadata.codecs[0]
+    codec = array.meta.codecs[0]
     count = math.prod(array.shards) // math.prod(array.chunks)
     size = 16 * count + _CHECKSUM * any(_name(one) == "crc32c" for one in codec.index_codecs)
     if size > n_bytes:

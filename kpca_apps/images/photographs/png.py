@@ -39,7 +39,7 @@ _COLOURS |= {4: (2, (8, 16)), 6: (4, (8, 16))}
 _INCH = 0.0254  # metres
 # Chunks that hold for the denoised pixels, and those that hold only for the same colour type.
 _CARRIED = frozenset(b"cHRM cICP cLLI gAMA iCCP iTXt mDCV pHYs sRGB tEXt tIME zTXt eXIf".split())
-_CARRIED_IF_SAME = frozenset((b"bKGD", b"sBIT"))
+_IF_SAME = frozenset((b"bKGD", b"sBIT"))
 _MAX_PROFILE = 1 << 24
 
 
@@ -56,10 +56,10 @@ class _Header(NamedTuple):
 def read_png(data: bytes, label: str) -> ImageFile:
     """Read a PNG file; 1-bit images and animations are refused."""
     chunks = tuple(_chunks(data, label))
-    by_name = dict(reversed(chunks))
-    header = _header(chunks[0], by_name, label)
+    named = dict(reversed(chunks))
+    header = _header(chunks[0], named, label)
     pixels = tuple(chunk for chunk in chunks if chunk[0] == b"IDAT")
-    key = by_name.get(b"tRNS", b"")
+    key = named.get(b"tRNS", b"")
     channels, is_palette = _COLOURS[header.colour][0], header.colour == _PALETTE
     # Like libpng, ignore a transparent colour of the wrong length.
     transparent = len(key) > 0 if is_palette else len(key) == {0: 2, 2: 6}.get(header.colour)
@@ -82,7 +82,7 @@ def read_png(data: bytes, label: str) -> ImageFile:
         # Looked up here, as libpng renders missing palette entries as black.
         places = _decoded(header._replace(colour=_GREY), pixels, label)
         places //= np.uint8(255 // (2**header.depth - 1))
-        colours = np.frombuffer(by_name[b"PLTE"], np.uint8).reshape(-1, 3)
+        colours = np.frombuffer(named[b"PLTE"], np.uint8).reshape(-1, 3)
         if int(places.max()) >= len(colours):
             raise InputError(
                 f"{label}: a pixel has a colour that is not in its palette; fetch the file again."
@@ -92,22 +92,20 @@ def read_png(data: bytes, label: str) -> ImageFile:
             colours = np.column_stack([colours, np.frombuffer(alpha, np.uint8)])
         return np.asarray(colours[places])
 
-    density, unit = by_name.get(b"pHYs", b"").ljust(9, b"\0")[:8], by_name.get(b"pHYs", b"")[8:]
+    density, unit = named.get(b"pHYs", b"").ljust(9, b"\0")[:8], named.get(b"pHYs", b"")[8:]
     across, down = (number * _INCH for number in struct.unpack(">II", density))
     return ImageFile(
         label=label,
         format="png",
         pages=(Page(*size, n_channels, dtype),),
         metadata=Metadata.of(
-            by_name.get(b"eXIf"),
-            _profile(by_name.get(b"iCCP", b"")),
+            named.get(b"eXIf"),
+            _profile(named.get(b"iCCP", b"")),
             (across, down) if unit == b"\1" and across and down else None,
         ),
         page=page,
         notes=tuple(notes),
-        carried=tuple(
-            c for c in chunks if c[0] in _CARRIED or (not notes and c[0] in _CARRIED_IF_SAME)
-        ),
+        carried=tuple(c for c in chunks if c[0] in _CARRIED or (not notes and c[0] in _IF_SAME)),
     )
 
 
@@ -157,22 +155,22 @@ def _chunks(data: bytes, label: str) -> Iterator[tuple[bytes, bytes]]:
         place = end
 
 
-def _header(first: tuple[bytes, bytes], by_name: dict[bytes, bytes], label: str) -> _Header:
+def _header(first: tuple[bytes, bytes], named: dict[bytes, bytes], label: str) -> _Header:
     """Return the checked header."""
     name, content = first
     header = _Header(*struct.unpack(_HEADER, content.ljust(13)[:13]))
     is_palette = header.colour == _PALETTE
     if name != b"IHDR" or len(content) != 13:
         damage = "it has no PNG header; fetch the file again"
-    elif b"acTL" in by_name:
+    elif b"acTL" in named:
         damage = "is an animated PNG, which is not read; save its frames as PNG first"
     elif header.depth == 1:
         damage = "holds 1 bit a pixel, which leaves no grey; scan or save it as 8-bit grey"
     elif header.depth not in _COLOURS.get(header.colour, (0, ()))[1] or max(header[4:]) > 1:
         damage = "its PNG header is damaged; fetch the file again"
-    elif b"IDAT" not in by_name or (is_palette and b"PLTE" not in by_name):
+    elif b"IDAT" not in named or (is_palette and b"PLTE" not in named):
         damage = "holds no pixels; fetch the file again"
-    elif is_palette and len(by_name[b"PLTE"]) % 3:
+    elif is_palette and len(named[b"PLTE"]) % 3:
         damage = "its palette is damaged; fetch the file again"
     else:
         return header

@@ -32,7 +32,7 @@ PROJECTED = (1000, 2000, 4000, 8000)
 TRAINED = (250, 500, 1000, 2000)
 ATTRIBUTES = (500, 1000, 2000, 4000)
 ALL_OF = (500, 1000, 2000)
-COMPONENT_COUNTS = (100, 200, 400, 800)
+COUNTS = (100, 200, 400, 800)
 GAMMA = 0.05
 
 
@@ -99,7 +99,7 @@ def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
         "n trained on, all components (m = 2,000)": (lambda n: every[n].project(few), ALL_OF),
         "l components (m = 2,000, n = 1,000)": (
             lambda q: full.leading(q).project(few),
-            COMPONENT_COUNTS,
+            COUNTS,
         ),
         "m rows, linear PCA (l = 10)": (lambda m: X[:m] @ axes.T, PROJECTED),
     }
@@ -153,14 +153,14 @@ def _judge_fits(
 
 
 def _judge_projections(spent: dict[str, tuple[Matrix, Matrix]]) -> tuple[Claim, ...]:
-    rows, trained, wide, every, by_count, linear = spent.values()
+    rows, trained, wide, every, subset, linear = spent.values()
     m, n, p = (exponent(x[[0, -1]], y[[0, -1]]) for x, y in (rows, trained, wide))
-    on_all, on_some = (exponent(*pair) for pair in (every, by_count))
+    on_all, on_some = (exponent(*pair) for pair in (every, subset))
     ratio = float(rows[1][-1] / linear[1][-1])
-    is_cheaper = 0.0 < on_some < 1.5 and by_count[1][0] < by_count[1][-1]
+    is_cheaper = 0.0 < on_some < 1.5 and subset[1][0] < subset[1][-1]
     return (
         judged("kernel values", 0.5 < min(p, m, n) and max(p, m, n) < 1.5, p, m, n),
         judged("on all components", 1.5 < on_all < 2.5, on_all, *ALL_OF[-2:]),
-        judged("fewer components", is_cheaper, on_some, *COMPONENT_COUNTS[-2:]),
+        judged("fewer components", is_cheaper, on_some, *COUNTS[-2:]),
         judged("beside PCA", ratio > 1.0, ratio, PROJECTED[-1]),
     )

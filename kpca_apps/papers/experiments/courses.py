@@ -128,10 +128,8 @@ def _parabola(rng: np.random.Generator) -> tuple[list[Claim], list[Figure]]:
     fitted = regress_on_components(subspace, x[:, None], y).predict(place[:, None])
     gap = float(np.abs(fitted - np.polyval(np.polyfit(x, y, 2), place)).max())
     straight = np.polyval(np.polyfit(x, y, 1), place).astype(np.float64)
-    residuals = [float(np.std(y - np.polyval(np.polyfit(x, y, d), x))) for d in (1, 2)]
-    claim = judged(
-        "curve", residuals[1] < 0.5 * residuals[0] and gap < 1e-08, residuals[1], residuals[0], gap
-    )
+    gaps = [float(np.std(y - np.polyval(np.polyfit(x, y, d), x))) for d in (1, 2)]
+    claim = judged("curve", gaps[1] < 0.5 * gaps[0] and gap < 1e-08, gaps[1], gaps[0], gap)
     series = {"components of (x.y + 1)^2": (place, fitted), "straight line": (place, straight)}
     points = np.column_stack([x, y])
     return [claim], [Curves("y ~ x + x^2", "x", "y", series, points=points)]
@@ -160,8 +158,8 @@ def run_concentric(data: PaperData) -> Outcome:
     firsts = (components(RBF.from_sigma(sigma), X, 1).project(X)[:, 0] for sigma in AROUND)
     enough = [best_threshold_accuracy(first, labels) for first in firsts]
     share = "all" if min(enough) == 1.0 else f"at least {min(enough):.3f} of the"
-    most, radii = max(accuracies.linear for accuracies in tried), _listed(RINGS[0][0])
-    best = _listed(f"{accuracies.gaussian.max():.3f}" for accuracies in tried)
+    most, radii = max(shares.linear for shares in tried), _listed(RINGS[0][0])
+    best = _listed(f"{shares.gaussian.max():.3f}" for shares in tried)
     claims = (
         judged("linear", most <= 0.7, most),
         judged("Gaussian", min(enough) >= ENOUGH, share, _listed(AROUND), radii, best),
@@ -181,10 +179,7 @@ def run_concentric(data: PaperData) -> Outcome:
             "Gaussian kernel: the first component, two cuts",
             "sigma over the largest radius",
             "share of rows put right",
-            {
-                f"radii {_listed(accuracies.radii)}": (WIDTHS, accuracies.gaussian)
-                for accuracies in tried
-            },
+            {f"radii {_listed(shares.radii)}": (WIDTHS, shares.gaussian) for shares in tried},
         ),
     )
     return Outcome(claims, figures, (_table(tried),))
@@ -213,11 +208,11 @@ class _Accuracies:
 
 def _table(tried: list[_Accuracies]) -> Table:
     rows = []
-    for accuracies in tried:
-        good = WIDTHS[accuracies.gaussian >= ENOUGH] * max(accuracies.radii)
+    for kernel in tried:
+        good = WIDTHS[kernel.gaussian >= ENOUGH] * max(kernel.radii)
         sigmas = f"{good.min():.2g} to {good.max():.2g}" if len(good) else "none tried"
-        shares = (accuracies.linear, *accuracies.square, accuracies.gaussian.max())
-        rows.append((_listed(accuracies.radii), *(f"{share:.3f}" for share in shares), sigmas))
+        shares = (kernel.linear, *kernel.square, kernel.gaussian.max())
+        rows.append((_listed(kernel.radii), *(f"{share:.3f}" for share in shares), sigmas))
     heads = (
         "radii",
         "linear, component 1",
