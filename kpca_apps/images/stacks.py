@@ -33,7 +33,7 @@ def page_groups(path: Path, n_pages: int) -> Groups | None:
                     part.shape,
                     [None if page is None else page.index for page in part.pages],
                 )
-                for part in file.parts
+                for part in file.series
             ]
     except Exception:
         # Unparsable metadata; the pages themselves are read by other code.

@@ -53,7 +53,7 @@ from kpca_apps.engine.kernels.base import (
 from kpca_apps.system.arrays import Matrix, Values
 
 
-class _DistanceKernel(Kernel):
+class DistanceKernel(Kernel):
     """Base class: a kernel that decreases with the distance, from 1 at 0."""
 
     falls_with_distance = True
@@ -79,7 +79,7 @@ class _DistanceKernel(Kernel):
         return rows
 
 
-class _ProductKernel(Kernel):
+class ProductKernel(Kernel):
     """Base class: a kernel of the inner product of two rows of any length."""
 
     takes_any_vector = True
@@ -107,7 +107,7 @@ class _ProductKernel(Kernel):
 
 
 @dataclass(frozen=True)
-class RBF(_DistanceKernel):
+class RBF(DistanceKernel):
     """The Gaussian kernel ``exp(-gamma |x - y|^2)``.
 
     Parameters
@@ -151,7 +151,7 @@ class RBF(_DistanceKernel):
 
 
 @dataclass(frozen=True)
-class Laplacian(_DistanceKernel):
+class Laplacian(DistanceKernel):
     """The kernel exp(-gamma r) of the Manhattan or Euclidean distance r.
 
     Parameters
@@ -215,7 +215,7 @@ class Laplacian(_DistanceKernel):
 
 
 @dataclass(frozen=True)
-class Polynomial(_ProductKernel):
+class Polynomial(ProductKernel):
     """The kernel (gamma x.y + coef0)^degree.
 
     Its features are the monomials of the columns: with coef0 = 0 those of exactly this degree
@@ -247,7 +247,7 @@ class Polynomial(_ProductKernel):
 
 
 @dataclass(frozen=True)
-class Linear(_ProductKernel):
+class Linear(ProductKernel):
     """The inner product x.y, which makes kernel PCA ordinary PCA.
 
     The non-zero eigenvalues of C = 1/n sum_i (x_i - mean)(x_i - mean)' are those of K~/n, with
@@ -296,7 +296,7 @@ class Cosine(Kernel):
 
 
 @dataclass(frozen=True)
-class Sigmoid(_ProductKernel):
+class Sigmoid(ProductKernel):
     """The indefinite kernel tanh(gamma x.y + coef0).
 
     Its feature space has directions of negative squared length (1996 report, eq. 63 and B.2):
@@ -327,7 +327,7 @@ class Sigmoid(_ProductKernel):
 
 
 @dataclass(frozen=True)
-class MeanRBF(_DistanceKernel):
+class MeanRBF(DistanceKernel):
     """The mean of ``exp(-p gamma |x_v - y_v|^2)`` over integers p and views v of the columns.
 
     Several widths cost little more than one: the exponential is computed once, and the other

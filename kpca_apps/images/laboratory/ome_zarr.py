@@ -220,7 +220,7 @@ def _packing(array: Any) -> tuple[str, int]:
     Raises ValueError for unknown codecs and for more than one compression; numcodecs would accept
     any codec, including Python pickles.
     """
-    meta = array.meta
+    meta = array.metadata
     if hasattr(meta, "codecs"):
         codecs = meta.codecs[0].codecs if array.shards else meta.codecs
     else:
@@ -270,7 +270,7 @@ def _check_chunks(
     )
     most = math.prod(array.chunks) * array.dtype.itemsize + _SLACK
     for down, across in product(*chunks):
-        path = folder / array.meta.encode_chunk_key((*before, down, across))
+        path = folder / array.metadata.encode_chunk_key((*before, down, across))
         if path.is_file():
             with path.open("rb") as file:
                 for at, n_bytes in _chunk_extents(file, array):
@@ -284,7 +284,7 @@ def _chunk_extents(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
     if not array.shards:
         yield 0, n_bytes
         return
-    codec = array.meta.codecs[0]
+    codec = array.metadata.codecs[0]
     count = math.prod(array.shards) // math.prod(array.chunks)
     size = 16 * count + _CHECKSUM * any(_name(one) == "crc32c" for one in codec.index_codecs)
     if size > n_bytes:
