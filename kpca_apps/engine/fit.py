@@ -52,7 +52,7 @@ class LandmarkFit:
     index: IntArray | None
     # Estimated on a sample; None if all directions are kept, where the sums give it exactly.
     outside: Missed | None
-    # Rows the landmarks and kernel were chosen from; None once a warning said there were few.
+    # Rows the landmarks and kernel were chosen from; None once a warning stated that they are few.
     first_rows: int | None
 
     @property

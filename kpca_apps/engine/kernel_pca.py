@@ -265,11 +265,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ----------
         X : array-like of shape (n, d)
             Rows, finite numbers.
-        y : Ignored
+        y : object, optional
+            Ignored.
 
         Returns
         -------
-        self
+        KernelPCA
+            The estimator.
 
         Raises
         ------
@@ -295,7 +297,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
         Returns
         -------
-        self
+        KernelPCA
+            The estimator.
 
         Raises
         ------
@@ -424,11 +427,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ----------
         X : array-like of shape (n, d)
             Rows, finite numbers.
-        y : Ignored
+        y : object, optional
+            Ignored.
 
         Returns
         -------
-        self
+        KernelPCA
+            The estimator.
         """
         if hasattr(self, "reduced_set_"):
             raise ValueError(
@@ -505,7 +510,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
         Returns
         -------
-        self
+        KernelPCA
+            The estimator.
         """
         own = {name: value for name, value in params.items() if not name.startswith("kernel__")}
         super().set_params(**own)
@@ -678,7 +684,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return T
 
     def _resolve_preimage(self, kernel: Kernel) -> str:
-        """Return the pre-image method for the kernel; raise if it cannot do what was asked."""
+        """Return the pre-image method for the kernel; raise if the parameters conflict."""
         if self.ridge is not None:
             kernel.require_psd("ridge", "leave it out, or choose another kernel")
         chosen = self.preimage

@@ -86,7 +86,7 @@ _COLOURS = {1: "grey", 3: "RGB", 4: "CMYK"}
 _SLACK = 512  # padding bytes that some writers add to a strip
 _STRIP = 1 << 18
 _LIMIT = (1 << 32) - (1 << 20)
-# Tags of the pixels' storage, which are set anew, and of images that are not written: fill order,
+# Tags of the pixels' storage, which are rewritten, and of images that are not written: fill order,
 # halftones, fax options, palettes, tiles, sub-images, JPEG and YCbCr tables.
 _DROPPED = frozenset({255, FILL_ORDER, 288, 289, 292, 293, 301, 320, 321, SUB_IMAGES, JPEG_TABLES})
 _DROPPED |= {512, 513, 514, 515, 517, 518, 519, 520, 521, 529, 530, 531, 532}
@@ -161,7 +161,7 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         and times_smaller(pages[number], pages[0])
     }
     if copies or any(nested):
-        notes.append("Its smaller copies are made anew.")
+        notes.append("Its smaller copies are recomputed.")
     if any(structure.packing not in (*_KEPT_SCHEMES, OLD_ZIP) for structure in structures):
         notes.append("Its compression is written as Deflate, which loses nothing.")
     image = ImageFile(

@@ -1,4 +1,4 @@
-"""Random data sets of the papers, drawn anew by their recipes.
+"""Random data sets of the papers, drawn by the papers' recipes.
 
 The papers' random numbers are not available, so only statistics can be compared.
 """

@@ -313,7 +313,7 @@ def _reached() -> Iterator[None]:
         yield
     except OSError as error:
         raise StoppedError(
-            "The cluster is gone, or has no workers left: start some (dask worker), and run the "
+            "The cluster cannot be reached or has no workers: start some (dask worker), and run the "
             "same command again."
         ) from error
 

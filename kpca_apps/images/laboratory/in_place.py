@@ -67,7 +67,9 @@ class Scaling:
                 return (stored * np.float64(self.slope) + self.offset).astype(dtype)
         except FloatingPointError:
             formula = f"its rescaling, {self.slope:g} times what is stored + {self.offset:g}"
-            raise InputError(f"{formula}, is beyond what {dtype} holds; mend its header") from None
+            raise InputError(
+                f"{formula}, is beyond what {dtype} holds; correct its header"
+            ) from None
 
     def stored(self, values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
         """Return values as stored numbers, rounded and clipped to the range of the type."""

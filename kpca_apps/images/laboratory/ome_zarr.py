@@ -156,7 +156,7 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         ome_attributes = _read_ome_attributes(attributes, scales[0], names, units, counts)
         pairs = zip(pairwise(scales[0]["datasets"]), pairwise(shapes), strict=True)
         pyramid = _Pyramid(
-            folder, paths, dtype, tuple(_lines(*said, *sides) for said, sides in pairs)
+            folder, paths, dtype, tuple(_lines(*scaling, *sides) for scaling, sides in pairs)
         )
         series = [Series(names[:-2], tuple(counts), page, ome_attributes)]
 

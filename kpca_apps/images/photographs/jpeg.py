@@ -60,7 +60,7 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
     if data.count(b"\xff\xda", scan) >= _MAX_SCANS:
         raise InputError(
             f"{label}: is packed in more than {_MAX_SCANS} scans, which no camera does; save it "
-            "anew as JPEG or PNG."
+            "again as JPEG or PNG."
         )
     # Pillow names the markers APP0 to APP15 and COM.
     segments = [

@@ -29,7 +29,7 @@ from kpca_apps.system.stores.addresses import CREDENTIALS, STORES, AnyPath, Stor
 T = TypeVar("T")
 
 CHUNK = 1 << 23  # bytes per request
-ASKED = 16  # concurrent requests for many objects
+ASKED = 16  # concurrent requests (codespell:ignore)
 PROBE = ".kpca-writable"  # object that is written and removed to test permissions
 # Not "detect", which would (de)compress objects named like compressed files.
 _AS_IT_IS: dict[str, Any] = {"compression": None}
@@ -230,7 +230,7 @@ class Place:
     def _asked(self, call: Callable[[], T], look: Callable[[], None] | None = None) -> T:
         """Call the store; turn its errors into one line, and let an interrupt end the wait."""
         try:
-            with _told(self.address):
+            with _one_line_errors(self.address):
                 return heard_while(call, look)
         except FileNotFoundError:
             raise InputError(self.missing(), self.address) from None
@@ -348,7 +348,7 @@ def place_of(address: str | StorePath) -> Place:
     scheme, _, rest = shown.partition("://")
     bucket, _, key = rest.partition("/")
     bucket, _, host = bucket.partition("@")
-    with _told(shown):
+    with _one_line_errors(shown):
         system = {"s3": _s3, "gs": _gs, "az": _az}[STORES[scheme]](bucket, host.partition(".")[0])
     return Place(shown, f"{bucket}/{key}" if key else bucket, system)
 
@@ -449,7 +449,7 @@ def _az(_bucket: str, account: str) -> Any:
 
 
 @contextmanager
-def _told(address: str) -> Iterator[None]:
+def _one_line_errors(address: str) -> Iterator[None]:
     """Turn errors of a store or the network into one line."""
     import pyarrow as pa
 
@@ -484,5 +484,5 @@ def reason(text: str, address: str = "s3://") -> str:
         return "the store is overloaded, or fails (5xx); try again later."
     if _UNREACHABLE.search(text):
         return f"the store cannot be reached; see to the network, and to {_PLACES[store]}."
-    told = re.sub(r"\s*\(Request ID: [^)]*\)", "", text.strip().partition("\n")[0])
-    return f"the store refuses: {one_line(told.rstrip('.'), 160)}."
+    first_line = re.sub(r"\s*\(Request ID: [^)]*\)", "", text.strip().partition("\n")[0])
+    return f"the store refuses: {one_line(first_line.rstrip('.'), 160)}."
