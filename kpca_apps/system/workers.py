@@ -313,8 +313,8 @@ def _reached() -> Iterator[None]:
         yield
     except OSError as error:
         raise StoppedError(
-            "The cluster cannot be reached or has no workers: start some (dask worker), and run the "
-            "same command again."
+            "The cluster cannot be reached or has no workers: start some (dask worker), and run "
+            "the same command again."
         ) from error
 
 

@@ -483,7 +483,7 @@ def test_a_cluster_that_is_gone_is_told_in_one_line():
             assert next(results) == 5
             scheduler.kill()
             with pytest.raises(
-                StoppedError, match=r"The cluster cannot be reached .* same command again"
+                StoppedError, match=r"cluster cannot be reached .* same command again"
             ):
                 list(results)
     finally:
