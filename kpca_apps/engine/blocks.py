@@ -127,10 +127,10 @@ class BlockPCA:
         V: FloatArray,
         block: IntArray,
     ) -> BlockPCA:
-        kept = s > 1e-9 * s.max(initial=0.0)
-        ridge = least_ridge(s[kept], MOST_FREEDOM * n)
-        gain = s[kept] / (s[kept] + ridge)
-        return cls(n, mean, deviation, np.sqrt(gain)[:, None] * V[kept], ridge, block)
+        is_kept = s > 1e-9 * s.max(initial=0.0)
+        ridge = least_ridge(s[is_kept], MOST_FREEDOM * n)
+        gain = s[is_kept] / (s[is_kept] + ridge)
+        return cls(n, mean, deviation, np.sqrt(gain)[:, None] * V[is_kept], ridge, block)
 
     def without_small(self) -> BlockPCA:
         """Return a filter without components of little gain, for residuals of new rows.

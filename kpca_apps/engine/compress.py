@@ -190,14 +190,14 @@ def _move_points(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Mat
             slope -= 2.0 * gradient(Y, C @ U.T)
         return -float(np.vdot(inner, C)), spread * slope.ravel()
 
-    found = minimize(
+    result = minimize(
         minus_explained,
         ((points - centre) / spread).ravel(),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": max_iter, "ftol": 1e-12, "gtol": 1e-9},
     )
-    moved: Matrix = centre + spread * found.x.reshape(points.shape)
+    moved: Matrix = centre + spread * result.x.reshape(points.shape)
     return moved
 
 

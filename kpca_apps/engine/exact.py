@@ -63,13 +63,13 @@ def fit_exact(
     with np.errstate(over="ignore", invalid="ignore"):
         trace = float(np.abs(kernel.diagonal(X)).sum())
     with one_blas_thread():
-        found: Pairs | None = None
+        pairs: Pairs | None = None
         if plan.solver == "krylov":
-            found = _by_krylov(kernel, X, plan, rng, trace, center, n_jobs)
-            if found is None:
+            pairs = _by_krylov(kernel, X, plan, rng, trace, center, n_jobs)
+            if pairs is None:
                 _log.info("The Krylov iteration did not settle; LAPACK takes over.")
                 plan = lapack_after_krylov(plan, indefinite=by_modulus)
-        means, values, weights = found or _by_lapack(kernel, X, plan, center, n_jobs)
+        means, values, weights = pairs or _by_lapack(kernel, X, plan, center, n_jobs)
         if len(values):
             # Drop eigenpairs that are rounding or lose too many digits to it.
             smallest = smallest_eigenvalue(abs(float(values[0])), trace, n, plan.precision)

@@ -77,7 +77,7 @@ def negative_tags(
         directory = directory.with_integers(SHORT, {ILLUMINANT: [DAYLIGHT]})
         tags = dict(directory.tags)
         if white_balance[0] > 0 and white_balance[2] > 0 and np.isfinite(white_balance[:3]).all():
-            red, green, blue = (float(one) or 1.0 for one in white_balance[:3])
+            red, green, blue = (float(factor) or 1.0 for factor in white_balance[:3])
             neutral = np.array([green / red, 1.0, green / blue])
             tags[NEUTRAL] = _ratios(RATIO, neutral / neutral.max(), base)
     tags[NOISE_REDUCTION] = _ratios(RATIO, np.ones(1), base)

@@ -17,16 +17,16 @@ class LargeFile:
 
     path: Path
     label: str
-    found: os.stat_result
+    stat: os.stat_result
 
     def __len__(self) -> int:
-        return self.found.st_size
+        return self.stat.st_size
 
     def __getitem__(self, part: slice) -> bytes:
         start, stop, _ = part.indices(len(self))
         with self.path.open("rb") as file:
             now = os.fstat(file.fileno())
-            if (now.st_size, now.st_mtime_ns) != (self.found.st_size, self.found.st_mtime_ns):
+            if (now.st_size, now.st_mtime_ns) != (self.stat.st_size, self.stat.st_mtime_ns):
                 raise InputError(f"{self.label}: has changed while it was read; try again.")
             file.seek(start)
             return file.read(max(0, stop - start))

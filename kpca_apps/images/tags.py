@@ -170,8 +170,8 @@ def _read_directory(
 
 
 def _read_number(data: Content, place: int, code: str) -> int:
-    found = _read_range(data, place, place + struct.calcsize(code), "directory", [64])
-    return int(struct.unpack(code, found)[0])
+    raw = _read_range(data, place, place + struct.calcsize(code), "directory", [64])
+    return int(struct.unpack(code, raw)[0])
 
 
 def _read_range(data: Content, start: int, end: int, what: str, allowance: list[int]) -> bytes:

@@ -14,13 +14,13 @@ from kpca_apps.papers.result import Claim, Verdict
 from kpca_apps.papers.tables import read_table
 
 
-def judged(claim: str, holds: bool | np.bool, *values: object) -> Claim:
+def judge(claim: str, holds: bool | np.bool, *values: object) -> Claim:
     """Return a statement's verdict; ``values`` fill its texts."""
     texts = _filled(claim, values)
     return Claim(texts["what"], texts["paper"], texts["ours"], None, *_verdict(holds, texts))
 
 
-def near(claim: str, ours: float, *values: object) -> Claim:
+def compare(claim: str, ours: float, *values: object) -> Claim:
     """Return a number's verdict, by the paper's value and tolerance; ``values`` fill the texts."""
     texts = _filled(claim, values)
     paper, tolerance = (json.loads(texts[name]) for name in ("paper", "tolerance"))

@@ -64,9 +64,9 @@ def _lift() -> None:
 def _keep_own_thread() -> None:
     """Drop callers of other threads in a forked child, which has only the forking thread."""
     _LOCK.release()
-    for one, thread in [*_INSIDE.items()]:
+    for caller, thread in [*_INSIDE.items()]:
         if thread != get_ident():
-            del _INSIDE[one]
+            del _INSIDE[caller]
     if not _INSIDE:
         _lift()
 

@@ -63,9 +63,9 @@ def _dispatcher(function: Function, **how: Any) -> Function:
         # numba raises this if there is no place for its cache.
         dispatcher = njit(**options)(function)
     dispatcher.compile = _uninterrupted(dispatcher.compile)
-    kept = getattr(dispatcher._cache, "_cache_file", None)
-    if kept is not None:
-        kept._source_stamp = _stamp(function, kept._source_stamp)
+    cache = getattr(dispatcher._cache, "_cache_file", None)
+    if cache is not None:
+        cache._source_stamp = _stamp(function, cache._source_stamp)
     return cast(Function, dispatcher)
 
 
@@ -82,8 +82,8 @@ def _stamp(function: Function, own: object) -> str:
         if isinstance(value, int | float | np.generic):
             used.append((name, value))
         elif isinstance(value, Dispatcher):
-            kept = getattr(cast(Any, value)._cache, "_cache_file", None)
-            used.append((name, kept and kept._source_stamp))
+            cache = getattr(cast(Any, value)._cache, "_cache_file", None)
+            used.append((name, cache and cache._source_stamp))
     return hashlib.sha256(repr(used).encode()).hexdigest()
 
 
@@ -91,8 +91,8 @@ def _uninterrupted(compile_for: Callable[[Any], object]) -> Callable[[Any], obje
     """Defer interrupts during compilation, where LLVM's callbacks would lose them."""
 
     @functools.wraps(compile_for)
-    def held(signature: Any) -> object:
+    def compile_uninterrupted(signature: Any) -> object:
         with interrupts_held():
             return compile_for(signature)
 
-    return held
+    return compile_uninterrupted

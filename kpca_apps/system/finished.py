@@ -83,9 +83,9 @@ class FinishedParts:
         It must not be a link, another user's, or writable by others.
         """
         with suppress(FileNotFoundError):
-            found = self.folder.lstat()
-            is_own = not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
-            if not stat.S_ISDIR(found.st_mode) or not is_own or found.st_mode & 0o022:
+            folder_stat = self.folder.lstat()
+            is_own = not hasattr(os, "geteuid") or folder_stat.st_uid == os.geteuid()
+            if not stat.S_ISDIR(folder_stat.st_mode) or not is_own or folder_stat.st_mode & 0o022:
                 raise InputError(
                     f"{one_line(str(self.folder), 200)}: others may write there; remove it, or "
                     "give another --work-dir."
@@ -165,11 +165,11 @@ class FinishedPass(Generic[Result]):
 
     def get(self, start: int, stop: int) -> Result | None:
         """Return the stored result for some rows, or None."""
-        kept = self.parts.get(f"{self.key} {start} {stop}")
-        if kept is None:
+        content = self.parts.get(f"{self.key} {start} {stop}")
+        if content is None:
             return None
         try:
-            return msgspec.msgpack.decode(kept, type=self.kind, dec_hook=_made_of)
+            return msgspec.msgpack.decode(content, type=self.kind, dec_hook=_made_of)
         except Exception:  # libraries raise anything on damaged bytes
             return None
 

@@ -32,7 +32,7 @@ def interrupts_held(*, drop: bool = False) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: found for number in ENDING if callable(found := signal.getsignal(number))}
+    before = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
     held: list[int] = []
     # New processes inherit the mask; threads of libraries may still receive signals.
     for number in before:

@@ -33,18 +33,18 @@ def available_bytes() -> int:
 
     Limited by the machine and by a container, a batch system or ``ulimit -v``.
     """
-    if found := re.search(r"^MemAvailable: *([0-9]+)", _text_of(_MEMINFO), re.MULTILINE):
-        bounds = [int(found[1]) * 1024]
+    if match := re.search(r"^MemAvailable: *([0-9]+)", _text_of(_MEMINFO), re.MULTILINE):
+        bounds = [int(match[1]) * 1024]
     else:
         try:
             # Total memory, as free memory is unknown: half of it is a safe guess.
             bounds = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2]
         except (AttributeError, ValueError, OSError):
             bounds = [_SMALL_MACHINE]
-    found = re.search("^0::/(.*)", _text_of(_OWN_CGROUP), re.MULTILINE)
-    own = Path(_CGROUPS, found[1] if found else "")
+    match = re.search("^0::/(.*)", _text_of(_OWN_CGROUP), re.MULTILINE)
+    own = Path(_CGROUPS, match[1] if match else "")
     # All enclosing control groups; a container sees only the outermost.
-    for folder in (one for one in (own, *own.parents) if one.is_relative_to(_CGROUPS)):
+    for folder in (folder for folder in (own, *own.parents) if folder.is_relative_to(_CGROUPS)):
         limit, usage = (_text_of(folder / f"memory.{name}").strip() for name in ("max", "current"))
         if limit.isdigit() and usage.isdigit():
             bounds.append(max(int(limit) - int(usage), 0))

@@ -66,8 +66,8 @@ for _operations, _instruction in (
     ((operator.mul, operator.imul), "fmul"),
     ((operator.truediv, operator.itruediv), "fdiv"),
 ):
-    for _one in _operations:
-        _add_operator(_one, _instruction)
+    for _operator_function in _operations:
+        _add_operator(_operator_function, _instruction)
 
 
 def _operation(typed: Any) -> Any:

@@ -140,8 +140,8 @@ def linear_smooth(
         for j in range(0, wide, 8):
             centre = load(mean, (j,))
             for g in range(k):
-                left = load(z, (g, j)) - rho * load(solved, (g, across + j))
-                store(estimates, (g, j), left + centre)
+                smoothed = load(z, (g, j)) - rho * load(solved, (g, across + j))
+                store(estimates, (g, j), smoothed + centre)
     else:
         estimates = _smooth_twice(a.ravel(), wide, width, z, mean, (k, high, n))
     for g in range(k):

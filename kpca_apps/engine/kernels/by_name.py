@@ -58,7 +58,7 @@ def resolved_kernel(
     if gamma is None and kernel in METRICS:
         gamma = 1.0 / _median_distance(X, rng, METRICS[kernel])
     gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
-    made: dict[str, Callable[[], Kernel]] = {
+    kernels: dict[str, Callable[[], Kernel]] = {
         "rbf": lambda: RBF(gamma),
         "laplacian": lambda: Laplacian(gamma),
         "poly": lambda: Polynomial(degree, gamma, coef0),
@@ -66,7 +66,7 @@ def resolved_kernel(
         "linear": Linear,
         "cosine": Cosine,
     }
-    return made[kernel]()
+    return kernels[kernel]()
 
 
 def median_squared_distance(X: SampleRows, rng: np.random.Generator) -> float:

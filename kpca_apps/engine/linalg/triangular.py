@@ -50,11 +50,11 @@ def squared_norms(
     lower, shift, beta = R.T, rotated.astype(dtype), beta[order]
     parts = []
     for first in range(0, q, WIDTH):
-        of = slice(first, min(first + WIDTH, q))
-        block = lower[first:, of].astype(dtype, order="C")
+        span = slice(first, min(first + WIDTH, q))
+        block = lower[first:, span].astype(dtype, order="C")
         if not first:
             block = np.column_stack([beta.astype(dtype), block])
-        parts.append((first, block, shift[of]))
+        parts.append((first, block, shift[span]))
 
     def norms(k: Values) -> tuple[Values, Values]:
         squares, along = None, None

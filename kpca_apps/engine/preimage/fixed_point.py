@@ -182,18 +182,18 @@ def _rbf_step(points: Matrix, gamma: float) -> Step:
     """Return one iteration step for fixed points, for rows in multiples of `STEP`."""
     # It maps z, weights g, bounds of sum |g| and the rows to process (the last may repeat) to the
     # next z, the inner products <phi(z), P phi(x)>, and which denominators vanished.
-    near, anywhere = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
+    clipped, unclipped = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
     centre = points.mean(axis=0)
     stacked = np.column_stack([points - centre, np.ones(len(points))])
 
     def few(z: Matrix, g: Matrix, size: Matrix) -> tuple[Matrix, Matrix, Mask]:
-        terms = near(z)
+        terms = clipped(z)
         highest = terms.max(axis=1)
         # Far from all points, subtract the largest exponent so that the others do not underflow.
         shift = np.zeros(len(z))
         far = highest < FAR_EXPONENT
         if far.any():
-            exponents = anywhere(z)[far]
+            exponents = unclipped(z)[far]
             shift[far] = exponents.max(axis=1)
             terms[far] = np.maximum(exponents - shift[far, None], LOWEST_EXPONENT)
             highest[far] = 0.0
@@ -278,12 +278,12 @@ class _Iteration:
             following, inner, vanished = parts[0][:count], parts[1][:count], parts[2][:count]
             fresh = self.iterations[rows] == 0
             self.first[rows[fresh]] = inner[fresh]
-            moved = np.linalg.norm(following - self.z[rows], axis=1)
+            step_lengths = np.linalg.norm(following - self.z[rows], axis=1)
             self.z[rows] = following
             self.iterations[rows] += 1
-            self.converged[rows] = (moved <= length) & ~vanished
+            self.converged[rows] = (step_lengths <= length) & ~vanished
             self.vanished[rows] = vanished
-            is_active = (moved > length) & ~vanished & (self.iterations[rows] < max_iter)
+            is_active = (step_lengths > length) & ~vanished & (self.iterations[rows] < max_iter)
             if not is_active.all():
                 active = active[is_active]
                 batch = batch_of(active)

@@ -102,12 +102,12 @@ def _descend(
         new, new_value = _line_search(objective, z, value, downhill, step, active)
         new_slope = slope(new, active)
         move = new - z[active]
-        moved = np.linalg.norm(move, axis=1)
+        step_lengths = np.linalg.norm(move, axis=1)
         step[active] = _barzilai_borwein(move, new_slope - downhill[active], step[active])
         z[active], value[active], downhill[active] = new, new_value, new_slope
         iterations[active] = iteration
-        converged[active] = moved <= length
-        active = active[moved > length]
+        converged[active] = step_lengths <= length
+        active = active[step_lengths > length]
         if not active.size:
             break
     unmoved = np.zeros(n, dtype=bool)

@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.claims import judged, near
+from kpca_apps.papers.claims import compare, judge
 from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.drawn import cassini, half_moons, parabola, rings, three_clusters
 from kpca_apps.papers.figures import Scatter, Table
@@ -42,8 +42,8 @@ def run_clusters(data: PaperData) -> Outcome:
     split = inside.min() > 0.99 and before.max() < 0.1 and six.max() < 30.0
     means = [values.mean() for values in (fifth, three, eighth, six, pair)]
     claims = (
-        judged("first two", parted, least, ratio.min(), DRAWS),
-        judged("third to eighth", split, inside.min(), before.max(), DRAWS, *means),
+        judge("first two", parted, least, ratio.min(), DRAWS),
+        judge("third to eighth", split, inside.min(), before.max(), DRAWS, *means),
     )
     return Outcome(claims, figures)
 
@@ -139,9 +139,9 @@ def _judge(shapes: Matrix, right: Matrix) -> tuple[Claim, ...]:
             "by the nearest mean only; by a straight line 0.01 does better, and PCA as well as 0.01"
         )
     return (
-        judged("elbow", share > 0.97 and elbow > 6.0, share, elbow, DRAWS),
-        judged("same shape", min(same) < 0.999, *same),
-        judged("narrow", right[2, 0] > right[1, 0], right, but),
+        judge("elbow", share > 0.97 and elbow > 6.0, share, elbow, DRAWS),
+        judge("same shape", min(same) < 0.999, *same),
+        judge("narrow", right[2, 0] > right[1, 0], right, but),
     )
 
 
@@ -155,8 +155,8 @@ def run_cassini(data: PaperData) -> Outcome:
     pca = PCA(2).fit(X)
     gap = float(np.abs(np.abs(linear.project(X)) - np.abs(pca.transform(X))).max())
     claims = (
-        near("linear gap", gap),
-        near("linear axes", float(linear.n_components)),
+        compare("linear gap", gap),
+        compare("linear axes", float(linear.n_components)),
         *_captions(),
     )
     axes = pca.components_ * np.sqrt(pca.explained_variance_)[:, None]
@@ -189,26 +189,26 @@ def _over_draws(rng: np.random.Generator) -> tuple[Matrix, Matrix, Matrix, Matri
 
     Parities in x and in y, and absolute correlations with y and with membership of the disc.
     """
-    found = []
+    draws = []
     for _ in range(DRAWS):
         X, labels = cassini(rng)
         subspace = components(RBF(0.2), X, 4)
         beside = np.column_stack([X[:, 1], labels == 2])
         alike = np.abs(np.corrcoef(subspace.project(X).T, beside.T)[:4, 4:])
-        found.append([parity(subspace, X, m) for m in ((-1.0, 1.0), (1.0, -1.0))] + list(alike.T))
-    in_x, in_y, with_y, with_circle = np.mean(found, axis=0)
+        draws.append([parity(subspace, X, m) for m in ((-1.0, 1.0), (1.0, -1.0))] + list(alike.T))
+    in_x, in_y, with_y, with_circle = np.mean(draws, axis=0)
     return in_x, in_y, with_y, with_circle
 
 
 def _captions() -> tuple[Claim, ...]:
     """Judge the captions of four components by their parities and correlations."""
     in_x, in_y, with_y, with_circle = _over_draws(np.random.default_rng(1))
-    found = with_circle[2] > 0.6 and with_circle.argmax() == 2
+    is_circle = with_circle[2] > 0.6 and with_circle.argmax() == 2
     return (
-        judged("component 1", with_circle[0] > with_y[0], in_y[0], with_y[0], with_circle[0]),
-        judged("component 2", in_x[1] < ODD, in_x[1]),
-        judged("component 3", found, with_circle[2], np.delete(with_circle, 2).max()),
-        judged("component 4", max(in_x[3], in_y[3]) < ODD, in_x[3], in_y[3]),
+        judge("component 1", with_circle[0] > with_y[0], in_y[0], with_y[0], with_circle[0]),
+        judge("component 2", in_x[1] < ODD, in_x[1]),
+        judge("component 3", is_circle, with_circle[2], np.delete(with_circle, 2).max()),
+        judge("component 4", max(in_x[3], in_y[3]) < ODD, in_x[3], in_y[3]),
     )
 
 
@@ -226,7 +226,7 @@ def run_script_runs(data: PaperData) -> Outcome:
     on_clusters = components(Sigmoid(2.0, 1.0), tight, 3)
     on_ring = components(RBF(0.1), ring, 4)
     check = mercer_check(Sigmoid(2.0, 1.0)(tight))
-    claims = (judged("tanh", not check.is_psd, check.describe(), check.negative_share),)
+    claims = (judge("tanh", not check.is_psd, check.describe(), check.negative_share),)
     zeros = np.zeros(len(curve), dtype=np.intp)
     return Outcome(
         claims,

@@ -17,7 +17,7 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.plan import ExactPlan, FitOptions
-from kpca_apps.papers.claims import judged
+from kpca_apps.papers.claims import judge
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Curves
 from kpca_apps.papers.measuring import components
@@ -145,10 +145,10 @@ def _judge_fits(
     shares = [float(spent / everything) for spent in least]
     last = f"{ROWS_OF_LAPACK[-2]:,} and {ROWS_OF_LAPACK[-1]:,} rows"
     return (
-        judged("time", 2.4 < full < 3.5, full, last),
-        judged("memory", 1.8 < held < 2.2, held, last),
-        judged("few time", max(shares) < 1.0, shares[0], shares[1], ROWS_OF_LAPACK[-1], few, low),
-        judged("few memory", max(free, subset) < 1.5, free, subset),
+        judge("time", 2.4 < full < 3.5, full, last),
+        judge("memory", 1.8 < held < 2.2, held, last),
+        judge("few time", max(shares) < 1.0, shares[0], shares[1], ROWS_OF_LAPACK[-1], few, low),
+        judge("few memory", max(free, subset) < 1.5, free, subset),
     )
 
 
@@ -159,8 +159,8 @@ def _judge_projections(spent: dict[str, tuple[Matrix, Matrix]]) -> tuple[Claim, 
     ratio = float(rows[1][-1] / linear[1][-1])
     is_cheaper = 0.0 < on_some < 1.5 and subset[1][0] < subset[1][-1]
     return (
-        judged("kernel values", 0.5 < min(p, m, n) and max(p, m, n) < 1.5, p, m, n),
-        judged("on all components", 1.5 < on_all < 2.5, on_all, *ALL_OF[-2:]),
-        judged("fewer components", is_cheaper, on_some, *COUNTS[-2:]),
-        judged("beside PCA", ratio > 1.0, ratio, PROJECTED[-1]),
+        judge("kernel values", 0.5 < min(p, m, n) and max(p, m, n) < 1.5, p, m, n),
+        judge("on all components", 1.5 < on_all < 2.5, on_all, *ALL_OF[-2:]),
+        judge("fewer components", is_cheaper, on_some, *COUNTS[-2:]),
+        judge("beside PCA", ratio > 1.0, ratio, PROJECTED[-1]),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from kpca_apps.engine.kernels import RBF, Kernel, Linear, Polynomial
-from kpca_apps.papers.claims import judged
+from kpca_apps.papers.claims import judge
 from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.drawn import rings
 from kpca_apps.papers.figures import Contours, Curves, Figure, Scatter, Table
@@ -36,7 +36,7 @@ def run_course(data: PaperData) -> Outcome:
     rng = np.random.default_rng(0)
     clouds, sides = _clouds(rng)
     parts = (_means(clouds, sides), _rings(*rings(rng, (1.0, 2.0), 0.15)), _parabola(rng))
-    claims = tuple(claim for found, _ in parts for claim in found)
+    claims = tuple(claim for claims_of_part, _ in parts for claim in claims_of_part)
     return Outcome(claims, tuple(figure for _, figures in parts for figure in figures))
 
 
@@ -54,8 +54,8 @@ def _means(X: Matrix, sides: Labels) -> tuple[list[Claim], list[Figure]]:
     printed = float(np.mean((values - 2.0 * b > 0.0) != (sides == 1)))
     half = 0.5 * np.diff(model.gamma @ X, axis=0)
     claims = [
-        judged("two clouds", wrong < 0.05, wrong),
-        judged("offset", wrong < 0.05 and printed > 0.3, wrong, printed),
+        judge("two clouds", wrong < 0.05, wrong),
+        judge("offset", wrong < 0.05 and printed > 0.3, wrong, printed),
     ]
     title = "Fig. 3.2: two clouds; w connects their means"
     return claims, [
@@ -80,9 +80,9 @@ def _rings(X: Matrix, labels: Labels) -> tuple[list[Claim], list[Figure]]:
     parts, of_cube = separable(square, labels), line_accuracy(cube, labels)
     plane = "a" if parts else "no"
     claims = [
-        judged("coincide", plain > 0.3 and parted_wrong < 0.05, plain, parted_wrong),
-        judged("single line", line < 0.75, line),
-        judged("separable", parts and not separable(cube, labels), plane, of_cube),
+        judge("coincide", plain > 0.3 and parted_wrong < 0.05, plain, parted_wrong),
+        judge("single line", line < 0.75, line),
+        judge("separable", parts and not separable(cube, labels), plane, of_cube),
     ]
     title = "Fig. 3.3: values of the rule (3.2), and where its sign changes"
     return claims, [
@@ -95,10 +95,10 @@ def separable(T: Matrix, labels: Labels) -> bool:
     """Return whether a hyperplane separates groups 0 and 1, that is, margins of 1 are feasible."""
     sides = 2.0 * labels - 1.0
     margins = sides[:, None] * np.column_stack([T / np.abs(T).max(), np.ones(len(T))])
-    found = linprog(
+    solution = linprog(
         np.zeros(margins.shape[1]), A_ub=-margins, b_ub=-np.ones(len(T)), bounds=(None, None)
     )
-    return bool(found.success)
+    return bool(solution.success)
 
 
 def _rule(
@@ -129,7 +129,7 @@ def _parabola(rng: np.random.Generator) -> tuple[list[Claim], list[Figure]]:
     gap = float(np.abs(fitted - np.polyval(np.polyfit(x, y, 2), place)).max())
     straight = np.polyval(np.polyfit(x, y, 1), place).astype(np.float64)
     gaps = [float(np.std(y - np.polyval(np.polyfit(x, y, d), x))) for d in (1, 2)]
-    claim = judged("curve", gaps[1] < 0.5 * gaps[0] and gap < 1e-08, gaps[1], gaps[0], gap)
+    claim = judge("curve", gaps[1] < 0.5 * gaps[0] and gap < 1e-08, gaps[1], gaps[0], gap)
     series = {"components of (x.y + 1)^2": (place, fitted), "straight line": (place, straight)}
     points = np.column_stack([x, y])
     return [claim], [Curves("y ~ x + x^2", "x", "y", series, points=points)]
@@ -161,8 +161,8 @@ def run_concentric(data: PaperData) -> Outcome:
     most, radii = max(shares.linear for shares in tried), _listed(RINGS[0][0])
     best = _listed(f"{shares.gaussian.max():.3f}" for shares in tried)
     claims = (
-        judged("linear", most <= 0.7, most),
-        judged("Gaussian", min(enough) >= ENOUGH, share, _listed(AROUND), radii, best),
+        judge("linear", most <= 0.7, most),
+        judge("Gaussian", min(enough) >= ENOUGH, share, _listed(AROUND), radii, best),
     )
     figures = (
         Scatter("The clouds", "x", "y", X, labels),

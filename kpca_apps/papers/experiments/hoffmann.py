@@ -11,7 +11,7 @@ from sklearn.svm import OneClassSVM
 
 from kpca_apps.engine.kernels import RBF, Kernel, Linear
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.claims import judged, near
+from kpca_apps.papers.claims import compare, judge
 from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.figures import Contours, Table
 from kpca_apps.papers.measuring import components, plane_grid
@@ -53,8 +53,8 @@ def run_novelty_sets(data: PaperData) -> Outcome:
         noise = (np.arange(len(X)) >= len(X) - known.noise_rows).astype(np.intp)
         threshold = float(np.quantile(errors, 1.0 - noise.mean()))
         figures.append(_error_contours(name, subspace, X, noise, threshold))
-        judge = _noise if known.noise_rows else _shape
-        claims.append(judge(name, subspace, X))
+        make_claim = _noise if known.noise_rows else _shape
+        claims.append(make_claim(name, subspace, X))
         numbers = (f"{errors.max():.4f}", f"{errors.mean():.4f}")
         area = f"{roc_auc_score(noise, errors):.4f}" if known.noise_rows else ""
         rows.append((name, str(len(X)), f"{known.sigma:g}", str(known.q), *numbers, area))
@@ -88,7 +88,7 @@ def _noise(name: str, subspace: KernelSubspace, X: Matrix) -> Claim:
         int(np.sum(np.argsort(-scores)[:n] >= len(X) - n))
         for scores in (subspace.reconstruction_error(X), -machine.decision_function(X))
     )
-    return judged("noise", ours > theirs, name, known.figure, n, theirs, ours)
+    return judge("noise", ours > theirs, name, known.figure, n, theirs, ours)
 
 
 def _shape(name: str, subspace: KernelSubspace, X: Matrix) -> Claim:
@@ -98,7 +98,7 @@ def _shape(name: str, subspace: KernelSubspace, X: Matrix) -> Claim:
     inside = subspace.reconstruction_error(places) <= threshold
     nearest = np.sqrt(((places[:, None] - X) ** 2).sum(axis=2).min(axis=1))
     far = float(nearest[inside].max())
-    return judged("shape", far < known.sigma, name, known.figure, far, known.sigma, np.mean(inside))
+    return judge("shape", far < known.sigma, name, known.figure, far, known.sigma, np.mean(inside))
 
 
 Flags = NDArray[np.bool_]
@@ -129,29 +129,29 @@ def run_novelty_rates(data: PaperData) -> Outcome:
     large, linear = (_auc(kernel, 4, *parts) for kernel in (RBF.from_sigma(LARGE), Linear()))
     by_line, density = zero[LINEAR_PCA], zero[PARZEN]
     claims = (
-        near("kernel PCA", _auc(RBF.from_sigma(2.0), 190, *parts)),
-        near("Parzen", cancer[PARZEN]),
-        near("linear PCA", cancer[LINEAR_PCA], _auc(Linear(), 3, *parts)),
-        judged("one-class SVM", cancer[ONE_CLASS] < LOWEST_SHOWN, LOWEST_SHOWN, cancer[ONE_CLASS]),
+        compare("kernel PCA", _auc(RBF.from_sigma(2.0), 190, *parts)),
+        compare("Parzen", cancer[PARZEN]),
+        compare("linear PCA", cancer[LINEAR_PCA], _auc(Linear(), 3, *parts)),
+        judge("one-class SVM", cancer[ONE_CLASS] < LOWEST_SHOWN, LOWEST_SHOWN, cancer[ONE_CLASS]),
         _beats_all("cancer", cancer),
-        judged("small sigma", abs(small - parzen) <= WITHIN, SMALL, small, parzen),
-        judged("large sigma", abs(large - linear) <= 2.0 * WITHIN, LARGE, large, linear),
+        judge("small sigma", abs(small - parzen) <= WITHIN, SMALL, small, parzen),
+        judge("large sigma", abs(large - linear) <= 2.0 * WITHIN, LARGE, large, linear),
         _beats_all("digit 0", zero),
-        judged("linear and Parzen", by_line > density, by_line, density),
+        judge("linear and Parzen", by_line > density, by_line, density),
     )
     cells = tuple(
         (task, method, f"{auc:.4f}")
-        for task, found in (("cancer", cancer), ("digit 0", zero))
-        for method, auc in found.items()
+        for task, areas in (("cancer", cancer), ("digit 0", zero))
+        for method, auc in areas.items()
     )
     return Outcome(claims, (), (Table("Largest AUC", ("data", "method", "AUC"), cells),))
 
 
-def _beats_all(task: str, found: dict[str, float]) -> Claim:
+def _beats_all(task: str, areas: dict[str, float]) -> Claim:
     """Judge whether kernel PCA at its best setting has a larger AUC than each other method."""
-    others = ", ".join(f"{name} {found[name]:.4f}" for name in OTHERS)
-    ours = found[KERNEL_PCA]
-    return judged(f"best {task}", ours > max(found[name] for name in OTHERS), ours, others)
+    others = ", ".join(f"{name} {areas[name]:.4f}" for name in OTHERS)
+    ours = areas[KERNEL_PCA]
+    return judge(f"best {task}", ours > max(areas[name] for name in OTHERS), ours, others)
 
 
 def _auc(kernel: Kernel, q: int, train: Matrix, test: Matrix, novel: Flags) -> float:

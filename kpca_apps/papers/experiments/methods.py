@@ -25,7 +25,7 @@ from kpca_apps.engine.linalg.gram import gram_matrix
 from kpca_apps.engine.preimage.ridge import learn_preimage
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers import kernels
-from kpca_apps.papers.claims import judged
+from kpca_apps.papers.claims import judge
 from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.drawn import rings
 from kpca_apps.papers.figures import Curves, Pictures, Scatter, Table
@@ -94,8 +94,8 @@ def _median_kernel(X: Matrix) -> RBF:
 
 def _error(subspace: KernelSubspace | Matrix) -> float:
     """Return the largest relative error of the first variances on the curved surface."""
-    found = subspace.variances if isinstance(subspace, KernelSubspace) else subspace
-    return float(np.abs(found[:Q] / _exact().variances - 1.0).max())
+    variances = subspace.variances if isinstance(subspace, KernelSubspace) else subspace
+    return float(np.abs(variances[:Q] / _exact().variances - 1.0).max())
 
 
 def _landmarks(kind: str | Matrix, m: int) -> KernelSubspace:
@@ -154,7 +154,7 @@ def _fewer_rows() -> Outcome:
     figure = Curves(title, x_label, table.heads[1], series, log_x=True, log_y=True)
     mean_errors = [s.reconstruction_error(X).mean() for s in (part, same, _exact())]
     above, below = (float(error / mean_errors[2] - 1.0) for error in mean_errors[:2])
-    claim = judged("subset", above < 0.2, N, above, below)
+    claim = judge("subset", above < 0.2, N, above, below)
     return Outcome((claim,), (figure,), (table,))
 
 
@@ -166,8 +166,8 @@ def _by_krylov(K: Matrix, q: int) -> tuple[Matrix, int]:
         columns[0] += block.shape[1]
         return np.asarray(K @ block)
 
-    found = block_krylov(multiply, len(K), q, Rng(0), trace=float(len(K)))
-    return (found[0] if found else np.zeros(q)), columns[0]
+    pairs = block_krylov(multiply, len(K), q, Rng(0), trace=float(len(K)))
+    return (pairs[0] if pairs else np.zeros(q)), columns[0]
 
 
 def _iterations() -> Outcome:
@@ -199,8 +199,8 @@ def _iterations() -> Outcome:
     first, *_, last = sines
     falls = bool(np.all(np.diff(sines) < 0.0))
     claims = (
-        judged("power method", gap < 1e-09 and by_power < 0.0001, gap, taken, by_power),
-        judged("Hebbian", falls and last < 0.01, first, PASSES[0], last, PASSES[-1]),
+        judge("power method", gap < 1e-09 and by_power < 0.0001, gap, taken, by_power),
+        judge("Hebbian", falls and last < 0.01, first, PASSES[0], last, PASSES[-1]),
     )
     series = {"three components of 300 rows": (np.array(PASSES, dtype=float), np.array(sines))}
     title, y_label = "Kernel Hebbian algorithm", "sine of the largest angle"
@@ -237,7 +237,7 @@ def _clusters() -> Outcome:
         _row("kernel k-means, one pass", online, "KMeans on one component", on_first, n, n),
         _row("the same, to its end", own, "KMeans on all components", full, n, n),
     )
-    claim = judged("k-means", abs(own - full) < 0.01, own, full, on_first)
+    claim = judge("k-means", abs(own - full) < 0.01, own, full, on_first)
     return Outcome((claim,), (), (table,))
 
 
@@ -255,7 +255,7 @@ def _spiral() -> Outcome:
         moved[i] = (near.expansion(near.project(x[None])) @ near.points)[0]
     squared = [((Z[:, None] - curve) ** 2).sum(axis=2).min(axis=1).mean() for Z in (moved, X)]
     remaining_share = squared[0] / squared[1]
-    claim = judged("neighbourhood", remaining_share < 0.2, remaining_share, NEIGHBOURS, len(X))
+    claim = judge("neighbourhood", remaining_share < 0.2, remaining_share, NEIGHBOURS, len(X))
     title, sides = "A spiral, and its rows moved", np.repeat([0, 1], len(X))
     return Outcome((claim,), (Scatter(title, "x", "y", np.vstack([X, moved]), sides),))
 
@@ -268,8 +268,8 @@ def _digits() -> tuple[Matrix, Labels, Matrix, Labels]:
     return X[1::2], y[1::2], X[::2], y[::2]
 
 
-def _wrong(found: NDArray[np.generic], truth: Labels) -> float:
-    return float(np.mean(found != truth))
+def _wrong(labels: NDArray[np.generic], truth: Labels) -> float:
+    return float(np.mean(labels != truth))
 
 
 def _classifiers() -> Outcome:
@@ -307,7 +307,7 @@ def _classifiers() -> Outcome:
         _row("five nearest for (x.y)^2", near, "KNeighborsClassifier", plain, n, 0),
         _row("class means, 3 against 8", means, svc, parted, int(pair.sum()), counts[2]),
     )
-    claim = judged("linear machine", linear <= alone + 0.005, linear, alone)
+    claim = judge("linear machine", linear <= alone + 0.005, linear, alone)
     return Outcome((claim,), (), (table,))
 
 
@@ -325,9 +325,9 @@ def _on_components() -> Outcome:
     gap = float(np.abs(features.component_moments(T, 2) - np.eye(4)).max())
     third = float(np.abs(features.component_moments(T, 3)).max())
     claims = (
-        judged("moments", gap < 1e-10 and third > 0.1, gap, third),
-        judged("pursuit", recovered[1] > 0.9, recovered[1], recovered[0]),
-        judged("regression", by_components < 1.05 * by_ridge, by_components, by_ridge),
+        judge("moments", gap < 1e-10 and third > 0.1, gap, third),
+        judge("pursuit", recovered[1] > 0.9, recovered[1], recovered[0]),
+        judge("regression", by_components < 1.05 * by_ridge, by_components, by_ridge),
     )
     return Outcome(claims)
 
@@ -369,14 +369,14 @@ def _preimages() -> Outcome:
         return np.exp(-0.5 * ((samples - place) / 0.08) ** 2)
 
     signals = bump(rng.choice([0.25, 0.7], size=(80, 1)) + 0.01 * rng.normal(size=(80, 1)))
-    found = fits.parametrised_set(
+    points = fits.parametrised_set(
         components(RBF(0.1), signals, 1), bump, np.array([[0.15], [0.85]])
     )
-    first, second = found.parameters[:, 0]
+    first, second = points.parameters[:, 0]
     off = max(abs(first - 0.25), abs(second - 0.7))
     claims = (
-        judged("pre-images", float(np.mean(right)) > 0.9, np.mean(right)),
-        judged("few points", off < 0.02, first, second, found.rho[0]),
+        judge("pre-images", float(np.mean(right)) > 0.9, np.mean(right)),
+        judge("few points", off < 0.02, first, second, points.rho[0]),
     )
     return Outcome(claims, (figure,))
 
@@ -420,8 +420,8 @@ def _kernels() -> Outcome:
     same = float(np.abs(written @ written.T - gram).max() / gram.max())
     holds = after.is_psd and not before.is_psd
     claims = (
-        judged("monomials", same < 1e-12, same, written.shape[1]),
-        judged("iterated", holds, before.describe(), after.describe()),
-        judged("iterated Gaussian", gap < 1e-08, gap),
+        judge("monomials", same < 1e-12, same, written.shape[1]),
+        judge("iterated", holds, before.describe(), after.describe()),
+        judge("iterated Gaussian", gap < 1e-08, gap),
     )
     return Outcome(claims, (), (table,))

@@ -8,7 +8,7 @@ from joblib import Parallel, delayed
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.claims import judged, near
+from kpca_apps.papers.claims import compare, judge
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Curves, Pictures, Table
 from kpca_apps.papers.measuring import components, smoothed_digits
@@ -43,8 +43,8 @@ def run_denoising_toy(data: PaperData) -> Outcome:
     jobs = (delayed(ratios)(draw, sigma) for sigma in sigmas for draw in range(DRAWS))
     with one_blas_thread():
         results = Parallel(n_jobs=THREADS, require="sharedmem")(jobs)
-    found, tries, restarts = zip(*results, strict=True)
-    median = np.median(np.reshape(found, (len(sigmas), DRAWS, len(COUNTS))), axis=1)
+    values, tries, restarts = zip(*results, strict=True)
+    median = np.median(np.reshape(values, (len(sigmas), DRAWS, len(COUNTS))), axis=1)
     rows = tuple(
         (f"{sigma:g}", who, *map(_cell, values))
         for sigma, ours in zip(sigmas, median, strict=True)
@@ -71,11 +71,11 @@ def _judge_toy(median: Matrix) -> tuple[Claim, ...]:
     alike = int(np.count_nonzero(np.abs(np.log(median / paper)) < np.log(2.0)))
     below = [count for count, ratio in zip(COUNTS, wide, strict=True) if ratio < 1.0]
     return (
-        judged("to 0.4", (median[:-1] > 1.0).all(), median[:-1].min()),
-        judged("smallest width", median[0, 0] > MUCH, median[0, 0], MUCH),
+        judge("to 0.4", (median[:-1] > 1.0).all(), median[:-1].min()),
+        judge("smallest width", median[0, 0] > MUCH, median[0, 0], MUCH),
         _growth(median),
-        judged("0.8", not below, wide.min(), wide.max(), " or ".join(map(str, below))),
-        judged("every number", alike == paper.size, paper.size, alike),
+        judge("0.8", not below, wide.min(), wide.max(), " or ".join(map(str, below))),
+        judge("every number", alike == paper.size, paper.size, alike),
     )
 
 
@@ -87,7 +87,7 @@ def _growth(median: Matrix) -> Claim:
     ranges = [
         "; ".join(f"{_cell(row[0])} to {_cell(row[-1])}" for row in rows) for rows in (paper, ours)
     ]
-    return judged("growth", all(row[-1] > row[0] for row in ours), *ranges)
+    return judge("growth", all(row[-1] > row[0] for row in ours), *ranges)
 
 
 def drawn(draw: int, sigma: float) -> tuple[Matrix, Matrix, Matrix]:
@@ -104,16 +104,16 @@ def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
     train, noisy, truth = drawn(draw, sigma)
     kernel = components(RBF(1.0 / (D * 2.0 * sigma**2)), train, max(COUNTS))
     linear = components(Linear(), train, max(COUNTS))
-    found, restarts = [], 0
+    results, restarts = [], 0
     for count in COUNTS:
         part, flat = kernel.leading(count), linear.leading(count)
         cleaned = fixed_point(part, part.project(noisy), noisy, tolerance=1e-3)
         after_linear, after_kernel = (
             ((points - truth) ** 2).sum() for points in (_project(flat, noisy), cleaned.points)
         )
-        found.append(float(after_linear / after_kernel))
+        results.append(float(after_linear / after_kernel))
         restarts += int(cleaned.restarted.sum())
-    return found, len(COUNTS) * len(noisy), restarts
+    return results, len(COUNTS) * len(noisy), restarts
 
 
 LINEAR_COUNTS = (1, 4, 16, 32, 64, 128, 256)
@@ -142,7 +142,7 @@ def run_denoising_digits(data: PaperData) -> Outcome:
     train, clean = smoothed_digits(raw), smoothed_digits(test)
     kernel, linear = components(RBF(1.0 / (256 * C)), train, 1024), components(Linear(), train, 256)
     # The paper's width against the pixel variance that determines it.
-    claims = [near("width", 2.0 * float(train.var(axis=0).mean()), 2.0 * raw.var(axis=0).mean())]
+    claims = [compare("width", 2.0 * float(train.var(axis=0).mean()), 2.0 * raw.var(axis=0).mean())]
     figures: list[Curves | Pictures] = []
     columns: list[list[float]] = []
     rng = np.random.default_rng(0)
@@ -167,7 +167,7 @@ def run_denoising_digits(data: PaperData) -> Outcome:
         ]
     pairs = zip(columns[::2], columns[1::2], strict=True)
     most = max(a / b for pair in pairs for a, b in zip(*pair, strict=False))
-    claims.append(near("most", most))
+    claims.append(compare("most", most))
     return Outcome(tuple(claims), tuple(figures), (_distance_table(columns),))
 
 
@@ -199,10 +199,10 @@ def _distance(X: Matrix, clean: Matrix) -> float:
 def _judge_noise(kind: str, by_linear: list[float], by_kernel: list[float]) -> tuple[Claim, ...]:
     linear, kernel, factor = min(by_linear), min(by_kernel), FACTORS[kind]
     return (
-        judged("better", kernel < linear, kind, kernel, linear, WITHOUT[kind]),
+        judge("better", kernel < linear, kind, kernel, linear, WITHOUT[kind]),
         _best(kind, "linear", LINEAR_COUNTS, by_linear, BEST[kind][0]),
         _best(kind, "kernel", KERNEL_COUNTS, by_kernel, BEST[kind][1]),
-        near("factor", linear / kernel, kind, factor, WITHIN * factor, WITHOUT[kind]),
+        compare("factor", linear / kernel, kind, factor, WITHIN * factor, WITHOUT[kind]),
     )
 
 
@@ -210,7 +210,7 @@ def _best(
     kind: str, method: str, counts: tuple[int, ...], distances: list[float], known: int
 ) -> Claim:
     best, there = counts[int(np.argmin(distances))], distances[counts.index(known)]
-    return near("best count", best, kind, method, known, there, min(distances), best)
+    return compare("best count", best, kind, method, known, there, min(distances), best)
 
 
 def _distance_table(columns: list[list[float]]) -> Table:

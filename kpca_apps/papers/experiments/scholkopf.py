@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 
 from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.claims import judged, near
+from kpca_apps.papers.claims import compare, judge
 from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.drawn import parabola
 from kpca_apps.papers.figures import Contours, Curves, Table
@@ -45,9 +45,9 @@ def run_parabola(data: PaperData) -> Outcome:
     means, spread = shares.mean(axis=0), shares.std(axis=0)
     counts = [fits[d].n_components for d in JOURNAL]
     claims = (
-        near("linear count", float(counts[0])),
-        judged("more monomials", min(counts[1:]) > 2, *counts[1:]),
-        judged("third component", noise > 0.5, noise, DRAWS),
+        compare("linear count", float(counts[0])),
+        judge("more monomials", min(counts[1:]) > 2, *counts[1:]),
+        judge("third component", noise > 0.5, noise, DRAWS),
         *(_shares(d, means[d - 1], spread[d - 1]) for d in JOURNAL),
     )
     return Outcome(claims, (_panels(fits, X),), (_shares_table(means, spread),))
@@ -70,7 +70,7 @@ def _shares(degree: int, mean: Matrix, spread: Matrix) -> Claim:
     mean, spread = mean[: len(known)], spread[: len(known)]
     gap = float(np.max(np.abs(mean - known) / spread))
     ours = _listed(mean)
-    return judged("shares", gap <= WITHIN, degree, _listed(known), ours, DRAWS, gap, WITHIN)
+    return judge("shares", gap <= WITHIN, degree, _listed(known), ours, DRAWS, gap, WITHIN)
 
 
 def _listed(shares: Matrix) -> str:
@@ -217,11 +217,11 @@ def scaled(subspace: KernelSubspace, *parts: Matrix) -> list[Matrix]:
 
     The SVM's C then does not depend on the size of the kernel.
     """
-    found = [subspace.project(rows) for rows in parts]
-    scale = np.sqrt((found[0] ** 2).sum(axis=1).mean())
-    for rows in found:
+    projections = [subspace.project(rows) for rows in parts]
+    scale = np.sqrt((projections[0] ** 2).sum(axis=1).mean())
+    for rows in projections:
         rows /= scale
-    return found
+    return projections
 
 
 def machine_error(C: float, train: Matrix, labels: Labels, test: Matrix, truth: Labels) -> float:
@@ -234,7 +234,7 @@ def _error_table(title: str, counts: tuple[int, ...], columns: dict[int, list[fl
     """Return the paper's errors and ours, one column per degree."""
     rows = []
     for i, count in enumerate(counts):
-        pairs = [(USPS[count][degree - 1], found[i]) for degree, found in columns.items()]
+        pairs = [(USPS[count][degree - 1], column[i]) for degree, column in columns.items()]
         cells = ("n.a." if np.isnan(a) else f"{a:.1f} / {b:.2f}" for a, b in pairs)
         rows.append((str(count), *cells))
     heads = ("components", *(f"degree {d}" for d in columns))
@@ -247,7 +247,7 @@ def _judge(paper: Matrix, ours: Matrix) -> tuple[Claim, ...]:
     for name, columns in (("degrees 1 to 5", slice(0, 5)), ("degrees 6 and 7", slice(5, 7))):
         part = gap[:, columns][~np.isnan(gap[:, columns])]
         most, within = part.max(), TOLERANCE[name]
-        claims.append(judged("cells", most <= within, name, part.size, within, part.mean(), most))
+        claims.append(judge("cells", most <= within, name, part.size, within, part.mean(), most))
     return (*claims, *_advantages(ours))
 
 
@@ -258,10 +258,10 @@ def _advantages(ours: Matrix) -> tuple[Claim, ...]:
     falls = bool((ours[4, 1:] < ours[1, 1:]).all())
     where = "it does for every degree from 2 on" if falls else "not for every degree"
     return (
-        judged("nonlinear", best <= 5.0 and linear >= 8.0, best, linear),
-        judged("as many", bool(same.all()), int(same.sum()), same.size),
-        judged("beyond pixels", falls, where),
-        judged("fewer", ours[1, 2] < ours[3, 0], ours[1, 2], ours[3, 0]),
+        judge("nonlinear", best <= 5.0 and linear >= 8.0, best, linear),
+        judge("as many", bool(same.all()), int(same.sum()), same.size),
+        judge("beyond pixels", falls, where),
+        judge("fewer", ours[1, 2] < ours[3, 0], ours[1, 2], ours[3, 0]),
     )
 
 
@@ -269,9 +269,9 @@ def _judge_raw(plain: dict[int, list[float]]) -> tuple[Claim, ...]:
     paper = {d: np.array([USPS[count][d - 1] for count in RAW_COUNTS]) for d in RAW_DEGREES}
     largest = {d: float(np.abs(np.array(plain[d]) - paper[d]).max()) for d in RAW_DEGREES}
     return (
-        near("pixels", plain[1][-1]),
-        judged("raw 1", largest[1] <= 0.5, largest[1]),
-        judged("raw 3", largest[3] <= TOLERANCE["degrees 1 to 5"], largest[3]),
+        compare("pixels", plain[1][-1]),
+        judge("raw 1", largest[1] <= 0.5, largest[1]),
+        judge("raw 3", largest[3] <= TOLERANCE["degrees 1 to 5"], largest[3]),
     )
 
 
@@ -298,7 +298,7 @@ def run_virtual_examples(data: PaperData) -> Outcome:
     )
     better = with_them < min(without, other[1]) - LEAST_GAIN and other[0] < other[1] - LEAST_GAIN
     settings = (DEGREE, COMPONENTS, *MACHINE_C)
-    return Outcome((judged("virtual", better, with_them, without, *settings, *other),))
+    return Outcome((judge("virtual", better, with_them, without, *settings, *other),))
 
 
 def moved(X: Matrix, down: int, right: int) -> Matrix:

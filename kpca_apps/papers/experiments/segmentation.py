@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kpca_apps.engine.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
-from kpca_apps.papers.claims import judged, near
+from kpca_apps.papers.claims import compare, judge
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Curves, Table
 from kpca_apps.papers.kernels import monomials
@@ -147,11 +147,11 @@ def _published(split: _Split, sigma: float, estimated: float) -> list[Claim]:
     claims = []
     for name, (full, few) in PAPER.items():
         ours = split.errors[name]
-        claims.append(near("all components", ours[0], name, full))
+        claims.append(compare("all components", ours[0], name, full))
         if few is not None:
-            claims.append(near("50 components", ours[1], name, few))
-    claims.append(near("estimated sigma", estimated, sigma))
-    return [*claims, near("printed sigma", split.alone(0.01))]
+            claims.append(compare("50 components", ours[1], name, few))
+    claims.append(compare("estimated sigma", estimated, sigma))
+    return [*claims, compare("printed sigma", split.alone(0.01))]
 
 
 def _caption(published: _Split, fresh: _Split, machines: tuple[float, float]) -> tuple[Claim, ...]:
@@ -169,10 +169,10 @@ def _caption(published: _Split, fresh: _Split, machines: tuple[float, float]) ->
     least = alone > max(error for error, _ in ours.values())
     wrong, ahead = (round(210 * error) for error in (alone, linear - best[0]))
     return (
-        judged("more than 100", many, numbers),
-        judged("50 are enough", enough, few, plain, alone, few_new, linear, fair),
-        judged("SVM alone", least, alone, plain, wrong, round(210 * plain), fair, everywhere),
-        judged("more components", best[0] < linear, *best, linear, ahead, others),
+        judge("more than 100", many, numbers),
+        judge("50 are enough", enough, few, plain, alone, few_new, linear, fair),
+        judge("SVM alone", least, alone, plain, wrong, round(210 * plain), fair, everywhere),
+        judge("more components", best[0] < linear, *best, linear, ahead, others),
     )
 
 
@@ -229,6 +229,6 @@ def _curves(published: _Split, fresh: _Split) -> tuple[Curves, tuple[Claim, ...]
     but = f" but {'one' if len(worse) == 1 else len(worse)} ({which})" if worse else ""
     condition = "but for one number of components" if worse else ""
     return figure, (
-        judged("first 14", len(worse) <= 1, but, condition),
-        judged("low errors", laplace[-1] < linear.min(), laplace[-1], true[-1]),
+        judge("first 14", len(worse) <= 1, but, condition),
+        judge("low errors", laplace[-1] < linear.min(), laplace[-1], true[-1]),
     )

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 
 from kpca_apps.engine.kernels import RBF, Polynomial
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.claims import judged
+from kpca_apps.papers.claims import judge
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import three_clusters
 from kpca_apps.papers.kernels import monomials, ordered_products
@@ -72,11 +72,11 @@ def _properties(
     is_least = abs(mean_error - (total - first)) < 1e-10 and total - max(carried) >= mean_error
     entropy = _entropy(subspace.variances)
     return (
-        judged("variance", first >= max(carried), Q, first, max(carried)),
-        judged("least error", is_least, mean_error, total - first),
-        judged("uncorrelated", cross < 1e-10, cross),
-        judged("entropy", entropy <= min(entropies), entropy, min(entropies)),
-        judged("information", volume >= max(volumes), volume, max(volumes)),
+        judge("variance", first >= max(carried), Q, first, max(carried)),
+        judge("least error", is_least, mean_error, total - first),
+        judge("uncorrelated", cross < 1e-10, cross),
+        judge("entropy", entropy <= min(entropies), entropy, min(entropies)),
+        judge("information", volume >= max(volumes), volume, max(volumes)),
     )
 
 
@@ -92,9 +92,9 @@ def _lengths(K: Matrix, subspace: KernelSubspace) -> tuple[Claim, ...]:
     unit = float(right @ about_mean @ right)
     explained = float(subspace.variances.sum() * N / np.trace(about_mean))
     return (
-        judged("length", abs(unit - 1.0) < 1e-06, np.sqrt(unit), length, N, np.sqrt(N)),
-        judged("unit vectors", abs(unit - 1.0) < 1e-06, unit, plain),
-        judged("ranking", abs(explained - 1.0) > 1e-06, explained),
+        judge("length", abs(unit - 1.0) < 1e-06, np.sqrt(unit), length, N, np.sqrt(N)),
+        judge("unit vectors", abs(unit - 1.0) < 1e-06, unit, plain),
+        judge("ranking", abs(explained - 1.0) > 1e-06, explained),
     )
 
 
@@ -114,9 +114,9 @@ def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ..
     direct = first.project(X + 0.5)
     gaps = [float(np.abs(G @ first.weights - direct).max()) for G in (proper, swapped)]
     return (
-        judged("inputs centred", abs(tops[1] - right) < 1e-06, tops[1], tops[0], right),
-        judged("invertible", smallest > 1e-12, smallest),
-        judged("test rows", gaps[0] < 1e-10, gaps[0], gaps[1], N),
+        judge("inputs centred", abs(tops[1] - right) < 1e-06, tops[1], tops[0], right),
+        judge("invertible", smallest > 1e-12, smallest),
+        judge("test rows", gaps[0] < 1e-10, gaps[0], gaps[1], N),
     )
 
 
@@ -131,9 +131,9 @@ def _dimensions(subspace: KernelSubspace, X: Matrix, rng: np.random.Generator) -
     nearest = float(np.abs(subspace.kernel(places, X) @ subspace.weights[:, 0]).max())
     ranks = [int(np.linalg.matrix_rank(Polynomial(3, 1.0, c)(rows))) for c in (0.0, 1.0)]
     return (
-        judged("count", (plain, count) == (N, N - 1), N, plain, count),
-        judged("pre-image", nearest < 0.99, nearest, largest_error),
-        judged("products", ranks[1] == comb(4, 3), comb(4, 3), ranks[1], ranks[0], comb(5, 3)),
+        judge("count", (plain, count) == (N, N - 1), N, plain, count),
+        judge("pre-image", nearest < 0.99, nearest, largest_error),
+        judge("products", ranks[1] == comb(4, 3), comb(4, 3), ranks[1], ranks[0], comb(5, 3)),
     )
 
 
@@ -141,11 +141,11 @@ def _monomials() -> tuple[Claim, ...]:
     """Judge the dimension and coefficients of the feature map of (x.y)^d (1996, 3 and B.1)."""
     count = comb(256 + 5 - 1, 5)
     # The columns of degree 3 are x1^3, x1^2 x2, x1 x2^2 and x2^3.
-    found = float(monomials(np.ones((1, 2)), 3)[0, 1])
+    weight = float(monomials(np.ones((1, 2)), 3)[0, 1])
     same = int(np.count_nonzero(ordered_products(np.array([[2.0, 3.0]]), 3) == 12.0))
     return (
-        judged("monomial count", round(np.log10(count)) == 10, count),
-        judged("coefficient", abs(found - np.sqrt(same)) < 1e-12, np.sqrt(2.0), found, same),
+        judge("monomial count", round(np.log10(count)) == 10, count),
+        judge("coefficient", abs(weight - np.sqrt(same)) < 1e-12, np.sqrt(2.0), weight, same),
     )
 
 
@@ -163,7 +163,7 @@ def _cluster_means() -> Claim:
         float(np.abs(mean_components(kernel, means, w, n_components=5).variances / true - 1).max())
         for w in (np.ones(60), sizes)
     )
-    return judged("cluster means", weighted < 0.1, weighted, plain)
+    return judge("cluster means", weighted < 0.1, weighted, plain)
 
 
 def _entropy(variances: Matrix) -> float:

@@ -142,15 +142,15 @@ def check_model_path(path: str | Path, *, force: bool = False) -> None:
     target = Path(path)
     label = one_line(str(path), 200)
     try:
-        found = target.lstat().st_mode
+        mode = target.lstat().st_mode
     except FileNotFoundError:
-        found = None
+        mode = None
     except (OSError, ValueError) as error:
         raise InputError(f"{label}: is not a usable file name ({reason_of(error)}).") from None
     require_parent(path)
-    if found is None:
+    if mode is None:
         return
-    if not stat.S_ISREG(found) or not _is_model(target):
+    if not stat.S_ISREG(mode) or not _is_model(target):
         raise RefusedError(
             f"{label}: exists and is not a model, so it is never replaced; choose another file."
         )
@@ -207,9 +207,9 @@ class _Reader:
         if self._depth > _DEEPEST:
             raise ValueError(f"{base.__name__} inside {base.__name__}, too deep")
         self._depth += 1
-        made = self._built(msgspec.convert(value, _schema(kind), dec_hook=self._derived))
+        instance = self._built(msgspec.convert(value, _schema(kind), dec_hook=self._derived))
         self._depth -= 1
-        return made
+        return instance
 
     def _built(self, value: Any) -> Any:
         if isinstance(value, _Member):
@@ -220,15 +220,15 @@ class _Reader:
             raise ValueError(f"{value:.3e} is too large a number")
         if not isinstance(value, _Record):
             return value
-        given = {name: self._built(getattr(value, name)) for name in value.__struct_fields__}
-        made = _DATACLASSES[type(value)](**given)
+        values = {name: self._built(getattr(value, name)) for name in value.__struct_fields__}
+        instance = _DATACLASSES[type(value)](**values)
         try:
-            _check_arrays(made)
-            if validate := getattr(made, "validate", None):
+            _check_arrays(instance)
+            if validate := getattr(instance, "validate", None):
                 validate()
         except ValueError as error:
-            raise ValueError(f"{_stored_name(type(made))}: {error}") from error
-        return made
+            raise ValueError(f"{_stored_name(type(instance))}: {error}") from error
+        return instance
 
     def _array(self, name: str, dtype: str) -> NDArray[Any]:
         """Return an array, after checking its header against the size of its data."""
@@ -244,10 +244,10 @@ class _Reader:
                 except SyntaxError:  # numpy would repair Python 2 headers, with a warning
                     raise ValueError(f"{name}: its header is damaged") from None
                 member.seek(begin)
-                shape, _, found = np.lib.format.read_array_header_1_0(member)
-                n_bytes = math.prod(shape) * found.itemsize
-                if found != np.dtype(dtype) or not found.isnative:
-                    raise ValueError(f"{name} is an array of type {found}")
+                shape, _, stored = np.lib.format.read_array_header_1_0(member)
+                n_bytes = math.prod(shape) * stored.itemsize
+                if stored != np.dtype(dtype) or not stored.isnative:
+                    raise ValueError(f"{name} is an array of type {stored}")
                 if min(shape, default=0) < 0 or n_bytes != entry.file_size - member.tell():
                     raise ValueError(f"{name}: its size is not what its header says")
                 member.seek(0)
@@ -298,11 +298,11 @@ def _derived_from(base: Any) -> Iterator[Any]:
         yield from _derived_from(kind)
 
 
-def _check_arrays(made: Any) -> None:
+def _check_arrays(instance: Any) -> None:
     """Raise ValueError unless a dataclass's arrays have their declared lengths and bounds."""
     lengths: dict[str, int] = {}
-    for name, (shape, *further) in _declared_arrays(type(made)):  # type: ignore[arg-type]  # as above
-        array = getattr(made, name)
+    for name, (shape, *further) in _declared_arrays(type(instance)):  # type: ignore[arg-type]  # as above
+        array = getattr(instance, name)
         if not isinstance(array, np.ndarray):
             continue
         letters = shape.split()
@@ -342,8 +342,8 @@ def _declared_arrays(kind: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 def _audited(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     """Return the zip entries by name; raise ValueError if they cannot be those of a model."""
     entries = archive.infolist()
-    found = {entry.filename: entry for entry in entries}
-    if _DOCUMENT not in found or len(found) != len(entries):
+    by_name = {entry.filename: entry for entry in entries}
+    if _DOCUMENT not in by_name or len(by_name) != len(entries):
         raise ValueError("its parts are not those of a model")
     for entry in entries:
         stored = entry.compress_type == zipfile.ZIP_STORED and not entry.flag_bits & 0x1
@@ -351,23 +351,23 @@ def _audited(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
             raise ValueError(f"unexpected part {entry.filename!r}")
     if sum(entry.file_size for entry in entries) > size:
         raise ValueError("its parts are larger than the file")
-    return found
+    return by_name
 
 
 def _opened(path: Path, label: str) -> IO[bytes]:
     try:
-        found = path.stat()
+        file_stat = path.stat()
         # Opening a named pipe would block.
-        file = path.open("rb") if stat.S_ISREG(found.st_mode) else None
+        file = path.open("rb") if stat.S_ISREG(file_stat.st_mode) else None
     except FileNotFoundError:
         others = sorted(p.name for p in path.parent.glob("*") if p.name != path.name)
-        near = suggest(path.name, others)
-        raise ModelFileError(f"{label}: no such file.{near}") from None
+        hint = suggest(path.name, others)
+        raise ModelFileError(f"{label}: no such file.{hint}") from None
     except (OSError, ValueError) as error:
         raise ModelFileError(f"{label}: cannot be read ({reason_of(error)}).") from None
     if file is None:
         raise ModelFileError(f"{label}: is not a file; name a model.")
-    if found.st_size > available_bytes():
+    if file_stat.st_size > available_bytes():
         file.close()
         raise MemoryLimitError(f"{label}: the model is larger than the memory available.")
     return file

@@ -38,16 +38,16 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         raise InputError(f"{label}: this is a folder; name a file to write.")
     try:
         # Not tempfile: its files are private, results need the usual permissions.
-        held = TemporaryPath(target)
+        temporary = TemporaryPath(target)
     except (OSError, ValueError) as error:
         raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
-    with closing(held), storage_named(label):
-        with held.path.open("r+b") as file:
+    with closing(temporary), storage_named(label):
+        with temporary.path.open("r+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         try:
-            held.path.replace(target)
+            temporary.path.replace(target)
         except OSError as error:
             raise InputError(f"{label}: cannot be replaced ({reason_of(error)}).") from None
 
@@ -94,10 +94,10 @@ class ResultFolder(ABC):
 
     @contextmanager
     def _building(self) -> Iterator[Path]:
-        with closing(self._begun()) as held, storage_named(self._label):
-            yield held.path
-            _sign(held.path)
-            self._swap(held.path)
+        with closing(self._begun()) as temporary, storage_named(self._label):
+            yield temporary.path
+            _sign(temporary.path)
+            self._swap(temporary.path)
 
 
 class OutputFolder(ResultFolder):
@@ -155,14 +155,14 @@ class OutputFolder(ResultFolder):
 
     def _swap(self, building: Path) -> None:
         self._refuse()
-        retired, held = retired_path(self.path), None
+        retired, temporary = retired_path(self.path), None
         try:
             # Without force nothing is replaced, not even a folder made since the check.
             if self.force and self.path.exists():
                 if exchanged(building, self.path):
                     return
                 # If killed between the renames, the next run restores the earlier results.
-                held = lock(self.path)
+                temporary = lock(self.path)
                 self.path.rename(retired)
             try:
                 building.rename(self.path)
@@ -176,12 +176,12 @@ class OutputFolder(ResultFolder):
                 f"{self._label}: cannot be replaced ({error.strerror}); choose another folder."
             ) from None
         finally:
-            if held is not None:
-                os.close(held)
+            if temporary is not None:
+                os.close(temporary)
         shutil.rmtree(retired, ignore_errors=True)
 
 
-def exchanged(one: Path, other: Path) -> bool:
+def exchanged(first: Path, other: Path) -> bool:
     """Exchange the names of two folders atomically; return False if the system cannot."""
     if sys.platform != "linux":
         return False
@@ -190,7 +190,7 @@ def exchanged(one: Path, other: Path) -> bool:
     except (OSError, AttributeError):
         return False
     here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    done: int = rename(here, os.fsencode(one), here, os.fsencode(other), exchange)
+    done: int = rename(here, os.fsencode(first), here, os.fsencode(other), exchange)
     return done == 0
 
 

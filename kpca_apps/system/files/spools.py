@@ -32,13 +32,13 @@ _RESERVE = 1 << 28
 
 def spool(chunks: Iterable[bytes]) -> TemporaryPath:
     """Write bytes to a private temporary file."""
-    held = spool_folder(folder=False)
+    temporary = spool_folder(folder=False)
     try:
-        write_spool(held.path, chunks)
+        write_spool(temporary.path, chunks)
     except BaseException:
-        held.close()
+        temporary.close()
         raise
-    return held
+    return temporary
 
 
 def write_spool(path: Path, chunks: Iterable[bytes]) -> None:

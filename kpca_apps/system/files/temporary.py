@@ -70,12 +70,12 @@ def remove_leftovers(target: Path) -> None:
     shape = re.compile(rf"{re.escape(_prefix(target))}[0-9a-f]{{16}}\.(partial|old)")
     with suppress(OSError):
         for item in list(target.parent.iterdir()):
-            if found := shape.fullmatch(item.name):
+            if match := shape.fullmatch(item.name):
                 with suppress(OSError):
                     number = lock(item)
                     if number is None:
                         continue
-                    if found[1] == "old" and not (target.exists() or target.is_symlink()):
+                    if match[1] == "old" and not (target.exists() or target.is_symlink()):
                         item.rename(target)
                     _end(item, number, os.getpid())
 

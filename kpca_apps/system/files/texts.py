@@ -30,8 +30,8 @@ class NotUtf8(InputError):
 
 def marked_encoding(head: bytes) -> tuple[str, str]:
     """Return codec and encoding name of a byte-order mark; UTF-8 without one."""
-    found = ((codec, name) for mark, codec, name in _MARKS if head.startswith(mark))
-    return next(found, ("utf-8", "utf-8"))
+    matches = ((codec, name) for mark, codec, name in _MARKS if head.startswith(mark))
+    return next(matches, ("utf-8", "utf-8"))
 
 
 def require_file(path: Path, what: str, most_bytes: int) -> None:
@@ -39,8 +39,8 @@ def require_file(path: Path, what: str, most_bytes: int) -> None:
 
     Opening a named pipe would block.
     """
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > most_bytes:
+    file_stat = path.stat()
+    if not stat.S_ISREG(file_stat.st_mode) or file_stat.st_size > most_bytes:
         raise InputError(f"{what} is a regular file of less than {most_bytes // 10**6} MB.")
 
 

@@ -41,10 +41,10 @@ def located(place: str | AnyPath) -> AnyPath:
     """
     if isinstance(place, PurePath):
         return place
-    if (found := _ADDRESS.fullmatch(place)) is None:
+    if (match := _ADDRESS.fullmatch(place)) is None:
         return Path(place)
-    scheme, rest = found[1].lower(), found[2].rstrip("/")
-    if found[2].startswith("/"):
+    scheme, rest = match[1].lower(), match[2].rstrip("/")
+    if match[2].startswith("/"):
         raise InputError("names no bucket; name it, as in s3://bucket/table.csv.", place)
     bucket, _, key = rest.partition("/")
     # An Azure container may be followed by its account.

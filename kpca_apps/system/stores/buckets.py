@@ -83,8 +83,8 @@ class Place:
         """Return ``"file"``, ``"folder"``, or ``""`` if nothing is there."""
         from pyarrow.fs import FileType
 
-        found = self._info().type
-        return {FileType.File: "file", FileType.Directory: "folder"}.get(found, "")
+        file_type = self._info().type
+        return {FileType.File: "file", FileType.Directory: "folder"}.get(file_type, "")
 
     def items(self, *, recursive: bool = False) -> list[Item]:
         """Return the content of a folder sorted by name; empty if there is no folder."""
@@ -103,40 +103,40 @@ class Place:
                     self.address,
                 )
 
-        for one in self._asked(lambda: self.system.get_file_info(chosen), look):
+        for info in self._asked(lambda: self.system.get_file_info(chosen), look):
             try:
-                name = one.path[len(self.path) + 1 :]
+                name = info.path[len(self.path) + 1 :]
             except UnicodeDecodeError:
                 raise InputError(
                     "holds an object whose name is not UTF-8; copy it to another name.",
                     self.address,
                 ) from None
-            is_folder = one.type == FileType.Directory
+            is_folder = info.type == FileType.Directory
             if not recursive and "/" in name:
                 name, is_folder = name.partition("/")[0], True
             if is_folder and name in items:
                 continue  # an object with the name of a folder
-            modified = 0.0 if is_folder else (one.mtime_ns or 0) / 1e9
-            items[name] = Item(name, is_folder, modified, 0 if is_folder else one.size or 0)
-        return sorted((one for one in items.values() if one.name), key=lambda one: one.name)
+            modified = 0.0 if is_folder else (info.mtime_ns or 0) / 1e9
+            items[name] = Item(name, is_folder, modified, 0 if is_folder else info.size or 0)
+        return sorted((info for info in items.values() if info.name), key=lambda info: info.name)
 
     def copyable(self, hidden: tuple[str, ...], *, recursive: bool = False) -> list[Item]:
         """Return the content of a folder, without names that have a part with a hidden prefix.
 
         Raises InputError for names that cannot exist on disk or would lead outside a folder.
         """
-        found = []
-        for one in self.items(recursive=recursive):
-            if any(part.startswith(hidden) for part in one.name.split("/")):
+        items = []
+        for item in self.items(recursive=recursive):
+            if any(part.startswith(hidden) for part in item.name.split("/")):
                 continue
-            if not is_path(one.name):
+            if not is_path(item.name):
                 raise InputError(
                     "has an empty part in its name, or another that no folder here can have; copy "
                     "it to another name.",
-                    f"{self.address}/{one.name}",
+                    f"{self.address}/{item.name}",
                 )
-            found.append(one)
-        return found
+            items.append(item)
+        return items
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes of an object; raise if it changes meanwhile or is cut short."""
@@ -255,12 +255,12 @@ def here(path: AnyPath) -> Iterator[Path]:
 def download(place: Place, items: Iterable[Item], folder: Path) -> None:
     """Copy items of a folder in a store to a new local folder."""
     folder.mkdir()
-    for one in items:
-        if one.is_folder:
-            with _named(place.inside(one.name)):
-                (folder / one.name).mkdir(parents=True, exist_ok=True)
+    for item in items:
+        if item.is_folder:
+            with _named(place.inside(item.name)):
+                (folder / item.name).mkdir(parents=True, exist_ok=True)
         else:
-            _download(place.inside(one.name), folder / one.name)
+            _download(place.inside(item.name), folder / item.name)
 
 
 def _download(place: Place, target: Path) -> None:
@@ -311,13 +311,13 @@ def matching(
         return place, []
 
     is_deep = len(wanted) > 1 or wanted == ["**"]
-    found = start.copyable(hidden, recursive=is_deep)
+    items = start.copyable(hidden, recursive=is_deep)
     if folders and not is_deep:
-        for one in [one for one in found if one.is_folder and _fits(one.name, wanted)]:
+        for one in [one for one in items if one.is_folder and _fits(one.name, wanted)]:
             below = start.inside(one.name).copyable(hidden, recursive=True)
-            found += [replace(item, name=f"{one.name}/{item.name}") for item in below]
-    fitting = [one for one in found if _fits(one.name, wanted, below=folders)]
-    return start, [one for one in fitting if not one.is_folder]
+            items += [replace(item, name=f"{one.name}/{item.name}") for item in below]
+    matches = [one for one in items if _fits(one.name, wanted, below=folders)]
+    return start, [one for one in matches if not one.is_folder]
 
 
 def _fits(name: str, wanted: list[str], *, below: bool = False) -> bool:
@@ -405,22 +405,22 @@ def _az(_bucket: str, account: str) -> Any:
         return next(filter(None, map(os.environ.get, names)), None)
 
     text = os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "")
-    given = {name: value for name, _, value in (one.partition("=") for one in text.split(";"))}
-    if given.get("UseDevelopmentStorage", "").lower() == "true":
+    settings = {name: value for name, _, value in (part.partition("=") for part in text.split(";"))}
+    if settings.get("UseDevelopmentStorage", "").lower() == "true":
         raise ConfigError(
             "AZURE_STORAGE_CONNECTION_STRING says UseDevelopmentStorage, which is not known here; "
             "name the emulator's AccountName, AccountKey and BlobEndpoint."
         )
     try:
-        place = urlsplit(given.get("BlobEndpoint", ""))
+        place = urlsplit(settings.get("BlobEndpoint", ""))
     except ValueError:
         raise ConfigError(
             "the BlobEndpoint of AZURE_STORAGE_CONNECTION_STRING is no address; give one such as "
             "https://account.blob.core.windows.net."
         ) from None
     # A shared access signature is valid only for the account in the endpoint.
-    found = re.match(r"(\w+)\.blob\.", place.netloc)
-    owner = given.get("AccountName") or (found[1] if found else "")
+    host_match = re.match(r"(\w+)\.blob\.", place.netloc)
+    owner = settings.get("AccountName") or (host_match[1] if host_match else "")
     account = account or of_environment("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME") or ""
     account = account or owner
     if not account:
@@ -431,16 +431,16 @@ def _az(_bucket: str, account: str) -> Any:
     key = of_environment("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
     if owner != account:
         return fs.AzureFileSystem(account, account_key=key)
-    key = key or given.get("AccountKey")
-    scheme = place.scheme or given.get("DefaultEndpointsProtocol", "https")
-    suffix = given.get("EndpointSuffix", "core.windows.net")
+    key = key or settings.get("AccountKey")
+    scheme = place.scheme or settings.get("DefaultEndpointsProtocol", "https")
+    suffix = settings.get("EndpointSuffix", "core.windows.net")
     # Other hosts name the account as a prefix or as the first part of paths.
     host = place.netloc or f"{account}.blob.{suffix}"
     host = host.removeprefix(account) if host.startswith(f"{account}.") else host
     return fs.AzureFileSystem(
         account,
         account_key=key,
-        sas_token=None if key else given.get("SharedAccessSignature"),
+        sas_token=None if key else settings.get("SharedAccessSignature"),
         blob_storage_authority=host,
         blob_storage_scheme=scheme,
         dfs_storage_authority=host.replace(".blob.", ".dfs.", 1),

@@ -84,7 +84,7 @@ class BucketFolder(ResultFolder):
 
     def _written(self) -> list[str]:
         """Return the names of the objects there, without those that mark active runs."""
-        there = [one.name for one in self.place.items(recursive=True) if not one.is_folder]
+        there = [item.name for item in self.place.items(recursive=True) if not item.is_folder]
         return [name for name in there if not name.startswith(f"{RUNS}/")]
 
     def _refuse_earlier(self, names: list[str]) -> None:
@@ -148,7 +148,7 @@ def only_run(place: Place) -> Iterator[None]:
 
     own.write([])
     try:
-        runs = {one.name: one.modified for one in place.inside(RUNS).items()}
+        runs = {item.name: item.modified for item in place.inside(RUNS).items()}
         now = runs.pop(own.name, 0.0)
         if any(now - written < _DEAD and not _has_ended(name) for name, written in runs.items()):
             raise RefusedError(
