@@ -129,7 +129,7 @@ def first_directory(data: Content | None) -> Directory | None:
 
 
 def directories_at(data: Content, directory: Directory, tag: int) -> list[Directory]:
-    """Return the directories at the offsets in a tag; raises TiffError as above."""
+    """Return the directories at the offsets in a tag; raises TiffError if one is invalid."""
     allowance = [min(_MAX_OVERLAP * len(data), _MAX_TAG_BYTES)]
     places = directory.integers(tag)
     if len(places) > _MAX_TAGS:

@@ -39,7 +39,7 @@ def random_pivots(
 
 
 def greedy_pivots(kernel: Kernel, X: Matrix, m: int, *, tolerance: float = ROUNDING) -> Index:
-    """Return at most ``m`` pivots, each with the largest residual; stops as `random_pivots`."""
+    """Return at most ``m`` pivots, each with the largest residual; stops like `random_pivots`."""
     # Franc and Hlavac (2003), Greedy algorithm for a training set reduction in the kernel methods,
     # CAIP 2003, 426-433.
     factor = PartialCholesky(kernel, X, m)
