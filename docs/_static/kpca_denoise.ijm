@@ -14,12 +14,12 @@ macro "Denoise (kernel PCA)" {
     // Words of their own, as some versions of ImageJ take no array of them.
     image = folder + "image.tif";
     if (nSlices > 1)
-        said = exec(kpca, "denoise", "run", image, "--out", folder + "out", "--stack");
+        output = exec(kpca, "denoise", "run", image, "--out", folder + "out", "--stack");
     else
-        said = exec(kpca, "denoise", "run", image, "--out", folder + "out");
+        output = exec(kpca, "denoise", "run", image, "--out", folder + "out");
     result = folder + "out" + File.separator + "images" + File.separator + "image.tif";
     if (!File.exists(result))
-        exit("kpca could not denoise it:\n" + said);
+        exit("kpca could not denoise it:\n" + output);
     open(result);
     rename(title + " (denoised)");
 }

@@ -15,7 +15,7 @@ result
 
 # %%
 # That is the first screen of the report. ``share=0.05`` flags five rows in a hundred: without rows
-# that are known to be normal nobody can know a false-alarm rate, so how many to flag is your
+# that are known to be normal no false-alarm rate can be known, so how many to flag is your
 # choice. The flagged rows, oddest first:
 
 result.flagged()[["rank", "reason_column", "seen", "expected"]]

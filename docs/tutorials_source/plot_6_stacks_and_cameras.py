@@ -30,8 +30,8 @@ for name, result in (("page by page", singly), ("together", together)):
     print(f"{name}: {peak_signal_noise_ratio(film, result, data_range=255):.2f} dB")
 
 # %%
-# Noise with shared pixels, as demosaicking and JPEG leave it. ``noise="auto"`` looks for it; it can
-# be asked for with ``noise="camera"``.
+# Noise with shared pixels, as demosaicking and JPEG leave it. ``noise="auto"`` looks for it;
+# ``noise="camera"`` requires it.
 
 colour = data.astronaut()[:160, 100:260].astype(float)
 grain = gaussian_filter(rng.normal(0, 30, colour.shape), (1, 1, 0))

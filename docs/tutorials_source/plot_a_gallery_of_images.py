@@ -52,9 +52,9 @@ light = 4 + 60 * np.clip(cells / cells.std() - 0.5, 0, 1)
 counted = rng.poisson(light).astype(np.uint16)
 axes = {"axes": "ZYX", "PhysicalSizeX": 0.2, "PhysicalSizeY": 0.2, "PhysicalSizeZ": 1.0}
 tifffile.imwrite(work / "cells.ome.tif", counted, metadata=axes, photometric="minisblack")
-path, told = denoise("cells.ome.tif", "--stack")
+path, info = denoise("cells.ome.tif", "--stack")
 with tifffile.TiffFile(path) as file:
-    print(told["noise"], file.series[0].axes, 'PhysicalSizeX="0.2"' in file.ome_metadata)
+    print(info["noise"], file.series[0].axes, 'PhysicalSizeX="0.2"' in file.ome_metadata)
 show(counted[2], tifffile.imread(path)[2])
 
 # %%
@@ -68,9 +68,9 @@ sky = (galaxy + rng.normal(5, 2, galaxy.shape)).astype(np.float32)
 sky[:, 60:63] = np.nan  # a dead column
 header = fits.Header({"OBJECT": "M 0", "BUNIT": "adu"})
 fits.writeto(work / "sky.fits", sky, header)
-path, told = denoise("sky.fits")
+path, info = denoise("sky.fits")
 clean = fits.getdata(path)
-print(f"level {told['sigma']:.2f} adu, {fits.getheader(path)['OBJECT']}")
+print(f"level {info['sigma']:.2f} adu, {fits.getheader(path)['OBJECT']}")
 print("the same holes:", np.array_equal(np.isnan(clean), np.isnan(sky)))
 show(sky, clean)
 

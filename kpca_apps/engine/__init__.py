@@ -1,7 +1,7 @@
 """Kernel PCA: kernels, exact and Nystrom fits, projections, reconstruction errors.
 
-From rows to a fit: `rows`, `checked_rows`, `precision` and `seeding`; `plan` chooses `exact` or
-`nystroem` (through `landmarks`), `fit` calls it, `subspace` is what comes out, `compress` makes it
-smaller. `tikhonov` filters without components, `blocks` splits a sum of kernels. `kernel_pca` is
-the estimator.
+A fit runs through `rows` and `checked_rows` (input), `precision` and `seeding`, `plan` (chooses
+the method), `exact` or `nystroem` with `landmarks`, and `fit` (calls them). It ends in a
+`subspace`, which `compress` shrinks. `tikhonov` filters without eigenvectors, `blocks` splits a sum
+of kernels, `kernel_pca` is the estimator.
 """

@@ -1,24 +1,24 @@
 """Kernel PCA of a sum of kernels: one fit and one filter, split by blocks.
 
-The sum k = sum_b k_b has the direct sum of the blocks' feature spaces: the features of a row are
-those of block 1, then those of block 2, and so on. With z the features standardised on the rows
-fitted, C = V diag(s) V' their covariance, rho the ridge and P = (C + rho I)^-1, the Tikhonov filter
-keeps the share s / (s + rho) of each component, and leaves
+The feature space of k = sum_b k_b is the direct sum of the blocks' feature spaces. Let z be a row's
+features, standardised on the fitted rows, C = V diag(s) V' their covariance, rho the ridge and
+P = (C + rho I)^-1. The Tikhonov filter keeps the share s / (s + rho) of each component. What
+remains is
 
     the whole       E = rho z'P z                          reconstruction error (Hoffmann 2007)
-    block b         r_b = (P_bb)^-1 (P z)_b                what b is beyond all other blocks
-                    E_b = rho (P z)_b' (P_bb)^-1 (P z)_b   by how much E falls if b may be anything
+    block b         r_b = (P_bb)^-1 (P z)_b                part of b the other blocks do not explain
+                    E_b = rho (P z)_b' (P_bb)^-1 (P z)_b   decrease of E if b may take any value
     expected b      z_b - r_b                              ridge regression of b on the others
 
-(the block form of the inverse of a matrix; for single features, Cook 1977). Of a row that was
-fitted, all are those of a fit without it. With the total ridge n rho and the standardisation held,
-a = z'P z / n, t = E_b / (n rho) and c = n / (n - 1), Sherman & Morrison's formula gives
+(block matrix inverse; for single features, Cook 1977). For a fitted row, the errors of a fit
+without that row follow from Sherman & Morrison's formula. With the total ridge n rho and the
+standardisation held fixed, a = z'P z / n, t = E_b / (n rho) and c = n / (n - 1),
 
     E  ->  n rho c^2 a / (1 - c a)
     r_b -> r_b / (1 - h_b)                                 h_b = 1/n + a - t, the leverage
     E_b -> n rho c t / ((1 - c a) (1 - h_b))
 
-exact unless a leverage, h_b or c a, exceeds MOST_LEVERAGE, where it is clipped.
+This is exact unless a leverage, h_b or c a, exceeds MOST_LEVERAGE, where it is clipped.
 
 References
 ----------
@@ -44,37 +44,37 @@ from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
 RIDGE = 0.02  # rho: share of a standardised feature's variance
-# The degrees of freedom of a filter, sum of s / (s + rho), are no more than this share of the rows:
-# nearer to all of them, each row is explained by itself, whatever it holds. For new rows of a wide
-# table, components of less gain than the second are left out: they are many, and of little use.
+# MOST_FREEDOM bounds the filter's degrees of freedom, sum of s / (s + rho), as a share of the rows:
+# with more, each row explains itself. Residuals of new rows leave out components with a gain below
+# LEAST_GAIN: wide tables have many of them, and they explain little.
 MOST_FREEDOM, LEAST_GAIN = 0.25, 0.3
-# Leave-one-out divides by one minus the leverage, which rounding must not bring to 0. The clip also
-# damps rows that are alone with a level: their leverage is near 1.
+# Leave-one-out divides by 1 - leverage, so the leverage is clipped below 1. The clip also damps
+# rows that are the only ones with a category, whose leverage is near 1.
 MOST_LEVERAGE = 0.95
 HALVINGS = 60
-# Features are of order 1: one that varies less is constant but for rounding.
+# Features are of order 1; one with a smaller deviation is constant up to rounding.
 SMALLEST_DEVIATION = 1e-6
-LARGEST_DEVIATION = 1e150  # whose square is a float
-# Matrices of the features of one block that are in memory at once.
+LARGEST_DEVIATION = 1e150  # its square is still a finite float
+# Square matrices of the largest block that `_block_inverses` holds in memory at once.
 SQUARES_HELD = 4
-# Rows at once, multiples as `engine.rows` explains: few for new rows, which come few at a time.
+# Rows per block (multiples as `engine.rows` requires): new rows arrive in small numbers.
 BLOCK, FITTED_BLOCK = 192, 768
 ALL = slice(None)
 
 
 class BlockErrors(NamedTuple):
-    """What soft kernel PCA does not explain of n rows."""
+    """Errors that soft kernel PCA leaves on n rows."""
 
-    residual: FloatArray  # (w, n), r_b of the features asked for, in their own units
+    residual: FloatArray  # (w, n), r_b of the wanted features, in the features' units
     whole: FloatArray  # (n,), E
     blocks: FloatArray  # (b, n), E_b of each block that has features
 
 
 @dataclass(frozen=True, eq=False)
 class BlockPCA:
-    """Soft kernel PCA of a sum of kernels that are given by their features."""
+    """Soft kernel PCA of a sum of kernels, each given by explicit features."""
 
-    # With the factor U = diag(sqrt(s / (s + rho))) V' what is left of z is y = z - U'U z = rho P z,
+    # With the factor U = diag(sqrt(s / (s + rho))) V', the residual is y = z - U'U z = rho P z,
     # and (P_bb)^-1 (P z)_b = (I - U_b'U_b)^-1 y_b.
 
     n: Annotated[int, Meta(ge=2)]  # rows fitted
@@ -82,11 +82,11 @@ class BlockPCA:
     deviation: Annotated[FloatArray, "p", Meta(ge=SMALLEST_DEVIATION, le=LARGEST_DEVIATION)]
     factor: Annotated[FloatArray, "m p", Meta(ge=-1.0 - 1e-6, le=1.0 + 1e-6)]  # U
     ridge: Annotated[float, Meta(ge=RIDGE, le=LARGEST_DEVIATION)]  # rho
-    # Features of one number here are a block; not decreasing.
+    # Block number of each feature, non-decreasing.
     block: Annotated[IntArray, "p", Meta(ge=0)]
 
     def validate(self) -> None:
-        """Refuse blocks that would need more memory than there is."""
+        """Raise ValueError if the largest block's matrices would not fit into memory."""
         largest = int(np.unique(self.block, return_counts=True)[1].max(initial=0))
         needed = SQUARES_HELD * 8 * largest**2
         if needed > available_bytes():
@@ -94,7 +94,7 @@ class BlockPCA:
 
     @classmethod
     def fit(cls, features: FloatArray, block: IntArray) -> BlockPCA:
-        """Fit to the features (n, p) of rows; `block` (p,) says which block each is of."""
+        """Fit to features (n, p) of n rows; `block` (p,) is the block number of each feature."""
         n, p = features.shape
         if n >= p:
             return cls.of_sums(
@@ -106,19 +106,19 @@ class BlockPCA:
             Z = (features - mean) / deviation
             s, W = np.linalg.eigh(Z @ Z.T / n)
             V = (W / np.sqrt(np.maximum(n * s, 1e-300))).T @ Z
-        return cls._of_components(n, mean, deviation, s, V, block)
+        return cls._from_components(n, mean, deviation, s, V, block)
 
     @classmethod
     def of_sums(cls, sums: CovarianceSums, block: IntArray) -> BlockPCA:
-        """Fit to sums over rows, which add up over parts of a table."""
+        """Fit to sums over rows; sums over parts of a table can be added first."""
         covariance = sums.covariance
         deviation = np.sqrt(np.maximum(np.diag(covariance), SMALLEST_DEVIATION**2))
         with one_blas_thread():
             s, V = np.linalg.eigh(covariance / np.outer(deviation, deviation))
-        return cls._of_components(sums.n, sums.mean, deviation, s, V.T, block)
+        return cls._from_components(sums.n, sums.mean, deviation, s, V.T, block)
 
     @classmethod
-    def _of_components(
+    def _from_components(
         cls,
         n: int,
         mean: FloatArray,
@@ -127,39 +127,39 @@ class BlockPCA:
         V: FloatArray,
         block: IntArray,
     ) -> BlockPCA:
-        kept = s > 1e-9 * s.max(initial=0.0)
-        ridge = least_ridge(s[kept], MOST_FREEDOM * n)
-        gain = s[kept] / (s[kept] + ridge)
-        return cls(n, mean, deviation, np.sqrt(gain)[:, None] * V[kept], ridge, block)
+        is_kept = s > 1e-9 * s.max(initial=0.0)
+        ridge = least_ridge(s[is_kept], MOST_FREEDOM * n)
+        gain = s[is_kept] / (s[is_kept] + ridge)
+        return cls(n, mean, deviation, np.sqrt(gain)[:, None] * V[is_kept], ridge, block)
 
     def without_small(self) -> BlockPCA:
-        """Leave out components of little gain, for residuals of new rows.
+        """Return a filter without components of little gain, for residuals of new rows.
 
-        Not for rows that were fitted: their leverages are those of all components.
+        Fitted rows need all components for their leverages.
         """
         return replace(self, factor=self.factor[np.square(self.factor).sum(axis=1) >= LEAST_GAIN])
 
     @cached_property
-    def _place(self) -> IntArray:
-        """Which of the blocks that have features each feature is of, (p,)."""
-        place: IntArray = np.unique(self.block, return_inverse=True)[1]
-        return place
+    def _block_position(self) -> IntArray:
+        """Position of each feature's block among the non-empty blocks, (p,)."""
+        position: IntArray = np.unique(self.block, return_inverse=True)[1]
+        return position
 
     @cached_property
-    def _members(self) -> sparse.csr_array:
-        """One row a block that has features, 1 where a feature is its own: sums over blocks."""
-        place, p = self._place, len(self.block)
-        shape = (place.max(initial=-1) + 1, p)
-        return sparse.csr_array((np.ones(p), (place, np.arange(p))), shape=shape)
+    def _block_indicator(self) -> sparse.csr_array:
+        """Indicator matrix (blocks, p) whose product sums features over each block."""
+        position, p = self._block_position, len(self.block)
+        shape = (position.max(initial=-1) + 1, p)
+        return sparse.csr_array((np.ones(p), (position, np.arange(p))), shape=shape)
 
     @cached_property
-    def _left_out(self) -> sparse.csr_array:
-        """(I - U_b'U_b)^-1 of every block b, on the diagonal of one sparse matrix."""
+    def _block_inverses(self) -> sparse.csr_array:
+        """Block-diagonal matrix of (I - U_b'U_b)^-1."""
         starts, p = np.flatnonzero(np.diff(self.block, prepend=-1)), len(self.block)
         sizes = np.diff(starts, append=p)
         rows, columns, values = [], [], []
         for size in np.unique(sizes):
-            # Blocks of one size together: most are of numbers, with as many features each.
+            # Invert all blocks of one size in one call: most blocks have the same size.
             members = starts[sizes == size, None] + np.arange(size)
             U = self.factor[:, members].transpose(1, 0, 2)
             values.append(np.linalg.inv(np.eye(size) - U.transpose(0, 2, 1) @ U).ravel())
@@ -170,12 +170,12 @@ class BlockPCA:
 
     @cached_property
     def _complement(self) -> FloatArray | None:
-        """I - U'U, (p, p); None where the factors are fewer."""
+        """I - U'U, (p, p); None if applying U twice is cheaper."""
         m, p = self.factor.shape
         return np.eye(p) - self.factor.T @ self.factor if 2 * m > p else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is made again where it is needed."""
+        """Pickle the fields only; cached properties are recomputed."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def errors(
@@ -184,50 +184,51 @@ class BlockPCA:
         fitted: BoolArray | None = None,
         wanted: IntArray | slice = ALL,
     ) -> BlockErrors:
-        """Errors of rows, from a line (n,) of each feature (p, n); those `fitted` as if left out.
+        """Return the errors of rows, given as features (p, n), one column per row.
 
-        Without `fitted` (n,) rows are new, and each depends on itself alone, to the last bit.
-        Residuals are those of all features, unless some are `wanted` (w,).
+        Rows marked in `fitted` (n,) get the errors of a fit without them. New rows are computed
+        independently of each other, to the last bit. `wanted` (w,) selects the features whose
+        residuals are returned; by default all.
         """
         mean, deviation = self.mean[:, None], self.deviation[:, None]
         n, rho, c = self.n, self.ridge, self.n / (self.n - 1.0)
         unit = deviation[wanted]
-        place, n_wanted = self._place[wanted], len(unit)
+        position, n_wanted = self._block_position[wanted], len(unit)
 
-        def of_block(lines: FloatArray, fitted: FloatArray | None = None) -> FloatArray:
-            z = np.subtract(lines, mean, order="C")
+        def compute(features: FloatArray, fitted: FloatArray | None = None) -> FloatArray:
+            z = np.subtract(features, mean, order="C")
             z /= deviation
             direct = self._complement
             y = z - self.factor.T @ (self.factor @ z) if direct is None else direct @ z
-            residual: FloatArray = self._left_out @ y
+            residual: FloatArray = self._block_inverses @ y
             z *= y
             y *= residual
-            whole, blocks = z.sum(axis=0), self._members @ y
-            found = np.empty((n_wanted + 1 + len(blocks), z.shape[1]))
-            left = found[:n_wanted]
-            np.multiply(residual[wanted], unit, out=left)
+            whole, blocks = z.sum(axis=0), self._block_indicator @ y
+            output = np.empty((n_wanted + 1 + len(blocks), z.shape[1]))
+            residual_out = output[:n_wanted]
+            np.multiply(residual[wanted], unit, out=residual_out)
             if fitted is not None:
                 a, t = whole / (n * rho), blocks / (n * rho)
                 rest = 1.0 - np.minimum(1.0 / n + a - t, MOST_LEVERAGE)
-                of_whole = 1.0 - np.minimum(c * a, MOST_LEVERAGE)
+                whole_rest = 1.0 - np.minimum(c * a, MOST_LEVERAGE)
                 is_new = fitted == 0.0
-                whole = np.where(is_new, whole, c * c * whole / of_whole)
-                blocks = np.where(is_new, blocks, c * blocks / (of_whole * rest))
-                left /= np.where(is_new, 1.0, rest)[place]
-            found[n_wanted], found[n_wanted + 1 :] = whole, blocks
-            return found
+                whole = np.where(is_new, whole, c * c * whole / whole_rest)
+                blocks = np.where(is_new, blocks, c * blocks / (whole_rest * rest))
+                residual_out /= np.where(is_new, 1.0, rest)[position]
+            output[n_wanted], output[n_wanted + 1 :] = whole, blocks
+            return output
 
         if fitted is None:
-            found = _by_blocks(of_block, features, block=BLOCK)
+            output = _map_blocks(compute, features, block=BLOCK)
         else:
-            found = _by_blocks(of_block, features, fitted.astype(float), block=FITTED_BLOCK)
-        return BlockErrors(found[:n_wanted], found[n_wanted], found[n_wanted + 1 :])
+            output = _map_blocks(compute, features, fitted.astype(float), block=FITTED_BLOCK)
+        return BlockErrors(output[:n_wanted], output[n_wanted], output[n_wanted + 1 :])
 
 
-def _by_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block: int) -> FloatArray:
-    """Apply a function to blocks of columns of arrays (..., n); the last block is padded."""
+def _map_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block: int) -> FloatArray:
+    """Apply a function to column blocks of arrays (..., n); the last block is padded."""
     n = arrays[0].shape[-1]
-    found = []
+    results = []
     with one_blas_thread():
         for start in range(0, max(n, 1), block):
             parts = [array[..., start : start + block] for array in arrays]
@@ -238,14 +239,14 @@ def _by_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block: 
                     np.pad(part, [(0, 0)] * (part.ndim - 1) + last, "edge" if n else "constant")
                     for part in parts
                 ]
-            found.append(function(*parts)[:, : n - start])
-    return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+            results.append(function(*parts)[:, : n - start])
+    return results[0] if len(results) == 1 else np.concatenate(results, axis=1)
 
 
 def least_ridge(s: FloatArray, most: float) -> float:
-    """Return the smallest ridge by which eigenvalues (k,) leave at most so many degrees of freedom.
+    """Return the smallest ridge that leaves eigenvalues (k,) at most `most` degrees of freedom.
 
-    Halved in logarithms; beyond the last, sum s / ridge bounds the freedom.
+    Bisects log(ridge); the upper bound is sum(s) / most, since s / (s + ridge) < s / ridge.
     """
     if (s / (s + RIDGE)).sum() <= most:
         return RIDGE

@@ -1,4 +1,4 @@
-"""Rows checked at the door of an estimator, as scikit-learn does; data frames by column."""
+"""Input checks of the estimators, as in scikit-learn; errors name the column of a data frame."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     Method = TypeVar("Method", bound=Callable[..., Any])
 
     def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
-        """Check parameters before a method runs: scikit-learn's decorator, which has no types."""
+        """Validate parameters before a method runs (typed stub of scikit-learn's decorator)."""
 else:
     from sklearn.base import _fit_context as fit_context  # noqa: F401
 
 
 class Number(Interval):
-    """An interval of a parameter's values that holds finite numbers only, and no booleans."""
+    """Interval constraint on a parameter that accepts finite numbers only, and no booleans."""
 
     def is_satisfied_by(self, val: object) -> bool:
-        """Whether a value lies in the interval."""
+        """Return whether a value lies in the interval."""
         return is_number(val) and bool(super().is_satisfied_by(val))
 
 
 def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDArray[np.float64]:
-    """Return rows of finite numbers, sparse ones as dense; errors name the column of a frame.
+    """Return X as dense C-ordered float64 rows; errors name the column of a data frame.
 
-    In C order, as sums along rows end in other digits where numbers lie otherwise in memory.
+    C order is part of the contract: sums along rows round differently in another memory layout.
     """
     try:
-        # It adds all numbers up to see whether they are finite, and sums may not be.
+        # validate_data sums all values to test for finiteness, and the sum may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             rows: Any = validate_data(
                 estimator, X, accept_sparse="csr", dtype=np.float64, order="C", **options
@@ -48,9 +48,9 @@ def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDAr
     except (TypeError, ValueError):
         columns: Any = X if hasattr(X, "columns") and hasattr(X, "__getitem__") else None
         for name in () if columns is None else columns.columns:
-            if fault := _fault(np.asarray(columns[name])):
+            if invalid := _describe_invalid_cell(np.asarray(columns[name])):
                 raise InputError(
-                    f"Column {str(name)!r:.60} holds {fault}; {type(estimator).__name__} takes "
+                    f"Column {str(name)!r:.60} holds {invalid}; {type(estimator).__name__} takes "
                     "finite numbers alone: encode, fill or drop it; kpca_apps.screen_table takes "
                     "tables as they come."
                 ) from None
@@ -68,13 +68,13 @@ def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDAr
 
 
 def as_given(X: ArrayLike, values: NDArray[np.float64]) -> NDArray[np.floating[Any]]:
-    """Return what was computed from rows, as float32 where the rows are."""
+    """Return values computed from X as float32 if X is float32."""
     kinds = {str(kind).lower() for kind in getattr(X, "dtypes", [getattr(X, "dtype", None)])}
     return values.astype(np.float32) if kinds == {"float32"} else values
 
 
-def _fault(cells: NDArray[Any]) -> str:
-    """Name what is no number in a column; nothing where all are."""
+def _describe_invalid_cell(cells: NDArray[Any]) -> str:
+    """Describe the first non-numeric cell of a column; empty if all cells are numbers."""
     kind = cells.dtype.kind
     if kind in "cMm":
         return {"c": "complex numbers", "M": "dates", "m": "durations"}[kind]

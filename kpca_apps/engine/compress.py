@@ -1,14 +1,14 @@
-"""A fitted subspace through fewer points: quicker to serve, with its error stated.
+"""Reduced sets: approximate a fitted subspace with fewer points, to score rows faster.
 
-A subspace of n points becomes one of m: each component V = sum_i alpha_i phi(x_i) is approximated
-by V~ = sum_j beta_j phi(z_j), so as to lessen
+Each component V = sum_i alpha_i phi(x_i) over n points is approximated by
+V~ = sum_j beta_j phi(z_j) over m < n points so that
 
-    rho = |V - V~|^2 = |V|^2 + |V~|^2 - 2 sum_ij alpha_i beta_j k(x_i, z_j).
+    rho = |V - V~|^2 = |V|^2 + |V~|^2 - 2 sum_ij alpha_i beta_j k(x_i, z_j)
 
-Points are first selected, one after the other, where they explain most of the directions and the
-mean; then moved, all together, to where they explain more. Whatever the points, the best
-coefficients are a projection in feature space, in closed form. With (x.y)^2 nothing need be lost:
-components and mean are symmetric matrices, and their eigenvectors the points.
+is small. Points are selected greedily from the stored ones, where they explain most of components
+and mean, and then moved together by L-BFGS. For fixed points, the best coefficients are a
+projection in feature space, in closed form. For (x.y)^2 the approximation can be exact: components
+and mean are symmetric matrices, and their eigenvectors serve as points.
 
 References
 ----------
@@ -38,32 +38,31 @@ from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 CANDIDATES = 10_000
-"""Stored points, spread evenly, that are looked at in the selection."""
+"""Stored points, spread evenly, from which points are selected."""
 
 POINTS_A_BLOCK = 4096
-"""Stored points compared at once with all points of the reduced set."""
+"""Stored points compared at once with the points of the reduced set."""
 
 JITTER = 1e-10
-"""Added to the diagonal of the points' Gram matrix while they move, relative to its mean: they may
-coincide."""
+"""Share of the mean diagonal added to the moving points' Gram matrix, as points may coincide."""
 
 SMALLEST_SINE = 1e-6
-"""Length below which what the points keep of some combination of the components is rounding."""
+"""Smallest singular value of the projected components that is not rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReducedSet:
-    """A subspace of few points, and how far it is from the one it stands for."""
+    """A subspace of few points and its distance from the subspace it approximates."""
 
-    # A projection of a row changes by at most its component's distance times the row's distance
-    # from the mean in feature space, plus the distance of the mean.
+    # A row's projection changes by at most the component's distance times the row's distance from
+    # the mean in feature space, plus the distance between the means.
 
-    subspace: KernelSubspace  # its directions are orthonormal: its error is a distance again
+    subspace: KernelSubspace  # directions are orthonormal, so errors are distances
     component_distances: Matrix  # |v - v~| (q,) in feature space, v of length 1
     mean_distance: float  # |mean - mean~| in feature space
 
     def describe(self) -> str:
-        """Return the size and the distances in one line."""
+        """Return the number of points and the distances in one line."""
         worst = self.component_distances.max(initial=0.0)
         mean = self.component_distances.mean() if self.component_distances.size else 0.0
         return (
@@ -75,18 +74,18 @@ class ReducedSet:
 def reduced_set(
     subspace: KernelSubspace, n_points: int, *, max_iter: int = 100, n_jobs: int | None = None
 ) -> ReducedSet:
-    """Approximate a subspace by one of at most ``n_points`` points, fewer where those explain all.
+    """Approximate a subspace by one of at most ``n_points`` points.
 
-    ``max_iter`` steps of L-BFGS move the points, none where the gradient is unknown. ValueError if
-    the kernel is indefinite, or ``n_points`` is out of range or spans fewer directions than
-    components.
+    L-BFGS moves the points for at most ``max_iter`` steps if the kernel's gradient is known. Raises
+    ValueError if the kernel is indefinite, ``n_points`` is out of range, or the points span fewer
+    directions than there are components.
     """
-    # The points Y lessen s^2 sum_a |v_a - P_Y v_a|^2 + |mu - P_Y mu|^2, P_Y the projection on their
-    # span in feature space and s^2 the variance along the components, so that both count by how far
-    # they move a row's projection. The new components are the orthonormal vectors of that span that
-    # lie nearest to the old ones: the polar factor of their projections. Components of (x.y)^2 and
-    # their mean are kept without loss by as many points as they have eigenvectors: at most one a
-    # column for each (`square_expansion`).
+    # The points Y minimise s^2 sum_a |v_a - P_Y v_a|^2 + |mu - P_Y mu|^2, where P_Y projects on
+    # their span in feature space and s^2 is the variance along the components: each term is then
+    # weighted by its effect on a row's projection. The new components are the orthonormal vectors
+    # of that span nearest to the old ones (polar factor). For (x.y)^2, as many points as there are
+    # eigenvectors, at most one a column for each component and the mean, lose nothing
+    # (`square_expansion`).
     q, n = subspace.n_components, len(subspace.points)
     subspace.kernel.require_psd("A smaller set of points")
     if not max(q, 1) <= n_points <= n:
@@ -95,25 +94,27 @@ def reduced_set(
             f"points, here from {max(q, 1)} to {n}; got {n_points}."
         )
     with one_blas_thread():
-        eigenvectors = _eigenvectors(subspace)
+        eigenvectors = _exact_points(subspace)
         if eigenvectors is not None and len(eigenvectors) <= n_points:
-            return _projected(subspace, _selected(subspace, eigenvectors, n_points, n_jobs))
+            return _project_on_points(
+                subspace, _select_points(subspace, eigenvectors, n_points, n_jobs)
+            )
         stored = subspace.points
         some = np.unique(np.linspace(0, len(stored) - 1, max(CANDIDATES, n_points)).astype(np.intp))
-        points = _selected(subspace, stored[some], n_points, n_jobs)
+        points = _select_points(subspace, stored[some], n_points, n_jobs)
         if max_iter > 0 and subspace.kernel.is_differentiable:
-            points = _moved(subspace, points, max_iter)
-        return _projected(subspace, points)
+            points = _move_points(subspace, points, max_iter)
+        return _project_on_points(subspace, points)
 
 
 def _targets(subspace: KernelSubspace) -> Matrix:
-    """Return coefficients of what is to be explained: components of the rows' spread, the mean."""
+    """Return coefficients of what the points must explain: scaled components, then the mean."""
     spread = np.sqrt(subspace.variances.sum())
     return np.column_stack([spread * subspace.weights, subspace.mean_weights])
 
 
-def _eigenvectors(subspace: KernelSubspace) -> Matrix | None:
-    """Return the points that explain all components and the mean of (x.y)^2; else None."""
+def _exact_points(subspace: KernelSubspace) -> Matrix | None:
+    """Return points that explain components and mean exactly for (x.y)^2; else None."""
     kernel = subspace.kernel
     if not (isinstance(kernel, Polynomial) and kernel.degree == 2 and kernel.coef0 == 0.0):
         return None
@@ -122,12 +123,12 @@ def _eigenvectors(subspace: KernelSubspace) -> Matrix | None:
 
 
 def square_expansion(points: Matrix, alpha: Matrix) -> tuple[Matrix, Matrix]:
-    """Return u_j and beta_j with sum_j beta_j (u_j.y)^2 = sum_i alpha_i (x_i.y)^2 for every y.
+    """Return u_j, beta_j with sum_j beta_j (u_j.y)^2 = sum_i alpha_i (x_i.y)^2 for every y.
 
-    u_j ``(m, d)`` are orthonormal, m <= d of them, and beta_j by decreasing modulus.
+    u_j ``(m, d)`` are orthonormal, m <= d, ordered by decreasing |beta_j|.
     """
-    # (x.y)^2 is an inner product of symmetric matrices, phi(x) = xx'. What is expanded over points
-    # is such a matrix, and its eigenvectors are points of input space [1, 3]:
+    # (x.y)^2 is the inner product of the symmetric matrices phi(x) = xx'. An expansion over points
+    # is therefore a symmetric matrix, and its eigenvectors are points of input space [1, 3]:
     #     V = sum_i alpha_i phi(x_i),  S = sum_i alpha_i x_i x_i' = sum_j beta_j u_j u_j',
     #     V~ = sum_j beta_j phi(u_j),  rho = |V - V~|^2 = 0.
     with one_blas_thread():
@@ -140,19 +141,19 @@ def square_expansion(points: Matrix, alpha: Matrix) -> tuple[Matrix, Matrix]:
     return directions[keep], beta[keep]
 
 
-def _selected(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int | None) -> Matrix:
-    """Return points of a pool, each taken where it explains most of what is left."""
+def _select_points(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int | None) -> Matrix:
+    """Select up to m points of the pool greedily, each where it explains most of the residual."""
     # Orthogonal matching pursuit for all targets at once: with F the partial Cholesky factor of the
-    # points so far and G the inner products of candidates with what is left of the targets, a
-    # candidate explains |G_j|^2 / (k_jj - |F_j|^2) of their squared lengths.
+    # selected points and G the candidates' inner products with the targets' residuals, candidate j
+    # explains |G_j|^2 / (k_jj - |F_j|^2) of the targets' squared length.
     kernel, targets = subspace.kernel, _targets(subspace)
     kernel_rows = kernel.against(subspace.points)
-    left = map_row_blocks(lambda rows: kernel_rows(rows) @ targets, pool, n_jobs=n_jobs)
+    residual = map_row_blocks(lambda rows: kernel_rows(rows) @ targets, pool, n_jobs=n_jobs)
     lengths = subspace.n_components * subspace.variances.sum() + subspace.mean_norm
     factor = PartialCholesky(kernel, pool, m)
     smallest = 1e-10 * factor.residual
     while len(factor.pivots) < m:
-        explained = np.einsum("ij,ij->i", left, left)
+        explained = np.einsum("ij,ij->i", residual, residual)
         usable = factor.residual > smallest
         explained[usable] /= factor.residual[usable]
         explained[~usable] = 0.0
@@ -161,13 +162,13 @@ def _selected(subspace: KernelSubspace, pool: Matrix, m: int, n_jobs: int | None
             break
         factor.extend(np.array([best]))
         column = factor.rows[len(factor.pivots) - 1]
-        left -= np.outer(column, left[best] / column[best])
+        residual -= np.outer(column, residual[best] / column[best])
     selected: Matrix = pool[factor.pivots]
     return selected
 
 
-def _moved(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
-    """Return the points where L-BFGS leaves them: no worse than where they were."""
+def _move_points(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
+    """Return the points after L-BFGS: they explain at least as much as before."""
     kernel, targets = subspace.kernel, _targets(subspace)
     centre = points.mean(axis=0)
     spread = float(np.sqrt(((points - centre) ** 2).mean())) or 1.0
@@ -189,19 +190,19 @@ def _moved(subspace: KernelSubspace, points: Matrix, max_iter: int) -> Matrix:
             slope -= 2.0 * gradient(Y, C @ U.T)
         return -float(np.vdot(inner, C)), spread * slope.ravel()
 
-    found = minimize(
+    result = minimize(
         minus_explained,
         ((points - centre) / spread).ravel(),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": max_iter, "ftol": 1e-12, "gtol": 1e-9},
     )
-    moved: Matrix = centre + spread * found.x.reshape(points.shape)
+    moved: Matrix = centre + spread * result.x.reshape(points.shape)
     return moved
 
 
-def _projected(subspace: KernelSubspace, points: Matrix) -> ReducedSet:
-    """Return the subspace of given points that lies nearest to another one."""
+def _project_on_points(subspace: KernelSubspace, points: Matrix) -> ReducedSet:
+    """Return the subspace spanned by given points that is nearest to another subspace."""
     basis = LandmarkBasis.from_eigen(subspace.kernel, points)
     gram = subspace.kernel(points, subspace.points)
     along = basis.transform.T @ (gram @ subspace.weights)

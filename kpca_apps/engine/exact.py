@@ -1,11 +1,12 @@
-"""Exact kernel PCA: rows to the one fitted form, through a Gram matrix stored or recomputed.
+"""Exact kernel PCA from a Gram matrix that is stored or recomputed in panels.
 
-With phi~ the images less their mean, C = 1/n sum_i phi~(x_i) phi~(x_i)' their covariance and K~
-their Gram matrix (see `centre_in_place`), the components are V = sum_i alpha_i phi~(x_i) with
+Let phi~ be the feature vectors minus their mean, C = 1/n sum_i phi~(x_i) phi~(x_i)' their
+covariance and K~ their Gram matrix (`centre_in_place`). The components V = sum_i alpha_i phi~(x_i)
+satisfy
 
-    C V = lambda V,  that is  K~ alpha = n lambda alpha,  and  n lambda alpha'alpha = 1,
+    C V = lambda V,  that is  K~ alpha = n lambda alpha,  with  n lambda alpha'alpha = 1,
 
-the last so that |V| = 1. lambda is the variance along V, n lambda the eigenvalue of K~.
+so that |V| = 1. lambda is the variance along V, and n lambda is the eigenvalue of K~.
 
 References
 ----------
@@ -31,7 +32,7 @@ from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 Pairs = tuple[Matrix, Matrix, Matrix]
-"""Row means of K, eigenvalues and eigenvectors of the centred matrix."""
+"""Row means of K, and eigenvalues and eigenvectors of the centred matrix."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,34 +45,33 @@ def fit_exact(
     options: FitOptions = FitOptions(),  # noqa: B008 (it cannot change)
     plan: ExactPlan | None = None,
 ) -> KernelSubspace:
-    """Fit kernel PCA on the Gram matrix of all rows, which become the points of the subspace.
+    """Fit kernel PCA on the Gram matrix of all rows; the rows become the subspace's points.
 
-    A ``plan`` that `plan_exact` made of the options decides on components, solver, precision and
-    memory; made here, it is for float64. MemoryLimitError, before anything is allocated, if the
-    estimate exceeds the budget.
+    A ``plan`` from `plan_exact` sets components, solver, precision and storage; without one, a
+    float64 plan is made here. Raises MemoryLimitError, before allocating, if the estimate exceeds
+    the budget.
     """
-    # Components are kept by decreasing variance (modulus of it for an indefinite kernel, where they
-    # are normalised by 1 / sqrt(|eigenvalue|)). 0 keeps the mean alone: Hoffmann's potential.
-    # Float32 leaves out eigenvalues below 1e-3 of the largest: it does not have three digits of
-    # them.
+    # Components are ordered by decreasing variance (by its modulus for an indefinite kernel, where
+    # they are normalised by 1 / sqrt(|eigenvalue|)). 0 components keep the mean alone:
+    # Hoffmann's potential. Float32 drops eigenvalues below 1e-3 of the largest (under 3 digits).
     plan = plan or plan_exact(kernel, X, replace(options, precision="float64"))
     center, n_jobs = options.center, options.n_jobs
     n, by_modulus = len(X), not kernel.is_psd
     kernel = about_mean(kernel, X) if center else kernel
-    # Of the matrix before it is centred, of moduli if it is indefinite. Where it overflows, the
-    # matrix is refused.
+    # Trace of the uncentred Gram matrix (sum of absolute diagonal entries if the kernel is
+    # indefinite). If it overflows, building the matrix raises.
     with np.errstate(over="ignore", invalid="ignore"):
         trace = float(np.abs(kernel.diagonal(X)).sum())
     with one_blas_thread():
-        found: Pairs | None = None
+        pairs: Pairs | None = None
         if plan.solver == "krylov":
-            found = _by_krylov(kernel, X, plan, rng, trace, center, n_jobs)
-            if found is None:
+            pairs = _by_krylov(kernel, X, plan, rng, trace, center, n_jobs)
+            if pairs is None:
                 _log.info("The Krylov iteration did not settle; LAPACK takes over.")
                 plan = lapack_after_krylov(plan, indefinite=by_modulus)
-        means, values, weights = found or _by_lapack(kernel, X, plan, center, n_jobs)
+        means, values, weights = pairs or _by_lapack(kernel, X, plan, center, n_jobs)
         if len(values):
-            # Leave out eigenpairs that are rounding, or lose too many digits to it.
+            # Drop eigenpairs that are rounding or lose too many digits to it.
             smallest = smallest_eigenvalue(abs(float(values[0])), trace, n, plan.precision)
             keep = significant(values, smallest, by_modulus=by_modulus)
             if not keep.all():
@@ -111,7 +111,7 @@ def _by_krylov(
     center: bool,
     n_jobs: int | None,
 ) -> Pairs | None:
-    """Return the same by iteration over panels of K, None where that does not settle."""
+    """Return the pairs by block Krylov over panels of K; None if it does not converge."""
     gram = GramPanels(kernel, X, plan.precision, stored=plan.stored, n_jobs=n_jobs)
     if plan.q == 0:
         means = gram.row_sums / len(X) if center else np.zeros(len(X))

@@ -1,4 +1,4 @@
-"""Fit kernel PCA to rows, wherever they are: a function of rows, kernel and options to a value."""
+"""Fit kernel PCA to the rows of any source, exactly or through landmarks."""
 
 from __future__ import annotations
 
@@ -38,43 +38,43 @@ from kpca_apps.system.arrays import IntArray, Matrix
 _log = logging.getLogger(__name__)
 
 MOST_JITTER = 0.1
-"""Jitter on the landmarks' Gram matrix, over landmarks and ridge, above which a warning is due. At
-a hundredth errors differed by 1 to 4 % from those of an exact fit, at 1 by twice their size."""
+"""Jitter over (landmarks * ridge) above which a fit warns: at 0.01 the errors differed by 1 to 4 %
+from those of an exact fit, at 1 by a factor of two."""
 
 
 @dataclass(frozen=True, eq=False)
 class LandmarkFit:
-    """What a fit through landmarks keeps of its rows, so that more can be added."""
+    """State of a landmark fit that adding more rows needs."""
 
     basis: LandmarkBasis
     sums: CovarianceSums
-    # Positions of the landmarks among the rows; None if they are none of them.
+    # Row positions of the landmarks; None if they are not rows.
     index: IntArray | None
-    # Estimated from some rows; None where all directions are kept, and the sums tell it.
+    # Estimated on a sample; None if all directions are kept, where the sums give it exactly.
     outside: Missed | None
-    # That landmarks and kernel were chosen from; None once a warning has said that they are few.
+    # Rows the landmarks and kernel were chosen from; None once a warning stated that they are few.
     first_rows: int | None
 
     @property
     def missed(self) -> float:
-        """Mean share of a row's squared length that lies outside the landmarks' span."""
+        """Mean share of a row's squared length outside the landmarks' span."""
         sums = self.sums
         return sums.missed / sums.norm if self.outside is None else self.outside.share
 
 
 @dataclass(frozen=True, eq=False)
 class SubspaceFit:
-    """A fitted subspace, how it was found, and what a reader of it must know."""
+    """A fitted subspace with its plan, resolved options and warnings."""
 
     subspace: KernelSubspace
     plan: ExactPlan | NystroemPlan
     scoring_precision: Resolved
     ridge: float | None  # rho, as a variance in feature space
     warnings: tuple[str, ...]
-    landmarks: LandmarkFit | None = None  # only of a Nystrom fit
+    landmarks: LandmarkFit | None = None  # for a Nystrom fit
 
-    def lost_to_float32(self, n_components: int | None) -> bool:
-        """Return whether float32 found fewer components than were asked for and can be there."""
+    def lacks_components_in_float32(self, n_components: int | None) -> bool:
+        """Return whether float32 found fewer components than requested and possible."""
         wanted = int(n_components or 0)
         if self.landmarks is not None:
             wanted = min(wanted, self.landmarks.basis.transform.shape[1])
@@ -84,11 +84,11 @@ class SubspaceFit:
 def fit_subspace(
     source: RowSource, kernel: Kernel, options: FitOptions, rng: np.random.Generator
 ) -> SubspaceFit:
-    """Fit kernel PCA to the rows of a source; ``rng`` makes all draws.
+    """Fit kernel PCA to the rows of a source; all random draws come from ``rng``.
 
-    An exact fit needs all rows in memory; through landmarks, these come from the source's sample,
-    means and covariances from all rows. ValueError for fewer rows than components; MemoryLimitError
-    if the fit would exceed the memory budget.
+    An exact fit needs all rows in memory. A landmark fit takes landmarks from the source's sample,
+    and means and covariances from all rows. Raises ValueError if there are fewer rows than
+    components, MemoryLimitError if the fit would exceed the memory budget.
     """
     n, wanted = source.n_rows, options.n_components
     if wanted is not None and wanted > n:
@@ -101,15 +101,15 @@ def fit_subspace(
         fit = fit_through_landmarks(source, kernel, options, rng, plan)
     else:
         try:
-            fit = _fit_exactly(source, kernel, options, rng, plan)
+            fit = _fit_exact_rows(source, kernel, options, rng, plan)
         except MemoryLimitError as error:
             if options.method != "auto" or not kernel.is_psd:
                 raise
             _log.info("%s Landmarks take over.", error)
             fit = fit_through_landmarks(source, kernel, options, rng)
-    if options.precision != "auto" or not fit.lost_to_float32(wanted):
+    if options.precision != "auto" or not fit.lacks_components_in_float32(wanted):
         return fit
-    # Again in float64; where that takes too much memory, the first fit and its warning stay.
+    # Refit in float64; if that exceeds the memory budget, keep the float32 fit and its warning.
     method = "exact" if fit.landmarks is None else "nystroem"
     try:
         return fit_subspace(
@@ -120,7 +120,7 @@ def fit_subspace(
         return fit
 
 
-def _fit_exactly(
+def _fit_exact_rows(
     source: RowSource,
     kernel: Kernel,
     options: FitOptions,
@@ -129,7 +129,7 @@ def _fit_exactly(
 ) -> SubspaceFit:
     subspace = fit_exact(
         kernel,
-        np.array(source.sample[:]),  # The fit keeps its rows; the caller's stay the caller's.
+        np.array(source.sample[:]),  # a copy: the fit stores its rows
         rng=rng,
         options=options,
         plan=plan,
@@ -138,17 +138,17 @@ def _fit_exactly(
     ridge = _absolute_ridge(options, length, subspace.mean_norm)
     if ridge is not None:
         subspace = subspace.with_soft_cut(ridge)
-    return _finished(source, options, SubspaceFit(subspace, plan, "float64", ridge, ()))
+    return _add_warnings(source, options, SubspaceFit(subspace, plan, "float64", ridge, ()))
 
 
 class DrawnBasis(NamedTuple):
-    """A basis of landmarks that were drawn for a fit, before rows are summed up in it."""
+    """Landmarks drawn for a fit, with the basis they span."""
 
     basis: LandmarkBasis
-    landmarks: IntArray | None  # their numbers in the sample; None if they are none of it
+    landmarks: IntArray | None  # row numbers in the sample; None if they are not rows
     plan: NystroemPlan
-    # Some rows of the sample that are no landmarks, and their z (r, p) in a precision, computed
-    # once; none where components are chosen.
+    # Some sample rows that are not landmarks, and a cached function that gives their z (r, p) in a
+    # precision; empty if components are chosen.
     probe: Matrix
     of_probe: Callable[[Resolved], Matrix]
 
@@ -160,8 +160,8 @@ def draw_basis(
     rng: np.random.Generator,
     plan: NystroemPlan | None = None,
 ) -> DrawnBasis:
-    """Draw the landmarks of a fit, and see in which precision rows are to be summed up."""
-    sample, seen, index = source.sample, kernel, None
+    """Draw the landmarks of a fit, and choose the precision of the sums over rows."""
+    sample, centred_kernel, index = source.sample, kernel, None
     if plan is None:
         chosen = choose_regime(
             kernel, sample, replace(options, method="nystroem"), n_rows=source.n_rows
@@ -170,20 +170,20 @@ def draw_basis(
         plan = chosen
     if isinstance(options.landmarks, str):
         if options.center and kernel.gains_from_centring:
-            seen = about_mean(kernel, sample[:: 1 + (len(sample) - 1) // MEAN_ROWS])
-        way = choose_landmarks(seen, sample.shape[1], options.landmarks)
+            centred_kernel = about_mean(kernel, sample[:: 1 + (len(sample) - 1) // MEAN_ROWS])
+        kind = choose_landmarks(centred_kernel, sample.shape[1], options.landmarks)
         points, index = draw_landmarks(
-            way, seen, sample, options.n_landmarks, rng, n_jobs=options.n_jobs
+            kind, centred_kernel, sample, options.n_landmarks, rng, n_jobs=options.n_jobs
         )
     else:
         points = options.landmarks
-    # From the landmarks alone: sums over other rows, with the same landmarks, are to add up.
+    # The origin depends on the landmarks alone, so that sums over other rows can be added.
     kernel = about_landmarks(kernel, points) if options.center else kernel
-    make = LandmarkBasis.from_cholesky if options.keeps_span else LandmarkBasis.from_eigen
-    basis = make(kernel, points)
-    # What is missed of a landmark is the jitter, of which float32 knows nothing.
-    other = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
-    probe = sample[other if options.keeps_span else other[:0]]
+    from_points = LandmarkBasis.from_cholesky if options.keeps_span else LandmarkBasis.from_eigen
+    basis = from_points(kernel, points)
+    # Leave landmarks out: their residual is the jitter, which float32 cannot resolve.
+    others = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
+    probe = sample[others if options.keeps_span else others[:0]]
     of_probe = cache(lambda p: map_row_blocks(basis.features(p), probe, block=SAMPLE))
     if options.keeps_span and options.precision == "auto":
         lengths = kernel.diagonal(probe)
@@ -201,48 +201,48 @@ def fit_through_landmarks(
     rng: np.random.Generator,
     plan: NystroemPlan | None = None,
 ) -> SubspaceFit:
-    """Draw landmarks, sum rows up in their span, and turn the sums into components."""
+    """Draw landmarks, sum rows in their span, and turn the sums into components."""
     basis, index, plan, *_ = draw_basis(source, kernel, options, rng, plan)
-    outside = None if options.keeps_span else _outside(source, basis, options)
+    outside = None if options.keeps_span else _estimate_missed(source, basis, options)
     sums = CovarianceSums.of_rows(basis, source, precision=plan.precision)
     positions = None if index is None else source.sample_index[index]
     landmarks = LandmarkFit(basis, sums, positions, outside, source.n_rows)
-    return _solved(source, options, plan, landmarks)
+    return _solve_sums(source, options, plan, landmarks)
 
 
 def add_rows(fit: SubspaceFit, source: RowSource, options: FitOptions) -> SubspaceFit:
-    """Return the Nystrom fit as if the rows of a source had been there when it was made."""
+    """Return the Nystrom fit of its own rows and those of a source together."""
     before, plan = fit.landmarks, fit.plan
     assert before is not None and isinstance(plan, NystroemPlan)
     more = CovarianceSums.of_rows(before.basis, source, precision=plan.precision)
     sums, outside = before.sums + more, before.outside
     if outside is not None:
-        outside += _outside(source, before.basis, options)
+        outside += _estimate_missed(source, before.basis, options)
     landmarks = replace(before, sums=sums, outside=outside)
-    return _solved(source, options, replace(plan, n=sums.n), landmarks)
+    return _solve_sums(source, options, replace(plan, n=sums.n), landmarks)
 
 
-def _outside(source: RowSource, basis: LandmarkBasis, options: FitOptions) -> Missed:
-    # Only components that were not asked for are held to what landmarks miss.
+def _estimate_missed(source: RowSource, basis: LandmarkBasis, options: FitOptions) -> Missed:
+    # The variance bound only limits components whose number the user left open.
     wanted = options.n_components is None
     return Missed.of_rows(basis, source.sample, n_rows=source.n_rows, with_variance=wanted)
 
 
 def _absolute_ridge(options: FitOptions, length: float, mean_norm: float) -> float | None:
-    """Return the ridge from rows' mean k(x, x) and the squared length of their mean."""
+    """Return the absolute ridge from the mean k(x, x) and the mean's squared length."""
     if options.ridge is None:
         return None
     return variance_share(options.ridge, length - (mean_norm if options.center else 0.0))
 
 
 def variance_share(ridge: float, variance: float) -> float:
-    """Return a ridge in feature space, more than 0, from its share of the variance there."""
-    # Of rows that are all the same nothing is left, and nothing to cut.
+    """Return a ridge share of the variance as an absolute variance > 0 in feature space."""
+    # Identical rows have no variance; the ridge stays positive.
     return max(ridge * variance, float(np.finfo(np.float64).tiny))
 
 
 def doubt_of_jitter(basis: LandmarkBasis, ridge: float) -> str:
-    """Say that the jitter of the landmarks' Gram matrix counts beside the ridge, where it does."""
+    """Return a warning if the landmarks' jitter is large beside the ridge, else ''."""
     if basis.jitter <= MOST_JITTER * len(basis.points) * ridge:
         return ""
     return (
@@ -252,10 +252,10 @@ def doubt_of_jitter(basis: LandmarkBasis, ridge: float) -> str:
     )
 
 
-def _solved(
+def _solve_sums(
     source: RowSource, options: FitOptions, plan: NystroemPlan, landmarks: LandmarkFit
 ) -> SubspaceFit:
-    """Turn the sums into components; leave out those that landmarks do not determine."""
+    """Turn sums into components, dropping those that the landmarks do not determine."""
     basis, sums, doubt = landmarks.basis, landmarks.sums, ""
     ridge = _absolute_ridge(options, sums.norm / sums.n, float(sums.mean @ sums.mean))
     if landmarks.outside is None:
@@ -270,47 +270,47 @@ def _solved(
             precision=plan.precision,
         )
         if ridge is not None:
-            # As in an exact fit, a Tikhonov filter is one of the components found.
+            # As in an exact fit, the Tikhonov filter acts on the components found.
             subspace = subspace.with_soft_cut(ridge)
         elif options.n_components is None:
-            subspace, doubt = _determined(subspace, landmarks.outside)
+            subspace, doubt = _keep_determined(subspace, landmarks.outside)
     fit = SubspaceFit(subspace, plan, "float64", ridge, (doubt,) if doubt else (), landmarks)
-    return _finished(source, options, fit)
+    return _add_warnings(source, options, fit)
 
 
-def _determined(subspace: KernelSubspace, outside: Missed) -> tuple[KernelSubspace, str]:
-    """Keep the components whose variance the landmarks determine, and say how many they are."""
-    # A part that is left out of a positive semi-definite matrix lowers no eigenvalue by more than
-    # its own largest one (Weyl).
-    right = outside.variance <= LARGEST_CHANGE * subspace.variances
-    q, every = int(np.count_nonzero(right)), subspace.n_components
-    if not q and every:
+def _keep_determined(subspace: KernelSubspace, outside: Missed) -> tuple[KernelSubspace, str]:
+    """Keep components that the landmarks determine; return a warning if any is dropped."""
+    # Removing a positive semi-definite part lowers no eigenvalue by more than that part's largest
+    # eigenvalue (Weyl).
+    is_determined = outside.variance <= LARGEST_CHANGE * subspace.variances
+    q, total = int(np.count_nonzero(is_determined)), subspace.n_components
+    if not q and total:
         return subspace, (
-            f"All {every} components are approximations: what the landmarks miss may have "
+            f"All {total} components are approximations: what the landmarks miss may have "
             "changed each variance by more than a thousandth. Use more landmarks or "
             "method='exact' for better ones."
         )
-    doubt = (
-        f"{q} of {every} components kept: what the landmarks miss may have changed the "
+    warning = (
+        f"{q} of {total} components kept: what the landmarks miss may have changed the "
         "variances of the others by more than a thousandth. Use more landmarks or "
         "method='exact', or give n_components for approximations."
     )
-    return subspace.leading(q), doubt if q < every else ""
+    return subspace.leading(q), warning if q < total else ""
 
 
-def _finished(source: RowSource, options: FitOptions, fit: SubspaceFit) -> SubspaceFit:
-    """Add the warning of components that were not found, and the precision of scores."""
+def _add_warnings(source: RowSource, options: FitOptions, fit: SubspaceFit) -> SubspaceFit:
+    """Add the warning about missing components and the precision of scores."""
     warnings, wanted = fit.warnings, options.n_components
     if wanted is not None and fit.subspace.n_components < wanted:
-        found = f"{fit.subspace.n_components} of {wanted} components found"
-        warnings = (f"{found}: {_why_short(fit, wanted)}", *warnings)
+        count = f"{fit.subspace.n_components} of {wanted} components found"
+        warnings = (f"{count}: {_explain_missing_components(fit, wanted)}", *warnings)
     return replace(
         fit, warnings=warnings, scoring_precision=_scoring_precision(source, options, fit)
     )
 
 
-def _why_short(fit: SubspaceFit, wanted: int) -> str:
-    if fit.lost_to_float32(wanted):
+def _explain_missing_components(fit: SubspaceFit, wanted: int) -> str:
+    if fit.lacks_components_in_float32(wanted):
         return (
             "in float32 the variances of the others, below 0.1 % of the largest, have less "
             "than three digits right: use precision='float64' for all there are."
@@ -326,18 +326,18 @@ def _why_short(fit: SubspaceFit, wanted: int) -> str:
 
 
 def _scoring_precision(source: RowSource, options: FitOptions, fit: SubspaceFit) -> Resolved:
-    """Return float32 where the fit has used it and training rows score the same in it."""
+    """Return float32 if the fit used it and training rows score the same in it."""
     plan, subspace = fit.plan, fit.subspace
     if options.precision != "auto" or plan.precision == "float64":
         return plan.precision
-    # Of all directions of a span some have next to no variance: float32 keeps no digit of them.
+    # Some directions of a full span have almost no variance: float32 keeps none of their digits.
     if not subspace.kernel.is_psd or options.keeps_span:
         return "float64"
     rows = source.sample[evenly_drawn(len(source.sample))]
     spread = np.sqrt(subspace.variances)
 
     def allowed(values: Matrix) -> Matrix:
-        """Of projections, in standard deviations, and of errors: a thousandth."""
+        """Return a thousandth of each standard deviation (projections) and of each error."""
         sizes: Matrix = np.column_stack([np.tile(spread, (len(rows), 1)), values[:, -1]])
         bounds: Matrix = LARGEST_CHANGE * np.abs(sizes)
         return bounds

@@ -1,4 +1,4 @@
-"""KernelPCA: scikit-learn's face of `fit_subspace`, with its way back to input space."""
+"""KernelPCA: the scikit-learn estimator of `fit_subspace`, with pre-images."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ from kpca_apps.system.arrays import Matrix
 PreimageName = Literal["auto", "fixed-point", "gradient", "ridge"]
 
 
-def _goes_through_landmarks(model: KernelPCA) -> bool:
-    """Return whether rows can be added to a model: only sums over rows add up."""
+def _supports_partial_fit(model: KernelPCA) -> bool:
+    """Return whether the model supports partial_fit: only sums over rows can be added."""
     if model.method != "nystroem":
         raise AttributeError(
             "partial_fit adds rows to a fit through landmarks: use "
@@ -66,118 +66,115 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     Parameters
     ----------
     n_components : int >= 0, optional
-        Components kept, by decreasing variance. None: all whose variance is right to a
-        thousandth, neither lost to rounding nor, through landmarks, to what those miss; a
-        warning tells how many that is. Where landmarks miss too much for any, as of many
-        columns, all are kept and a warning says that they are approximations, as a given number
-        of components are: see ``missed_``. 0 keeps the mean alone.
+        Components kept, by decreasing variance; 0 keeps the mean alone. None keeps all whose
+        variance is correct to a thousandth, limited by rounding and, with landmarks, by the part
+        of the rows outside their span (``missed_``); a warning states the number. If landmarks
+        miss too much for any (many columns), all are kept with a warning that they are
+        approximations. A given number of components may be approximate, too.
     kernel : str, Kernel or callable
         One of scikit-learn's names ("rbf", "laplacian", "poly", "linear", "cosine", "sigmoid"), an
         object of `kpca_apps.engine.kernels`, a function of two rows, or a kernel of
-        `sklearn.gaussian_process.kernels`. With "precomputed" ``X`` is the square matrix of the
-        kernel of all rows, in `transform` that of new rows with those of the fit;
-        of one that is not symmetric the symmetric part is taken, with a warning.
+        `sklearn.gaussian_process.kernels`. With "precomputed", ``X`` is the square kernel matrix in
+        `fit`, and the kernel between new and fitted rows in `transform`. A matrix that is not
+        symmetric is replaced by its symmetric part, with a warning.
     gamma : float > 0, optional
-        Of a kernel given by name. If None: for "rbf" one over the median squared distance
-        between rows, for "laplacian" one over the median Manhattan distance, for "poly" and
-        "sigmoid" one over the number of columns.
+        Parameter of a kernel given by name. None: for "rbf" 1 / (median squared distance between
+        rows), for "laplacian" 1 / (median Manhattan distance), for "poly" and "sigmoid"
+        1 / (number of columns).
     sigma : float > 0, optional
-        Instead of ``gamma``, for "rbf": ``exp(-|x - y|^2 / (2 sigma^2))``.
+        Width of "rbf" in place of ``gamma``: ``exp(-|x - y|^2 / (2 sigma^2))``.
     degree : int >= 1
-        Of "poly".
+        Degree of "poly".
     coef0 : float
-        Of "poly" (not negative) and "sigmoid".
+        Constant term of "poly" (>= 0) and "sigmoid".
     center : bool
-        Measure from the mean in feature space; otherwise from its origin.
+        Whether to measure from the mean in feature space instead of its origin.
     ridge : float, optional
-        A share of the total variance in feature space, from 1e-12 to 1e12: components count in
+        Share of the total variance in feature space, from 1e-12 to 1e12. Components then enter
         `reconstruction_error` with gain variance / (variance + ``ridge_``), a Tikhonov filter.
-        None: all or nothing, truncation. Through landmarks, with a ridge and without
-        ``n_components``, all directions of the landmarks' span are kept.
+        None: truncation. With landmarks, a ridge and no ``n_components``, all directions of the
+        landmarks' span are kept.
     method : {"auto", "exact", "nystroem"}
-        "auto" is exact where the kernel is indefinite, or where the memory suffices and there
-        are at most 5,000 rows, or at most 100,000 and fewer components than an eighth of them.
+        "auto" is exact if the kernel is indefinite, or if memory suffices and there are at most
+        5,000 rows, or at most 100,000 and fewer components than an eighth of them.
     solver : {"auto", "lapack", "krylov"}
         Eigenvalue solver of the exact method.
     precision : {"auto", "float32", "float64"}
-        Of kernel values and their products. "float32" leaves out components of less than a
-        thousandth of the largest variance. "auto" is float32 above 2,000 rows where that leaves
-        out none that was asked for, and in scores only where training rows get the same to 1e-3.
+        Precision of kernel values and their products. "float32" drops components below a
+        thousandth of the largest variance. "auto" uses float32 above 2,000 rows if that drops no
+        requested component, and in scores only if training rows agree to 1e-3.
     n_landmarks : int >= 1
-        Landmarks of the Nystrom method; ignored where ``landmarks`` gives the points.
+        Number of landmarks of the Nystrom method; ignored if ``landmarks`` are points.
     landmarks : {"auto", "kmeans", "rpcholesky", "residual", "uniform", "greedy"} or array-like
-        How landmarks are drawn, or the landmarks themselves, shape (m, d). For kernels of a
-        distance "auto" is "kmeans", centres of clusters of at most 20,000 rows, whose scores are
-        nearest to those of an exact fit; up to five columns it is "rpcholesky", rows drawn one by
-        one by what the others miss, whose eigenvalues are. For all other kernels it is
-        "residual", rows as well.
+        How to draw landmarks, or the landmarks themselves, shape (m, d). For kernels of a
+        distance, "auto" is "kmeans": cluster centres of at most 20,000 rows, whose scores are
+        nearest to those of an exact fit. Up to five columns it is "rpcholesky", rows drawn one by
+        one by their residual, whose eigenvalues are nearest. For other kernels it is "residual",
+        rows drawn by their residual in two rounds.
     preimage : {"auto", "fixed-point", "gradient", "ridge"}
-        How `inverse_transform` goes back: the fixed-point iteration of the RBF kernel, gradient
-        descent for differentiable kernels, or kernel ridge regression for any kernel, as
-        scikit-learn has it, learned at the first `inverse_transform`. "auto" takes the first of
-        them that the kernel allows.
+        Method of `inverse_transform`: the fixed-point iteration of the RBF kernel, gradient
+        descent for differentiable kernels, or kernel ridge regression for any kernel, as in
+        scikit-learn, fitted at the first `inverse_transform`. "auto" takes the first that the
+        kernel allows.
     alpha : float >= 0
-        Of the regression, as scikit-learn's ``KernelPCA`` has it: what is added to the diagonal.
+        Regularisation of that regression, as in scikit-learn's ``KernelPCA``.
     memory_budget : int > 0, optional
-        Bytes a fit may take; a quarter of the available memory if None.
+        Bytes a fit may use; None: a quarter of the available memory.
     n_jobs : int, optional
-        Threads; results do not depend on it.
+        Number of threads; results do not depend on it.
     random_state : int, RandomState, Generator or None
-        Draws landmarks, the rows compared for ``gamma``, the start of the Krylov solver. None
-        stands for a fixed seed: a fit repeated without a seed gives the same model.
+        Seed for landmarks, for the rows compared for ``gamma`` and for the Krylov solver's start.
+        None is a fixed seed: a repeated fit gives the same model.
 
     Attributes
     ----------
     fitted_ : SubspaceFit
-        All that a fit finds, as one value.
+        The complete result of the fit.
     subspace_ : KernelSubspace
-        The fitted form.
+        The fitted mean and components.
     eigenvalues_ : ndarray of shape (n_components,)
-        Of the centred Gram matrix, through landmarks of what their span holds of it: n times the
-        variances.
+        Eigenvalues of the centred Gram matrix (with landmarks, of its projection on their span):
+        n times the variances.
     method_ : {"exact", "nystroem"}
-        What was used.
+        The method used.
     plan_ : ExactPlan or NystroemPlan
-        How the fit went about it: solver, precision, storage, estimated bytes.
+        Solver, precision, storage and estimated bytes of the fit.
     scoring_precision_ : {"float32", "float64"}
-        Of `transform` and `reconstruction_error`.
+        Precision of `transform` and `reconstruction_error`.
     kernel_ : Kernel
         The kernel with all parameters resolved.
     preimage_ : {"fixed-point", "gradient", "ridge"}
-        How `inverse_transform` goes back.
+        Method of `inverse_transform`.
     ridge_ : float or None
-        rho, the ridge as a variance in feature space.
+        The ridge rho as an absolute variance in feature space.
     missed_ : float
-        Only of a Nystrom fit: the mean share of a row's squared length in feature space that
-        lies outside the landmarks' span; over all rows that were fitted or added but the
-        landmarks, of which nothing does. Where all directions are kept, the share of all squared
-        lengths together.
+        Nystrom fits only: mean share of a row's squared length in feature space outside the
+        landmarks' span, over all fitted or added rows except the landmarks. If all directions
+        are kept: the share of the total squared length.
     landmark_index_ : ndarray of int or None
-        Only of a Nystrom fit: positions of the landmarks among the rows; None if they are none of
-        them, or given.
+        Nystrom fits only: row positions of the landmarks; None if they were given or are not rows.
     warnings_ : tuple of str
-        What a reader of the components must know; `fit` and `partial_fit` warn of it.
+        Warnings about the components, as issued by `fit` and `partial_fit`.
     sums_ : CovarianceSums
-        Only of a Nystrom fit: all it keeps of its rows. Sums of models with the same landmarks
-        add up.
+        Nystrom fits only: the sums over rows. Sums of models with the same landmarks can be added.
     reduced_set_ : ReducedSet
-        Only of a model that `compress` returned.
+        Only of a model returned by `compress`.
     learned_preimage_ : LearnedPreImage
-        Only if ``preimage_`` is "ridge". A property: its regression is solved when it is first
-        asked for, and ``hasattr`` asks for it; ``preimage_`` tells whether there is one.
+        Only if ``preimage_`` is "ridge". A property that fits its regression on first access,
+        also by ``hasattr``; test ``preimage_`` instead.
     n_features_in_ : int
-        Columns seen in fit.
+        Number of columns seen in `fit`.
 
     See Also
     --------
-    sklearn.decomposition.KernelPCA : Projections scale as here; signs may differ.
+    sklearn.decomposition.KernelPCA : Same scale of the projections; signs may differ.
 
     Notes
     -----
-    Columns of unlike units are best standardised first, as by scikit-learn's ``StandardScaler`` in
-    a pipeline: else those of the largest variance dominate.
+    Standardise columns with different units first, for example with ``StandardScaler`` in a
+    pipeline: otherwise the columns of largest variance dominate.
 
-    What is computed from rows of float32 is returned as float32, whatever ``precision`` is.
+    Results for float32 rows are returned as float32, whatever ``precision`` is.
 
     References
     ----------
@@ -262,56 +259,60 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Fit the components to rows.
+        """Fit the components to rows and return the estimator.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
-        y : Ignored
+            Rows, finite numbers.
+        y : object, optional
+            Ignored.
 
         Returns
         -------
-        self
+        KernelPCA
+            The estimator.
 
         Raises
         ------
         ValueError
             If ``X`` or a parameter cannot be used, or there are fewer rows than components.
         MemoryLimitError
-            Before anything is allocated, if the fit would exceed the memory budget.
+            If the fit would exceed the memory budget; raised before memory is allocated.
         """
         rows = checked_rows(self, X)
         if self.kernel == "precomputed":
-            return self._hold(*self._fit_gram(rows), warn=True)
-        return self._hold(*self._fit(ArrayRows(rows, n_jobs=self.n_jobs)), warn=True)
+            return self._set_fitted(*self._fit_gram(rows), warn=True)
+        return self._set_fitted(*self._fit(ArrayRows(rows, n_jobs=self.n_jobs)), warn=True)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_rows(self, source: RowSource) -> Self:
-        """Fit the components to rows that need not be in memory, finite numbers.
+        """Fit the components to rows that need not be in memory and return the estimator.
 
         Parameters
         ----------
         source : RowSource
-            The rows. An exact fit needs all of them in memory; through landmarks, these and the
-            width of the kernel come from the source's sample, means and covariances from all rows.
+            The rows, finite numbers. An exact fit needs all of them in memory. A landmark fit takes
+            landmarks and kernel width from the source's sample, means and covariances from all.
 
         Returns
         -------
-        self
+        KernelPCA
+            The estimator.
 
         Raises
         ------
         ValueError, MemoryLimitError
-            As `fit`, which warns of what stands in ``warnings_``.
+            As for `fit`.
         """
         if isinstance(source.sample, np.ndarray):
             validate_data(self, source.sample, dtype=np.float64)
         else:
             self.n_features_in_ = source.sample.shape[1]
-        return self._hold(*self._fit(source))
+        return self._set_fitted(*self._fit(source))
 
     def _fit_gram(self, gram: Matrix) -> tuple[Kernel, SubspaceFit]:
-        """Fit to the kernel values of all pairs of rows, whose numbers are then the points."""
+        """Fit to the Gram matrix of all rows; the subspace's points are row numbers."""
         if gram.shape[0] != gram.shape[1]:
             raise ValueError(
                 "Precomputed matrix must be a square matrix: X is the kernel of all pairs of rows, "
@@ -324,10 +325,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         symmetric = (gram + gram.T) / 2
         kernel, fit = self._fit(source, kernel=Precomputed(symmetric))
         if self.center:
-            # New rows come with their kernel with those of the fit, as the rows of this matrix do.
-            one = fit.subspace
-            known = means[one.points[:, 0].astype(np.intp)]
-            fit = replace(fit, subspace=replace(one, offset=known @ one.weights))
+            # Centre new rows as those of the given matrix, not as those of its symmetric part.
+            subspace = fit.subspace
+            row_means = means[subspace.points[:, 0].astype(np.intp)]
+            fit = replace(fit, subspace=replace(subspace, offset=row_means @ subspace.weights))
         if not np.allclose(gram, symmetric, rtol=0, atol=1e-8 * np.abs(gram).max()):
             more = (
                 "The precomputed matrix is not symmetric, as that of a kernel is: its symmetric "
@@ -352,32 +353,34 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             degree=int(self.degree),
             coef0=float(self.coef0),
         )
-        self._require_preimage(kernel)
+        self._resolve_preimage(kernel)
         return kernel, fit(source, kernel, self._options(source), rng)
 
     def _options(self, source: RowSource) -> FitOptions:
-        """Return what a fit to some rows is asked for."""
+        """Return the parameters as the options of a fit."""
         landmarks = self.landmarks
         if not isinstance(landmarks, str):
             landmarks = check_array(landmarks, dtype=np.float64, order="C", copy=True)
             found, expected = landmarks.shape[1], source.sample.shape[1]
             if found != expected:
                 raise ValueError(f"landmarks has {found} features, but X has {expected}.")
-        asked = {one.name: getattr(self, one.name) for one in fields(FitOptions)}
-        return FitOptions(**asked | {"landmarks": landmarks, "n_landmarks": int(self.n_landmarks)})
+        options = {field.name: getattr(self, field.name) for field in fields(FitOptions)}
+        return FitOptions(
+            **options | {"landmarks": landmarks, "n_landmarks": int(self.n_landmarks)}
+        )
 
-    def _hold(self, kernel: Kernel, fit: SubspaceFit, *, warn: bool = False) -> Self:
-        """Take the attributes from a fit, and warn of what its reader must know if asked to."""
+    def _set_fitted(self, kernel: Kernel, fit: SubspaceFit, *, warn: bool = False) -> Self:
+        """Set the fitted attributes; if `warn`, issue the fit's warnings."""
         self.fitted_, self.kernel_, self.plan_ = fit, kernel, fit.plan
         self.method_ = "exact" if fit.landmarks is None else "nystroem"
         self.subspace_, self.ridge_, self.warnings_ = fit.subspace, fit.ridge, fit.warnings
         self.scoring_precision_ = fit.scoring_precision
         self.eigenvalues_ = fit.subspace.n * fit.subspace.variances
-        # Nothing is learned before it is asked for.
-        self.preimage_ = self._require_preimage(kernel)
+        # The regression is fitted on first use.
+        self.preimage_ = self._resolve_preimage(kernel)
         self._learned, self._reduced, self._alpha = None, None, float(self.alpha)
         for sentence in fit.warnings if warn else ():
-            # Past scikit-learn's decorator, to whoever called.
+            # The level of the caller, beyond scikit-learn's decorator.
             warnings.warn(sentence, KpcaWarning, stacklevel=4)
         return self
 
@@ -390,68 +393,71 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def missed_(self) -> float:
-        """The mean share of a row's squared length outside the landmarks' span."""
+        """Mean share of a row's squared length outside the landmarks' span."""
         return self._landmark_fit.missed
 
     @property
     def landmark_index_(self) -> NDArray[np.int64] | None:
-        """Positions of the landmarks among the rows; None if they are none of them, or given."""
+        """Row positions of the landmarks; None if they were given or are not rows."""
         return self._landmark_fit.index
 
     @property
     def sums_(self) -> CovarianceSums:
-        """All that a fit through landmarks keeps of its rows."""
+        """Sums over rows that a landmark fit keeps."""
         return self._landmark_fit.sums
 
     @property
     def reduced_set_(self) -> ReducedSet:
-        """How far the components of a model that `compress` returned have moved."""
+        """Reduced set of a model returned by `compress`, with the distances it moved."""
         if getattr(self, "_reduced", None) is None:
             raise AttributeError("Only a model that compress returned has a reduced set.")
         assert self._reduced is not None
         return self._reduced
 
-    @available_if(_goes_through_landmarks)  # type: ignore[untyped-decorator]
+    @available_if(_supports_partial_fit)  # type: ignore[untyped-decorator]
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Add rows to a fit, as if they had been there when it was made.
+        """Add rows to a landmark fit and return the estimator; same result as one joint fit.
 
-        Only with ``method="nystroem"``. The first call chooses the width of the kernel, precision
-        and landmarks from its rows; later calls, and calls after ``fit``, keep them, and warn
-        where these rows were fewer than such a choice takes.
+        Only with ``method="nystroem"``. The first call chooses kernel width, precision and
+        landmarks from its rows; later calls, and calls after `fit`, keep them and warn once if
+        those rows were too few.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
-        y : Ignored
+            Rows, finite numbers.
+        y : object, optional
+            Ignored.
 
         Returns
         -------
-        self
+        KernelPCA
+            The estimator.
         """
         if hasattr(self, "reduced_set_"):
             raise ValueError(
                 "A compressed model keeps no sums: add rows to the one it was made of."
             )
-        goes_on = hasattr(self, "sums_")
-        rows = checked_rows(self, X, reset=not goes_on)
+        is_fitted = hasattr(self, "sums_")
+        rows = checked_rows(self, X, reset=not is_fitted)
         source = ArrayRows(rows, n_jobs=self.n_jobs)
-        if not goes_on:
-            return self._hold(*self._fit(source, fit=fit_through_landmarks), warn=True)
+        if not is_fitted:
+            return self._set_fitted(*self._fit(source, fit=fit_through_landmarks), warn=True)
         fit = add_rows(self.fitted_, source, self._options(source))
-        if few := self._of_few_first_rows():
+        if warning := self._warn_few_rows():
             assert fit.landmarks is not None
-            said = replace(fit.landmarks, first_rows=None)
-            fit = replace(fit, landmarks=said, warnings=(*few, *fit.warnings))
-        return self._hold(self.kernel_, fit, warn=True)
+            landmarks = replace(fit.landmarks, first_rows=None)
+            fit = replace(fit, landmarks=landmarks, warnings=(*warning, *fit.warnings))
+        return self._set_fitted(self.kernel_, fit, warn=True)
 
     def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
-        """Return the projections of rows on the components, shape ``(n, q)``.
+        """Return the projections of rows on the components.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Rows; with ``kernel="precomputed"`` their kernel with those of the fit.
+            Rows; with ``kernel="precomputed"``, the kernel between them and the fitted rows.
 
         Returns
         -------
@@ -464,10 +470,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             If the kernel overflows on a row.
         """
         check_is_fitted(self)
-        return self._mapped(X, self.subspace_.project)
+        return self._map_rows(X, self.subspace_.project)
 
     def reconstruction_error(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
-        """Return the squared distances of rows to the subspace in feature space, shape ``(n,)``.
+        """Return the squared distances of rows to the subspace in feature space.
 
         Parameters
         ----------
@@ -477,7 +483,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Returns
         -------
         ndarray of shape (n,)
-            The squared distances.
+            Squared distances, in units of k(x, x).
 
         Raises
         ------
@@ -485,7 +491,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             If the kernel is indefinite, or overflows on a row.
         """
         check_is_fitted(self)
-        return self._mapped(X, self.subspace_.reconstruction_error)
+        return self._map_rows(X, self.subspace_.reconstruction_error)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -495,7 +501,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return tags
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``kernel__gamma`` is the gamma of a kernel object, which is replaced.
+        """Set parameters and return the estimator; ``kernel__gamma`` sets a kernel object's gamma.
 
         Parameters
         ----------
@@ -504,7 +510,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
         Returns
         -------
-        self
+        KernelPCA
+            The estimator.
         """
         own = {name: value for name, value in params.items() if not name.startswith("kernel__")}
         super().set_params(**own)
@@ -512,11 +519,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             nested = {name[8:]: value for name, value in params.items() if name not in own}
             self.kernel = self.kernel.with_params(**nested)
         elif len(own) < len(params):
-            super().set_params(**params)  # which names what is wrong
+            super().set_params(**params)  # raises and names the unknown parameter
         return self
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
-        """Return rows of input space whose images are near the given projections.
+        """Return rows of input space whose feature vectors are near given projections.
 
         Parameters
         ----------
@@ -526,10 +533,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Returns
         -------
         ndarray of shape (n, d)
+            Pre-images, in the units of the fitted rows.
 
         See Also
         --------
-        preimages : With a start of one's own, and with what became of each row.
+        preimages : Iterates from given starts and reports the convergence of each row.
         """
         if isinstance(self.kernel_, Precomputed):
             raise ValueError(
@@ -542,50 +550,51 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return as_given(X, self._iterate(T, None).points)
 
     def preimages(self, X: ArrayLike, start: ArrayLike | None = None) -> PreImages:
-        """Return pre-images by iteration, and how each was found.
+        """Return pre-images by iteration, with the convergence of each row.
 
         Parameters
         ----------
         X : array-like of shape (n, q)
             Projections, as `transform` returns them.
         start : array-like of shape (n, d), optional
-            Where to begin: for denoising the noisy rows. If None, the stored point whose image
-            is nearest to each projection.
+            Where to start, for denoising the noisy rows. None: the stored point whose feature
+            vector is nearest to each projection.
 
         Returns
         -------
         PreImages
+            Points of shape (n, d), steps, convergence and residual of each row.
 
         Raises
         ------
         ValueError
-            If pre-images are learned (``preimage_ == "ridge"``), so that nothing iterates.
+            If pre-images are learned (``preimage_ == "ridge"``) and nothing iterates.
         """
         T = self._projections(X)
-        begin = None if start is None else self._rows(start)
+        begin = None if start is None else self._checked_rows(start)
         if begin is not None and len(begin) != len(T):
             raise ValueError(f"start has {len(begin)} rows, but there are {len(T)} projections.")
         return self._iterate(T, begin)
 
     def compress(self, n_points: int) -> Self:
-        """Return a model like this one that compares rows with fewer points.
+        """Return a copy of the model that compares rows with fewer points.
 
-        Its ``reduced_set_`` says how far components and mean have moved.
+        Its ``reduced_set_`` holds the distances that components and mean moved.
 
         Parameters
         ----------
         n_points : int
-            From the number of components to the number of points stored now.
+            From the number of components to the number of stored points.
 
         Returns
         -------
         KernelPCA
-            A new one; rows can no longer be added to it.
+            A new model; `partial_fit` cannot add rows to it.
 
         Raises
         ------
         ValueError
-            If the kernel is indefinite, or ``n_points`` out of range.
+            If the kernel is indefinite or ``n_points`` is out of range.
 
         References
         ----------
@@ -607,9 +616,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def learned_preimage_(self) -> LearnedPreImage:
-        """The learned way back; its regression is solved when it is first asked for.
+        """Regression from projections to rows, fitted on first access.
 
-        Two threads that ask at once both solve it, and get the same.
+        Two threads may both fit it at once; they get the same result.
         """
         if getattr(self, "preimage_", None) != "ridge":
             raise AttributeError("Pre-images are learned by a model fitted with preimage='ridge'.")
@@ -619,27 +628,27 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @property
     def _n_features_out(self) -> int:
-        """Number of columns `transform` returns, for `get_feature_names_out`."""
+        """Number of columns that `transform` returns, for `get_feature_names_out`."""
         return self.subspace_.n_components
 
-    def _rows(self, X: ArrayLike) -> Matrix:
+    def _checked_rows(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
         rows: Matrix = checked_rows(self, X, reset=False)
         return rows
 
-    def _mapped(self, X: ArrayLike, function: Callable[..., Matrix]) -> NDArray[np.floating[Any]]:
-        """Return what a function of the subspace makes of rows, if they are numbers."""
-        rows = self._rows(X)
+    def _map_rows(self, X: ArrayLike, function: Callable[..., Matrix]) -> NDArray[np.floating[Any]]:
+        """Apply a function of the subspace to rows; raise if the result is not finite."""
+        rows = self._checked_rows(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = as_given(
+            values = as_given(
                 X, function(rows, precision=self.scoring_precision_, n_jobs=self.n_jobs)
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(values).all():
             raise overflow(self.kernel_)
-        return found
+        return values
 
-    def _of_few_first_rows(self) -> tuple[str, ...]:
-        """Say once where rows are added to choices that were made from too few of them."""
+    def _warn_few_rows(self) -> tuple[str, ...]:
+        """Return a warning if kernel width or landmarks were chosen from too few first rows."""
         enough = {}
         if isinstance(self.landmarks, str):
             enough["landmarks"] = int(self.n_landmarks)
@@ -674,8 +683,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
         return T
 
-    def _require_preimage(self, kernel: Kernel) -> str:
-        """Return the way back that the kernel allows, and refuse what it does not allow."""
+    def _resolve_preimage(self, kernel: Kernel) -> str:
+        """Return the pre-image method for the kernel; raise if the parameters conflict."""
         if self.ridge is not None:
             kernel.require_psd("ridge", "leave it out, or choose another kernel")
         chosen = self.preimage

@@ -1,4 +1,4 @@
-"""Which rows stand for all rows: the landmarks of a Nystrom fit."""
+"""Landmarks of a Nystrom fit: points that stand for all rows."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from kpca_apps.engine.rows import SampleRows, map_row_blocks
 from kpca_apps.system.arrays import Index, Matrix
 
 LANDMARKS = ("kmeans", "rpcholesky", "residual", "uniform", "greedy")
-"""Ways to draw them, by how well they serve, best first, on smooth data of many columns."""
+"""Methods to draw landmarks, best first for smooth data with many columns."""
 
 CANDIDATES = {"kmeans": 20_000, "rpcholesky": 10_000, "residual": 20_000, "greedy": 10_000}
-"""Rows, drawn uniformly, that are looked at."""
+"""Uniformly drawn candidate rows for each method."""
 
 CANDIDATES_A_LANDMARK = 10
-"""Where the residual is looked at once, as many candidates for each landmark are enough."""
+"""Candidates per landmark for "residual", which computes the residual once."""
 
 
 def draw_landmarks(
@@ -37,10 +37,10 @@ def draw_landmarks(
     *,
     n_jobs: int | None = None,
 ) -> tuple[Matrix, Index | None]:
-    """Return at most ``m`` landmarks, drawn in one of the ways of `LANDMARKS`, and their numbers.
+    """Return at most ``m`` landmarks and their row numbers.
 
-    "kmeans" returns centres of clusters in the space of the columns, which have no numbers, the
-    others rows of ``X``; fewer come back where they span the rest.
+    ``kind`` is one of `LANDMARKS`. "kmeans" returns cluster centres, which have no row numbers;
+    the others return rows of ``X``, fewer than ``m`` if those span the rest.
     """
     if kind == "uniform" or m >= len(X):
         index = uniform_landmarks(len(X), m, rng)
@@ -61,8 +61,8 @@ def draw_landmarks(
 
 
 def drawing_bytes(kind: str, n: int, m: int, d: int) -> int:
-    """Return the bytes that drawing ``m`` landmarks of n rows takes, beyond the rows."""
-    # Candidates are looked at block by block where only their residuals are kept.
+    """Return the bytes needed to draw ``m`` landmarks from n rows, without the rows."""
+    # "residual" processes candidates in blocks and keeps only their residuals.
     if kind not in CANDIDATES or kind == "residual" or m >= n:
         return 0
     candidates = min(max(CANDIDATES[kind], m), n)
@@ -71,7 +71,7 @@ def drawing_bytes(kind: str, n: int, m: int, d: int) -> int:
 
 
 def uniform_landmarks(n: int, m: int, rng: np.random.Generator) -> Index:
-    """Draw ``min(m, n)`` of ``n`` rows, each as likely as any other, in increasing order."""
+    """Draw ``min(m, n)`` of ``n`` rows uniformly; return increasing row numbers."""
     if m >= n:
         return np.arange(n)
     return np.sort(rng.choice(n, size=m, replace=False))
@@ -80,38 +80,38 @@ def uniform_landmarks(n: int, m: int, rng: np.random.Generator) -> Index:
 def cluster_centres(
     X: Matrix, m: int, rng: np.random.Generator, *, rounds: int = 10, n_jobs: int | None = None
 ) -> Matrix:
-    """Return the centres ``(m, d)`` of ``m`` clusters after a few rounds of Lloyd's algorithm."""
+    """Return ``m`` cluster centres ``(m, d)`` after a few rounds of Lloyd's algorithm."""
     # Zhang, Tsang and Kwok (2008), Improved Nystrom low-rank approximation and error analysis,
     # ICML 2008, 1232-1239. The first few rounds do most of the work.
     centres: Matrix = X[np.sort(rng.choice(len(X), size=m, replace=False))]
     middle: Matrix = X.mean(axis=0)
-    # A power of two brings all to about 1: no bit is lost, and the largest square is a float32.
+    # Scale by a power of two, which is exact, so that squares fit into float32.
     reach = np.maximum(X.max(axis=0) - middle, middle - X.min(axis=0)).max(initial=0.0)
     unit = float(np.ldexp(1.0, -int(np.frexp(reach)[1])))
     for _ in range(rounds):
-        nearest = _nearest(centres, X, middle, unit, n_jobs)
+        nearest = _nearest_centres(centres, X, middle, unit, n_jobs)
         counts = np.bincount(nearest, minlength=m)
-        # A product with zeros and ones adds the rows of each centre up where they lie.
+        # An indicator matrix sums the rows of each cluster.
         belongs = csr_array((np.ones(len(X)), (nearest, np.arange(len(X)))), shape=(m, len(X)))
-        # A centre that has lost its last row stays where it is.
-        found = counts > 0
-        centres[found] = (belongs @ X)[found] / counts[found, None]
+        # A centre without rows stays where it is.
+        has_rows = counts > 0
+        centres[has_rows] = (belongs @ X)[has_rows] / counts[has_rows, None]
     return centres
 
 
-def _nearest(
+def _nearest_centres(
     centres: Matrix, X: Matrix, middle: Matrix, unit: float, n_jobs: int | None
 ) -> NDArray[Any]:
-    """Return the number of the nearest centre of each row; distances are taken about a point."""
-    moved = (centres - middle) * unit
-    columns = np.ascontiguousarray(moved.T, dtype=np.float32)
-    half = (0.5 * squared_lengths(moved)).astype(np.float32)
+    """Return each row's nearest centre; coordinates are shifted by `middle` and scaled."""
+    centred = (centres - middle) * unit
+    columns = np.ascontiguousarray(centred.T, dtype=np.float32)
+    half = (0.5 * squared_lengths(centred)).astype(np.float32)
 
     def nearest(rows: Matrix) -> NDArray[Any]:
         gaps = ((rows - middle) * unit).astype(np.float32) @ columns
         gaps -= half
-        found: NDArray[Any] = gaps.argmax(axis=1)
-        return found
+        has_rows: NDArray[Any] = gaps.argmax(axis=1)
+        return has_rows
 
     return map_row_blocks(nearest, X, n_jobs=n_jobs)
 
@@ -119,14 +119,13 @@ def _nearest(
 def residual_landmarks(
     kernel: Kernel, X: SampleRows, m: int, rng: np.random.Generator, *, n_jobs: int | None = None
 ) -> Index:
-    """Draw half of the landmarks uniformly and half where the first half explains least.
+    """Draw half of the landmarks uniformly, and half where the first half explains least.
 
-    Returns increasing row numbers.
+    Returns increasing row numbers, fewer than m if the first half spans the rest (duplicates).
     """
-    # A row's chance in the second draw is proportional to r(x) = k(x,x) - |z(x)|^2, the squared
-    # feature-space distance to the span of the first half: one round of randomly pivoted Cholesky
-    # in a block. Fewer than m come back where the first half already spans the rest, as with
-    # duplicated rows. Chen, Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, arXiv
+    # A row's probability in the second draw is proportional to r(x) = k(x,x) - |z(x)|^2, the
+    # squared feature-space distance to the span of the first half: one block round of randomly
+    # pivoted Cholesky. Chen, Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, arXiv
     # 2207.06503.
     candidates = max(min(CANDIDATES["residual"], CANDIDATES_A_LANDMARK * m), m)
     pool = uniform_landmarks(len(X), candidates, rng)
@@ -134,20 +133,22 @@ def residual_landmarks(
         return pool
     first = uniform_landmarks(len(pool), (m + 1) // 2, rng)
     basis = LandmarkBasis.from_cholesky(kernel, X[pool[first]])
-    # In float32 where that changes none of some rows' residuals by a thousandth of their mean: what
-    # is smaller is then rounding.
+    # Use float32 if it changes no residual of some rows by a thousandth of their mean. Smaller
+    # residuals are then rounding.
     probe, resolved = X[pool[:SAMPLE]], 0.0
     residuals = cache(basis.residuals)
-    of_probe = cache(lambda precision: residuals(precision)(probe))
-    precision = agreeing_precision(of_probe, len(pool), lambda r: LARGEST_CHANGE * float(r.mean()))
+    probe_residuals = cache(lambda precision: residuals(precision)(probe))
+    precision = agreeing_precision(
+        probe_residuals, len(pool), lambda r: LARGEST_CHANGE * float(r.mean())
+    )
     if precision == "float32":
-        resolved = LARGEST_CHANGE * float(of_probe("float64").mean())
-    of_rows = residuals(precision)
+        resolved = LARGEST_CHANGE * float(probe_residuals("float64").mean())
+    row_residuals = residuals(precision)
     with np.errstate(over="ignore", invalid="ignore"):
-        residual = map_row_blocks(lambda index: of_rows(X[index]), pool, n_jobs=n_jobs)
+        residual = map_row_blocks(lambda index: row_residuals(X[index]), pool, n_jobs=n_jobs)
     if not np.isfinite(residual).all():
         raise overflow(kernel)
-    # A row equal to a landmark keeps a residual of at most the jitter: it has nothing to add.
+    # A row equal to a landmark has a residual of at most the jitter and adds nothing.
     residual[residual <= max(2.0 * basis.jitter, resolved)] = 0.0
     residual[first] = 0.0
     wanted = min(m - len(first), int(np.count_nonzero(residual)))

@@ -1,12 +1,12 @@
-"""Nystrom kernel PCA: all rows seen through a few landmarks, centred on their true mean.
+"""Nystrom kernel PCA: rows in the span of a few landmarks, centred on their true mean.
 
 Rows become vectors z(x) = B' k_Z(x) in an orthonormal basis of the landmarks' span, BB' the inverse
-of the landmarks' Gram matrix, so that inner products are those of the low rank approximation
+of the landmarks' Gram matrix. Inner products are then those of the low-rank approximation
 
     k(x, y) ~ z(x).z(y) = k_Z(x)' K_ZZ^-1 k_Z(y).
 
-Everything a fit needs of the rows is their number, the sum of z and the sum of z z', and these add
-up: over blocks, over files, over machines.
+A fit needs only the number of rows, the sum of z and the sum of z z'. These can be added over
+blocks, files and machines.
 
 References
 ----------
@@ -34,7 +34,7 @@ from kpca_apps.system.arrays import Mask, Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 SHIFT_ROWS = 128
-"""Landmarks whose mean sums are taken about: near the mean is enough."""
+"""Landmarks whose mean is subtracted from the sums: near the rows' mean is enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,16 +44,16 @@ class LandmarkBasis:
     kernel: Kernel  # positive semi-definite
     points: Matrix  # the landmarks Z (m, d)
     transform: Matrix  # B (m, p), with B'K_mm B = I up to the jitter
-    jitter: float = 0.0  # what was added to the diagonal of K_mm
-    triangular: bool = False  # whether B is upper triangular: its products take half as long
+    jitter: float = 0.0  # added to the diagonal of K_mm
+    triangular: bool = False  # whether B is upper triangular, which halves products
 
     @classmethod
     def from_eigen(cls, kernel: Kernel, points: Matrix) -> LandmarkBasis:
-        """Make B = U S^(-1/2) from K_mm = U S U', without eigenvalues below 1e-10 of the largest.
+        """Return B = U S^(-1/2) from K_mm = U S U', without eigenvalues below 1e-10 of the largest.
 
-        ValueError if there are no points, or the kernel is indefinite.
+        Raises ValueError if there are no points or the kernel is indefinite.
         """
-        # A cut of 1e-6 would cost 6e-4 in the reconstruction error.
+        # A cut at 1e-6 would cost 6e-4 in the reconstruction error.
         kernel.require_psd("The Nystrom method", "use method='exact'")
         if not len(points):
             raise ValueError("There are no landmarks: no row has length in feature space.")
@@ -65,10 +65,10 @@ class LandmarkBasis:
 
     @classmethod
     def from_cholesky(cls, kernel: Kernel, points: Matrix) -> LandmarkBasis:
-        """Make B = L^-T from K_mm + jitter I = L L', so that z(x) = L^-1 k_m(x).
+        """Return B = L^-T from K_mm + jitter I = L L', so that z(x) = L^-1 k_m(x).
 
-        The jitter starts at 1e-7 sqrt(m) times the mean of k(z, z) and grows tenfold until that
-        succeeds.
+        The jitter starts at 1e-7 sqrt(m) times the mean k(z, z) and grows tenfold until the
+        factorisation succeeds.
         """
         kernel.require_psd("The Nystrom method", "use method='exact'")
         with one_blas_thread():
@@ -90,19 +90,19 @@ class LandmarkBasis:
         """Return B C, or B' C, for C of shape ``(p, c)`` or ``(m, c)``."""
         if not self.triangular:
             return (self.transform.T if transposed else self.transform) @ columns
-        # B' is what the library, which reads columns first, sees in the rows of B.
+        # BLAS reads column-major and sees B' in the memory of B.
         product: Matrix = blas.dtrmm(
             1.0, self.transform.T, columns, lower=1, trans_a=0 if transposed else 1
         )
         return product
 
     def features(self, precision: Resolved = "float64") -> KernelRows:
-        """Return the map from rows ``(b, d)`` to z, shape ``(b, p)``, prepared once."""
+        """Return the map from rows ``(b, d)`` to z, shape ``(b, p)``."""
         kernel_rows, product = self.kernel.against(self.points, precision), self.product(precision)
         return lambda rows: product(kernel_rows(rows))
 
     def product(self, precision: Resolved) -> Callable[[Matrix], Matrix]:
-        """Return the map from kernel values of rows ``(b, m)``, written over, to z."""
+        """Return the map from kernel values ``(b, m)``, which it overwrites, to z."""
         if self.triangular:
             return times_upper(self.transform, precision)
         transform = self.transform.astype(precision, copy=False)
@@ -110,15 +110,15 @@ class LandmarkBasis:
 
     @property
     def own_residuals(self) -> Matrix:
-        """k(x, x) - |z|^2 of the landmarks ``(m,)``: what the jitter leaves of them."""
+        """Residuals k(x, x) - |z|^2 of the landmarks ``(m,)``, caused by the jitter."""
         # With K = L L' - jI, z = L^-1 K e_i and k(x, x) - |z|^2 = j (1 - j |L^-1 e_i|^2).
         own: Matrix = self.jitter * (1.0 - self.jitter * (self.transform**2).sum(axis=1))
         return own
 
     def residuals(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
-        """Return the map from rows ``(b, d)`` to k(x, x) - |z|^2 ``(b,)``, prepared once.
+        """Return the map from rows ``(b, d)`` to k(x, x) - |z|^2, shape ``(b,)``.
 
-        That is what the landmarks' span misses of a row, a squared distance.
+        That is the squared distance of a row from the landmarks' span.
         """
         features = self.features(precision)
 
@@ -132,12 +132,12 @@ class LandmarkBasis:
 
 @dataclass(frozen=True, eq=False)
 class CovarianceSums:
-    """Sums over rows of their z, its squares and their lengths; they add up."""
+    """Sums over rows of z, z z' and k(x, x); sums of several parts can be added."""
 
     n: int  # rows
     total: Matrix  # (p,), sum of z - shift
     scatter: Matrix  # (p, p), sum of (z - shift)(z - shift)'
-    shift: Matrix  # (p,), the same for all sums to be added; near the mean, so little cancels
+    shift: Matrix  # (p,), equal in sums that are added; near the mean, to limit cancellation
     norm: float  # sum of k(x, x)
 
     @classmethod
@@ -149,9 +149,9 @@ class CovarianceSums:
         precision: Resolved = "float64",
         n_jobs: int | None = None,
     ) -> CovarianceSums:
-        """Return the sums over n >= 1 rows; ValueError if the kernel overflows on one of them.
+        """Return the sums over n >= 1 rows; raise ValueError if the kernel overflows on one.
 
-        ``n_jobs`` is for rows in an array, shape ``(n, d)``.
+        ``n_jobs`` applies to rows in an array of shape ``(n, d)``.
         """
         source = ArrayRows(rows, n_jobs=n_jobs) if isinstance(rows, np.ndarray) else rows
         function = FeatureSums(basis, precision)
@@ -170,10 +170,10 @@ class CovarianceSums:
         *,
         n_jobs: int | None = None,
     ) -> CovarianceSums:
-        """Return the sums over rows that are in use, from the z ``(n, p)`` and k(x, x) of all."""
+        """Return the sums over rows in use, from z ``(n, p)`` and k(x, x) of all rows."""
         shift = z[np.flatnonzero(in_use)[:SHIFT_ROWS]].mean(axis=0).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            # Of a mask each block is a copy, which may be written over.
+            # Masking copies each block, so it may be overwritten.
             sums = sum_row_blocks(
                 lambda block: cls.of_values(block, shift), z, in_use, n_jobs=n_jobs
             )
@@ -183,23 +183,23 @@ class CovarianceSums:
 
     @classmethod
     def of_values(cls, values: Matrix, shift: Matrix) -> CovarianceSums:
-        """Return the sums over rows ``(n, p)``, which are written over, without their lengths."""
+        """Return the sums over rows ``(n, p)``, which are overwritten, without lengths."""
         values -= shift.astype(values.dtype)
-        # A matrix times its own transpose: numpy calls syrk, half the work and symmetric bits.
+        # A matrix times its own transpose: numpy calls syrk, half the work and exactly symmetric.
         scatter = (values.T @ values).astype(np.float64, copy=False)
         total = values.sum(axis=0, dtype=np.float64)
         return cls(len(values), total, scatter, shift, norm=0.0)
 
     def require_finite(self, kernel: Kernel) -> None:
-        """ValueError if the kernel overflowed on a row."""
-        # k(x, y)^2 <= k(x, x) k(y, y): where these are finite, all is, but of a row with NaN, which
-        # a kernel of a distance gives k(x, x) = 1.
+        """Raise ValueError if the kernel overflowed on a row."""
+        # k(x, y)^2 <= k(x, x) k(y, y), so finite lengths suffice, except for rows with NaN, where a
+        # kernel of a distance gives k(x, x) = 1.
         if not (np.isfinite(self.norm) and np.isfinite(self.total).all()):
-            # Rows outside the sample have not been checked before.
+            # Rows outside the sample have not been checked.
             raise overflow(kernel, is_checked=False)
 
     def in_features(self, basis: LandmarkBasis) -> CovarianceSums:
-        """Return the sums of z from those of k_Z, once all rows are in: z = B' k_Z."""
+        """Return sums of z = B' k_Z from the sums of k_Z."""
         B = basis.transform
         with one_blas_thread():
             scatter = basis.combine(basis.combine(self.scatter, transposed=True).T, transposed=True)
@@ -235,40 +235,37 @@ class CovarianceSums:
 
     @property
     def explained(self) -> float:
-        """Sum over rows of |z|^2, what the landmarks' span holds of them."""
+        """Sum over rows of |z|^2, the part inside the landmarks' span."""
         drift, mean = self.total / self.n, self.mean
         return float(np.trace(self.scatter)) + self.n * float(mean @ mean - drift @ drift)
 
     @property
     def missed(self) -> float:
-        """Sum over rows of what the landmarks' span misses of them, k(x, x) - |z|^2."""
+        """Sum over rows of k(x, x) - |z|^2, the part outside the landmarks' span."""
         return self.norm - self.explained
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureSums:
-    """Sums over rows of their z, or of what `CovarianceSums.in_features` turns into these.
+    """Picklable function from rows to sums of z, or of k_Z, which `in_features` converts."""
 
-    A function that can be sent.
-    """
-
-    # Summed is z: z z' is positive semi-definite whatever rounding does, and what it does is small
-    # beside the variance of each direction, while B'(sum of k k')B multiplies what rounding does to
-    # the sum by the condition of K_mm. In float32 that is so for a triangular B, whose products
-    # take half as long. With another, kernel values in float32 are summed in float64 as they come,
-    # before they become z, in half the time: variances are then right to about 1e-6 of the total.
+    # z z' is summed, not k k': its rounding errors are small beside the variance of each direction,
+    # whereas B'(sum of k k')B multiplies those of the sum by the condition number of K_mm. In
+    # float32 this holds for a triangular B, whose products take half as long. For another B,
+    # float32 kernel values are summed in float64 before they become z, in half the time: variances
+    # are then correct to about 1e-6 of the total.
 
     basis: LandmarkBasis
     precision: Resolved = "float64"
-    # What sums are taken about, a mean over some of the landmarks: made here and sent along, for
-    # another machine may round it otherwise.
+    # Subtracted from the values; computed once and pickled, as another machine may round it
+    # differently.
     shift: Matrix = field(init=False)
 
     def __post_init__(self) -> None:
         with one_blas_thread():
             values = self._values()(self.basis.points[:SHIFT_ROWS])
-            # Held in the precision of what it is taken from.
-            shift = values.mean(axis=0, dtype=np.float64).astype(self._summed_in)
+            # Computed in the precision of the values it is subtracted from.
+            shift = values.mean(axis=0, dtype=np.float64).astype(self._sum_precision)
         object.__setattr__(self, "shift", shift.astype(np.float64))
 
     @property
@@ -277,11 +274,11 @@ class FeatureSums:
         return self.precision == "float64" or self.basis.triangular
 
     @property
-    def _summed_in(self) -> Resolved:
+    def _sum_precision(self) -> Resolved:
         return self.precision if self.is_of_features else "float64"
 
     def _values(self) -> KernelRows:
-        """Fix the landmarks in the map from rows to what is summed of them."""
+        """Return the map from rows to the values to sum."""
         basis, precision = self.basis, self.precision
         if self.is_of_features:
             return basis.features(precision)
@@ -292,11 +289,11 @@ class FeatureSums:
         values, kernel, shift = self._values(), self.basis.kernel, self.shift
 
         def sums(rows: Matrix) -> CovarianceSums:
-            found = np.empty((len(rows), len(shift)), self._summed_in)
+            values_out = np.empty((len(rows), len(shift)), self._sum_precision)
             for start in range(0, len(rows), BLOCK):
-                found[start : start + BLOCK] = values(rows[start : start + BLOCK])
+                values_out[start : start + BLOCK] = values(rows[start : start + BLOCK])
             return replace(
-                CovarianceSums.of_values(found, shift), norm=float(kernel.diagonal(rows).sum())
+                CovarianceSums.of_values(values_out, shift), norm=float(kernel.diagonal(rows).sum())
             )
 
         return sums
@@ -304,12 +301,12 @@ class FeatureSums:
 
 @dataclass(frozen=True)
 class Missed:
-    """What lies outside the landmarks' span of some rows; for more rows it adds up."""
+    """Estimate of the part of rows outside the landmarks' span; estimates can be added."""
 
     n: int  # rows
-    outside: float  # how many of them, about, have length and are no landmarks
-    share: float  # mean share of the squared length of those outside the span, in [0, 1]
-    variance: float  # of all rows, at most in any direction outside the span, about
+    outside: float  # estimated number of rows with a length that are not landmarks
+    share: float  # mean share of their squared length outside the span, in [0, 1]
+    variance: float  # estimated largest variance of all rows in a direction outside the span
 
     @classmethod
     def of_rows(
@@ -321,31 +318,31 @@ class Missed:
         n_rows: int | None = None,
         with_variance: bool = True,
     ) -> Missed:
-        """Estimate it for ``n_rows``, all of ``X`` or more, from at most ``rows`` of X.
+        """Estimate from at most ``rows`` of X, for ``n_rows`` rows in total.
 
-        The variance takes a Gram matrix of these; it is 0 where it is not asked for.
+        The variance needs a Gram matrix of the sample; it is 0 unless ``with_variance``.
         """
-        # With E the part of the Gram matrix of s rows that the span misses, the variance is its
-        # largest eigenvalue over s: on the average no less than that of all rows, for the largest
+        # With E the part of the sample's Gram matrix outside the span, the variance is its largest
+        # eigenvalue over the sample size: on average at least that of all rows, as the largest
         # eigenvalue is convex.
         n, drawn = n_rows or len(X), X[:: -(-len(X) // rows)]
         landmarks = {point.tobytes() for point in basis.points}
-        unseen = [row.tobytes() not in landmarks for row in drawn]
+        is_no_landmark = [row.tobytes() not in landmarks for row in drawn]
         require_finite(basis.kernel, drawn)
         length = basis.kernel.diagonal(drawn)
-        seen = (length > 0.0) & np.array(unseen)
-        if not seen.any():
+        is_outside = (length > 0.0) & np.array(is_no_landmark)
+        if not is_outside.any():
             return cls(n, 0.0, 0.0, 0.0)
         with one_blas_thread():
-            z, largest = basis.features()(drawn[seen]), 0.0
+            z, largest = basis.features()(drawn[is_outside]), 0.0
             if with_variance:
-                missed = gram_matrix(basis.kernel, drawn[seen]) - z @ z.T
+                missed = gram_matrix(basis.kernel, drawn[is_outside]) - z @ z.T
                 last = len(missed) - 1
                 largest = eigh(missed, eigvals_only=True, subset_by_index=(last, last))[0]
-        shares = 1.0 - np.einsum("ij,ij->i", z, z) / length[seen]
+        shares = 1.0 - np.einsum("ij,ij->i", z, z) / length[is_outside]
         return cls(
             n,
-            n * float(seen.mean()),
+            n * float(is_outside.mean()),
             float(np.clip(shares, 0.0, 1.0).mean()),
             max(float(largest), 0.0) / len(drawn),
         )
@@ -370,14 +367,14 @@ def subspace_from_sums(
     center: bool = True,
     precision: Resolved = "float64",
 ) -> KernelSubspace:
-    """Turn the sums of rows' z in a basis into the one fitted form, exact for the rows' true mean.
+    """Return the subspace from the sums of rows' z in a basis, centred on the rows' true mean.
 
-    Kept are ``n_components``, else all whose variance is right to three digits at this precision of
-    the kernel values; with ``rho``, an absolute variance, else all, and a Tikhonov filter: gain
-    variance / (variance + rho).
+    Keeps ``n_components``, by default all whose variance is correct to three digits at this
+    precision of the kernel values. ``rho``, an absolute variance, keeps all by default and applies
+    a Tikhonov filter with gain variance / (variance + rho).
     """
-    # Of a Tikhonov filter the error is r(x) + rho (z - zbar)'A^-1(z - zbar) with A = covariance +
-    # rho I, r the part outside the landmarks' span.
+    # With a Tikhonov filter the error is r(x) + rho (z - zbar)'A^-1(z - zbar), A = covariance +
+    # rho I, and r the part outside the landmarks' span.
     with one_blas_thread():
         moment = sums.covariance if center else sums.second_moment
         variances, vectors = eigh(moment, check_finite=False)
@@ -385,7 +382,7 @@ def subspace_from_sums(
         length = sums.explained / sums.n  # the trace of the second moment
         largest = float(variances.max(initial=0.0))
         smallest = smallest_eigenvalue(largest, length, len(variances), precision)
-        # A Tikhonov filter gives components without variance no gain; kept, they complete the span.
+        # The Tikhonov filter gives components without variance zero gain; they complete the span.
         q = len(variances) if rho is not None else int(np.count_nonzero(variances > smallest))
         if n_components is not None:
             q = min(q, n_components)

@@ -1,6 +1,6 @@
-"""Which way a fit takes, and the memory it needs, before anything is allocated.
+"""Choose the method of a fit and estimate its memory before anything is allocated.
 
-Exact with a stored Gram matrix, exact with one recomputed for every product, or through landmarks.
+The methods: exact with a stored Gram matrix, exact with one recomputed per product, landmarks.
 """
 
 from __future__ import annotations
@@ -26,57 +26,57 @@ from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.memory import available_bytes
 
 LARGEST_EXACT = 5000
-"""Rows up to which a fit of many components is exact, memory permitting: seconds on one core."""
+"""Most rows for an exact fit of many components, memory permitting: seconds on one core."""
 
 LARGEST_ITERATED = 100_000
-"""Rows up to which a fit of few components is exact: minutes on one core."""
+"""Most rows for an exact fit of few components: minutes on one core."""
 
 FEW_COLUMNS = 5
-"""Columns up to which rows serve better than centres of clusters.
+"""Most columns for which drawn rows are better landmarks than cluster centres.
 
-Of 3,000 normal rows with 500 landmarks, so many leading eigenvalues are right to a thousandth with
-centres and with rows drawn by what others miss: 20 and 100 in 2 columns, 34 and 255 in 3, 21 and 56
-in 5, but 10 and 0 in 10.
+Leading eigenvalues correct to a thousandth, of 3,000 normal rows with 500 landmarks, with centres
+and with rows drawn by residual: 20 and 100 in 2 columns, 34 and 255 in 3, 21 and 56 in 5, but 10
+and 0 in 10.
 """
 
 _ITEMS = {"float32": 4, "float64": 8}
 _ITEM = _ITEMS["float64"]
-"""Bytes of a number."""
+"""Bytes of a float64 number."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class ExactPlan:
-    """How an exact fit goes about it, and the memory it takes."""
+    """Solver, precision, storage and memory of an exact fit."""
 
     n: int  # rows
-    q: int  # components at most
+    q: int  # largest number of components
     solver: Solver
     precision: Resolved  # of kernel values and products
-    stored: bool  # whether the Gram matrix is kept, or recomputed for every product
-    n_bytes: int  # at the largest, beyond the rows
+    stored: bool  # whether the Gram matrix is stored instead of recomputed per product
+    n_bytes: int  # peak memory beyond the rows
     # Bytes; None: a quarter of the available memory.
     memory_budget: int | None = field(default=None, repr=False)
 
     def describe(self) -> str:
         """Return the plan in one line."""
-        kept = "stored" if self.stored else "recomputed for every product"
+        storage = "stored" if self.stored else "recomputed for every product"
         return (
             f"exact, n = {self.n}, q = {self.q}: {self.solver} in {self.precision}, "
-            f"Gram matrix {kept}, {self.n_bytes / 1e6:.0f} MB"
+            f"Gram matrix {storage}, {self.n_bytes / 1e6:.0f} MB"
         )
 
 
 @dataclass(frozen=True)
 class NystroemPlan:
-    """How a fit through landmarks goes about it, and the memory it takes."""
+    """Landmarks, precision and memory of a Nystrom fit."""
 
     n: int  # rows
-    n_landmarks: int  # at most
-    landmarks: str  # how they are drawn: one of `LANDMARKS`, or "given"
+    n_landmarks: int  # upper bound
+    landmarks: str  # one of `LANDMARKS`, or "given"
     precision: Resolved  # of kernel values; sums are float64
-    n_bytes: int  # at the largest, beyond the rows
+    n_bytes: int  # peak memory beyond the rows
 
     def describe(self) -> str:
         """Return the plan in one line."""
@@ -88,7 +88,7 @@ class NystroemPlan:
 
 @dataclass(frozen=True, eq=False)
 class FitOptions:
-    """What a fit is asked for: parameters of `KernelPCA`, under the same names."""
+    """Options of a fit: the parameters of `KernelPCA` under the same names."""
 
     n_components: int | None = None
     center: bool = True
@@ -97,65 +97,67 @@ class FitOptions:
     solver: Solver = "auto"
     precision: Precision = "auto"
     n_landmarks: int = 1000
-    landmarks: str | Matrix = "auto"  # how they are drawn, or they
+    landmarks: str | Matrix = "auto"  # how to draw them, or the points
     memory_budget: int | None = None
     n_jobs: int | None = None
 
     @property
     def keeps_span(self) -> bool:
-        """Whether a fit through landmarks keeps all directions of their span."""
+        """Whether a landmark fit keeps all directions of the landmarks' span."""
         return self.ridge is not None and self.n_components is None
 
 
 def choose_regime(
     kernel: Kernel, X: SampleRows, options: FitOptions, *, n_rows: int | None = None
 ) -> ExactPlan | NystroemPlan:
-    """Choose how to fit, from the rows, the components and the budget; log the choice.
+    """Return the plan of a fit for the rows, components and memory budget; log it.
 
-    ``X`` are all ``n_rows`` rows, or those in memory. MemoryLimitError if no way, or the one asked
-    for, stays within the budget.
+    ``X`` holds all ``n_rows`` rows or a sample. Raises MemoryLimitError if no allowed method stays
+    within the budget.
     """
-    # Exact where the budget allows up to 5,000 rows, and up to 100,000 where the components are so
-    # few that an iteration finds them (the Gram matrix is stored if the budget holds it); through
-    # landmarks otherwise. Indefinite kernels have no landmarks.
+    # Exact up to 5,000 rows if the budget allows, and up to 100,000 for so few components that an
+    # iteration finds them (with a stored Gram matrix if it fits into the budget); landmarks
+    # otherwise. Indefinite kernels have no landmarks.
     n, d, method = n_rows or len(X), X.shape[1], options.method
     q = n if options.n_components is None else min(options.n_components, n)
-    few = n <= LARGEST_ITERATED and choose_solver(n, q, options.solver) == "krylov"
-    exact = method == "exact" or not kernel.is_psd
-    # What float32 does to a fit of all directions is seen once there are landmarks.
-    late = options.keeps_span and options.precision == "auto"
-    precision: Precision = "float64" if late else options.precision
-    if len(X) < n and method != "nystroem" and exact:
+    has_few_components = n <= LARGEST_ITERATED and choose_solver(n, q, options.solver) == "krylov"
+    must_be_exact = method == "exact" or not kernel.is_psd
+    # The effect of float32 on a fit of all directions is measured once there are landmarks.
+    is_decided_later = options.keeps_span and options.precision == "auto"
+    precision: Precision = "float64" if is_decided_later else options.precision
+    if len(X) < n and method != "nystroem" and must_be_exact:
         raise ValueError(
             f"An exact fit needs all rows in memory, and of these {n} only {len(X)} are: use "
             "method='nystroem' and a positive semi-definite kernel."
         )
-    if method != "nystroem" and (exact or (len(X) == n and (n <= LARGEST_EXACT or few))):
+    if method != "nystroem" and (
+        must_be_exact or (len(X) == n and (n <= LARGEST_EXACT or has_few_components))
+    ):
         try:
             return plan_exact(kernel, X[:], replace(options, precision=precision))
         except MemoryLimitError:
-            if exact:
+            if must_be_exact:
                 raise
-    way, m, budget = "given", options.n_landmarks, options.memory_budget
+    kind, m, budget = "given", options.n_landmarks, options.memory_budget
     if isinstance(options.landmarks, str):
-        way = choose_landmarks(kernel, d, options.landmarks)
+        kind = choose_landmarks(kernel, d, options.landmarks)
     else:
         m = len(options.landmarks)
     m = min(m, n)
     require_nystroem(m, d, budget)
-    drawing = drawing_bytes(way, n, m, d)
-    require(drawing, budget, f"Drawing {m} landmarks ({way})", "use landmarks='uniform'")
+    drawing = drawing_bytes(kind, n, m, d)
+    require(drawing, budget, f"Drawing {m} landmarks ({kind})", "use landmarks='uniform'")
     resolved = choose_precision(kernel, X, min(q, m), precision, center=options.center, n_rows=n)
-    plan = NystroemPlan(n, m, way, resolved, max(nystroem_bytes(m, d), drawing))
+    plan = NystroemPlan(n, m, kind, resolved, max(nystroem_bytes(m, d), drawing))
     _log.info("%s", plan.describe())
     return plan
 
 
 def choose_landmarks(kernel: Kernel, n_features: int, landmarks: str = "auto") -> str:
-    """Return the way of drawing landmarks that ``"auto"`` stands for."""
-    # Where alike means near, centres of clusters, for a centre is like the rows about it; but rows
-    # drawn by what the others miss where columns are so few that landmarks span nearly all. Rows
-    # themselves for other kernels, for which a mean of rows may be like none of them.
+    """Return the method of drawing landmarks that ``"auto"`` stands for."""
+    # For kernels of a distance, a cluster centre resembles the rows around it. With few columns,
+    # rows drawn by residual span almost everything. For other kernels a mean of rows may resemble
+    # none of them, so rows themselves are drawn.
     if landmarks != "auto":
         return landmarks
     if not kernel.falls_with_distance:
@@ -164,34 +166,34 @@ def choose_landmarks(kernel: Kernel, n_features: int, landmarks: str = "auto") -
 
 
 def plan_exact(kernel: Kernel, X: Matrix, options: FitOptions) -> ExactPlan:
-    """Choose solver, precision and storage of an exact fit.
+    """Return solver, precision and storage of an exact fit.
 
-    MemoryLimitError if no way of fitting stays within the budget.
+    Raises MemoryLimitError if no choice stays within the budget.
     """
     n, d = X.shape
     q = n if options.n_components is None else min(options.n_components, n)
     resolved = choose_precision(kernel, X, q, options.precision, center=options.center)
-    ways = [
+    plans = [
         ExactPlan(n, q, "krylov", resolved, stored, _krylov_bytes(n, d, q, resolved, stored))
         for stored in (True, False)
     ]
     if choose_solver(n, q, options.solver) == "lapack":
-        # An iteration for many components of many rows takes less memory than LAPACK, and its time.
-        others = ways if options.solver == "auto" and 2 * q < n else []
-        ways = [_lapack_plan(n, q, resolved, indefinite=not kernel.is_psd), *others]
+        # For many components of many rows, Krylov takes less memory than LAPACK and as much time.
+        krylov_plans = plans if options.solver == "auto" and 2 * q < n else []
+        plans = [_lapack_plan(n, q, resolved, indefinite=not kernel.is_psd), *krylov_plans]
     budget = default_budget() if options.memory_budget is None else options.memory_budget
-    for way in ways:
-        if way.n_bytes <= budget:
-            _log.info("%s", way.describe())
-            return replace(way, memory_budget=options.memory_budget)
-    least = min(way.n_bytes for way in ways)
+    for plan in plans:
+        if plan.n_bytes <= budget:
+            _log.info("%s", plan.describe())
+            return replace(plan, memory_budget=options.memory_budget)
+    least = min(plan.n_bytes for plan in plans)
     what = f"An exact fit of n = {n} rows"
     require(least, options.memory_budget, what, "use method='nystroem'")
-    return ways[-1]
+    return plans[-1]
 
 
 def lapack_after_krylov(plan: ExactPlan, *, indefinite: bool) -> ExactPlan:
-    """Return the plan for rows whose leading eigenvalues lie too close together to iterate."""
+    """Return the plan for rows whose leading eigenvalues are too close together for Krylov."""
     lapack = _lapack_plan(plan.n, plan.q, plan.precision, indefinite=indefinite)
     what = f"{plan.q} leading eigenvalues of n = {plan.n} rows lie too close together to iterate"
     advice = "use method='nystroem', or ask for fewer components"
@@ -200,7 +202,7 @@ def lapack_after_krylov(plan: ExactPlan, *, indefinite: bool) -> ExactPlan:
 
 
 def require(needed: int, budget: int | None, what: str, advice: str) -> None:
-    """Raise MemoryLimitError if ``what``, named with its size, needs more bytes than the budget."""
+    """Raise MemoryLimitError if ``what`` needs more bytes than the budget."""
     if budget is None:
         allowed, bound = default_budget(), "a quarter of the available memory"
     else:
@@ -212,27 +214,27 @@ def require(needed: int, budget: int | None, what: str, advice: str) -> None:
 
 
 def require_nystroem(n_landmarks: int, n_features: int, budget: int | None = None) -> None:
-    """Refuse, as `require`, a Nystrom fit on so many columns with the landmarks it will have."""
+    """Raise as `require` if a Nystrom fit of this size exceeds the budget."""
     needed = nystroem_bytes(n_landmarks, n_features)
     require(needed, budget, f"A Nystrom fit with {n_landmarks} landmarks", "use fewer landmarks")
 
 
 def default_budget() -> int:
-    """Return the bytes a fit may take by default: a quarter of what is available."""
+    """Return the default budget of a fit: a quarter of the available memory, in bytes."""
     return available_bytes() // 4
 
 
 def _lapack_plan(n: int, q: int, precision: Resolved, *, indefinite: bool) -> ExactPlan:
-    """Return the plan by LAPACK: the Gram matrix, and vectors twice, which end in float64."""
+    """Return the LAPACK plan: the Gram matrix, and vectors in its precision and in float64."""
     item, vectors = _ITEMS[precision], lapack_vectors(n, q, by_modulus=indefinite)
     needed = item * n * (n + vectors) + _ITEM * n * vectors
     return ExactPlan(n, q, "lapack", precision, True, needed)
 
 
 def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
-    """Return the bytes of an exact fit by iteration, beyond the rows."""
-    # Half a Gram matrix if it is stored; the basis and its products; and what one product takes,
-    # or, when the iteration is done, its vectors and their image, and the vectors in float64.
+    """Return the bytes of an exact fit by Krylov iteration, beyond the rows."""
+    # Half a Gram matrix if stored; the basis and its products; and the larger of one product, or
+    # the final vectors, their image and the vectors in float64.
     item, b = _ITEMS[precision], block_width(q)
     gram = item * n * (n + PANEL) // 2 if stored else 0
     kernel = item * n * (d + 2)
@@ -244,9 +246,8 @@ def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
 
 
 def nystroem_bytes(n_landmarks: int, n_features: int) -> int:
-    """Return the bytes of a Nystrom fit beyond its rows."""
-    # About three m x m matrices, and of one block what is summed of its kernel values and some of
-    # these values themselves.
+    """Return the bytes of a Nystrom fit, beyond the rows."""
+    # About three m x m matrices, and one block of kernel values with some copies.
     return n_landmarks * (24 * n_landmarks + 12 * SUMMED + 2 * _ITEM * n_features)
 
 

@@ -1,4 +1,4 @@
-"""When seven digits are enough: float32 or float64 for kernel values and their products."""
+"""Choose float32 or float64 for kernel values and their products."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from kpca_apps.system.blas import one_blas_thread
 Precision = Literal["auto", "float32", "float64"]
 
 FLOAT64_ROWS = 2000
-"""Up to this many rows float64 costs little."""
+"""Up to this many rows, float64 costs little."""
 
 LARGEST_ERROR = 1e-5
-"""Error of a float32 kernel value that is put up with, as a share of the mean variance."""
+"""Largest error accepted of a float32 kernel value, as a share of the mean variance."""
 
 SMALLEST_SHARE = 1e-3
-"""Share of the largest eigenvalue below which float32 gives fewer than three digits of one."""
+"""Share of the largest eigenvalue below which float32 has fewer than three correct digits."""
 
 ROUNDING = 1000.0
-"""Eigenvalues below this many eps of the trace are rounding, or lose digits to it: three are left
-where it moves one by an eps of the trace."""
+"""Smallest eigenvalue kept, in eps of the trace: rounding moves an eigenvalue by about one, which
+leaves three digits."""
 
 LARGEST_CHANGE = 1e-3
-"""Relative change of a score that float32 may make."""
+"""Largest relative change of a score by float32."""
 
 SAMPLE = 192
-"""Rows on which float32 is compared with float64 before it is used: half a block."""
+"""Rows on which float32 is compared with float64: half a block."""
 
 MEAN_ROWS = 2500
-"""Rows whose mean is near enough to that of all."""
+"""Rows whose mean approximates the mean of all."""
 
 _FARTHEST, _LARGEST_SAMPLE = 16, 1024
 
 
 def evenly_drawn(n: int, size: int = SAMPLE) -> Index:
-    """Return the numbers of at most ``size`` of n rows, spread evenly."""
+    """Return at most ``size`` of n row numbers, spread evenly."""
     return np.unique(np.linspace(0, n - 1, size).astype(np.intp)) if n else np.arange(0)
 
 
@@ -53,10 +53,10 @@ def agreeing_precision(
     n_rows: int,
     allowed: Callable[[Matrix], Matrix | float] = lambda values: LARGEST_CHANGE * np.abs(values),
 ) -> Resolved:
-    """Return the precision for work on n_rows rows, of which a function shows numbers of some.
+    """Return float32 if a function agrees in both precisions on a sample, else float64.
 
-    Float64 up to 2,000 rows; above, float32 where the function gives the same numbers in it, but
-    for what is ``allowed`` of each, by default a thousandth.
+    Up to 2,000 rows it is float64. ``allowed`` gives the largest difference of each value, by
+    default a thousandth of it.
     """
     if n_rows <= FLOAT64_ROWS:
         return "float64"
@@ -77,9 +77,9 @@ def choose_precision(
 ) -> Resolved:
     """Return the precision that ``"auto"`` stands for, for q leading eigenpairs.
 
-    ``X`` are all ``n_rows`` rows, or some. Above 2,000 rows it is float32 if on some of them, the
-    farthest from the mean included, kernel values are right to 1e-5 of the mean variance, and if it
-    keeps the q-th eigenvalue of these.
+    ``X`` holds all ``n_rows`` rows or a sample. Above 2,000 rows it is float32 if kernel values of
+    some rows, including those farthest from the mean, are correct to 1e-5 of the mean variance, and
+    their q-th eigenvalue is kept.
     """
     if precision != "auto":
         return precision
@@ -98,17 +98,16 @@ def choose_precision(
         moduli = np.sort(np.abs(np.linalg.eigvalsh(centred)))[::-1]
         trace, largest = float(np.abs(np.diag(gram)).sum()), float(moduli[0])
         least = smallest_eigenvalue(largest, trace, len(gram), "float32")
-        kept = q == 0 or moduli[q - 1] > least
-        return LARGEST_ERROR * abs(float(np.trace(centred))) / len(gram) if kept else -1.0
+        is_kept = q == 0 or moduli[q - 1] > least
+        return LARGEST_ERROR * abs(float(np.trace(centred))) / len(gram) if is_kept else -1.0
 
     return agreeing_precision(lambda p: kernel.against(rows, p)(rows), n, error_allowed)
 
 
 def smallest_eigenvalue(largest: float, trace: float, order: int, precision: Resolved) -> float:
-    """Return the modulus above which eigenvalues are kept, as right to three digits."""
-    # The trace, of the moduli of the diagonal, is that of the matrix before it is centred: it is
-    # kernel values that are rounded, and a mean that is taken away takes none of their rounding
-    # with it.
+    """Return the modulus above which eigenvalues are kept as correct to three digits."""
+    # The trace is that of the uncentred matrix (absolute diagonal): kernel values are rounded, and
+    # centring does not remove their rounding errors.
     eps = float(np.finfo(precision).eps)
     share = SMALLEST_SHARE if precision == "float32" else order * eps
     return max(share * largest, ROUNDING * eps * trace)

@@ -1,12 +1,11 @@
-"""The rows that a fit looks at, wherever they are, and work on them in blocks cut at fixed places.
+"""Access to the rows of a fit, and blocked computations on them with reproducible results.
 
-A fit looks at rows in three ways only: at a sample of them that is held in memory, at one number a
-row that a function makes of it, and at sums over rows. Whoever can do these three can be fitted,
-however many rows there are.
+A fit uses rows in three ways only: a sample held in memory, a function that gives one number per
+row, and sums over rows. Any source that supports these can be fitted, with any number of rows.
 
-Blocks are cut at fixed row numbers and their results put together in one order; inside, every
-linear algebra library is held to one thread, and the workers are ours. So results do not depend on
-the number of workers, to the last bit.
+Blocks have fixed boundaries and results are combined in a fixed order; linear algebra libraries use
+one thread inside a block, and the workers are ours. Results therefore do not depend on the number
+of workers, to the last bit.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from kpca_apps.system.memory import ROWS_IN_MEMORY
 Partial = TypeVar("Partial")
 
 BLOCK = 384
-"""Rows a block: a multiple of 64 and of 24, so that no matrix product treats the last rows of a
-block by other code, with other roundings, than the first; and few enough for kernel values of a
-thousand points to stay near the core. In float32 that does not help everywhere: OpenBLAS on
-processors with AVX2 alone rounds the first and the second six of every twelve rows differently."""
+"""Rows per block: a multiple of 64 and of 24, so that matrix products round a block's last rows
+like the first; and few enough for kernel values of a thousand points to stay in cache. In float32
+this does not hold everywhere: OpenBLAS on processors with AVX2 only rounds the first and the second
+six of every twelve rows differently."""
 
 MAPPED, SUMMED = 1536, 4096
-"""Rows a task of `RowSource.map` and `RowSource.sum`. Sums over parts of a table are those over the
-whole to rounding, and to the last bit for any number of workers."""
+"""Rows per task of `RowSource.map` and `RowSource.sum`. Sums over parts of a table equal those over
+the whole up to rounding, and exactly for any number of workers."""
 
 SAMPLE_ROWS = ROWS_IN_MEMORY
-"""Rows held in memory; a table of at most so many is its own sample."""
+"""Rows held in memory; a smaller table is its own sample."""
 
 
 class Addable(Protocol):
-    """What sums are made of."""
+    """Type of sums that can be added."""
 
     def __add__(self, other: Self, /) -> Self: ...
 
@@ -50,32 +49,32 @@ Sums_co = TypeVar("Sums_co", bound=Addable, covariant=True)
 
 
 class RowFunction(Protocol):
-    """One number a row. A frozen dataclass whose fields are all it knows: it can be sent."""
+    """A picklable function to one number per row; a frozen dataclass."""
 
     @property
     def purpose(self) -> str:
-        """What is done to rows, to be shown while it lasts."""
+        """What the function computes, for progress messages."""
         ...
 
     def prepare(self) -> Callable[[Matrix, Mask], Matrix]:
-        """Do all work that does not depend on rows once, where the rows are.
+        """Do all work that does not depend on the rows once, in the worker.
 
-        What comes back maps rows ``(b, d)`` and whether each is in use ``(b,)`` to numbers
-        ``(b,)``, from several threads at once. What a row gets depends on no other row.
+        Returns a thread-safe map from rows ``(b, d)`` and their mask of use ``(b,)`` to numbers
+        ``(b,)``. A row's number depends on no other row.
         """
         ...
 
 
 class RowSums(Protocol[Sums_co]):
-    """Sums over rows. A frozen dataclass whose fields are all it knows: it can be sent."""
+    """A picklable function to sums over rows; a frozen dataclass."""
 
     def prepare(self) -> Callable[[Matrix], Sums_co]:
-        """Return what maps rows ``(b, d)``, b >= 0, to their sums."""
+        """Return the map from rows ``(b, d)``, b >= 0, to their sums."""
         ...
 
 
 class SampleRows(Protocol):
-    """Rows held in memory: an array, or what makes rows of one when they are asked for."""
+    """Rows held in memory: an array, or an object that computes rows when indexed."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...  # noqa: D102
@@ -86,11 +85,11 @@ class SampleRows(Protocol):
 
 
 class RowSource(Protocol):
-    """All rows of a table, as a fit looks at them."""
+    """All rows of a table, as a fit accesses them."""
 
     @property
     def n_rows(self) -> int:
-        """Number n of rows."""
+        """Number of rows, n."""
         ...
 
     @property
@@ -100,22 +99,22 @@ class RowSource(Protocol):
 
     @property
     def sample_index(self) -> IntArray:
-        """Their positions in the table, shape (s,), increasing."""
+        """Row numbers of the sample in the table, shape (s,), increasing."""
         ...
 
     def map(self, function: RowFunction, in_use: Mask | None = None) -> Matrix:
-        """Return one number a row, shape (n,); without a mask (n,) no row is in use."""
+        """Return one number per row, shape (n,); without a mask (n,) no row is in use."""
         ...
 
     def sum(self, function: RowSums[Sums], in_use: Mask | None = None) -> Sums:
-        """Return the sums over the training subset, given by a mask (n,); over all without one."""
+        """Return the sums over the rows of a mask (n,), by default over all rows."""
         ...
 
 
 class ArrayRows:
-    """The rows of a matrix (n, d) in memory; the result does not depend on the number of threads.
+    """The rows of a matrix (n, d) in memory; results do not depend on the number of threads.
 
-    `sample_index` are increasing positions of the rows that stand for all (see `sample_positions`).
+    `sample_index` holds increasing row numbers of the sample (see `sample_positions`).
     """
 
     def __init__(
@@ -127,7 +126,7 @@ class ArrayRows:
         self.sample = X if len(self.sample_index) == len(X) else X[self.sample_index]
 
     def map(self, function: RowFunction, in_use: Mask | None = None) -> Matrix:
-        """Return one number a row, shape (n,), whatever the other rows and the threads."""
+        """Return one number per row, shape (n,)."""
         if not self.n_rows:
             return np.empty(0)
         used = np.zeros(self.n_rows, dtype=bool) if in_use is None else in_use
@@ -137,7 +136,7 @@ class ArrayRows:
             )
 
     def sum(self, function: RowSums[Sums], in_use: Mask | None = None) -> Sums:
-        """Return the sums over the training subset."""
+        """Return the sums over the rows of a mask, by default over all rows."""
         with one_blas_thread():
             return sum_row_blocks(function.prepare(), self._X, in_use, n_jobs=self._n_jobs)
 
@@ -145,10 +144,10 @@ class ArrayRows:
 def sample_positions(
     n_rows: int, random_state: int | np.random.RandomState | None = None
 ) -> IntArray:
-    """Return the positions of the rows to hold in memory, increasing: at most 100,000."""
+    """Return increasing row numbers of the sample to hold in memory, at most 100,000."""
     if n_rows <= SAMPLE_ROWS:
         return np.arange(n_rows)
-    # A stream beside the one that a fit draws its landmarks from.
+    # A random stream separate from that of the landmarks.
     (rng,) = seeded_generator(random_state).spawn(1)
     return np.sort(rng.choice(n_rows, SAMPLE_ROWS, replace=False))
 
@@ -160,21 +159,20 @@ def map_row_blocks(
     padded: bool = True,
     n_jobs: int | None = None,
 ) -> NDArray[Any]:
-    """Return what a function that treats rows one by one makes of all rows, ``(n, ...)``.
+    """Apply a row-wise function to blocks of rows; return the results, ``(n, ...)``.
 
-    It maps a block of rows of each array to as many results. Blocks hold the same number of rows
-    whatever was asked for, the last one ``padded``: so what a row gets does not depend on the other
-    rows of its batch, to the last bit (of float64: see `BLOCK`); without, the function sees to that
-    itself. ``n_jobs`` is in
-    joblib's convention (None: one thread unless a joblib context says otherwise).
+    It maps a block of rows of each array to as many results. All blocks have the same number of
+    rows; the last is ``padded``, so that a row's result does not depend on the other rows, to the
+    last bit (of float64: see `BLOCK`). ``n_jobs`` follows joblib (None: one thread unless a joblib
+    context says otherwise).
     """
     n = len(arrays[0])
 
-    def of_block(start: int) -> NDArray[Any]:
+    def apply_block(start: int) -> NDArray[Any]:
         parts = [array[start : start + block] for array in arrays]
         missing = block - len(parts[0]) if padded else 0
         if missing:
-            # The last row is repeated where there are too few.
+            # Repeat the last row.
             last = [
                 part[-1:] if len(part) else np.zeros((1, *part.shape[1:]), part.dtype)
                 for part in parts
@@ -186,14 +184,14 @@ def map_row_blocks(
         return function(*map(np.ascontiguousarray, parts))
 
     with one_blas_thread():
-        first = of_block(0)
+        first = apply_block(0)
         if n <= block:
             return first[:n]
         result = np.empty((n, *first.shape[1:]), dtype=first.dtype)
         result[:block] = first
 
         def work(start: int) -> None:
-            result[start : start + block] = of_block(start)[: n - start]
+            result[start : start + block] = apply_block(start)[: n - start]
 
         for _ in in_order(work, range(block, n, block), n_jobs):
             pass
@@ -208,39 +206,39 @@ def sum_row_blocks(
     block: int = SUMMED,
     n_jobs: int | None = None,
 ) -> Sums:
-    """Add up what a function makes of the training subset of each block of X (n, d), n >= 1.
+    """Add up a function's values over blocks of X (n, d), n >= 1, restricted to a mask.
 
-    Always in the order of the blocks: the same bits for any number of workers.
+    The order is that of the blocks: the same bits for any number of workers.
     """
 
-    def of_block(start: int) -> Sums:
+    def sum_block(start: int) -> Sums:
         part = slice(start, start + block)
         return function(X[part] if in_use is None else X[part][in_use[part]])
 
     with one_blas_thread():
-        sums = in_order(of_block, range(0, len(X), block), n_jobs)
+        sums = in_order(sum_block, range(0, len(X), block), n_jobs)
         total: Sums = next(sums)
-        for of_next in sums:
-            total = total + of_next
+        for block_sums in sums:
+            total = total + block_sums
     return total
 
 
 def in_order(
     function: Callable[[int], Partial], starts: Iterable[int], n_jobs: int | None = None
 ) -> Iterator[Partial]:
-    """Yield what a function makes of each start, in their order, on so many threads."""
-    # Of threads: of processes joblib warns where there can be none, as in one of multiprocessing.
+    """Yield a function's value for each start, in order, computed by ``n_jobs`` threads."""
+    # Threads, as joblib warns about processes inside a multiprocessing process.
     with parallel_config(backend="threading"):
         is_one = effective_n_jobs(n_jobs) == 1
     if is_one:
-        # A thread's worth of work needs no scheduling, which costs as much as a small block.
+        # Scheduling costs as much as a small block.
         yield from map(function, starts)
     else:
-        # What numpy says of overflows is a setting of each thread: theirs is that of the caller.
-        told, call = np.geterr(), np.geterrcall()
+        # numpy's handling of overflow is set per thread: copy the caller's.
+        handling, call = np.geterr(), np.geterrcall()
 
         def as_here(start: int) -> Partial:
-            with np.errstate(call=call, **told):  # type: ignore[arg-type]
+            with np.errstate(call=call, **handling):  # type: ignore[arg-type]
                 return function(start)
 
         parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")

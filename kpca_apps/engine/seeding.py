@@ -1,4 +1,4 @@
-"""One seeded generator from whatever scikit-learn's users hand over."""
+"""One random generator from any random_state that scikit-learn accepts."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Seed = int | np.random.RandomState | np.random.Generator | None
 def seeded_generator(random_state: Seed) -> np.random.Generator:
     """Return the generator for all draws of one fit.
 
-    None stands for a fixed seed, so that a fit repeated without a seed gives the same result. A
-    Generator is used as it is; a RandomState advances by one draw.
+    None is a fixed seed, so that a repeated fit gives the same result. A Generator is used as it
+    is; a RandomState advances by one draw.
     """
     if random_state is None:
         return np.random.default_rng(0)
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
-        # Loaded here: it takes as long as all else that looks at a small table.
+        # Imported here: slow, and small tables need nothing else of it.
         from sklearn.utils import check_random_state
 
         state = check_random_state(random_state)

@@ -1,4 +1,4 @@
-"""The one fitted form of kernel PCA: what every fit ends in and every application needs."""
+"""The fitted form of kernel PCA, which every fit returns and every application uses."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Resolved = Literal["float32", "float64"]
 """Precision of kernel values and their products."""
 
 SQUARABLE = Meta(ge=-1e150, le=1e150)
-"""What a model file may hold of numbers that are squared, or added up, for every row."""
+"""Bounds in a model file for numbers that are squared or summed for every row."""
 
 TRIANGULAR_POINTS = 2_000
-"""Up to so many points a triangular factor of the weights is computed and kept: it takes as long as
-scoring a few thousand rows."""
+"""Up to this many points, a triangular factor of the weights is computed and stored: it takes as
+long as scoring a few thousand rows."""
 
 MANY_POINTS = 10_000
-"""Above this many points a block of kernel values is no longer small beside the model."""
+"""Above this many points, a block of kernel values is large beside the model."""
 
 
 @dataclass(frozen=True, eq=False)
 class KernelSubspace:
-    """A mean and q orthonormal directions in feature space, as combinations of stored points.
+    """A mean and q orthonormal directions in feature space, expanded in stored points.
 
     ::
 
@@ -40,9 +40,9 @@ class KernelSubspace:
         expansion of P phi(x)        W (g * t(x)) + beta
     """
 
-    # With V_a = sum_j W_ja phi(z_j) and phi~ the image less the mean, t_a(x) = <V_a, phi~(x)> [2],
-    # and P phi(x) = mean + sum_a t_a V_a [3]. The offset does what centring the Gram matrix of new
-    # rows does, K~t = Kt - 1' K - Kt 1 + 1' K 1 with entries 1/n in 1 and 1' (eq. 54 of [2]).
+    # With V_a = sum_j W_ja phi(z_j) and phi~ the centred feature vector, t_a(x) = <V_a, phi~(x)>
+    # [2], and P phi(x) = mean + sum_a t_a V_a [3]. The offset centres the Gram matrix of new rows,
+    # K~t = Kt - 1' K - Kt 1 + 1' K 1 with entries 1/n in 1 and 1' (eq. 54 of [2]).
     #
     # [1] Scholkopf, Smola and Muller (1998), Nonlinear component analysis as a kernel eigenvalue
     #     problem, Neural Computation 10, 1299-1319.
@@ -52,17 +52,17 @@ class KernelSubspace:
     # [4] Hoffmann (2007), Kernel PCA for novelty detection, Pattern Recognition 40, 863-874.
 
     kernel: Kernel
-    points: Annotated[Matrix, "p d", SQUARABLE]  # Z, what the directions are made of
-    # W; column a has the coefficients of component a, of length 1.
+    points: Annotated[Matrix, "p d", SQUARABLE]  # Z, the expansion points
+    # W; column a holds the coefficients of component a, of length 1 in feature space.
     weights: Annotated[Matrix, "p q", SQUARABLE]
     offset: Annotated[Matrix, "q", SQUARABLE]  # b, projections of the mean
     # beta, coefficients of the mean; zeros for an uncentred fit.
     mean_weights: Annotated[Matrix, "p", SQUARABLE]
     mean_norm: float  # c, squared length of the mean in feature space
-    # Along each component in feature space, decreasing (in modulus).
+    # Variance along each component in feature space, decreasing (in modulus).
     variances: Annotated[Matrix, "q"]
-    n: int  # rows the subspace was fitted on
-    # g in [0, 1]; all 1 is Hoffmann's truncation [4], else a Tikhonov filter.
+    n: int  # number of fitted rows
+    # g in [0, 1]; all 1 for Hoffmann's truncation [4], smaller for a Tikhonov filter.
     gain: Annotated[Matrix, "q", SQUARABLE]
 
     @property
@@ -72,7 +72,7 @@ class KernelSubspace:
 
     @property
     def _block(self) -> int:
-        """Rows scored at once: fewer where each is compared with very many points."""
+        """Rows scored at once: fewer if each is compared with very many points."""
         return BLOCK if len(self.points) <= MANY_POINTS else BLOCK // 2
 
     def project(
@@ -80,8 +80,7 @@ class KernelSubspace:
     ) -> Matrix:
         """Return the coordinates of rows on the components, shape ``(n, q)``.
 
-        ``precision`` is that of kernel values and their products; the result does not depend on
-        ``n_jobs``.
+        ``precision`` is that of kernel values and their products.
         """
         kernel_rows = self.kernel.against(self.points, precision)
         weights, offset = self.weights.astype(precision, copy=False), self.offset
@@ -98,20 +97,20 @@ class KernelSubspace:
     ) -> Matrix:
         """Return the squared feature-space distance of rows to the subspace, shape ``(n,)``.
 
-        The tiny negative values that rounding leaves on the subspace are replaced by 0. ValueError
-        if the kernel is indefinite: then there is no distance to speak of.
+        Small negative values caused by rounding are replaced by 0. Raises ValueError if the kernel
+        is indefinite, where no distance exists.
         """
-        # The error is a difference of terms the size of k(x, x): below about 1e-13 of it, 5e-5 in
-        # float32, nothing is resolved.
+        # The error is a difference of terms of the size of k(x, x): it is accurate to about 1e-13
+        # of that, in float32 to 5e-5.
         error = map_row_blocks(self.errors(precision), X, block=self._block, n_jobs=n_jobs)
         clipped: Matrix = np.maximum(error, 0.0, out=error)
         return clipped
 
     def errors(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
-        """Return the map from rows ``(b, d)`` to reconstruction errors ``(b,)``, prepared once.
+        """Return the map from rows ``(b, d)`` to reconstruction errors ``(b,)``.
 
-        Gains are part of the weights. Where most components are kept, as by a Tikhonov filter,
-        only their squared length is computed: by a triangular factor, kept for the next rows.
+        Gains are part of the weights. If most components are kept, as by a Tikhonov filter, the
+        squared length comes from a triangular factor, cached for later rows.
         """
         q, p = self.n_components, len(self.points)
         if p <= 2 * q and p <= TRIANGULAR_POINTS:
@@ -126,7 +125,7 @@ class KernelSubspace:
         return errors
 
     def _errors_by_factor(self, precision: Resolved) -> Callable[[Matrix], Matrix]:
-        """Return `errors` by a triangular factor of the weights, times the roots of the gains."""
+        """Return `errors` by a triangular factor of the weights, scaled by the root gains."""
         self.kernel.require_psd("A reconstruction error")
         factors = np.sqrt(self.gain)
         order, norms = squared_norms(
@@ -146,9 +145,9 @@ class KernelSubspace:
     def _products(
         self, factors: Matrix, precision: Resolved
     ) -> Callable[[Matrix], tuple[Matrix, Matrix]]:
-        """Return the map from rows to t, times factors ``(q,)``, and to k(x,x) - 2 beta' k_Z + c.
+        """Return the map from rows to factors * t and to the squared distances from the mean.
 
-        The latter, in float64, is a row's squared distance from the mean.
+        The latter, k(x,x) - 2 beta' k_Z + c, is float64.
         """
         self.kernel.require_psd("A reconstruction error")
         kernel_rows = self.kernel.against(self.points, precision)
@@ -181,15 +180,15 @@ class KernelSubspace:
         return scored[:, :-1], np.maximum(scored[:, -1], 0.0)
 
     def prepared(self, name: str, prepare: Callable[[], Prepared]) -> Prepared:
-        """Return what depends on the subspace alone, computed when it is first asked for.
+        """Return a value that depends on the subspace alone, computed on first use.
 
-        Two threads that ask at once may both compute it, and get the same. It is part of no copy,
-        no pickle and no model file.
+        Two threads may both compute it; they get the same value. It is not copied, pickled or
+        written to model files.
         """
-        kept = self.__dict__.get(name)
-        if kept is None:
-            kept = self.__dict__[name] = prepare()
-        return cast(Prepared, kept)
+        value = self.__dict__.get(name)
+        if value is None:
+            value = self.__dict__[name] = prepare()
+        return cast(Prepared, value)
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -220,15 +219,15 @@ class KernelSubspace:
 
 
 def component_signs(columns: Matrix) -> Matrix:
-    """Return for each column the sign of its largest entry by modulus, +1 for a column of zeros.
+    """Return the sign of each column's largest entry by modulus; +1 for a column of zeros.
 
-    Components times these signs have a sign that depends on the data alone.
+    Multiplied by it, a component's sign depends on the data alone.
     """
     if columns.size == 0:
         return np.ones(columns.shape[1])
     low, high = columns.min(axis=0), columns.max(axis=0)
     signs = np.where(-low > high, -1.0, 1.0)
-    # Of entries of opposite signs that are as large the first.
+    # On a tie between opposite signs the first entry decides.
     for k in np.flatnonzero(-low == high):
         signs[k] = -1.0 if columns[np.abs(columns[:, k]).argmax(), k] < 0.0 else 1.0
     return signs

@@ -1,10 +1,10 @@
-"""A Tikhonov filter in the landmarks' span, by Cholesky factors: errors of rows without components.
+"""Tikhonov filter in the landmarks' span by Cholesky factors: errors without eigenvectors.
 
-A `KernelSubspace` with a soft cut gives the same errors, from eigenvectors. These cost ten times as
-much as the factors here, and only projections need them.
+A `KernelSubspace` with a soft cut gives the same errors from eigenvectors, which cost ten times as
+much as the factors here and are needed only for projections.
 
-What a row would score had the fit never seen it has a closed form, as a row of the mean and the
-covariance and as a landmark. Symbols as in `TikhonovFilter`; in the coordinates t = U'y of a
+Leave-one-out errors have a closed form: for a row left out of mean and covariance, and for a row
+left out of the landmarks. Symbols are those of `TikhonovFilter`; in the coordinates t = U'y of a
 `KernelSubspace`, with C = U diag(lambda) U', the matrix A is diagonal.
 
 References
@@ -31,12 +31,12 @@ from kpca_apps.system.blas import one_blas_thread
 
 @dataclass(frozen=True, eq=False)
 class TikhonovFilter:
-    """The soft reconstruction error of a row, in parts, as r + rho M.
+    """The soft reconstruction error of a row, split as r + rho M.
 
     ::
 
         z = B' k_Z(x),  y = z - zbar,  A = C + rho I = L L'
-        r = k(x,x) - |z|^2    what lies outside the landmarks' span
+        r = k(x,x) - |z|^2    squared distance from the landmarks' span
         M = |L^-1 y|^2        a squared Mahalanobis distance
 
     with zbar and C the mean and covariance of z over n rows.
@@ -50,7 +50,7 @@ class TikhonovFilter:
 
     @classmethod
     def of_sums(cls, basis: LandmarkBasis, sums: CovarianceSums, rho: float) -> TikhonovFilter:
-        """Make it of sums over rows, and an absolute variance rho > 0."""
+        """Return the filter from sums over rows and an absolute variance rho > 0."""
         with one_blas_thread():
             covariance = sums.covariance
             ridged = covariance.copy()
@@ -58,7 +58,7 @@ class TikhonovFilter:
             try:
                 lower = cholesky(ridged, lower=True, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
-                # Rounding has left eigenvalues below -rho, which are none of a covariance.
+                # Rounding left eigenvalues below -rho, which no covariance has: clip them.
                 variances, vectors = eigh(covariance, check_finite=False)
                 roots = np.sqrt(np.maximum(variances, 0.0) + rho)
                 (upper,) = qr((vectors * roots).T, mode="r", check_finite=False)
@@ -67,26 +67,26 @@ class TikhonovFilter:
         return cls(basis, sums.mean, np.ascontiguousarray(inverse.T), rho, sums.n)
 
     def whitened(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
-        """Return the map from rows v ``(b, p)`` to L^-1 v, which are written over."""
+        """Return the map from rows v ``(b, p)``, which it overwrites, to L^-1 v."""
         return times_upper(self.whitening, precision)
 
     def mahalanobis(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
-        """Return the map from rows z ``(b, p)`` to M ``(b,)``, prepared once."""
+        """Return the map from rows z ``(b, p)`` to M ``(b,)``."""
         whitened, mean = self.whitened(precision), self.mean.astype(precision)
 
         def squares(z: Matrix) -> Matrix:
             y = whitened(z - mean)
-            found: Matrix = squared_lengths(y).astype(np.float64, copy=False)
-            return found
+            squares_out: Matrix = squared_lengths(y).astype(np.float64, copy=False)
+            return squares_out
 
         return squares
 
     def errors(
         self, precision: Resolved = "float64"
     ) -> Callable[[Matrix, Matrix, BoolArray], Matrix]:
-        """Return the map from z ``(b, p)`` and k(x, x) ``(b,)`` to errors, prepared once.
+        """Return the map from z ``(b, p)`` and k(x, x) ``(b,)`` to errors.
 
-        The errors of rows that were fitted, marked ``(b,)``, are those of a fit without each.
+        Rows marked as fitted ``(b,)`` get the error of a fit without them.
         """
         of_z, rho, n = self.mahalanobis(precision), self.rho, self.n
 
@@ -94,17 +94,17 @@ class TikhonovFilter:
             residual = np.maximum(lengths - np.einsum("ij,ij->i", z, z), 0.0)
             mahalanobis = of_z(z)
             left_out = leave_row_out(residual, mahalanobis, rho, n)
-            found = np.where(fitted, left_out, residual + rho * mahalanobis)
-            return np.maximum(found, 0.0, out=found)
+            squares_out = np.where(fitted, left_out, residual + rho * mahalanobis)
+            return np.maximum(squares_out, 0.0, out=squares_out)
 
         return errors
 
 
 def leave_row_out(residual: Matrix, mahalanobis: Matrix, rho: float, n: int) -> Matrix:
-    """Scores of the training subset (r,), each row left out of mean and covariance, from r and M.
+    """Return leave-one-out scores of training rows (r,), left out of mean and covariance.
 
-    With a_i = M_i / n and the total ridge n rho held fixed, Sherman & Morrison's formula gives
-    s_i = r_i + n rho (n/(n-1))^2 a_i / (1 - n a_i / (n-1)), exactly.
+    With a_i = M_i / n and the total ridge n rho fixed, Sherman & Morrison's formula gives exactly
+    s_i = r_i + n rho (n/(n-1))^2 a_i / (1 - n a_i / (n-1)).
     """
     a = mahalanobis / n
     c = n / (n - 1.0)
@@ -115,11 +115,11 @@ def leave_row_out(residual: Matrix, mahalanobis: Matrix, rho: float, n: int) -> 
 def leave_landmark_out(
     subspace: KernelSubspace, rho: float, X: Matrix, landmarks: IntArray
 ) -> tuple[Matrix, Matrix]:
-    """Residual and Mahalanobis square of rows (r, d), each with one landmark (r,) removed."""
+    """Return r and M of rows (r, d), each with one landmark (r,) removed."""
     roots = 1.0 / np.sqrt(subspace.variances + rho)  # A^-1/2, which is diagonal
     t, error = subspace.project_and_error(X)
     residual = np.maximum(error - rho * (np.square(t) @ roots**2), 0.0)
-    # W = B U, with all components kept, serves for B: B B' = K_mm^-1.
+    # With all components kept, W = B U can replace B: B B' = K_mm^-1.
     rows = subspace.weights[landmarks]
     along = np.einsum("ij,ij->i", rows, t + subspace.offset)
     return without_direction(rows, along, residual, rows * roots, t * roots)
@@ -128,16 +128,16 @@ def leave_landmark_out(
 def without_direction(
     rows: Matrix, along: Matrix, residual: Matrix, whitened_rows: Matrix, whitened: Matrix
 ) -> tuple[Matrix, Matrix]:
-    """Residual and Mahalanobis square of rows (r, .), each with one landmark removed.
+    """Return r and M of rows (r, .), each with one landmark removed.
 
-    Of each: the row of B of its landmark, the product of that with z, r, and L^-1 times that row
-    and times y. What a row holds along v, the unit direction that only the landmark provides, moves
-    from the span to the residual, r + (v'z)^2, and A^-1 is restricted to the rest, M -
-    (v'A^-1 y)^2 / (v'A^-1 v). For the landmark's own row the first is 1 / (K_mm^-1)_ii, the part of
-    it that no other landmark explains.
+    The arguments, per row: the landmark's row of B, its product with z, r, and L^-1 times that row
+    and times y. The part of a row along v, the unit direction that only the landmark provides,
+    moves from the span to the residual, r + (v'z)^2, and A^-1 is restricted to the rest, M -
+    (v'A^-1 y)^2 / (v'A^-1 v). For the landmark's own row the first is 1 / (K_mm^-1)_ii, the part
+    that no other landmark explains.
     """
-    # v is along row i of B, for B B' = K_mm^-1: it is orthogonal to the coordinates of every other
-    # landmark, since B (B'K) = K^-1 K.
+    # v is parallel to row i of B, as B B' = K_mm^-1 makes it orthogonal to the coordinates of every
+    # other landmark: B (B'K) = K^-1 K.
     lost = np.einsum("ij,ij->i", whitened_rows, whitened) ** 2
     lost /= np.einsum("ij,ij->i", whitened_rows, whitened_rows)
     mahalanobis = np.einsum("ij,ij->i", whitened, whitened) - lost

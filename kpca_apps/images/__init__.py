@@ -1,1 +1,1 @@
-"""Image files in and out: pixels by kept libraries, metadata carried over."""
+"""Read and write image files: pixels through established libraries, metadata carried over."""

@@ -1,4 +1,4 @@
-"""A page of more pixels than fit into memory, as bands of rows from top to bottom."""
+"""Pages with more pixels than fit into memory, as bands of rows from top to bottom."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-ROWS = 256  # of a band, or as many more as make whole tiles
+ROWS = 256  # rows of a band, rounded up to whole tiles
 
 
 @dataclass(frozen=True)
 class Bands:
-    """Pixels to be written, in the order of their rows; they can be had once."""
+    """Pixels to write as bands of rows; they can be iterated once."""
 
     shape: tuple[int, ...]  # (h, w) or (h, w, channels)
     dtype: np.dtype[Any]
-    rows: int  # of each band, but for the last
+    rows: int  # rows of each band except the last
     each: Iterator[NDArray[Any]] = field(repr=False)
-    # Smaller copies, to be had when the last band was taken.
+    # Smaller copies, available after the last band.
     copies: tuple[Bands, ...] = field(default=(), repr=False)
 
 
 def rows_of_band(block: int) -> int:
-    """Return how many rows a band has that holds whole blocks of so many.
+    """Return the number of rows of a band that consists of whole blocks of ``block`` rows.
 
     >>> rows_of_band(256), rows_of_band(240)
     (256, 480)

@@ -1,4 +1,4 @@
-"""Mosaics as digital negatives (DNG): levels, colours and metadata of the raw file they are of.
+"""Write mosaics as digital negatives (DNG), with the raw file's levels, colours and metadata.
 
 Adobe, Digital Negative Specification 1.7 (2023), chapters 4 and 6.
 """
@@ -29,25 +29,24 @@ from kpca_apps.images.tags import (
 from kpca_apps.images.tiff import LONG, MEANING, RATIO, SHORT, SUB_IMAGES, write_tiff
 from kpca_apps.images.types import ImageFile, Mosaic, Page
 
-CFA = 32803  # the meaning of pixels of which each has one colour
-BYTE, ASCII, SIGNED_RATIO = 1, 2, 10  # kinds of tags
+CFA = 32803  # photometric interpretation of a mosaic
+BYTE, ASCII, SIGNED_RATIO = 1, 2, 10  # TIFF data types
 PATTERN_SIZE, PATTERN = 33421, 33422
 OLDEST_READER, UNIQUE_MODEL, PLANE_COLOURS, LAYOUT = 50707, 50708, 50710, 50711
 BLACK_SIZE, BLACK, WHITE, MATRIX, NEUTRAL, ILLUMINANT = 50713, 50714, 50717, 50721, 50728, 50778
 NOISE_REDUCTION, DAYLIGHT = 50935, 21
-# Tags of a DNG that hold for its mosaic without noise: of the camera's colours and their profile,
-# of its lens, of exposure, of the film that it is a frame of (CinemaDNG: time codes, frame rate, T
-# stop, reel and camera).
+# DNG tags that still hold for a denoised mosaic: the camera's colours and their profile, the lens,
+# the exposure, and the film that it is a frame of (CinemaDNG: time codes, frame rate, T stop, reel
+# and camera).
 _OF_CAMERA = frozenset({
     UNIQUE_MODEL, 50709, *range(MATRIX, 50731), 50732, 50734, 50735, 50736, 50739, ILLUMINANT,
     50779, *range(50931, 50935), *range(50936, 50943), 50964, 50965, *range(50979, 50983), 51043,
     51044, 51058, 51081, 51105, 51107, 51108, 51109, 51110,
 })  # fmt: skip
-# The same of the directory of the mosaic: crop, scale, and corrections of the lens that are made
-# after the levels were applied.
+# The same in the mosaic's directory: crop, scale, lens corrections applied after the levels.
 _OF_MOSAIC = frozenset({50718, 50719, 50720, 50733, 50737, 50738, 50780, 51009, 51022, 51125})
-_MOST_OF_MATRIX = 1000.0  # what it holds is near 1; parts of a million of it fill 32 bits
-# LibRaw's numbers of how a mosaic is turned for viewing, as TIFF's.
+_MOST_OF_MATRIX = 1000.0  # entries are near 1; in millionths, this fills 32 bits
+# LibRaw's code of how to rotate a mosaic for viewing, to TIFF's orientation.
 _ORIENTATIONS = {0: 1, 3: 3, 5: 8, 6: 6}
 
 
@@ -58,16 +57,15 @@ def negative_tags(
     xyz_to_camera: NDArray[np.floating],
     white_balance: Sequence[float],
 ) -> Directory:
-    """Return the tags of a DNG that say how a mosaic is developed, and what its file says of it.
+    """Return the DNG tags for developing a mosaic, with the metadata of its file.
 
-    Of a DNG they are its own; else they are made of LibRaw's matrix from XYZ to the camera's
-    colours, and of its white balance (red, green, blue). `describing` is what is kept of the
-    metadata.
+    A DNG keeps its own tags. For other files they come from LibRaw's matrix from XYZ to the
+    camera's colours and its white balance (red, green, blue). `describing` is the metadata to keep.
     """
     base = describing or Directory(LAYOUTS[0], {})
     own = _own_tags(data)
     tags = {**base.tags, **own}
-    found = Directory(base.layout, tags, base.children)
+    directory = Directory(base.layout, tags, base.children)
     if UNIQUE_MODEL not in tags:
         names = [tags[tag].data.strip(b"\0 ") for tag in (MAKE, MODEL) if tag in tags]
         model = (b" ".join(names) or b"unknown camera") + b"\0"
@@ -76,23 +74,23 @@ def negative_tags(
         is_known = (np.abs(xyz_to_camera) < _MOST_OF_MATRIX).all()
         matrix = xyz_to_camera[:3] if is_known else np.zeros((3, 3))
         tags[MATRIX] = _ratios(SIGNED_RATIO, matrix.ravel(), base)
-        found = found.with_integers(SHORT, {ILLUMINANT: [DAYLIGHT]})
-        tags = dict(found.tags)
+        directory = directory.with_integers(SHORT, {ILLUMINANT: [DAYLIGHT]})
+        tags = dict(directory.tags)
         if white_balance[0] > 0 and white_balance[2] > 0 and np.isfinite(white_balance[:3]).all():
-            red, green, blue = (float(one) or 1.0 for one in white_balance[:3])
+            red, green, blue = (float(factor) or 1.0 for factor in white_balance[:3])
             neutral = np.array([green / red, 1.0, green / blue])
             tags[NEUTRAL] = _ratios(RATIO, neutral / neutral.max(), base)
     tags[NOISE_REDUCTION] = _ratios(RATIO, np.ones(1), base)
-    # Version 1.4 has all of these tags, and none that a reader of 1.3 needs to know.
+    # Version 1.4 defines all of these tags; readers of 1.3 can ignore those they do not know.
     for number, version in ((DNG_VERSION, (1, 4, 0, 0)), (OLDEST_READER, (1, 3, 0, 0))):
         tags[number] = Tag(BYTE, 4, bytes(version))
     turned = _ORIENTATIONS.get(flip, 1)
-    found = Directory(found.layout, tags, found.children)
-    return found.with_integers(SHORT, {ORIENTATION: [turned], MEANING: [CFA]})
+    directory = Directory(directory.layout, tags, directory.children)
+    return directory.with_integers(SHORT, {ORIENTATION: [turned], MEANING: [CFA]})
 
 
 def _own_tags(data: Content) -> dict[int, Tag]:
-    """Return the tags of a DNG that hold for its mosaic without noise; none of another kind."""
+    """Return the tags of a DNG that hold for a denoised mosaic; empty for other files."""
     first = first_directory(data)
     if first is None or DNG_VERSION not in first.tags:
         return {}
@@ -117,10 +115,10 @@ def _ratios(kind: int, values: NDArray[np.floating], like: Directory) -> Tag:
 
 
 def write_dng(file: IO[bytes], light: NDArray[np.float32], mosaic: Mosaic, like: ImageFile) -> None:
-    """Write a mosaic (h, w) of the light that one of a file had, as a DNG.
+    """Write a mosaic (h, w) of light as a DNG with the tags of its source.
 
-    LibRaw makes of it the picture that it makes of the mosaic. InputError where the colours of the
-    camera are not known.
+    LibRaw develops the result exactly as it does the mosaic. Raises InputError if the camera's
+    colours are unknown.
     """
     negative, side = mosaic.negative, int(len(mosaic.pattern) ** 0.5)
     matrix = negative.tags.tags[MATRIX]

@@ -1,4 +1,4 @@
-"""Image files in and out: nothing lost on the way but what is stated."""
+"""Read, check and write image files of any supported kind."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ FORMATS = ("same", "png", "tiff")
 
 
 def read_image(path: str | Path, label: str | None = None, name: str = "") -> ImageFile:
-    """Read an image file, whose kind its content tells, or refuse it in a line with the label.
+    """Return an image file, its kind detected from its content, with pixels still undecoded.
 
-    It is checked as far as its headers go: pixels are decoded when asked for. Its name, if it has
-    another yet, tells a camera's raw file from a TIFF.
+    Headers are checked; pixels are decoded on request. The file's name (``name`` if the path is
+    temporary) tells a camera's raw file from a TIFF. Raises InputError with the label otherwise.
     """
     path = Path(path)
     label = one_line(str(path) if label is None else label, 200)
@@ -51,36 +51,36 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
         if path.is_dir() and (kind := image_kind(head_of(path))) is not None:
             image = KINDS[kind].read(path, label)
             with about(label):
-                require_memory(max(_held(page) for page in image.pages))
+                require_memory(max(_bytes_in_memory(page) for page in image.pages))
             return replace(image, sha256=hash_folder(path))
         with path.open("rb") as file:
-            # Of a file of another kind only the head is read.
+            # Files of other kinds are not read beyond the head.
             head = file.read(HEAD)
             if not head:
                 raise InputError(f"{label}: the file is empty; fetch it again.")
             kind = image_kind(head, name or path.name)
             if kind not in KINDS:
                 raise InputError(f"{label}: {refusal(kind)}")
-            found = os.fstat(file.fileno())
-            if found.st_size > FRONT and KINDS[kind].size is None:
-                image = KINDS[kind].read(LargeFile(path, label, found), label)
+            file_stat = os.fstat(file.fileno())
+            if file_stat.st_size > FRONT and KINDS[kind].size is None:
+                image = KINDS[kind].read(LargeFile(path, label, file_stat), label)
                 file.seek(0)
                 sha256 = hashlib.file_digest(file, "sha256")
             else:
-                data = _whole(file, KINDS[kind], found.st_size, label)
+                data = _read_whole(file, KINDS[kind], file_stat.st_size, label)
                 image, sha256 = KINDS[kind].read(data, label), hashlib.sha256(data)
     with about(label):
-        require_memory(max(_held(page) for page in image.pages))
+        require_memory(max(_bytes_in_memory(page) for page in image.pages))
     return replace(image, sha256=sha256.hexdigest())
 
 
-def _held(page: Page) -> int:
-    """Return the bytes of a page, or of the bands of one that are in memory at once."""
+def _bytes_in_memory(page: Page) -> int:
+    """Return the bytes of a page in memory; for a large page, of the bands held at once."""
     return page.n_bytes // page.height * 10 * ROWS if page.is_large else page.n_bytes
 
 
-def _whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:
-    """Return all of a file, unless it is far larger than the image it begins with."""
+def _read_whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:
+    """Return the content of a file, unless it is far larger than the image it starts with."""
     if n_bytes > FRONT:
         file.seek(0)
         _check_front(file.read(FRONT), kind, n_bytes, label)
@@ -91,7 +91,7 @@ def _whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:
 
 
 def _check_front(front: bytes, kind: Format, n_bytes: int, label: str) -> None:
-    """Refuse what is far larger than the image it begins with."""
+    """Raise InputError if a file is far larger than the image it starts with."""
     if kind.size is not None:
         with damage_refused(label):
             size = kind.size(front)
@@ -99,9 +99,9 @@ def _check_front(front: bytes, kind: Format, n_bytes: int, label: str) -> None:
 
 
 def check_object(path: AnyPath, label: str) -> None:
-    """Refuse an object of a store that a file like it would be refused for, before it is fetched.
+    """Raise InputError before fetching an object of a store that `read_image` would refuse.
 
-    Files of this machine, and objects that are small whatever they hold, are left to `read_image`.
+    Local files and small objects are left to `read_image`.
     """
     if isinstance(path, Path) or (n_bytes := (place := place_of(path)).n_bytes()) <= FRONT:
         return
@@ -113,12 +113,12 @@ def check_object(path: AnyPath, label: str) -> None:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return all files in a folder and those in it; links are none of it."""
-    return [one for one in folder.rglob("*") if one.is_file() and not one.is_symlink()]
+    """Return all files below a folder, without links."""
+    return [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
 
 
 def hash_folder(folder: Path) -> str:
-    """Return a hash of the names and the content of all files in a folder, but for links."""
+    """Return a hash of the names and contents of all files below a folder, without links."""
     total = hashlib.sha256()
     for path in sorted(files_in(folder)):
         with path.open("rb") as file:
@@ -132,18 +132,18 @@ def encode_image(
 ) -> None:
     """Write pixels in the format, and with the metadata, of the file they came from.
 
-    The file is open at its start, and able to seek; for a kind that is a folder, an empty one.
-    Pages have the shapes and types of those of `like` (else ValueError), and are taken one at a
-    time; pixels stay in stored order. JPEG is written at quality 95 with full chroma; all others
-    lose nothing. ConfigError if another format than "same" cannot hold the pixels.
+    The file is open, at its start and seekable; for a kind that is a folder, it is an empty folder.
+    Pages must have the shapes and types of those of `like` (else ValueError) and are taken one at a
+    time, in stored orientation. JPEG is written at quality 95 with full chroma, all other kinds
+    without loss. Raises ConfigError if another format than "same" cannot hold the pixels.
     """
-    checked = _checked([pages] if isinstance(pages, np.ndarray) else pages, like)
-    written: Any = checked  # bands come of kinds that take them
+    checked = _check_pages([pages] if isinstance(pages, np.ndarray) else pages, like)
+    written: Any = checked  # only kinds that accept bands get them
     KINDS[target_format(like, format)].write(file, written, like)
 
 
 def check_format(format: str) -> None:
-    """Refuse a format that is not on offer."""
+    """Raise ConfigError for an unknown output format."""
     if format not in FORMATS:
         raise ConfigError(
             f"format is {format!r}; give one of {', '.join(FORMATS)}.{suggest(format, FORMATS)}"
@@ -151,7 +151,7 @@ def check_format(format: str) -> None:
 
 
 def target_format(like: ImageFile, format: str) -> str:
-    """Return the kind that will be written, or raise ConfigError if it cannot hold the image."""
+    """Return the kind to write; raise ConfigError if it cannot hold the image."""
     check_format(format)
     premultiplied = like.directories and like.directories[0].integer(EXTRA, 0) == 1
     what = ""
@@ -171,7 +171,7 @@ def target_format(like: ImageFile, format: str) -> str:
     return written_kind(like.format, format) or ""
 
 
-def _checked(
+def _check_pages(
     pages: Iterable[NDArray[Any] | Bands], like: ImageFile
 ) -> Iterator[NDArray[Any] | Bands]:
     for pixels, page in zip(pages, like.pages, strict=True):

@@ -1,7 +1,7 @@
-"""CMYK: the inks of print as pages that are denoised like pictures, and put together again.
+"""CMYK images: split inks into two pages that are denoised like pictures, and join them again.
 
-Each picture becomes two pages: what the coloured inks leave of white paper, as red, green and blue,
-and what black leaves of it.
+The two pages are the light that the coloured inks leave of white paper, as red, green and blue, and
+the light that black leaves.
 """
 
 from __future__ import annotations
@@ -19,26 +19,28 @@ NOTE = "Its inks are denoised as two pages, the coloured ones and black; its pro
 
 
 def split_inks(image: ImageFile) -> ImageFile:
-    """Return an image with two pages for each of its pages, which hold what four inks leave."""
-    kept: dict[int, NDArray[Any]] = {}
+    """Return an image with two pages for each of its pages: coloured inks and black."""
+    cache: dict[int, NDArray[Any]] = {}
 
     def page(number: int) -> NDArray[Any]:
         whole, is_black = divmod(number, 2)
-        if whole not in kept:
-            kept.clear()
-            kept[whole] = image.page(whole)
-        return np.ascontiguousarray(kept[whole][..., 3] if is_black else kept[whole][..., :3])
+        if whole not in cache:
+            cache.clear()
+            cache[whole] = image.page(whole)
+        return np.ascontiguousarray(cache[whole][..., 3] if is_black else cache[whole][..., :3])
 
-    parts = [replace(one, channels=n) for one in image.pages for n in (3, 1)]
+    parts = [replace(single, channels=n) for single in image.pages for n in (3, 1)]
     notes = (*image.notes, NOTE)
-    copies = {2 * n + part: 2 * of + part for n, of in image.copies.items() for part in (0, 1)}
+    copies = {
+        2 * n + part: 2 * whole + part for n, whole in image.copies.items() for part in (0, 1)
+    }
     return replace(
         image, pages=tuple(parts), page=page, notes=notes, inks=True, copies=copies, window=None
     )
 
 
-def joined_inks(pages: Iterable[Any], like: ImageFile) -> Iterator[Any]:
-    """Yield pages of four inks' light, two of the given ones each; those of other images as is."""
+def join_inks(pages: Iterable[Any], like: ImageFile) -> Iterator[Any]:
+    """Yield CMYK pages from pairs of split pages; pages of other images unchanged."""
     source = iter(pages)
     if not like.inks:
         yield from source
@@ -47,6 +49,6 @@ def joined_inks(pages: Iterable[Any], like: ImageFile) -> Iterator[Any]:
         yield np.dstack([colours, next(source)])
 
 
-def ink_of(light: NDArray[Any]) -> NDArray[Any]:
-    """Return how much ink lies where so much light is left, or the other way round."""
+def invert_light(light: NDArray[Any]) -> NDArray[Any]:
+    """Return the amount of ink for an amount of light, or the reverse."""
     return np.asarray(np.subtract(np.iinfo(light.dtype).max, light))

@@ -1,6 +1,6 @@
-"""Kinds of image files: known by their first bytes, read by a file below this folder, or refused.
+"""Kinds of image files: detected by their first bytes, then read or refused with advice.
 
-To read another kind, write a file here with its `Format`, and enter that in `FORMATS`.
+To support another kind, add a file with its `Format` below this folder and enter it in `FORMATS`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from kpca_apps.images.types import Format
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import place_of
 
-HEAD = 512  # bytes at the beginning of a file that tell its kind
-# DICOM comes first, for what stands before its mark may look like a TIFF; raw files come before
-# TIFF, for many are like one.
+HEAD = 512  # bytes at the start of a file that identify its kind
+# DICOM first, as its preamble may look like a TIFF; raw files before TIFF, as many look like one.
 FORMATS: dict[str, Format] = {
     "dicom": dicom.FORMAT,
     "png": png.FORMAT,
@@ -38,7 +37,7 @@ FORMATS: dict[str, Format] = {
 _TO_FLOAT = "convert it to a float32 TIFF first"
 _TO_PNG = "animations and palettes of 256 colours are not denoised; save it as PNG"
 _TO_ARRAY = "save it as a TIFF first, or hand the array to kpca_apps.denoise_kpca"
-# Kinds that are not read: their mark, what they are, and what to do.
+# Kinds that are refused: their mark, a description, and advice.
 _REFUSED = {
     "gif": (rb"GIF8[79]a", "a GIF", _TO_PNG),
     "heif": (rb".{4}ftypmsf1", "a film of HEIC images", "save its frames as PNG first"),
@@ -50,7 +49,7 @@ _REFUSED = {
     "gzip": (nifti.GZIP, "packed by gzip", "unpack it first (gunzip)"),
     "pam": (rb"P7\n", "a Netpbm image of any channels (PAM)", "convert it to PNG or TIFF first"),
 }
-# Two bytes, as a text may begin with them too, and a document: no images without the suffix of one.
+# Marks that a text may start with, too, and documents: images only with an image's suffix.
 _DOUBTFUL = frozenset({None, "bmp", "gzip", "jxl", "netpbm", "pam", "pdf"})
 IMAGE_SUFFIXES = frozenset(".gif .psd .exr .npy .pam .tga".split()).union(
     *(format.suffixes for format in FORMATS.values())
@@ -58,9 +57,9 @@ IMAGE_SUFFIXES = frozenset(".gif .psd .exr .npy .pam .tga".split()).union(
 
 
 def head_of(source: AnyPath) -> bytes:
-    """Return the first bytes of a file, or what stands for those of a folder that is one image.
+    """Return the first bytes of a file, local or in a store, or a marker for an OME-Zarr folder.
 
-    Nothing of a pipe, of another folder, or of what cannot be read. It may lie in a store.
+    Empty for pipes, other folders and unreadable files.
     """
     if isinstance(source, StorePath):
         place = place_of(source)
@@ -82,14 +81,14 @@ def head_of(source: AnyPath) -> bytes:
 
 
 def image_kind(head: bytes, name: str = "") -> str | None:
-    """Tell the kind of an image from the first `HEAD` bytes of its file; None if none is known.
+    """Return the kind of an image from the first `HEAD` bytes of its file; None if unknown.
 
-    The name matters only where a camera's RAW file looks like a TIFF.
+    The name matters only to tell a camera's raw file from a TIFF.
     """
     marks = {kind: format.mark for kind, format in FORMATS.items()}
     marks |= {kind: mark for kind, (mark, *_) in _REFUSED.items()}
     if head.startswith(nifti.GZIP):
-        # No other kind is packed as a whole.
+        # Only NIfTI files are compressed as a whole.
         is_nifti = re.match(nifti.FORMAT.mark, nifti.unpacked_head(head, HEAD), re.DOTALL)
         return "nifti" if is_nifti else "gzip"
     kind = next((kind for kind, mark in marks.items() if re.match(mark, head, re.DOTALL)), None)
@@ -98,12 +97,12 @@ def image_kind(head: bytes, name: str = "") -> str | None:
 
 
 def is_image(head: bytes, name: str) -> bool:
-    """Tell whether a file claims to be an image, read or not, by its suffix or its first bytes."""
+    """Return whether a file's suffix or first bytes say that it is an image, supported or not."""
     return PurePath(name).suffix.lower() in IMAGE_SUFFIXES or image_kind(head) not in _DOUBTFUL
 
 
 def refusal(kind: str | None) -> str:
-    """Say that a kind is not read, and what to do: the end of a sentence; empty if it is read."""
+    """Return the end of a sentence on why a kind is not read, with advice; empty if it is read."""
     if kind in FORMATS:
         return ""
     if kind in _REFUSED:
@@ -113,7 +112,7 @@ def refusal(kind: str | None) -> str:
 
 
 def written_kind(kind: str | None, format: str) -> str | None:
-    """Return the kind of the result of a file of a kind, if `format` is asked for."""
+    """Return the kind of the output for an input kind and the requested format."""
     if format != "same" or kind not in FORMATS:
         return kind if format == "same" else format
     return FORMATS[kind].written_as or kind

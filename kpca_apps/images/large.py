@@ -1,4 +1,4 @@
-"""The bytes of a large file, each read where it is asked for."""
+"""Random access to the bytes of a large file."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from kpca_apps.errors import InputError
 
 @dataclass(frozen=True)
 class LargeFile:
-    """A file that is sliced like its bytes; InputError once it is another than at the start."""
+    """A file that can be sliced like bytes; raises InputError if it changes meanwhile."""
 
     path: Path
     label: str
-    found: os.stat_result
+    stat: os.stat_result
 
     def __len__(self) -> int:
-        return self.found.st_size
+        return self.stat.st_size
 
     def __getitem__(self, part: slice) -> bytes:
         start, stop, _ = part.indices(len(self))
         with self.path.open("rb") as file:
             now = os.fstat(file.fileno())
-            if (now.st_size, now.st_mtime_ns) != (self.found.st_size, self.found.st_mtime_ns):
+            if (now.st_size, now.st_mtime_ns) != (self.stat.st_size, self.stat.st_mtime_ns):
                 raise InputError(f"{self.label}: has changed while it was read; try again.")
             file.seek(start)
             return file.read(max(0, stop - start))
@@ -35,6 +35,6 @@ class LargeFile:
 Content: TypeAlias = bytes | LargeFile
 
 
-def to_open(data: Content) -> BytesIO | str:
-    """Return what libraries open: a large file they read themselves, as far as they need it."""
+def openable(data: Content) -> BytesIO | str:
+    """Return an argument for libraries' open functions: a buffer, or a large file's path."""
     return BytesIO(data) if isinstance(data, bytes) else str(data.path)

@@ -1,4 +1,4 @@
-"""Smaller copies of an image, as viewers of whole slides want them: made anew of the larger one."""
+"""Smaller copies (pyramids) of an image for slide viewers, recomputed from the larger image."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from kpca_apps.images.types import Page
 
-ROWS = 32  # of a copy, made at once
+ROWS = 32  # rows of a copy computed at once
 
 
 def times_smaller(page: Page, whole: Page) -> int:
-    """Return how many pixels of another page one of a smaller copy stands for; 0 if it is none.
+    """Return the integer factor by which a page is smaller than another; 0 if it is no copy.
 
     >>> whole = Page(1000, 801, 3, np.dtype("u1"))
     >>> times_smaller(Page(250, 200, 3, np.dtype("u1")), whole)
@@ -23,13 +23,13 @@ def times_smaller(page: Page, whole: Page) -> int:
         return 0
     times = round(whole.width / page.width)
     sides = ((whole.height, page.height), (whole.width, page.width))
-    # Rounded down or up.
+    # Sides may be rounded down or up.
     fits = all(abs(times * own - side) < times for side, own in sides)
     return times if fits and times >= 2 else 0
 
 
 def smaller_copy(pixels: NDArray[Any], page: Page, times: int) -> NDArray[Any]:
-    """Return the means of so many pixels each way, for a page; beyond the edge, edges go on.
+    """Return the means of blocks of ``times`` x ``times`` pixels; edges are repeated.
 
     >>> smaller_copy(np.array([[1.0, 3.0], [5.0, 7.0]]), Page(1, 1, 1, np.dtype("f8")), 2)
     array([[4.]])

@@ -1,7 +1,7 @@
-"""Raw files of cameras: the mosaic their sensor saw, and the picture LibRaw develops of it.
+"""Raw files of cameras: the sensor's mosaic, and the picture that LibRaw develops from it.
 
-LibRaw reads the files of most cameras (rawpy, the extra "raw"); TIFF's tags hold what is kept of
-the metadata, and the noise where the camera's maker measured it.
+LibRaw reads the files of most cameras (rawpy, extra "raw"); metadata to keep, and the noise profile
+if the maker provides one, come from TIFF tags.
 
 Adobe, Digital Negative Specification 1.7 (2023), tag NoiseProfile.
 """
@@ -25,7 +25,7 @@ from tifffile import TiffFile, TiffTags
 
 from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.dng import negative_tags
-from kpca_apps.images.large import Content, to_open
+from kpca_apps.images.large import Content, openable
 from kpca_apps.images.tags import (
     DESCRIBING,
     DNG_VERSION,
@@ -54,29 +54,29 @@ if TYPE_CHECKING:
 
 _STDERR = threading.Lock()
 NOISE_PROFILE = 51041
-# EXIF tags that are true of the raw file alone: the maker's notes, colours and size.
+# EXIF tags that only hold for the raw file: maker notes, colour space, size.
 _DROPPED = frozenset({37500, 40961, 40962, 40963})
-# A value above so much of the white level, held by so many pixels, none being brighter, is that at
-# which the sensor saturates, though the file gives a higher one. LibRaw takes any such value.
+# The sensor saturates at its maximum if at least _PIXELS pixels share it and it exceeds _SATURATED
+# of the stated white level, even if that is higher. LibRaw accepts any such value.
 _SATURATED, _PIXELS = 0.75, 10
-_XTRANS_SIDE = 512  # LibRaw develops nothing smaller
-# What tifffile remarks on a file's tags would be printed.
+_XTRANS_SIDE = 512  # LibRaw develops no smaller X-Trans image
+# Suppress tifffile's log messages about tags.
 logging.getLogger("tifffile").addHandler(logging.NullHandler())
 
 
 def _read_raw(data: Content, label: str) -> ImageFile:
-    """Read a raw file with a mosaic of Bayer or X-Trans, whose page is the picture LibRaw develops.
+    """Read a raw file with a Bayer or X-Trans mosaic; its page is the picture LibRaw develops.
 
-    That is upright, of 16 bits, in sRGB, with the camera's white balance, as bright as exposed.
+    The picture is upright, 16-bit sRGB, with the camera's white balance and without brightening.
     """
     require_library("rawpy", "raw", "raw files of cameras", label)
     with _opened(data, label) as raw:
         sizes = raw.sizes
-        wrong = _wrong(raw, is_plain=_is_plain_tiff(data))
-        # LibRaw fills what is missing with 0, and green with 1.
+        refusal = _explain_refusal(raw, is_plain=_is_plain_tiff(data))
+        # LibRaw sets missing factors to 0, green to 1.
         balanced = raw.camera_whitebalance[0] > 0 and raw.camera_whitebalance[2] > 0
-    if wrong:
-        raise InputError(f"{label}: {wrong}.")
+    if refusal:
+        raise InputError(f"{label}: {refusal}.")
     size = (sizes.height, sizes.width)
     height, width = size[::-1] if sizes.flip & 4 else size
     exif = _exif(data)
@@ -98,13 +98,13 @@ def _read_raw(data: Content, label: str) -> ImageFile:
 
 @contextmanager
 def _opened(data: Content, label: str) -> Iterator[rawpy.RawPy]:
-    """Open a raw file with LibRaw, its pixels decoded, and refuse damage in one line."""
+    """Open a raw file with LibRaw and unpack its pixels; damage raises InputError."""
     import rawpy
 
     with damage_refused(label):
         try:
             with _without_stderr():
-                raw = rawpy.imread(to_open(data))
+                raw = rawpy.imread(openable(data))
             with raw:
                 promised = raw.sizes.raw_height, raw.sizes.raw_width
                 check_size(label, promised, 2, len(data), DEFLATE_RATIO)
@@ -119,29 +119,29 @@ def _opened(data: Content, label: str) -> Iterator[rawpy.RawPy]:
             ) from None
         except rawpy.LibRawError as error:
             reason = error.args[0] if error.args else type(error).__name__
-            # LibRaw's own words are bytes.
+            # LibRaw's messages are bytes.
             raise ValueError(reason.decode() if isinstance(reason, bytes) else reason) from None
 
 
 @contextmanager
 def _without_stderr() -> Iterator[None]:
-    """Keep what LibRaw prints on damage from the terminal; Python's own streams do not see it."""
-    # The descriptor is the whole process's: two threads would put back what the other had put.
+    """Suppress LibRaw's output on the stderr descriptor, which bypasses Python's streams."""
+    # The descriptor is shared by the process, so one thread at a time may replace it.
     with _STDERR:
-        kept = os.dup(2)
+        saved = os.dup(2)
         try:
             with Path(os.devnull).open("wb") as nowhere:
                 os.dup2(nowhere.fileno(), 2)
             yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(saved, 2)
+            os.close(saved)
 
 
 def _is_plain_tiff(data: Content) -> bool:
-    """Tell whether all pictures of a file are finished ones, which a raw file of a camera has too.
+    """Return whether all pictures of a TIFF-like file are finished ones, without camera tags.
 
-    LibRaw takes a grey TIFF under the name of a raw file for a mosaic.
+    LibRaw would read a grey TIFF named like a raw file as a mosaic.
     """
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return False
@@ -151,14 +151,14 @@ def _is_plain_tiff(data: Content) -> bool:
 
 
 def _tags_of_pages(data: Content) -> Iterator[TiffTags]:
-    """Yield the tags of all pictures of a file that is like a TIFF, and of those inside them."""
-    with TiffFile(to_open(data)) as file:
+    """Yield the tags of all pictures of a TIFF-like file, including nested ones."""
+    with TiffFile(openable(data)) as file:
         for top in file.pages:
-            yield from (one.tags for one in (top, *(top.pages or ())))
+            yield from (picture.tags for picture in (top, *(top.pages or ())))
 
 
-def _wrong(raw: rawpy.RawPy, *, is_plain: bool) -> str:
-    """Say what keeps a raw file from being read as a mosaic of Bayer or X-Trans."""
+def _explain_refusal(raw: rawpy.RawPy, *, is_plain: bool) -> str:
+    """Return why a raw file cannot be read as a Bayer or X-Trans mosaic; empty if it can."""
     import rawpy
 
     advice = "develop it to a 16-bit TIFF and denoise that"
@@ -177,7 +177,7 @@ def _wrong(raw: rawpy.RawPy, *, is_plain: bool) -> str:
     elif pattern.shape != (2, 2):
         return f"has a sensor with another mosaic than Bayer's or X-Trans; {advice}"
     letters = [raw.color_desc.decode()[colour] for colour in colours]
-    if raw.color_desc != b"RGBG" or [letters.count(one) for one in "RGB"] != counts:
+    if raw.color_desc != b"RGBG" or [letters.count(letter) for letter in "RGB"] != counts:
         return f"has a sensor of other colours than red, green and blue; {advice}"
     if raw.sizes.pixel_aspect != 1:
         return f"has pixels that are not square; {advice}"
@@ -185,9 +185,9 @@ def _wrong(raw: rawpy.RawPy, *, is_plain: bool) -> str:
 
 
 def _read_mosaic(data: Content, label: str) -> Mosaic:
-    """Decode the mosaic of a raw file."""
+    """Return the decoded mosaic of a raw file."""
     with _opened(data, label) as raw:
-        pattern: Any = raw.raw_pattern  # which is there, or it would have been refused
+        pattern: Any = raw.raw_pattern  # not None, as `_wrong` has checked
         n = len(pattern)
         values, colours = raw.raw_image_visible.copy(), raw.raw_colors_visible[:n, :n]
         black = np.array(raw.black_level_per_channel)[colours]
@@ -207,7 +207,7 @@ def _read_mosaic(data: Content, label: str) -> Mosaic:
     light *= scale
     profile = _noise_profile(data)
     whole = float(span * scale)
-    # All 16 bits: steps of the sensor, which its noise hid, would show in denoised shadows.
+    # Use all 16 bits: without noise, the sensor's steps would show in shadows.
     finer = max(1, 65535 // max(top, white))
     negative = Negative(
         black=(finer * black).astype(np.float32),
@@ -219,7 +219,7 @@ def _read_mosaic(data: Content, label: str) -> Mosaic:
     return Mosaic(
         light=light,
         pattern="".join(desc[colour] for colour in colours.ravel()),
-        # As the pixels were computed, to the last bit.
+        # Computed like the pixels, to the last bit.
         white=float(np.float32(white - black.max()) * scale),
         noise=None if profile is None else profile * [whole, whole**2],
         developed=partial(_develop, data, label, negative),
@@ -230,19 +230,19 @@ def _read_mosaic(data: Content, label: str) -> Mosaic:
 def _develop(
     data: Content, label: str, negative: Negative, light: NDArray[np.float32] | None
 ) -> NDArray[np.uint16]:
-    """Develop a mosaic in place of the file's own, or that for None."""
+    """Return the picture developed from a mosaic, by default the file's own."""
     with _opened(data, label) as raw:
         black, finer, n = negative.black, negative.finer, len(negative.black)
         visible = raw.raw_image_visible
         counts = finer * visible if light is None else negative.counts(light)
-        for y, x in np.ndindex(n, n):  # LibRaw subtracts the file's own black
+        for y, x in np.ndindex(n, n):  # LibRaw subtracts the black level of the file
             own = counts[y::n, x::n] - black[y, x] * (finer - 1) / finer
             visible[y::n, x::n] = np.clip(np.rint(own), 0, 65535)
         picture = raw.postprocess(
             use_camera_wb=True,
             output_bps=16,
             no_auto_bright=True,
-            # LibRaw's white would depend on the brightest pixel.
+            # By default LibRaw derives white from the brightest pixel.
             adjust_maximum_thr=0.0,
             user_sat=negative.white - int(black.min()),  # above black
             gamma=(2.4, 12.92),  # sRGB's
@@ -251,10 +251,10 @@ def _develop(
 
 
 def _noise_profile(data: Content) -> NDArray[np.float64] | None:
-    """Return DNG's noise profile as (3, 2): for red, green and blue, S and O of S x + O, x to 1."""
+    """Return DNG's noise profile (3, 2): S and O of the variance S x + O, for red, green, blue."""
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return None
-    # Whatever is wrong with the tags, the noise can be measured.
+    # If the tags are damaged, the noise can still be estimated.
     with suppress(Exception):
         for tags in _tags_of_pages(data):
             tag = tags.get(NOISE_PROFILE)
@@ -262,19 +262,19 @@ def _noise_profile(data: Content) -> NDArray[np.float64] | None:
                 continue
             profile = np.broadcast_to(np.reshape(tag.value, (-1, 2)).astype(np.float64), (3, 2))
             if np.isfinite(profile).all() and (profile >= 0).all() and (profile.sum(1) > 0).all():
-                # Of ten electrons at white, and worse, there is no sensor: such a tag is wrong.
+                # No sensor has ten electrons or fewer at white: the tag is wrong.
                 return profile if (profile < [0.1, 0.02]).all() else None
     return None
 
 
 def _exif(data: Content) -> bytes | None:
-    """Return what a developed picture keeps of the metadata of a raw file that is like a TIFF."""
+    """Return the EXIF block that a developed picture keeps of a TIFF-like raw file."""
     directory = _described(data)
     return None if directory is None else write_exif(directory)
 
 
 def _described(data: Content) -> Directory | None:
-    """Return the tags that are kept of the metadata of a raw file that is like a TIFF, or a RAF."""
+    """Return the metadata tags to keep of a TIFF-like raw file or a RAF file."""
     directory = first_directory(_exif_of_raf(data) or data)
     if directory is None:
         return None
@@ -282,26 +282,26 @@ def _described(data: Content) -> Directory | None:
     children = dict(directory.children)
     if EXIF in children:
         exif = children[EXIF]
-        own = {number: tag for number, tag in exif.tags.items() if number not in _DROPPED}
-        children[EXIF] = Directory(exif.layout, own, exif.children)
+        exif_tags = {number: tag for number, tag in exif.tags.items() if number not in _DROPPED}
+        children[EXIF] = Directory(exif.layout, exif_tags, exif.children)
     return Directory(directory.layout, tags, children)
 
 
 def _exif_of_raf(data: Content) -> bytes | None:
-    """Return the EXIF block of the JPEG picture in a file of Fujifilm, from its TIFF header on."""
+    """Return the EXIF block of the preview JPEG in a Fujifilm file, from its TIFF header on."""
     if data[:15] != b"FUJIFILMCCD-RAW" or len(header := data[84:92]) < 8:
         return None
     (start,) = struct.unpack(">I", header[:4])
-    # In its first segment, or the second; one is below 64 KB.
+    # It is in the first or second segment, each below 64 KB.
     jpeg = data[start : start + (1 << 17)]
     at = jpeg.find(b"Exif\0\0")
     return jpeg[at + 6 : at - 2 + int.from_bytes(jpeg[at - 2 : at], "big")] if at > 2 else None
 
 
 def _srgb() -> bytes:
-    """Return a profile of sRGB, the same bytes at any time."""
+    """Return an sRGB profile with a fixed creation date."""
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    # Six numbers of two bytes from byte 24 on say when it was made: the first of 2000.
+    # Bytes 24 to 35 are the creation date: set it to the start of 2000.
     return profile[:24] + bytes([7, 208, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0]) + profile[36:]
 
 

@@ -1,4 +1,4 @@
-"""Which pages of a TIFF file are one volume or one film, as its metadata say."""
+"""Stacks in TIFF files: the pages of one volume or film, from the metadata."""
 
 from __future__ import annotations
 
@@ -12,36 +12,40 @@ from tifffile import TiffFile
 from kpca_apps.images.types import Groups
 from kpca_apps.system.quiet import warnings_ignored
 
-# Axes along which pages resemble each other, the nearest first.
+# Axes along which pages resemble each other, the most similar first.
 ALONG = ("Z", "T")
 
 
 def page_groups(path: Path, n_pages: int) -> Groups | None:
-    """Return the pages of each stack: slices of a volume, or frames of a film.
+    """Return the pages of each stack: slices of a volume or frames of a film.
 
-    Each channel is a stack of its own, and so is each volume of a film of volumes. The axes are
-    those of OME, ImageJ or tifffile's own metadata. None where nothing is said; no stack at all,
-    an empty tuple, where what is said does not fit the pages that there are.
+    Each channel is a stack of its own, as is each volume of a film of volumes. Axes come from OME,
+    ImageJ or tifffile metadata. None without metadata; an empty tuple if they do not match the
+    pages.
     """
     try:
         with warnings_ignored(), TiffFile(path, _multifile=False) as file:
             if not (file.is_ome or file.is_imagej or file.is_shaped):
                 return None
-            found = [
-                (one.axes, one.shape, [None if page is None else page.index for page in one.pages])
-                for one in file.series
+            parts = [
+                (
+                    part.axes,
+                    part.shape,
+                    [None if page is None else page.index for page in part.pages],
+                )
+                for part in file.series
             ]
     except Exception:
-        # Metadata that cannot be parsed; the pages themselves are read by other means.
+        # Unparsable metadata; the pages themselves are read by other code.
         return ()
-    if sorted(-1 if page is None else page for _, _, pages in found for page in pages) != [
+    if sorted(-1 if page is None else page for _, _, pages in parts for page in pages) != [
         *range(n_pages)
     ]:
         return ()
     groups: list[tuple[int, ...]] = []
-    for axes, shape, pages in found:
+    for axes, shape, pages in parts:
         sizes = {axis: n for axis, n in zip(axes, shape, strict=True) if axis not in "YXS"}
-        if "Q" in sizes:  # tifffile's name for axes that nobody named
+        if "Q" in sizes:  # tifffile's letter for unnamed axes
             return None
         if not sizes.keys() <= {*ALONG, "C"} or math.prod(sizes.values()) != len(pages):
             return ()
@@ -51,9 +55,9 @@ def page_groups(path: Path, n_pages: int) -> Groups | None:
 
 
 def groups_along(axes: str, places: NDArray[np.integer]) -> Groups:
-    """Return the pages of each stack: of slices, else of times; each by itself without either.
+    """Return the pages of each stack: along slices, else times; single pages without either.
 
-    `places` has the number of each page, with an axis for each letter.
+    `places` holds page numbers, with one axis per letter.
 
     >>> groups_along("ZC", np.array([[0, 1], [2, 3]]))
     ((0, 2), (1, 3))

@@ -1,8 +1,8 @@
-"""TIFF directories: tags with their values as they stand in a file, read and written.
+"""TIFF directories: tags read and written with their raw values.
 
-A TIFF file is a chain of them, one a page; EXIF metadata is one too, wherever it is kept. Read
-here and not by tifffile, which makes values of Python's of them (a private tag could not be
-written as it was), writes no EXIF, and reads tags that lie over one another without end.
+A TIFF file is a chain of directories, one per page; EXIF metadata is a directory, too. tifffile is
+not used here: it converts values (private tags could not be written unchanged), does not write
+EXIF, and loops on overlapping tags.
 
 TIFF Revision 6.0 (Adobe, 1992), section 2; BigTIFF (2007); Exif 2.32 (CIPA, 2019), section 4.6.
 """
@@ -20,25 +20,25 @@ from kpca_apps.names import one_line
 
 DESCRIPTION, MAKE, MODEL, ORIENTATION, EXIF, ISO = 270, 271, 272, 274, 34665, 34855
 DNG_VERSION = 50706
-# Tags that say what a picture shows, whatever file holds it: description, maker, model, software,
-# date, artist, copyright.
+# Tags that describe the picture in any file: description, maker, model, software, date, artist,
+# copyright.
 DESCRIBING = frozenset({DESCRIPTION, MAKE, MODEL, 305, 306, 315, 33432})
-# Tags whose value is the place of another directory: EXIF, GPS, interoperability.
+# Tags whose value is the offset of another directory: EXIF, GPS, interoperability.
 _POINTERS = frozenset({EXIF, 34853, 40965})
 _INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 13: "I", 16: "Q", 17: "q", 18: "Q"}
 _SIZES = {kind: struct.calcsize(code) for kind, code in _INTEGERS.items()}
 _SIZES |= {2: 1, 5: 8, 7: 1, 10: 8, 11: 4, 12: 8}
 _MAX_TAGS, _MAX_PAGES, _MAX_INTEGERS = 4096, 100_000, 1 << 22
-# Bytes of tags read for each byte of the file, where in a sound file none overlap; and in all.
+# Limits on the bytes of tags: per byte of the file (they overlap in no valid file), and in all.
 _MAX_OVERLAP, _MAX_TAG_BYTES = 4, 1 << 29
 
 
 class TiffError(ValueError):
-    """The bytes are not a sound TIFF structure; the message says why, in a few words."""
+    """Invalid TIFF structure; the message gives the reason in a few words."""
 
 
 class Layout(NamedTuple):
-    """How a file begins, its byte order, and struct's codes of a place, a number and a tag."""
+    """First bytes and byte order of a file, and struct codes of an offset, a count and a tag."""
 
     start: bytes
     order: Literal["<", ">"]
@@ -47,7 +47,7 @@ class Layout(NamedTuple):
     entry: str
 
     def header(self, first: int) -> bytes:
-        """Return the first bytes of a file whose first directory stands at `first`."""
+        """Return the header of a file whose first directory is at offset `first`."""
         return self.start + struct.pack(self.place, first)
 
 
@@ -61,7 +61,7 @@ LAYOUTS = (
 
 @dataclass(frozen=True)
 class Tag:
-    """One field of a directory: TIFF's number for its type, how many, and their bytes."""
+    """One field of a directory: TIFF data type, count, and raw bytes."""
 
     kind: int
     count: int
@@ -70,39 +70,39 @@ class Tag:
 
 @dataclass(frozen=True)
 class Directory:
-    """The tags of one page, or of EXIF metadata, and the directories some of them lead to."""
+    """The tags of a page or of EXIF metadata, and the directories they point to."""
 
     layout: Layout
     tags: Mapping[int, Tag]
     children: Mapping[int, Directory] = field(default_factory=dict)
-    repeated: tuple[tuple[int, Tag], ...] = ()  # tags of a number that another of `tags` has
+    repeated: tuple[tuple[int, Tag], ...] = ()  # further tags with a number already in `tags`
 
     def integers(self, tag: int, default: tuple[int, ...] = ()) -> tuple[int, ...]:
-        """Return a tag's integers; the default where it is missing, empty or of another type."""
-        found = self.tags.get(tag)
-        if found is None or not found.count or found.kind not in _INTEGERS:
+        """Return a tag's integers, or the default if it is missing, empty or not integer."""
+        values = self.tags.get(tag)
+        if values is None or not values.count or values.kind not in _INTEGERS:
             return default
-        code = f"{self.layout.order}{min(found.count, _MAX_INTEGERS)}{_INTEGERS[found.kind]}"
-        return struct.unpack_from(code, found.data)
+        code = f"{self.layout.order}{min(values.count, _MAX_INTEGERS)}{_INTEGERS[values.kind]}"
+        return struct.unpack_from(code, values.data)
 
     def integer(self, tag: int, default: int) -> int:
-        """Return the first of a tag's integers; see `integers`."""
+        """Return a tag's first integer; see `integers`."""
         return self.integers(tag, (default,))[0]
 
     def with_integers(self, kind: int, values: Mapping[int, list[int]]) -> Directory:
-        """Return a directory with further tags of integers of a kind."""
+        """Return a directory with integer tags of a TIFF type added."""
         code = self.layout.order + "{}" + _INTEGERS[kind]
         tags = {
-            number: Tag(kind, len(found), struct.pack(code.format(len(found)), *found))
-            for number, found in values.items()
+            number: Tag(kind, len(numbers), struct.pack(code.format(len(numbers)), *numbers))
+            for number, numbers in values.items()
         }
         return replace(self, tags={**self.tags, **tags})
 
 
 def read_directories(data: Content) -> Iterator[Directory]:
-    """Read the directories of a TIFF file, or of an EXIF block, one by one.
+    """Yield the directories of a TIFF file or EXIF block.
 
-    TiffError if one lies outside the file, holds what no writer would write, or comes again.
+    Raises TiffError if one lies outside the file, is implausible or repeats.
     """
     head = data[:8]
     layout = next((layout for layout in LAYOUTS if head.startswith(layout.start)), None)
@@ -110,18 +110,18 @@ def read_directories(data: Content) -> Iterator[Directory]:
         raise TiffError("no TIFF header")
     allowance = [min(_MAX_OVERLAP * len(data), _MAX_TAG_BYTES)]
     first = len(layout.start)
-    place = _number(data, first, layout.place)
-    seen: set[int] = set()
+    place = _read_number(data, first, layout.place)
+    visited: set[int] = set()
     while place:
-        if place in seen or len(seen) >= _MAX_PAGES:
+        if place in visited or len(visited) >= _MAX_PAGES:
             raise TiffError("its pages run in a circle")
-        seen.add(place)
+        visited.add(place)
         directory, place = _read_directory(data, place, layout, 2, allowance)
         yield directory
 
 
 def first_directory(data: Content | None) -> Directory | None:
-    """Read the first directory of a TIFF file, or of an EXIF block, if it is sound."""
+    """Return the first directory of a TIFF file or EXIF block; None if it is invalid."""
     try:
         return next(read_directories(data or b""), None)
     except TiffError:
@@ -129,7 +129,7 @@ def first_directory(data: Content | None) -> Directory | None:
 
 
 def directories_at(data: Content, directory: Directory, tag: int) -> list[Directory]:
-    """Read the directories to whose places a tag of another leads; TiffError as above."""
+    """Return the directories at the offsets in a tag; raises TiffError if one is invalid."""
     allowance = [min(_MAX_OVERLAP * len(data), _MAX_TAG_BYTES)]
     places = directory.integers(tag)
     if len(places) > _MAX_TAGS:
@@ -140,8 +140,8 @@ def directories_at(data: Content, directory: Directory, tag: int) -> list[Direct
 def _read_directory(
     data: Content, place: int, layout: Layout, depth: int, allowance: list[int]
 ) -> tuple[Directory, int]:
-    """Return the directory at a place, and the place of the next; the allowance is of bytes."""
-    n_tags = _number(data, place, layout.number)
+    """Return the directory at an offset and the next one's offset; bytes count as `allowance`."""
+    n_tags = _read_number(data, place, layout.number)
     if n_tags > _MAX_TAGS:
         raise TiffError(f"a directory of {n_tags} tags")
     start = place + struct.calcsize(layout.number)
@@ -149,33 +149,33 @@ def _read_directory(
     tags: dict[int, Tag] = {}
     children: dict[int, Directory] = {}
     repeated: list[tuple[int, Tag]] = []
-    entries = _taken(data, start, end, "directory", allowance)
+    entries = _read_range(data, start, end, "directory", allowance)
     for number, kind, count, value in struct.iter_unpack(layout.entry, entries):
         if kind not in _SIZES:
             continue
         size = count * _SIZES[kind]
         if size > len(value):
             at = struct.unpack(layout.place, value)[0]
-            value = _taken(data, at, at + size, "tag", allowance)
+            value = _read_range(data, at, at + size, "tag", allowance)
         tag = Tag(kind, count, value[:size])
         if number == DESCRIPTION and number in tags:
-            repeated.append((number, tag))  # as some writers put their metadata in
+            repeated.append((number, tag))  # some writers add metadata this way
         elif number not in _POINTERS:
             tags[number] = tag
         elif depth:
             at = Directory(layout, {number: tag}).integer(number, 0)
             children[number] = _read_directory(data, at, layout, depth - 1, allowance)[0]
     directory = Directory(layout, tags, children, tuple(repeated))
-    return directory, _number(data, end, layout.place)
+    return directory, _read_number(data, end, layout.place)
 
 
-def _number(data: Content, place: int, code: str) -> int:
-    found = _taken(data, place, place + struct.calcsize(code), "directory", [64])
-    return int(struct.unpack(code, found)[0])
+def _read_number(data: Content, place: int, code: str) -> int:
+    raw = _read_range(data, place, place + struct.calcsize(code), "directory", [64])
+    return int(struct.unpack(code, raw)[0])
 
 
-def _taken(data: Content, start: int, end: int, what: str, allowance: list[int]) -> bytes:
-    """Return bytes, as long as those read so far are no more than a sound file can have."""
+def _read_range(data: Content, start: int, end: int, what: str, allowance: list[int]) -> bytes:
+    """Return a range of bytes; raise TiffError if more are read than a valid file can have."""
     if start < 0 or end > len(data):
         raise TiffError(f"a {what} lies beyond the end of the file")
     allowance[0] -= end - start
@@ -185,9 +185,9 @@ def _taken(data: Content, start: int, end: int, what: str, allowance: list[int])
 
 
 def pack_tags(directory: Directory, place: int) -> tuple[bytes, int]:
-    """Lay out a directory with its values and children, to stand at an even place in a file.
+    """Lay out a directory with its values and children at an even offset of a file.
 
-    Returns the bytes, and where in the file the directory itself begins; it leads nowhere yet.
+    Returns the bytes and the offset of the directory itself, without a successor.
     """
     layout, block, entries = directory.layout, bytearray(), bytearray()
     leading: dict[int, list[int]] = {}
@@ -210,7 +210,7 @@ def pack_tags(directory: Directory, place: int) -> tuple[bytes, int]:
 
 
 def camera_and_iso(exif: bytes | None) -> str:
-    """Return the camera and its sensitivity by an EXIF block; empty where it does not say both."""
+    """Return the camera and its ISO from an EXIF block; empty unless both are stated."""
     directory = first_directory(exif)
     if directory is None:
         return ""
@@ -222,12 +222,12 @@ def camera_and_iso(exif: bytes | None) -> str:
 
 
 def write_exif(directory: Directory) -> bytes:
-    """Write a directory not of BigTIFF as an EXIF block, as JPEG and PNG keep it."""
+    """Return a directory (not BigTIFF) as an EXIF block, as in JPEG and PNG files."""
     block, start = pack_tags(directory, len(directory.layout.header(0)))
     return directory.layout.header(start) + block
 
 
 def exif_orientation(exif: bytes | None) -> int:
-    """Return how an image is to be turned for viewing: 1 (not at all) to 8, EXIF's numbers."""
+    """Return the EXIF orientation, 1 (upright) to 8."""
     directory = first_directory(exif)
     return 1 if directory is None else directory.integer(ORIENTATION, 1)

@@ -1,7 +1,7 @@
-"""TIFF files of integers of 8 to 32 bits and floats, read and written page by page with tags.
+"""TIFF files of 8- to 32-bit integers and floats, read and written page by page with tags.
 
-Which codec a TIFF scheme means is tifffile's to say, and imagecodecs decodes each strip or tile,
-checked to be whole: tifffile's own reader fills what is missing.
+tifffile maps compression schemes to codecs; imagecodecs decodes each strip or tile, with a check
+that it is complete (tifffile's reader fills in missing data).
 
 TIFF Revision 6.0 (Adobe, 1992); Adobe PageMaker 6.0 Technical Notes (1995) on extra samples.
 """
@@ -23,7 +23,7 @@ from tifffile import TIFF
 
 from kpca_apps.errors import InputError
 from kpca_apps.images.bands import Bands
-from kpca_apps.images.inks import ink_of, joined_inks, split_inks
+from kpca_apps.images.inks import invert_light, join_inks, split_inks
 from kpca_apps.images.large import Content
 from kpca_apps.images.photographs.jpeg import PIXELS_PER_BYTE, decode_whole
 from kpca_apps.images.photographs.lossless import UNBOUNDED, stated_size
@@ -63,31 +63,31 @@ SUB_IMAGES, JPEG_TABLES, DEPTH = 330, 347, 32997
 X_DENSITY, Y_DENSITY, DENSITY_UNIT, INCH = 282, 283, 296, 2
 SHORT, LONG, RATIO, BYTES, LONG8 = 3, 4, 5, 7, 16
 PLAIN, JPEG, ZIP, OLD_ZIP, PACKBITS, INKS, YCBCR = 1, 7, 8, 32946, 32773, 5, 6
-# Schemes for bytes, and how many bytes one packed byte can at most become.
+# Compression schemes of bytes, and the largest ratio of unpacked to packed bytes.
 _RATIOS = {PLAIN: 1, PACKBITS: 64, ZIP: DEFLATE_RATIO, OLD_ZIP: DEFLATE_RATIO, 5: 2800}
 _RATIOS |= {34925: 16_000, 34926: 50_000, 50000: 50_000, 50013: DEFLATE_RATIO}
-# Schemes whose strips or tiles are images of another kind.
+# Schemes whose strips or tiles are images of another format.
 _IMAGES = {JPEG: "jpeg", 34712: "jp2", 33003: "jp2", 33005: "jp2", 34933: "png"}
 _IMAGES |= {34927: "webp", 50001: "webp", 50002: "jxl"}
 _RATIOS |= dict.fromkeys(_IMAGES, UNBOUNDED) | {JPEG: 3 * PIXELS_PER_BYTE}
-# Schemes that are written as they were read, for they lose nothing; others become Deflate.
-_KEPT = frozenset({PLAIN, ZIP, 5, PACKBITS, 34925, 50000})
-# With these a predictor is named in vain, as libtiff has it.
+# Lossless schemes that are kept on writing; others become Deflate.
+_KEPT_SCHEMES = frozenset({PLAIN, ZIP, 5, PACKBITS, 34925, 50000})
+# Schemes for which a predictor is ignored, as in libtiff.
 _UNPREDICTED = frozenset({PLAIN, PACKBITS, *_IMAGES})
 _RAW_MEANINGS = frozenset({32803, 34892})
 _MEANINGS = {3: "a palette of few colours", 4: "a mask", 6: "YCbCr", 8: "CIELab"}
 PALETTE, COLOUR_MAP = 3, 320
-# Tags that belong in an EXIF block made from a TIFF page: what the picture shows, and how.
+# Tags for an EXIF block made from a TIFF page: what the picture shows, and how to view it.
 _VIEWING = DESCRIBING | {ORIENTATION, X_DENSITY, Y_DENSITY, DENSITY_UNIT}
 _TYPES = {(1, 8): "u1", (1, 16): "u2", (1, 32): "u4", (2, 8): "i1", (2, 16): "i2", (2, 32): "i4"}
 _TYPES |= {(3, 16): "f2", (3, 32): "f4", (3, 64): "f8"}
-_FORMATS = {"u": 1, "i": 2, "f": 3}  # of samples, by the kind of their dtype
+_FORMATS = {"u": 1, "i": 2, "f": 3}  # SampleFormat, by dtype kind
 _COLOURS = {1: "grey", 3: "RGB", 4: "CMYK"}
-_SLACK = 512  # bytes that a strip may have too many, as some writers pad them
+_SLACK = 512  # padding bytes that some writers add to a strip
 _STRIP = 1 << 18
 _LIMIT = (1 << 32) - (1 << 20)
-# Tags of how pixels were stored, which are set anew, and of pictures that are not written: fill
-# order, halftones, fax options, palettes, tiles, sub-images, JPEG and YCbCr tables.
+# Tags of the pixels' storage, which are rewritten, and of images that are not written: fill order,
+# halftones, fax options, palettes, tiles, sub-images, JPEG and YCbCr tables.
 _DROPPED = frozenset({255, FILL_ORDER, 288, 289, 292, 293, 301, 320, 321, SUB_IMAGES, JPEG_TABLES})
 _DROPPED |= {512, 513, 514, 515, 517, 518, 519, 520, 521, 529, 530, 531, 532}
 _DROPPED |= {TILE_WIDTH, TILE_HEIGHT, TILES, TILE_BYTES, STRIPS, STRIP_BYTES, STRIP_ROWS}
@@ -95,7 +95,7 @@ _DROPPED |= {BITS, SAMPLE_FORMAT, HEIGHT, PACKING, PLANAR, PREDICTOR, SAMPLES, W
 
 
 class _Structure(NamedTuple):
-    """Where the pixels of a page lie in the file: blocks are strips or tiles."""
+    """Location of a page's pixels in the file; blocks are strips or tiles."""
 
     page: Page
     tags: Directory
@@ -107,9 +107,9 @@ class _Structure(NamedTuple):
 
 
 def read_tiff(data: Content, label: str) -> ImageFile:
-    """Read a TIFF or BigTIFF file of grey or RGB pages, with or without alpha, or of CMYK.
+    """Read a TIFF or BigTIFF file of grey, RGB (both with or without alpha) or CMYK pages.
 
-    Integers that count from white come out counting from black.
+    Unsigned integers that count from white are inverted to count from black.
     """
     try:
         directories = tuple(read_directories(data))
@@ -125,44 +125,44 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         _structure(directory, len(data), where)
         for directory, where in zip(directories, labels, strict=True)
     ]
-    # Pages may share their pixels.
-    if sum(one.page.n_bytes / _RATIOS[one.packing] for one in structures) > len(data) + 4096:
+    # Pages may share pixels, so the sum may exceed the file.
+    if sum(part.page.n_bytes / _RATIOS[part.packing] for part in structures) > len(data) + 4096:
         raise InputError(
             f"{label}: its {n_pages} pages promise more pixels than its {len(data)} bytes can "
             "hold; it is damaged, fetch the file again."
         )
     notes = []
-    inks = {one.integer(MEANING, 1) == INKS for one in directories}
+    inks = {part.integer(MEANING, 1) == INKS for part in directories}
     if len(inks) > 1:
         raise InputError(f"{label}: has pages of CMYK and others; save each kind in a file.")
     if inks == {False} and any(
-        one.integer(SAMPLES, 1) == 4 and not one.integer(EXTRA, 0) for one in directories
+        part.integer(SAMPLES, 1) == 4 and not part.integer(EXTRA, 0) for part in directories
     ):
         notes.append("The fourth channel is taken as transparency and left as it is.")
     pages = tuple(
-        replace(one.page, channels=3) if _palette(one.tags) is not None else one.page
-        for one in structures
+        replace(part.page, channels=3) if _palette(part.tags) is not None else part.page
+        for part in structures
     )
     if any(_palette(directory) is not None for directory in directories):
         notes.append("Its palette of colours is written as RGB: denoised colours do not fit it.")
-    within = tuple(
+    nested = tuple(
         _copies_within(data, directory, page)
         for directory, page in zip(directories, pages, strict=True)
     )
     if any(
-        len(found) < len(directory.integers(SUB_IMAGES))
-        for directory, found in zip(directories, within, strict=True)
+        len(nested_copies) < len(directory.integers(SUB_IMAGES))
+        for directory, nested_copies in zip(directories, nested, strict=True)
     ):
         notes.append("Further images inside its pages, but for smaller copies, are not kept.")
     copies = {
         number: 0
         for number in range(1, n_pages)
-        if all(TILES in directories[one].tags for one in (0, number))
+        if all(TILES in directories[part].tags for part in (0, number))
         and times_smaller(pages[number], pages[0])
     }
-    if copies or any(within):
-        notes.append("Its smaller copies are made anew.")
-    if any(structure.packing not in (*_KEPT, OLD_ZIP) for structure in structures):
+    if copies or any(nested):
+        notes.append("Its smaller copies are recomputed.")
+    if any(structure.packing not in (*_KEPT_SCHEMES, OLD_ZIP) for structure in structures):
         notes.append("Its compression is written as Deflate, which loses nothing.")
     image = ImageFile(
         label=label,
@@ -172,12 +172,12 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         page=lambda number: _page_decoded(data, structures[number], labels[number]),
         notes=tuple(notes),
         directories=directories,
-        within=within,
+        within=nested,
         copies=copies,
         window=lambda number, rows, columns: _decoded(
             data, structures[number], labels[number], rows, columns
         ),
-        blocks=tuple(one.block for one in structures),
+        blocks=tuple(part.block for part in structures),
     )
     return split_inks(image) if inks == {True} else image
 
@@ -185,8 +185,8 @@ def read_tiff(data: Content, label: str) -> ImageFile:
 def _copies_within(
     data: Content, directory: Directory, page: Page
 ) -> tuple[tuple[Page, Directory], ...]:
-    """Return size and tags of the smaller copies of a page, to which one of its tags leads."""
-    found = []
+    """Return page and tags of the smaller copies nested in a page."""
+    copies = []
     if _palette(directory) is not None:
         return ()
     try:
@@ -195,26 +195,26 @@ def _copies_within(
             tall, wide = own.integer(TILE_HEIGHT, 0), own.integer(TILE_WIDTH, 0)
             is_sound = TILES not in own.tags or _is_block(tall, wide, copy)
             if is_sound and min(copy.height, copy.width) > 0 and times_smaller(copy, page):
-                found.append((copy, own))
+                copies.append((copy, own))
     except (InputError, TiffError):
         return ()
-    return tuple(found)
+    return tuple(copies)
 
 
 def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
-    """Refuse what only looks like a TIFF image: RAW files, volumes, stacks of one directory."""
+    """Raise InputError for TIFF-like files: raw files, volumes, and stacks in one directory."""
     slices = max(directory.integer(DEPTH, 1) for directory in directories)
-    wrong = ""
+    fault = ""
     if any(
         DNG_VERSION in directory.tags or directory.integer(MEANING, 1) in _RAW_MEANINGS
         for directory in directories
     ):
-        wrong = (
+        fault = (
             "is a camera's raw file under the name of a TIFF; give it the suffix .dng, or that of "
             "the camera's files"
         )
     elif slices > 1:
-        wrong = (
+        fault = (
             f"holds a volume of {slices} slices in one page; save it with a page for each slice "
             "first"
         )
@@ -222,16 +222,16 @@ def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
         described = directories[0].tags[DESCRIPTION].data
         images = re.search(rb"^images=(\d+)", described, re.MULTILINE)
         if images and int(images[1][:9]) > 1:
-            wrong = (
+            fault = (
                 "is an ImageJ stack that keeps its pages outside the TIFF structure; save it with "
                 "a page for each image first"
             )
-    if wrong:
-        raise InputError(f"{label}: {wrong}.")
+    if fault:
+        raise InputError(f"{label}: {fault}.")
 
 
 def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
-    """Check what a page says of its pixels."""
+    """Return the checked location of a page's pixels."""
     page, integer, integers = _page(directory, label), directory.integer, directory.integers
     height, width, packing = page.height, page.width, integer(PACKING, PLAIN)
     if packing not in _RATIOS:
@@ -256,7 +256,7 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
         expected = -(-height // tall) * -(-width // wide) * (page.channels // samples)
     places, sizes = places[:expected], sizes[:expected]
     is_whole = 0 < expected == len(places) == len(sizes)
-    if not is_whole or min(min(places), min(sizes)) < 0:  # by a signed type
+    if not is_whole or min(min(places), min(sizes)) < 0:  # possible with a signed type
         raise InputError(f"{label}: its strips or tiles are damaged; fetch the file again.")
     if any(place + size > n_bytes for place, size in zip(places, sizes, strict=True)):
         raise InputError(f"{label}: its pixels are cut short; fetch the file again.")
@@ -264,13 +264,13 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
 
 
 def _is_block(tall: int, wide: int, page: Page) -> bool:
-    """Tell whether strips or tiles of this size are not far larger than their page."""
-    # Tags of signed types may hold sides below 0, of which two make a positive product.
+    """Return whether strips or tiles of this size are plausible for the page."""
+    # Signed tags may hold two negative sides, whose product is positive.
     return min(tall, wide) > 0 and tall * wide <= 4 * page.height * page.width + (1 << 20)
 
 
 def _page(directory: Directory, label: str) -> Page:
-    """Return size and type of a page; its size is not checked."""
+    """Return size and type of a page; the size is not checked."""
     samples, meaning = directory.integer(SAMPLES, 1), directory.integer(MEANING, 1)
     bits, formats = (set(directory.integers(tag, (1,))) for tag in (BITS, SAMPLE_FORMAT))
     kind, depth = min(formats), max(bits)
@@ -279,35 +279,35 @@ def _page(directory: Directory, label: str) -> Page:
     is_palette = code == "u1" and _palette(directory) is not None
     colours = 1 if meaning in (0, 1) or is_palette else 4 if meaning == INKS else 3
     may_have_alpha = colours == 3 or (colours == 1 and directory.integer(EXTRA, 0) in (1, 2))
-    wrong = ""
+    fault = ""
     if meaning == INKS and (kind != 1 or directory.integer(PACKING, PLAIN) == JPEG):
-        wrong = "CMYK inks as floats, with signs or in JPEG; save it in 8 or 16 bits with LZW first"
+        fault = "CMYK inks as floats, with signs or in JPEG; save it in 8 or 16 bits with LZW first"
     elif meaning not in (0, 1, 2, INKS) and not is_jpeg_colour and not is_palette:
         what = _MEANINGS.get(meaning, f"pixels of photometric kind {meaning}")
-        wrong = f"{what}, not grey or RGB; save it as grey or RGB first"
+        fault = f"{what}, not grey or RGB; save it as grey or RGB first"
     elif bits == {1}:
-        wrong = "1 bit a pixel, which leaves no grey to denoise; scan or save it as 8-bit grey"
+        fault = "1 bit a pixel, which leaves no grey to denoise; scan or save it as 8-bit grey"
     elif code is None:
         what = {1: "unsigned", 2: "signed", 3: "float"}.get(kind, "unknown")
-        wrong = f"{what} values of {depth} bits; save it as 16-bit integers or float32 first"
+        fault = f"{what} values of {depth} bits; save it as 16-bit integers or float32 first"
     elif samples not in (colours, colours + may_have_alpha):
-        wrong = (
+        fault = (
             f"{samples} channels where {_COLOURS[colours]} has {colours}, and not as transparency; "
             "save each channel as a page or file of its own"
         )
-    if wrong:
-        raise InputError(f"{label}: holds {wrong}.")
+    if fault:
+        raise InputError(f"{label}: holds {fault}.")
     size = directory.integer(HEIGHT, 0), directory.integer(WIDTH, 0)
     return Page(*size, samples, np.dtype(code))
 
 
 def _palette(directory: Directory) -> NDArray[np.uint8] | None:
-    """Return the 256 colours of a page that has a palette of them, else None."""
-    found = directory.integers(COLOUR_MAP)
-    if directory.integer(MEANING, 1) != PALETTE or len(found) != 3 * 256:
+    """Return the 256 palette colours of a page; None if it has no palette."""
+    values = directory.integers(COLOUR_MAP)
+    if directory.integer(MEANING, 1) != PALETTE or len(values) != 3 * 256:
         return None
-    colours = np.array(found, np.uint16).reshape(3, 256).T
-    # Of 16 bits, but for what some writers of 8 make of it.
+    colours = np.array(values, np.uint16).reshape(3, 256).T
+    # 16-bit values, except that some writers store 8 bits.
     return np.asarray(colours >> 8 if colours.max() > 255 else colours, np.uint8)
 
 
@@ -319,7 +319,7 @@ def _page_decoded(data: Content, structure: _Structure, label: str) -> NDArray[A
 def _decoded(
     data: Content, structure: _Structure, label: str, rows: slice, columns: slice
 ) -> NDArray[Any]:
-    """Decode rows and columns of a page."""
+    """Return decoded rows and columns of a page."""
     page, samples, (tall, wide) = structure.page, structure.samples, structure.block
     (top, bottom, _), (left, right, _) = rows.indices(page.height), columns.indices(page.width)
     whole = np.empty((bottom - top, right - left, page.channels), page.dtype)
@@ -332,13 +332,13 @@ def _decoded(
         for i, j in places:
             number = (channel // samples * down + i) * across + j
             place, size = structure.places[number], structure.sizes[number]
-            # The last strip is cut; tiles are whole and padded.
+            # The last strip is shorter; tiles are padded.
             n_rows = tall if TILES in structure.tags.tags else min(tall, page.height - i * tall)
             first, last = max(top, i * tall), min(bottom, (i + 1) * tall)
             begin, end = max(left, j * wide), min(right, (j + 1) * wide)
             above, below = first - i * tall, last - i * tall
             if structure.packing == PLAIN:
-                # A strip may be all of a file, of which these rows lie apart.
+                # A strip may be the whole file: read only the rows needed.
                 row_bytes = wide * samples * page.dtype.itemsize
                 place += above * row_bytes
                 size = min(size - above * row_bytes, (below - above) * row_bytes)
@@ -352,7 +352,7 @@ def _decoded(
     if structure.tags.integer(MEANING, 1) == 0 and page.dtype.kind == "u":
         _invert(whole)
     if structure.tags.integer(MEANING, 1) == INKS:
-        whole = ink_of(whole)
+        whole = invert_light(whole)
     colours = _palette(structure.tags)
     if colours is not None:
         return np.asarray(colours[whole[..., 0]])
@@ -360,7 +360,7 @@ def _decoded(
 
 
 def _block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[Any]:
-    """Decode a strip or tile of packed bytes."""
+    """Return the values of a strip or tile."""
     dtype, (tall, wide) = structure.page.dtype, structure.block
     row, raw = wide * structure.samples, packed
     if structure.tags.integer(FILL_ORDER, 1) == 2:
@@ -370,7 +370,7 @@ def _block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[Any]:
         raw = TIFF.DECOMPRESSORS[structure.packing](raw, out=most)
     predictor = structure.tags.integer(PREDICTOR, 1)
     predictor = 1 if structure.packing in _UNPREDICTED else predictor
-    # What the predictor of floats has mixed up is in no byte order.
+    # The float predictor's output has no byte order.
     stored = dtype if predictor == 3 else dtype.newbyteorder(structure.tags.layout.order)
     values = np.frombuffer(raw, stored, n_rows * row).astype(dtype).reshape(n_rows, wide, -1)
     if predictor == 3:
@@ -382,7 +382,7 @@ def _block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[Any]:
 
 
 def _image_block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[Any]:
-    """Decode a strip or tile that is an image of another kind, of no more pixels than it may."""
+    """Return the values of a strip or tile in another image format, after checking its size."""
     kind, samples, tags = _IMAGES[structure.packing], structure.samples, structure.tags.tags
     height, width = stated_size(kind, packed)
     if not n_rows <= height <= structure.block[0] or width != structure.block[1]:
@@ -390,7 +390,7 @@ def _image_block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[A
     if kind == "jpeg":
         if JPEG_TABLES in tags:
             packed = tags[JPEG_TABLES].data[:-2] + packed[2:]
-        # For its check alone: it takes the colours for what JPEG files hold, not for what tags say.
+        # Decoded for its check only: it assumes a JPEG file's colours, not those of the tags.
         decode_whole(packed, "GRAY")
         stored = {YCBCR: "YCBCR", 2: "RGB"}.get(structure.tags.integer(MEANING, 1))
         values = imagecodecs.jpeg8_decode(
@@ -406,7 +406,7 @@ def _image_block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[A
 
 
 def _invert(values: NDArray[Any]) -> None:
-    """Turn grey that counts from white into such that counts from black, or back, in place."""
+    """Invert grey between counting from white and from black, in place; alpha stays."""
     np.subtract(np.iinfo(values.dtype).max, values[..., :1], out=values[..., :1])
 
 
@@ -421,25 +421,25 @@ def _metadata(directory: Directory) -> Metadata:
 
 
 def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: ImageFile) -> None:
-    """Write pages one after the other, so that no more than one need be in memory.
+    """Write pages one after the other, with at most one in memory.
 
-    Each gets the tags of its directory, all of one layout. Integers count from black, whatever
-    the tags say. Tiles stay tiles of their size, and strips strips. What was not compressed, or was
-    so without loss, stays so; others are packed with Deflate.
+    Each gets the tags of its directory; all have one layout. Integers of `pages` count from black,
+    whatever the tags say. Tiles and strips keep their kind. Uncompressed and losslessly packed
+    pages keep their compression; others are compressed with Deflate.
     """
     label, directories = like.label, like.directories or (_metadata_directory(like.metadata),)
     layout = directories[0].layout
     file.write(layout.header(0))
-    link = len(layout.start)  # where the place of the next directory is to be written
+    link = len(layout.start)  # position of the offset of the next directory
     if like.inks:
-        directories = tuple(one.with_integers(SHORT, {MEANING: [INKS]}) for one in directories)
+        directories = tuple(own.with_integers(SHORT, {MEANING: [INKS]}) for own in directories)
     copies = like.within or ((),) * len(directories)
     written: Iterable[Directory] = (
         _write_page(file, pixels, own, within, label)
-        for pixels, own, within in zip(joined_inks(pages, like), directories, copies, strict=True)
+        for pixels, own, within in zip(join_inks(pages, like), directories, copies, strict=True)
     )
     if len(directories) > 1 and _is_of_imagej(directories[0].tags):
-        # It takes the pixels of a stack to follow one another, whatever the tags say.
+        # ImageJ expects the pixels of a stack to be contiguous, whatever the tags say.
         written = [*written]
     for directory in written:
         start = _write_directory(file, directory, label)
@@ -450,7 +450,7 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: Ima
 
 
 def _is_of_imagej(tags: Mapping[int, Tag]) -> bool:
-    """Whether ImageJ describes a stack in the tags of a page."""
+    """Return whether ImageJ wrote a page's description."""
     return DESCRIPTION in tags and tags[DESCRIPTION].data.startswith(b"ImageJ")
 
 
@@ -461,7 +461,7 @@ def _write_page(
     within: tuple[tuple[Page, Directory], ...],
     label: str,
 ) -> Directory:
-    """Write the pixels of a page, and smaller copies within it; return its directory."""
+    """Write the pixels of a page and its nested copies; return its directory."""
     directory = _write_pixels(file, pixels, like, label)
     places: list[int] = []
     for page, tags in within:
@@ -479,7 +479,7 @@ def _write_page(
 
 
 def _write_directory(file: IO[bytes], directory: Directory, label: str) -> int:
-    """Write a directory, which leads nowhere yet, and return its place."""
+    """Write a directory without a successor and return its offset."""
     block, start = pack_tags(directory, _append(file, b"", directory, label))
     _append(file, block, directory, label)
     return start
@@ -493,7 +493,7 @@ def _write_pixels(
     channels = pixels.shape[2] if len(pixels.shape) == 3 else 1
     kind, meaning = dtype.kind, like.integer(MEANING, YCBCR)
     packing = like.integer(PACKING, PLAIN)
-    packing = packing if packing in _KEPT else ZIP
+    packing = packing if packing in _KEPT_SCHEMES else ZIP
     planar = channels > 1 and like.integer(PLANAR, 1) == 2
     predicted = packing not in _UNPREDICTED and kind != "f"
     tiled = TILES in like.tags
@@ -514,11 +514,11 @@ def _write_pixels(
             values = values.copy()
             _invert(values)
         elif meaning == INKS:
-            values = ink_of(values)
+            values = invert_light(values)
         for plane in np.split(values, channels, axis=2) if planar else [values]:
             for top, left in product(range(0, len(band), rows), range(0, width, wide)):
                 block = np.ascontiguousarray(plane[top : top + rows, left : left + wide])
-                if tiled:  # of one size, the last ones filled up
+                if tiled:  # all tiles have one size: pad the last ones
                     beyond = (0, rows - block.shape[0]), (0, wide - block.shape[1]), (0, 0)
                     block = np.pad(block, beyond, mode="edge")
                 if predicted:
@@ -540,8 +540,8 @@ def _write_pixels(
         shorts[PREDICTOR] = [2]
     if channels in (2, 4) and meaning != INKS and EXTRA not in like.tags:
         shorts[EXTRA] = [2]
-    kept = {number: tag for number, tag in like.tags.items() if number not in _DROPPED}
-    directory = replace(like, tags=kept).with_integers(SHORT, shorts)
+    tags = {number: tag for number, tag in like.tags.items() if number not in _DROPPED}
+    directory = replace(like, tags=tags).with_integers(SHORT, shorts)
     longs, where = {WIDTH: [width], HEIGHT: [height], STRIP_ROWS: [rows]}, (STRIPS, STRIP_BYTES)
     if tiled:
         longs, where = {WIDTH: [width], HEIGHT: [height]}, (TILES, TILE_BYTES)
@@ -553,12 +553,12 @@ def _write_pixels(
 
 
 def _packed(raw: bytes, packing: int, row_bytes: int) -> bytes:
-    """Return a block as a scheme packs it, which is one that loses nothing."""
+    """Return a block compressed by a lossless scheme."""
     if packing == PLAIN:
         return raw
     if packing == ZIP:
         return bytes(imagecodecs.deflate_encode(raw, level=6))
-    if packing == PACKBITS:  # each row on its own
+    if packing == PACKBITS:  # row by row
         rows = (raw[start : start + row_bytes] for start in range(0, len(raw), row_bytes))
         return b"".join(bytes(imagecodecs.packbits_encode(row)) for row in rows)
     return bytes(TIFF.COMPRESSORS[packing](raw))
@@ -567,7 +567,7 @@ def _packed(raw: bytes, packing: int, row_bytes: int) -> bytes:
 def _append(
     file: IO[bytes], block: bytes, like: Directory, label: str, *, even: bool = True
 ) -> int:
-    """Write a block at the end, at an even place, and return the place."""
+    """Append a block to the file, at an even offset, and return the offset."""
     place = file.seek(0, 2)
     if even and place % 2:
         place += file.write(b"\0")
@@ -581,13 +581,13 @@ def _append(
 
 
 def _metadata_directory(metadata: Metadata) -> Directory:
-    """Return the tags that hold metadata which came from another format, for compressed pages.
+    """Return tags for metadata that came from another format, for compressed pages.
 
-    They are in the byte order of the EXIF block, if there is one that is sound.
+    They use the byte order of a valid EXIF block, if there is one.
     """
-    found = first_directory(metadata.exif) or Directory(LAYOUTS[0], {})
-    tags = {number: tag for number, tag in found.tags.items() if number not in _DROPPED}
-    # Of pixels that were another file's, or that would make this file a RAW file or a stack.
+    base = first_directory(metadata.exif) or Directory(LAYOUTS[0], {})
+    tags = {number: tag for number, tag in base.tags.items() if number not in _DROPPED}
+    # Tags of the other file's pixels, or that would mark this file as raw or as a stack.
     for number in (MEANING, EXTRA, DNG_VERSION):
         tags.pop(number, None)
     if _is_of_imagej(tags):
@@ -597,10 +597,10 @@ def _metadata_directory(metadata: Metadata) -> Directory:
     shorts = {PACKING: [ZIP]}
     if metadata.density is not None and not tags.keys() & {X_DENSITY, Y_DENSITY}:
         for number, value in zip((X_DENSITY, Y_DENSITY), metadata.density, strict=True):
-            ratio = struct.pack(f"{found.layout.order}II", min(round(100 * value), 2**32 - 1), 100)
+            ratio = struct.pack(f"{base.layout.order}II", min(round(100 * value), 2**32 - 1), 100)
             tags[number] = Tag(RATIO, 1, ratio)
         shorts[DENSITY_UNIT] = [INCH]
-    return Directory(found.layout, tags, found.children).with_integers(SHORT, shorts)
+    return Directory(base.layout, tags, base.children).with_integers(SHORT, shorts)
 
 
 FORMAT = Format(rb"II[*+]\0|MM\0[*+]", (".tif", ".tiff"), read_tiff, write_tiff, size=None)

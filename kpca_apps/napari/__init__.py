@@ -1,1 +1,1 @@
-"""A plugin for napari (extra "napari"): one widget, which denoises the image on the screen."""
+"""Plugin for napari (extra "napari"): a widget that denoises the displayed image."""

@@ -1,7 +1,4 @@
-"""Planes of an image layer denoised: the part that is seen, or all of them, one after the other.
-
-Nothing here knows of napari or Qt: a layer is its data, which may be a Dask array or the like.
-"""
+"""Denoise planes of an image layer, without napari or Qt; data may be a Dask array."""
 
 from __future__ import annotations
 
@@ -18,32 +15,32 @@ from kpca_apps.denoise.image import as_stored
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.progress import listening, part
 
-LARGEST = 1024  # pixels a side of a part that is denoised to be looked at
+LARGEST = 1024  # longest side of a preview, in pixels
 
 
 class CancelledError(Exception):
-    """Whoever asked for the work does not want it any more."""
+    """The user cancelled the work."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked for of an image."""
+class DenoiseRequest:
+    """Denoising options for an image layer."""
 
     options: Options
-    sigma: float | None = None  # None to have it measured
-    stack: bool = False  # whether the planes along the axis before rows are one volume or film
+    sigma: float | None = None  # None: estimate
+    stack: bool = False  # whether the planes along the axis before rows form a volume or film
 
 
 def plane_at(data: Any, step: tuple[int, ...], *, rgb: bool) -> NDArray[Any]:
-    """Return the plane (h, w) or (h, w, channels) at a step of the axes before its rows."""
+    """Return the plane (h, w) or (h, w, channels) at a step of the leading axes."""
     leading = data.ndim - (3 if rgb else 2)
     return np.asarray(data[tuple(step[:leading])])
 
 
-def seen_window(corners: NDArray[np.integer], size: tuple[int, int]) -> Window:
-    """Return the rows and columns between two corners (2, 2), no more than may be asked for.
+def visible_window(corners: NDArray[np.integer], size: tuple[int, int]) -> Window:
+    """Return the rows and columns between two corners (2, 2), at most LARGEST of each.
 
-    >>> seen_window(np.array([[-5, 0], [90, 4000]]), (80, 3000))
+    >>> visible_window(np.array([[-5, 0], [90, 4000]]), (80, 3000))
     ((0, 80), (988, 2012))
     """
     window = []
@@ -58,61 +55,61 @@ def seen_window(corners: NDArray[np.integer], size: tuple[int, int]) -> Window:
 
 
 def preview(
-    plane: NDArray[Any], window: Window, asked: Asked, heard: Callable[[float], None]
+    plane: NDArray[Any], window: Window, request: DenoiseRequest, report: Callable[[float], None]
 ) -> tuple[NDArray[Any], DenoiseInfo]:
-    """Return a part of a plane as it is in the plane denoised as a whole, and the noise found.
+    """Return a part of a denoised plane, equal to that of the whole, and the noise estimate.
 
-    `heard` is called with the share that is done; what it raises ends the work.
+    `report` is called with the share done; an exception that it raises ends the work.
     """
-    options = replace(asked.options, wanted=window)
-    with listening(heard):
+    options = replace(request.options, wanted=window)
+    with listening(report):
         cleaned = clean_image(
-            plane, options, sigma=asked.sigma, channel_axis=-1 if plane.ndim == 3 else None
+            plane, options, sigma=request.sigma, channel_axis=-1 if plane.ndim == 3 else None
         )
     (top, bottom), (left, right) = window
     whole = as_stored(cleaned.at(options.strength), plane.dtype)
     return whole[top:bottom, left:right], cleaned.info
 
 
-def denoised(
-    data: Any, asked: Asked, heard: Callable[[float], None], *, rgb: bool
+def denoise_planes(
+    data: Any, request: DenoiseRequest, report: Callable[[float], None], *, rgb: bool
 ) -> tuple[NDArray[Any], list[DenoiseInfo]]:
-    """Return all planes denoised, in the type of the data, and the noise found in each.
+    """Return all planes denoised, in the type of the data, and the noise estimate of each.
 
-    Those of a stack are denoised together. `heard` is as for `preview`.
+    Planes of a stack are denoised together. `report` is as for `preview`.
     """
-    own = (3 if rgb else 2) + asked.stack
-    leading, result = data.shape[: data.ndim - own], np.empty(data.shape, data.dtype)
+    n_own = (3 if rgb else 2) + request.stack
+    leading, result = data.shape[: data.ndim - n_own], np.empty(data.shape, data.dtype)
     places, infos = list(np.ndindex(*leading)), []
-    with listening(heard):
+    with listening(report):
         for number, place in enumerate(places):
             piece = np.asarray(data[place])
             with part(number, len(places)):
                 cleaned = clean_image(
                     piece,
-                    asked.options,
-                    sigma=asked.sigma,
+                    request.options,
+                    sigma=request.sigma,
                     channel_axis=-1 if rgb else None,
-                    stack_axis=0 if asked.stack else None,
+                    stack_axis=0 if request.stack else None,
                 )
-            result[place] = as_stored(cleaned.at(asked.options.strength), data.dtype)
+            result[place] = as_stored(cleaned.at(request.options.strength), data.dtype)
             infos.append(cleaned.info)
-            heard((number + 1) / len(places))
+            report((number + 1) / len(places))
     return result, infos
 
 
-def found(infos: list[DenoiseInfo]) -> str:
-    """Say what noise was found, and what was done about it."""
+def describe_noise(infos: list[DenoiseInfo]) -> str:
+    """Return a sentence on the noise found, and on planes left unchanged."""
     levels = [info.sigma for info in infos]
     kinds = " or ".join(sorted({info.noise for info in infos}))
     low, high = min(levels), max(levels)
     level = f"{low:.4g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.4g} to {high:.4g}"
-    said = f"Noise: {kinds}, level {level}{' (measured)' if infos[0].estimated else ''}."
+    sentence = f"Noise: {kinds}, level {level}{' (measured)' if infos[0].estimated else ''}."
     n_left = sum(not info.established for info in infos)
     if n_left:
         which = "It" if len(infos) == 1 else f"{n_left} of {len(infos)} planes"
-        said += (
-            f" {which} may be texture and {'was' if n_left == 1 else 'were'} left as found: give "
+        sentence += (
+            f" {which} may be texture and {'was' if n_left == 1 else 'were'} left unchanged: give "
             "the level if it is noise."
         )
-    return said
+    return sentence

@@ -1,4 +1,4 @@
-"""The widget of napari: what to denoise and how, a preview of what is seen, and the whole."""
+"""The napari widget: options, a preview of the visible part, and denoising of all planes."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ from qtpy.QtWidgets import (
 from kpca_apps.denoise.options import NOISES, QUALITIES, Options
 from kpca_apps.errors import KpcaError
 from kpca_apps.napari.layers import (
-    Asked,
     CancelledError,
-    denoised,
-    found,
+    DenoiseRequest,
+    denoise_planes,
+    describe_noise,
     plane_at,
     preview,
-    seen_window,
+    visible_window,
 )
 
 if TYPE_CHECKING:
     import napari
 
-STEPS = 1000  # of the bar that shows how far the work is
+STEPS = 1000  # of the progress bar
 MEASURED = "measured"
-OF_ONE_PLANE = "Show the image in 2-D, with its last two axes on the screen."
+NEEDS_2D = "Show the image in 2-D, with its last two axes on the screen."
 
 
 class DenoiseWidget(QWidget):
     """Denoise an image layer by kernel PCA, in the background."""
 
-    advanced = Signal(float)  # the share of the work that is done, from its thread
+    advanced = Signal(float)  # share of the work done, emitted from the worker thread
 
     def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
         super().__init__()
         self.viewer = napari_viewer
-        self.unwanted = threading.Event()
+        self.cancelled = threading.Event()
         self.worker: Any = None
         self.layer = QComboBox()
         self.noise, self.quality = QComboBox(), QComboBox()
@@ -66,12 +66,12 @@ class DenoiseWidget(QWidget):
         self.strength.setSingleStep(0.1)
         self.strength.setValue(1.0)
         self.stack = QCheckBox("planes are one volume or film")
-        self.try_it, self.run, self.cancel = map(QPushButton, ("Preview", "Denoise", "Cancel"))
-        self.bar, self.said = QProgressBar(), QLabel()
-        self.said.setTextFormat(Qt.TextFormat.PlainText)  # names of files are no markup
+        self.try_preview, self.run, self.cancel = map(QPushButton, ("Preview", "Denoise", "Cancel"))
+        self.bar, self.message = QProgressBar(), QLabel()
+        self.message.setTextFormat(Qt.TextFormat.PlainText)  # file names are not markup
         self.bar.setRange(0, STEPS)
-        self.said.setWordWrap(True)
-        self.said.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.message.setWordWrap(True)
+        self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         form, buttons = QFormLayout(self), QHBoxLayout()
         for name, field in (
             ("Image", self.layer),
@@ -82,115 +82,115 @@ class DenoiseWidget(QWidget):
         ):
             form.addRow(name, field)
         form.addRow(self.stack)
-        for button in (self.try_it, self.run, self.cancel):
+        for button in (self.try_preview, self.run, self.cancel):
             buttons.addWidget(button)
         form.addRow(buttons)
         form.addRow(self.bar)
-        form.addRow(self.said)
-        self.try_it.clicked.connect(self.show_preview)
+        form.addRow(self.message)
+        self.try_preview.clicked.connect(self.show_preview)
         self.run.clicked.connect(self.denoise_all)
-        self.cancel.clicked.connect(self.unwanted.set)
+        self.cancel.clicked.connect(self.cancelled.set)
         self.advanced.connect(lambda share: self.bar.setValue(round(STEPS * share)))
-        self.layer.currentTextChanged.connect(self._offer)
+        self.layer.currentTextChanged.connect(self._update_stack_option)
         for event in ("inserted", "removed", "reordered"):
             getattr(self.viewer.layers.events, event).connect(self._list_layers)
         self._list_layers()
-        self._rest()
+        self._reset()
 
     def show_preview(self) -> None:
-        """Denoise the part of the image that is seen, and show it as a layer of its own."""
-        layer, asked = self._chosen(), self._asked(together=False)
-        if layer is None or asked is None:
+        """Denoise the visible part of the image, and show it as a new layer."""
+        layer, request = self._selected_layer(), self._read_request(together=False)
+        if layer is None or request is None:
             return
         dims = self.viewer.dims
         if dims.ndisplay != 2 or tuple(dims.order) != tuple(sorted(dims.order)):
-            self.said.setText(OF_ONE_PLANE)
+            self.message.setText(NEEDS_2D)
             return
         data, corners = _finest(layer), np.asarray(layer.corner_pixels, float)
-        if layer.multiscale:  # seen at one of its scales
+        if layer.multiscale:  # corners refer to the displayed scale
             corners = corners * layer.downsample_factors[layer.data_level]
         step = tuple(dims.current_step[dims.ndim - layer.ndim :])
         plane = plane_at(data, step, rgb=layer.rgb)
-        window = seen_window(corners[:, -2:].round().astype(int), plane.shape[:2])
+        window = visible_window(corners[:, -2:].round().astype(int), plane.shape[:2])
 
         def show(result: Any) -> None:
             pixels, info = result
             corner = [*step[: layer.ndim - 2], window[0][0], window[1][0]]
             pixels = pixels.reshape((1,) * (layer.ndim - 2) + pixels.shape)
-            self._show(f"{layer.name} (preview)", layer, pixels, corner)
-            self.said.setText(found([info]))
+            self._add_layer(f"{layer.name} (preview)", layer, pixels, corner)
+            self.message.setText(describe_noise([info]))
 
-        self._start(lambda heard: preview(plane, window, asked, heard), show)
+        self._start(lambda report: preview(plane, window, request, report), show)
 
     def denoise_all(self) -> None:
         """Denoise all planes of the image into a new layer."""
-        layer, asked = self._chosen(), self._asked(together=True)
-        if layer is None or asked is None:
+        layer, request = self._selected_layer(), self._read_request(together=True)
+        if layer is None or request is None:
             return
         data, rgb = _finest(layer), layer.rgb
 
         def show(result: Any) -> None:
             pixels, infos = result
-            self._show(f"{layer.name} (denoised)", layer, pixels, [0] * layer.ndim)
-            self.said.setText(found(infos))
+            self._add_layer(f"{layer.name} (denoised)", layer, pixels, [0] * layer.ndim)
+            self.message.setText(describe_noise(infos))
 
-        self._start(lambda heard: denoised(data, asked, heard, rgb=rgb), show)
+        self._start(lambda report: denoise_planes(data, request, report, rgb=rgb), show)
 
-    def _asked(self, *, together: bool) -> Asked | None:
-        """Return what the fields say; None, having said why, where that cannot be done."""
+    def _read_request(self, *, together: bool) -> DenoiseRequest | None:
+        """Return the options in the fields; None, with a message, if they are invalid."""
         stack = together and self.stack.isEnabled() and self.stack.isChecked()
         try:
             options = Options(
                 noise=self.noise.currentText(),
                 quality=self.quality.currentText(),
                 strength=self.strength.value(),
-                pages=2 if stack else 1,  # refuses what is not for stacks
+                pages=2 if stack else 1,  # raises for options that stacks do not support
             )
         except KpcaError as error:
-            self.said.setText(str(error))
+            self.message.setText(str(error))
             return None
-        return Asked(options, self.sigma.value() or None, stack)
+        return DenoiseRequest(options, self.sigma.value() or None, stack)
 
     def _start(
         self, work: Callable[[Callable[[float], None]], Any], show: Callable[..., None]
     ) -> None:
-        """Have work done in the background, and its result shown; it may be cancelled."""
-        self.unwanted.clear()
-        self.said.setText("At work; the first time takes some 15 seconds longer.")
+        """Run work in the background and show its result; it can be cancelled."""
+        self.cancelled.clear()
+        self.message.setText("At work; the first time takes some 15 seconds longer.")
 
-        def heard(share: float) -> None:
-            if self.unwanted.is_set():
+        def report(share: float) -> None:
+            if self.cancelled.is_set():
                 raise CancelledError
             self.advanced.emit(share)
 
-        self.worker = create_worker(work, heard, _start_thread=False, _ignore_errors=True)
+        self.worker = create_worker(work, report, _start_thread=False, _ignore_errors=True)
         self.worker.returned.connect(show)
         self.worker.errored.connect(self._failed)
-        self.worker.finished.connect(self._rest)
+        self.worker.finished.connect(self._reset)
         self.cancel.setEnabled(True)
-        self._offer_work()
+        self._update_buttons()
         self.worker.start()
 
     def _failed(self, error: Exception) -> None:
         if isinstance(error, CancelledError):
-            self.said.setText("Cancelled.")
+            self.message.setText("Cancelled.")
         elif isinstance(error, KpcaError | MemoryError):
-            self.said.setText(str(error) or "It takes more memory than there is.")
+            self.message.setText(str(error) or "It takes more memory than there is.")
         else:
             raise error
 
-    def _rest(self) -> None:
+    def _reset(self) -> None:
         self.bar.setValue(0)
         self.cancel.setEnabled(False)
-        self._offer_work()
+        self._update_buttons()
 
-    def _offer_work(self) -> None:
-        """Let work be started where there is an image, and none going on."""
-        for button in (self.try_it, self.run):
+    def _update_buttons(self) -> None:
+        """Enable the buttons if there is an image and no work in progress."""
+        for button in (self.try_preview, self.run):
             button.setEnabled(self.layer.count() > 0 and not self.cancel.isEnabled())
 
-    def _show(self, name: str, like: Image, pixels: Any, corner: Sequence[int]) -> None:
-        """Show pixels of an image, from a corner on, as they lie in it."""
+    def _add_layer(self, name: str, like: Image, pixels: Any, corner: Sequence[int]) -> None:
+        """Show pixels of an image as a layer, placed at a corner of it."""
         moved = like.data_to_world(corner) - np.asarray(like.data_to_world([0] * like.ndim))
         within = np.linalg.inv(like.affine.linear_matrix) @ moved
         if name in self.viewer.layers:
@@ -209,23 +209,23 @@ class DenoiseWidget(QWidget):
             gamma=like.gamma,
         )
 
-    def _chosen(self) -> Image | None:
+    def _selected_layer(self) -> Image | None:
         name = self.layer.currentText()
         return self.viewer.layers[name] if name in self.viewer.layers else None
 
     def _list_layers(self, _: Any = None) -> None:
-        """List the images there are, and keep the one that was chosen."""
+        """List the image layers, and keep the selection."""
         chosen = self.layer.currentText()
-        names = [one.name for one in self.viewer.layers if isinstance(one, Image)]
+        names = [layer.name for layer in self.viewer.layers if isinstance(layer, Image)]
         self.layer.clear()
         self.layer.addItems(names)
         if chosen in names:
             self.layer.setCurrentText(chosen)
-        self._offer_work()
+        self._update_buttons()
 
-    def _offer(self, _: str = "") -> None:
-        """Offer to take planes for a stack where there are several."""
-        layer = self._chosen()
+    def _update_stack_option(self, _: str = "") -> None:
+        """Enable the stack option if the layer has several planes."""
+        layer = self._selected_layer()
         self.stack.setEnabled(layer is not None and layer.ndim > 2)
 
 

@@ -1,1 +1,1 @@
-"""Reproductions of the papers on kernel PCA, with the papers' numbers beside ours."""
+"""Reproductions of papers on kernel PCA: each published number beside ours."""

@@ -1,7 +1,7 @@
-"""Judge the claims of ``tables/claims.csv`` by what experiments measure.
+"""Judge the claims of ``tables/claims.csv`` against measured values.
 
-The texts of a claim are formats of the measured values. One with a tolerance is a number, any other
-a statement. A condition is what had to be assumed beyond the paper, a reason why it does not hold.
+The texts of a claim are format strings for the measured values. A claim with a tolerance is a
+number, any other a statement. A condition is an assumption that the paper does not state.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from kpca_apps.papers.result import Claim, Verdict
 from kpca_apps.papers.tables import read_table
 
 
-def judged(claim: str, holds: bool | np.bool, *values: object) -> Claim:
-    """Judge a statement by whether it holds; the values fill its texts."""
+def judge(claim: str, holds: bool | np.bool, *values: object) -> Claim:
+    """Return a statement's verdict; ``values`` fill its texts."""
     texts = _filled(claim, values)
     return Claim(texts["what"], texts["paper"], texts["ours"], None, *_verdict(holds, texts))
 
 
-def near(claim: str, ours: float, *values: object) -> Claim:
-    """Judge a number by the paper's and its tolerance; the values fill those and the texts."""
+def compare(claim: str, ours: float, *values: object) -> Claim:
+    """Return a number's verdict, by the paper's value and tolerance; ``values`` fill the texts."""
     texts = _filled(claim, values)
     paper, tolerance = (json.loads(texts[name]) for name in ("paper", "tolerance"))
     verdict = _verdict(abs(ours - paper) <= tolerance, texts)
@@ -34,7 +34,7 @@ def _filled(claim: str, values: tuple[object, ...]) -> dict[str, str]:
 
 
 def _verdict(holds: bool | np.bool, texts: dict[str, str]) -> tuple[Verdict, str, str]:
-    """Return verdict, why, and source."""
+    """Return the verdict, its reason or condition, and the source."""
     if not holds:
         return "not reproduced", texts["reason"] or texts["condition"], texts["source"]
     condition = texts["condition"]

@@ -1,6 +1,6 @@
-"""The data of the papers: where each file lies in the data folder, checked by its SHA-256.
+"""The papers' data files in the data folder, checked by SHA-256.
 
-``kpca papers fetch`` fills the folder: no file states a licence, so that none is passed on.
+``kpca papers fetch`` downloads them; they are not redistributed, as none states a licence.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from kpca_apps.errors import InputError
 from kpca_apps.papers.tables import read_table
 from kpca_apps.system.arrays import Matrix
 
-MOST_BYTES = 20_000_000  # no file of the papers is longer
+MOST_BYTES = 20_000_000  # all files of the papers are smaller
 
 Labels = NDArray[np.intp]
 
 
 class MissingDataError(InputError):
-    """A file an experiment needs is not in the data folder, or is another file of that name."""
+    """A data file of an experiment is missing, or its content differs from the expected one."""
 
 
 @dataclass(frozen=True)
 class PaperFile:
-    """A file of the data folder, by its path there, and a public copy at a commit that stays."""
+    """A file of the data folder, with the address of a permanent public copy."""
 
     path: str
     sha256: str
@@ -46,9 +46,9 @@ FILES: dict[str, tuple[PaperFile, ...]] = {
 
 
 def read_paper_file(folder: Path, file: PaperFile) -> bytes:
-    """Read a file of the data folder, if it is the one it should be; else name what to do.
+    """Return the content of a data file; raise if it is missing, unreadable or another file.
 
-    A pipe, a device or a file longer than `MOST_BYTES` is not read at all.
+    Pipes, devices and files larger than `MOST_BYTES` are not read.
     """
     path = folder / file.path
     other = ""
@@ -78,17 +78,17 @@ def read_paper_file(folder: Path, file: PaperFile) -> bytes:
 
 @dataclass(frozen=True)
 class PaperData:
-    """The data folder, as given by ``--data``, or none."""
+    """The data folder given by ``--data``, or None."""
 
     folder: Path | None
 
     def require(self, name: str) -> None:
-        """Check that the files of a data set are there and are the right ones."""
+        """Raise MissingDataError unless the files of a data set are present and correct."""
         for file in FILES[name]:
             self._bytes(file)
 
     def digests(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the SHA-256 of the files of data sets, by path."""
+        """Return the SHA-256 of the data sets' files, by path."""
         return {file.path: file.sha256 for name in names for file in FILES[name]}
 
     def _bytes(self, file: PaperFile) -> bytes:
@@ -118,7 +118,7 @@ class PaperData:
         return tuple(parts)  # type: ignore[return-value]
 
     def hoffmann(self, name: str) -> Matrix:
-        """Return one of Hoffmann's sets of the plane, shape (n, 2).
+        """Return one of Hoffmann's two-dimensional data sets, shape (n, 2).
 
         The last 50 rows of "square-noise" and the last 200 of "sine-noise" are noise.
         """
@@ -126,6 +126,6 @@ class PaperData:
         return np.loadtxt(io.BytesIO(self._bytes(file)))
 
     def cancer(self) -> tuple[Matrix, NDArray[np.bool_]]:
-        """Return the 683 complete rows, nine attributes from 1 to 10, and which are malignant."""
+        """Return the 683 complete rows (nine attributes, 1 to 10) and a mask of malignant rows."""
         table = np.loadtxt(io.BytesIO(self._bytes(FILES["cancer"][0])), delimiter=",")
         return table[:, :9], table[:, 9] == 1.0

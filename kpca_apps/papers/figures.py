@@ -1,4 +1,4 @@
-"""Figures and tables of an experiment as arrays and words; nothing here draws."""
+"""Figures and tables of an experiment as arrays and text, without drawing."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from kpca_apps.system.arrays import Matrix
 
 @dataclass(frozen=True, eq=False)
 class Contours:
-    """Lines of constant projection on each of several components, over the plane."""
+    """Contours of each of several components over the plane."""
 
     title: str
     x: Matrix  # (w,)
     y: Matrix  # (h,)
-    values: Matrix  # (q, h, w), projections at the points of the grid
-    points: Matrix  # (n, 2), drawn over the lines and coloured by their labels
+    values: Matrix  # (q, h, w), projections at the grid points
+    points: Matrix  # (n, 2), drawn over the contours, coloured by label
     labels: Labels
-    captions: tuple[str, ...]  # of each of the values
-    threshold: float | None = None  # an accented line, such as that from which a point is novel
+    captions: tuple[str, ...]  # one for each component
+    threshold: float | None = None  # highlighted contour, such as that of the novelty threshold
     threshold_words: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """Rows as points of the plane, in groups."""
+    """Points of the plane, coloured by group."""
 
     title: str
     x_label: str
@@ -39,7 +39,7 @@ class Scatter:
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Several series (x, y) of one quantity over another, NaN where there is no value."""
+    """Several series (x, y); NaN marks missing values."""
 
     title: str
     x_label: str
@@ -47,12 +47,12 @@ class Curves:
     series: dict[str, tuple[Matrix, Matrix]]
     log_x: bool = False
     log_y: bool = False
-    points: Matrix = field(default_factory=lambda: np.empty((0, 2)))  # what they were fitted to
+    points: Matrix = field(default_factory=lambda: np.empty((0, 2)))  # data that were fitted
 
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """Images side by side, row under row: grey values in [0, 1], (rows, columns, height, width)."""
+    """A grid of grey images with values in [0, 1], shape (rows, columns, height, width)."""
 
     title: str
     images: Matrix
@@ -65,7 +65,7 @@ Figure = Contours | Scatter | Curves | Pictures
 
 @dataclass(frozen=True)
 class Table:
-    """A table as the paper has it, our numbers in it; the note says what heads do not."""
+    """A table in the paper's layout with our numbers; the note explains the column heads."""
 
     title: str
     heads: tuple[str, ...]

@@ -1,8 +1,8 @@
-"""Kernels of the papers: of images at a resolution, smoothed or part by part; their maps.
+"""Kernels of the papers for images (resampled, smoothed, by region), and feature maps.
 
-A row holds the pixels of one image, row of the image after row. `sampled` and `smoothed` are linear
-maps: any kernel of the mapped rows is a kernel of images. Equations are those of Scholkopf, Smola
-and Muller (1996), MPI technical report 44.
+A row holds the pixels of one image, row by row. `sampled` and `smoothed` are linear maps, so any
+kernel of mapped rows is a kernel of images. Equations refer to Scholkopf, Smola and Muller (1996),
+MPI technical report 44.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from kpca_apps.system.blas import one_blas_thread
 
 
 def sampled(X: Matrix, height: int, width: int, q: int) -> Matrix:
-    """Return images (n, height width) as intensity distributions at q x q points, ``(n, q^2)``.
+    """Return images (n, height width) resampled at q x q points, ``(n, q^2)``.
 
-    Inner products stay of one size as q changes; for height = width = q they are those of pixels.
+    Inner products keep their size as q changes; for height = width = q they are those of pixels.
     """
-    # A row becomes a function f on the unit square, linear between the centres of pixels, and the
-    # inner product the midpoint sum of the integral, with Polynomial(d) (f_x.f_y)^d:
+    # A row becomes a function f on the unit square, linear between pixel centres. The inner product
+    # is the midpoint sum of the integral, and Polynomial(d) is (f_x.f_y)^d:
     #     height width / q^2  sum_ij f_x((i - 1/2)/q, (j - 1/2)/q) f_y((i - 1/2)/q, (j - 1/2)/q).
-    # Eq. 66-68 and B.5; eq. 68 is the sum, the factor before it is ours.
+    # Eq. 66-68 and B.5; eq. 68 is the sum, without the factor.
     return _mapped(X, _sampling(height, q), _sampling(width, q))
 
 
 def smoothed(X: Matrix, height: int, width: int, sigma: float) -> Matrix:
     """Return images whose inner products x.y are sum_uv x_u c(u, v) y_v of the given ones.
 
-    ``sigma`` is the standard deviation of c in pixels: s sqrt(2) for images filtered with a
-    Gaussian of width s before they are compared.
+    ``sigma`` is the standard deviation of c in pixels; filtering the images with a Gaussian of
+    width s first corresponds to sigma = s sqrt(2).
     """
-    # c is the Gaussian of the distance between pixels u and v, scaled so that far from the border
-    # the weights of a pixel sum to 1 (eq. 70).
+    # c is a Gaussian of the distance between pixels u and v, scaled so that a pixel's weights sum
+    # to 1 far from the border (eq. 70).
     return _mapped(X, _smoothing_root(height, sigma), _smoothing_root(width, sigma))
 
 
@@ -48,7 +48,7 @@ def over_regions(
 ) -> Matrix:
     """Return the sum of a kernel over square regions, k = sum_i k(x_i, z_i), shape ``(n, m)``.
 
-    With `Polynomial(d)`: correlations of d pixels, but only of pixels in one region (eq. 71-72).
+    `Polynomial(d)` then correlates d pixels within a region only (eq. 71-72).
     """
     pixels = np.arange(height * width).reshape(height, width)
     windows = np.lib.stride_tricks.sliding_window_view(pixels, (size, size))[::step, ::step]
@@ -58,21 +58,21 @@ def over_regions(
 
 
 def iterated(kernel: Kernel, points: Matrix, X: Matrix, Z: Matrix) -> Matrix:
-    """Return the mean over points p (m, d) of k(x, p) k(p, z), for symmetric k a kernel again."""
-    # Two rows are alike if the kernel finds them alike to the same third points; sum_ij c_i c_j
-    # k2(x_i, x_j) is the integral of (sum_i c_i k(x_i, p))^2. (The report writes positive; where
-    # the integral operator of k has a null space, semi-definite is what remains true.) Eq. 73-74.
+    """Return the mean over points p (m, d) of k(x, p) k(p, z), a kernel if k is symmetric."""
+    # sum_ij c_i c_j k2(x_i, x_j) is the integral of (sum_i c_i k(x_i, p))^2, so k2 is positive
+    # semi-definite (the report says positive, which fails if k's integral operator has a null
+    # space). Eq. 73-74.
     gram: Matrix = kernel(X, points) @ kernel(Z, points).T / len(points)
     return gram
 
 
 def iterated_gaussian(gamma: float, n_features: int) -> Scaled:
-    """Return exp(-gamma |x - y|^2) iterated over all of R^d: a Gaussian again, of half the gamma.
+    """Return exp(-gamma |x - y|^2) iterated over all of R^d: a Gaussian with half the gamma.
 
-    Components do not change with the factor before it, and projections by its root alone.
+    The factor in front does not change components and scales projections by its root.
     """
-    # int exp(-g |x - z|^2) exp(-g |z - y|^2) dz = (pi / (2 g))^(d/2) exp(-g/2 |x - y|^2): the same,
-    # eq. 73. Over the rows' own distribution, as in `iterated`, it is no longer Gaussian.
+    # int exp(-g |x - z|^2) exp(-g |z - y|^2) dz = (pi / (2 g))^(d/2) exp(-g/2 |x - y|^2), eq. 73.
+    # Over the rows' own distribution, as in `iterated`, the result is not Gaussian.
     return Scaled((np.pi / (2.0 * gamma)) ** (0.5 * n_features), RBF(0.5 * gamma))
 
 
@@ -84,7 +84,7 @@ def _mapped(X: Matrix, rows: Matrix, columns: Matrix) -> Matrix:
 
 
 def _sampling(side: int, q: int) -> Matrix:
-    """Return the weights (q, side) of linear interpolation at q midpoints, times sqrt(side / q).
+    """Return weights (q, side) of linear interpolation at q midpoints, times sqrt(side / q).
 
     Beyond the centres of the outermost pixels the image is constant.
     """
@@ -106,16 +106,16 @@ def _smoothing_root(side: int, sigma: float) -> Matrix:
 
 def ordered_products(X: Matrix, degree: int) -> Matrix:
     """Return C_d: the products of d entries in every order, shape ``(n, N^d)``."""
-    # (x.y)^d = C_d(x).C_d(y) = c_d(x).c_d(y). Either map shows what the kernel spares: at N = 256
-    # and d = 5 there are C(N + d - 1, d) = 9,525,431,552 monomials. Eq. 19-22 and B.1.
+    # (x.y)^d = C_d(x).C_d(y) = c_d(x).c_d(y). The kernel avoids these maps: at N = 256 and d = 5
+    # there are C(N + d - 1, d) = 9,525,431,552 monomials. Eq. 19-22 and B.1.
     chosen = product(range(X.shape[1]), repeat=degree)
     return np.column_stack([np.prod(X[:, factors], axis=1) for factors in map(list, chosen)])
 
 
 def monomials(X: Matrix, degree: int) -> Matrix:
     """Return c_d: each monomial of degree d, weighted, shape ``(n, C(N + d - 1, d))``."""
-    # sqrt(d! / (n_1! ... n_N!)) x_1^n_1 ... x_N^n_N over all n_1 + ... + n_N = d: the root is that
-    # of the number of orders of its factors.
+    # sqrt(d! / (n_1! ... n_N!)) x_1^n_1 ... x_N^n_N over all n_1 + ... + n_N = d; under the root is
+    # the number of orders of the factors.
     columns = []
     for factors in combinations_with_replacement(range(X.shape[1]), degree):
         repeats = math.prod(math.factorial(count) for count in Counter(factors).values())
@@ -126,7 +126,7 @@ def monomials(X: Matrix, degree: int) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class MercerCheck:
-    """What a Gram matrix says about its kernel."""
+    """Eigenvalues of a Gram matrix, to test whether its kernel is positive semi-definite."""
 
     eigenvalues: Matrix  # (n,), increasing
 
@@ -139,12 +139,12 @@ class MercerCheck:
 
     @property
     def negative_share(self) -> float:
-        """Share of the negative eigenvalues in the sum of all moduli, in [0, 1]."""
+        """Share of negative eigenvalues in the sum of absolute eigenvalues, in [0, 1]."""
         size = np.abs(self.eigenvalues)
         return float(size[self.eigenvalues < 0.0].sum() / size.sum())
 
     def describe(self) -> str:
-        """Return the verdict on one line."""
+        """Return the verdict in one line."""
         rows = f"on these {len(self.eigenvalues)} rows"
         if self.is_psd:
             return f"positive semi-definite {rows}"
@@ -153,13 +153,12 @@ class MercerCheck:
 
 def mercer_check(K: Matrix) -> MercerCheck:
     """Check a symmetric Gram matrix (n, n) for positive semi-definiteness."""
-    # k is an inner product in some feature space if and only if each of its Gram matrices is
-    # symmetric and positive semi-definite, k(x, y) = k(y, x) and sum_ij c_i k(x_i, x_j) c_j >= 0
-    # for all n, x_1, ..., x_n and c; on a finite measure it is then a series with coefficients that
-    # are not negative (Mercer), whose terms are the coordinates of an image,
+    # k is an inner product in some feature space if and only if all its Gram matrices are symmetric
+    # and positive semi-definite, k(x, y) = k(y, x) and sum_ij c_i k(x_i, x_j) c_j >= 0 for all n,
+    # x_1, ..., x_n and c. On a finite measure it is then a series with non-negative coefficients
+    # (Mercer), whose terms are the coordinates of the feature vector,
     #     k(x, y) = sum_i lambda_i phi_i(x) phi_i(y),  phi(x) = (sqrt(lambda_i) phi_i(x))_i.
-    # No finite check proves that; one Gram matrix with a negative eigenvalue refutes it. Eq. 55-60;
-    # Aguilera and Antonanzas (2019), eq. 1-2, where the set in definition 1 is meant to be not
-    # empty.
+    # No finite check proves this; one Gram matrix with a negative eigenvalue refutes it. Eq. 55-60;
+    # Aguilera and Antonanzas (2019), eq. 1-2, where the set in definition 1 must be non-empty.
     with one_blas_thread():
         return MercerCheck(eigvalsh(K))

@@ -1,4 +1,4 @@
-"""What several experiments measure: projections over a grid, how separable groups are."""
+"""Measurements that several experiments share: projections over a grid, separation of groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kpca_apps.papers.data import Labels
 from kpca_apps.papers.figures import Contours, Curves
 from kpca_apps.system.arrays import Matrix
 
-GRID = 60  # points of a grid along each side
+GRID = 60  # grid points along each side
 SMOOTHING = 0.75  # pixels; gives USPS digits the variance that Mika et al. (1998) state
 
 
@@ -35,7 +35,7 @@ def centred(K: Matrix) -> Matrix:
 
 
 def contours(title: str, subspace: KernelSubspace, X: Matrix, labels: Labels) -> Contours:
-    """Project a grid around rows of the plane."""
+    """Return contours of the components on a grid around rows of the plane."""
     x, y, places = plane_grid(X)
     values = subspace.project(places).T.reshape(-1, GRID, GRID)
     captions = tuple(
@@ -45,7 +45,7 @@ def contours(title: str, subspace: KernelSubspace, X: Matrix, labels: Labels) ->
 
 
 def scree(title: str, name: str, subspace: KernelSubspace) -> Curves:
-    """Return the variances of a subspace over their number."""
+    """Return the variances of a subspace by component number."""
     series = {name: (np.arange(1.0, subspace.n_components + 1.0), subspace.variances)}
     return Curves(title, "component", "variance in feature space", series)
 
@@ -59,7 +59,7 @@ def plane_grid(X: Matrix, *, side: int = GRID) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def smoothed_digits(X: Matrix) -> Matrix:
-    """Return images of 16 x 16 pixels filtered, the paper around them white (-1)."""
+    """Return 16 x 16 images smoothed, surrounded by white paper (-1)."""
     images = X.reshape(-1, 16, 16)
     filtered = gaussian_filter(images, (0.0, SMOOTHING, SMOOTHING), mode="constant", cval=-1.0)
     smooth: Matrix = filtered.reshape(len(X), 256)
@@ -67,18 +67,18 @@ def smoothed_digits(X: Matrix) -> Matrix:
 
 
 def nearest_mean_accuracy(T: Matrix, labels: Labels) -> float:
-    """Return the share of rows whose nearest group mean is that of their own group."""
+    """Return the share of rows whose nearest group mean is their own group's."""
     return float(NearestCentroid().fit(T, labels).score(T, labels))
 
 
 def line_accuracy(T: Matrix, labels: Labels) -> float:
-    """Return the share of rows that the least-squares line puts on their group's side, 0 or 1."""
+    """Return the share of rows on the correct side, 0 or 1, of the least-squares line."""
     fitted = LinearRegression().fit(T, labels).predict(T)
     return float(np.mean((fitted > 0.5) == labels))
 
 
 def within_share(T: Matrix, labels: Labels) -> Matrix:
-    """Return the share of each column's variance that lies within groups, shape ``(q,)``."""
+    """Return the within-group share of each column's variance, shape ``(q,)``."""
     groups = np.unique(labels)
     within = sum(((T[labels == g] - T[labels == g].mean(axis=0)) ** 2).sum(axis=0) for g in groups)
     share: Matrix = within / ((T - T.mean(axis=0)) ** 2).sum(axis=0)
@@ -86,14 +86,14 @@ def within_share(T: Matrix, labels: Labels) -> Matrix:
 
 
 def best_threshold_accuracy(values: Matrix, labels: Labels) -> float:
-    """Return the share of rows that the best cuts of one coordinate put right.
+    """Return the largest share of rows that thresholds on one coordinate classify correctly.
 
-    One cut between each two neighbouring groups (0 to k - 1), whatever their order along the
-    coordinate; a cut lies between two values, never between two rows of the same one.
+    There is one threshold between neighbouring groups (0 to k - 1), in any order of groups;
+    thresholds lie between distinct values.
     """
     order = np.argsort(values, kind="stable")
     k = int(labels.max()) + 1
-    hits = np.zeros((len(values) + 1, k))  # rows of each group before each place for a cut
+    hits = np.zeros((len(values) + 1, k))  # rows of each group before each possible threshold
     hits[1:] = np.cumsum(labels[order][:, None] == np.arange(k), axis=0)
     hits = hits[np.concatenate([[True], np.diff(values[order]) != 0.0, [True]])]
 

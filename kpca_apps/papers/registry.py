@@ -1,4 +1,4 @@
-"""All experiments by name, and running them; one that lacks its data does not stop the rest."""
+"""Find experiments by name and run them; missing data stop only their own experiment."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ ELSEWHERE = tuple(Place(**row) for row in read_table("elsewhere"))
 
 
 def all_experiments() -> dict[str, Experiment]:
-    """Return the experiments of ``tables/experiments.csv`` by name; each is a function, `run_`."""
-    found = {}
+    """Return the experiments of ``tables/experiments.csv`` by name."""
+    by_name = {}
     for row in read_table("experiments"):
         name, data = row["name"], tuple(row["data"].split())
         module = vars(import_module(f"{experiments.__name__}.{row['module']}"))
-        method = row["method"].format_map(module)  # names its constants
+        method = row["method"].format_map(module)  # refers to constants of the module
         run = module[f"run_{name.replace('-', '_')}"]
-        found[name] = Experiment(name, row["paper"], row["title"], data, run, method)
-    return found
+        by_name[name] = Experiment(name, row["paper"], row["title"], data, run, method)
+    return by_name
 
 
 def chosen_experiments(name: str) -> list[Experiment]:
-    """Return the experiment of that name, or all of them for "all"."""
+    """Return the named experiment, or all of them for "all"."""
     known = all_experiments()
     if name == "all":
         return list(known.values())
     if name not in known:
-        meant = suggest(name, ("all", *known))
+        hint = suggest(name, ("all", *known))
         raise ConfigError(
-            f'There is no experiment "{one_line(name)}".{meant} kpca papers list names them all.'
+            f'There is no experiment "{one_line(name)}".{hint} kpca papers list names them all.'
         )
     return [known[name]]
 
 
 def reproduce(experiment: Experiment, data: PaperData) -> Reproduction:
-    """Run an experiment; where its data are missing, say so and how to get them."""
+    """Return the result of an experiment, or why it did not run."""
     try:
         for name in experiment.data:
             data.require(name)
@@ -63,22 +63,23 @@ def reproduce(experiment: Experiment, data: PaperData) -> Reproduction:
         return not_run(experiment, str(error))
     except MemoryError:
         return not_run(experiment, "the memory of this machine does not suffice.")
-    return _of(experiment, outcome, files=data.digests(experiment.data))
+    return _reproduction(experiment, outcome, files=data.digests(experiment.data))
 
 
 def not_run(experiment: Experiment, why: str) -> Reproduction:
-    """Return what stands for an experiment that gave nothing, and why in a sentence."""
+    """Return a result that states in a sentence why an experiment did not run."""
     claim = Claim(experiment.title, "", "", None, "not run", why)
-    return _of(experiment, Outcome((claim,)), failed=why)
+    return _reproduction(experiment, Outcome((claim,)), failed=why)
 
 
-def _of(one: Experiment, outcome: Outcome, **more: Any) -> Reproduction:
-    return Reproduction(one.name, one.paper, one.title, outcome, method=one.method, **more)
+def _reproduction(experiment: Experiment, outcome: Outcome, **more: Any) -> Reproduction:
+    heading = experiment.name, experiment.paper, experiment.title
+    return Reproduction(*heading, outcome, method=experiment.method, **more)
 
 
 def gathered(
     reproductions: Iterable[Reproduction], *, command: str = "", elsewhere: tuple[Place, ...] = ()
 ) -> GalleryResult:
-    """Gather what experiments gave into one result."""
+    """Combine the results of experiments into one."""
     versions = {name: version(name) for name in LIBRARIES}
     return GalleryResult(tuple(reproductions), command, versions, elsewhere, REFERENCES)

@@ -1,6 +1,6 @@
-"""Experiments and what they come to: claims of a paper beside our numbers, figures and tables.
+"""Experiments and their outcomes: claims of a paper beside our numbers, figures and tables.
 
-A page, a picture and a file of numbers are three views of one `Outcome`; nothing here draws.
+A page, a picture and a file of numbers are three views of an `Outcome`; nothing here draws.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ Verdict = Literal["reproduced", "reproduced with a condition", "not reproduced",
 
 @dataclass(frozen=True)
 class Claim:
-    """One number or statement of a paper beside ours; its value is read in the paper."""
+    """One number or statement of a paper beside ours."""
 
     what: str
-    paper: float | str  # the value to come near
-    ours: float | str  # as measured here
-    tolerance: float | None  # the difference that counts as the same; None for statements
+    paper: float | str  # the paper's value
+    ours: float | str  # the measured value
+    tolerance: float | None  # largest difference that counts as equal; None for statements
     verdict: Verdict
-    why: str = ""  # the condition, or the reason why it does not hold
-    source: str = ""  # which text, "1996 report, B.2", where not the one the experiment is of
+    why: str = ""  # the condition, or the reason why the claim does not hold
+    source: str = ""  # the text, such as "1996 report, B.2", if not the experiment's own paper
 
     def __post_init__(self) -> None:
-        """Require the condition of a claim that is reproduced with one."""
+        """Require a condition if the verdict has one."""
         if self.verdict == "reproduced with a condition" and not self.why:
             raise ValueError(f"{self.what}: which condition?")
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What an experiment comes to; its notes are what a reader should know of it."""
+    """Claims, figures, tables and notes of one experiment."""
 
     claims: tuple[Claim, ...]
     figures: tuple[Figure, ...] = ()
@@ -45,38 +45,38 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure, table or claim of a paper, to be run again."""
+    """One figure, table or claim of a paper to reproduce."""
 
     name: str
     paper: str  # authors, year, and the figure or table
-    title: str  # one line on what is shown
-    data: tuple[str, ...]  # names of data sets that must be in the data folder
-    run: Callable[[PaperData], Outcome]  # the same every time
-    method: str = ""  # how it is done, and what is assumed beyond the paper, in 1 to 3 sentences
+    title: str  # one line on what it shows
+    data: tuple[str, ...]  # names of the data sets it needs
+    run: Callable[[PaperData], Outcome]  # deterministic
+    method: str = ""  # procedure and assumptions beyond the paper, in 1 to 3 sentences
 
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """An experiment that was run, or was not, and why."""
+    """The outcome of an experiment, or why it did not run."""
 
     name: str
     paper: str
     title: str
     outcome: Outcome
-    failed: str = ""  # why it could not be run
-    files: dict[str, str] = field(default_factory=dict)  # SHA-256 of those read, by path
-    method: str = ""  # how it was done, and what was assumed beyond the paper
+    failed: str = ""  # why it did not run
+    files: dict[str, str] = field(default_factory=dict)  # SHA-256 of the data files, by path
+    method: str = ""  # procedure and assumptions beyond the paper
 
     @property
     def is_untried(self) -> bool:
-        """Whether none of its claims could be tried, such as where its data cannot be had."""
+        """Whether no claim could be tested, for example because data are unavailable."""
         claims = self.outcome.claims
         return not self.failed and bool(claims) and all(c.verdict == "not run" for c in claims)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something of a paper stands that no experiment shows."""
+    """Where the project covers a part of a paper that no experiment shows."""
 
     what: str
     paper: str
@@ -85,7 +85,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Reference:
-    """A text in full; the year is empty where it states none."""
+    """A full citation; the year is empty if unknown."""
 
     authors: str
     year: str
@@ -95,24 +95,24 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class GalleryResult:
-    """What a run of several experiments gave, by paper."""
+    """Results of several experiments, in the order of their papers."""
 
     reproductions: tuple[Reproduction, ...]
-    command: str = ""  # which gives the same result
+    command: str = ""  # the command that reproduces the result
     versions: dict[str, str] = field(default_factory=dict)
-    elsewhere: tuple[Place, ...] = ()  # what no experiment shows, empty where not all were run
+    elsewhere: tuple[Place, ...] = ()  # parts that no experiment shows; empty for a partial run
     references: tuple[Reference, ...] = ()
 
     @property
     def files(self) -> dict[str, str]:
-        """SHA-256 of all data files read, by path."""
-        return {k: v for one in self.reproductions for k, v in sorted(one.files.items())}
+        """SHA-256 of all data files used, by path."""
+        return {k: v for run in self.reproductions for k, v in sorted(run.files.items())}
 
     @property
     def n_failed(self) -> int:
-        """Number of experiments that could not be run."""
-        return sum(bool(one.failed) for one in self.reproductions)
+        """Number of experiments that did not run."""
+        return sum(bool(run.failed) for run in self.reproductions)
 
     def count(self, verdict: Verdict) -> int:
-        """Return how many claims came out so."""
-        return sum(c.verdict == verdict for one in self.reproductions for c in one.outcome.claims)
+        """Return the number of claims with a verdict."""
+        return sum(c.verdict == verdict for run in self.reproductions for c in run.outcome.claims)

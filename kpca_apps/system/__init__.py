@@ -1,1 +1,1 @@
-"""Work on several threads, processes or machines."""
+"""Infrastructure: workers, files, object stores, memory limits, signals."""

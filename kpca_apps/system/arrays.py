@@ -1,4 +1,4 @@
-"""Types of numpy arrays, and what they are of."""
+"""Type aliases of numpy arrays."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ Matrix = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 HashArray = NDArray[np.uint64]
 Index = NDArray[np.intp]
-"""Positions that numpy found or takes."""
+"""Row numbers and other positions."""
 BoolArray = NDArray[np.bool_]
 Mask = NDArray[np.bool_]
 Values = NDArray[Any]
-"""Numbers of either precision."""
+"""Numbers in float32 or float64."""
 
 
 def scalar_of(kind: Any) -> Any:
-    """Return what a declared array holds, and of any other type ``None``.
+    """Return the scalar type of an array annotation, None for any other type.
 
     >>> scalar_of(FloatArray).__name__
     'float64'
     """
     if get_origin(kind) not in (np.ndarray, NDArray):
         return None
-    parts = get_args(kind)  # from numpy 2.5 on, NDArray[X] is an alias of its own, with X alone
+    parts = get_args(kind)  # from numpy 2.5 on, NDArray[X] is an alias with the argument X alone
     return (get_args(parts[-1]) or parts)[0]

@@ -1,4 +1,4 @@
-"""One thread for the linear algebra libraries: sums are then added in one order."""
+"""Limit linear algebra libraries to one thread, for a fixed order of sums."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from functools import cache
 from threading import Lock, get_ident
 from typing import Any
 
-import scipy.linalg  # noqa: F401  (its library must be there to be found)
+import scipy.linalg  # noqa: F401  (loads the library that is to be limited)
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from kpca_apps.system.interrupts import interrupts_held
 
-# The libraries keep one number of threads for the process, whichever thread sets it; so the limit
-# is one for the process, too: there while anyone relies on it, who are listed with their thread.
+# The libraries have one thread count per process, whichever thread sets it. So the limit is one per
+# process, too: it holds while any caller, listed with its thread, is inside.
 _LOCK, _LIMIT = Lock(), list[Any]()
 _INSIDE: dict[object, int] = {}
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold the linear algebra libraries to one thread, so that sums are added in one order.
+    """Limit the linear algebra libraries to one thread, so that sums have a fixed order.
 
-    The limit holds for the whole process until the last who asked for it, in whatever thread, has
-    left; then the number of threads is again what the first found.
+    The limit holds for the whole process until the last caller of any thread has left; then the
+    original thread count is restored.
     """
     me = object()
     try:
         with _LOCK:
             if not _LIMIT:
-                # Interrupted on the way, it would leave the limit to all that comes after.
+                # An interrupt in between would leave the limit set for good.
                 with interrupts_held():
                     _let_any_thread_set()
                     _LIMIT.append(_linear_algebra().limit(limits=1, user_api="blas"))
@@ -41,7 +41,7 @@ def one_blas_thread() -> Iterator[None]:
     finally:
         try:
             _leave(me)
-        except BaseException:  # an interrupt on the way: to hold each back would cost too much
+        except BaseException:  # interrupted while leaving; blocking interrupts would cost too much
             _leave(me)
             raise
 
@@ -53,7 +53,7 @@ def _leave(me: object) -> None:
 
 
 def _lift() -> None:
-    """Set the number of threads that the first found, if nobody relies on the limit any more."""
+    """Restore the original thread count if no caller is inside."""
     with interrupts_held(), _LOCK:
         if _LIMIT and not _INSIDE:
             _let_any_thread_set()
@@ -62,26 +62,26 @@ def _lift() -> None:
 
 
 def _keep_own_thread() -> None:
-    """Have a forked child go on as the thread that forked it, which alone it has."""
+    """Drop callers of other threads in a forked child, which has only the forking thread."""
     _LOCK.release()
-    for one, thread in [*_INSIDE.items()]:
+    for caller, thread in [*_INSIDE.items()]:
         if thread != get_ident():
-            del _INSIDE[one]
+            del _INSIDE[caller]
     if not _INSIDE:
         _lift()
 
 
 if hasattr(os, "register_at_fork"):
-    # Forked while another thread holds the lock, a child would wait for a thread that it has not.
+    # A child forked while another thread holds the lock would wait for it forever.
     os.register_at_fork(
         before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_keep_own_thread
     )
 
 
 def _let_any_thread_set() -> None:
-    """Let this thread set the number of threads, or any other."""
-    # Newer versions of threadpoolctl listen to one thread only, until that one is done; but the
-    # last to leave need not be the first who came.
+    """Allow any thread to set the thread count."""
+    # Newer versions of threadpoolctl let only the first caller's thread restore the count, but the
+    # last to leave may be another thread.
     release = getattr(OpenBLASController, "clear_controlling_thread", None)
     if release is not None:
         release(force=True)
@@ -89,5 +89,5 @@ def _let_any_thread_set() -> None:
 
 @cache
 def _linear_algebra() -> ThreadpoolController:
-    """Return the libraries of numpy and scipy; to look for them takes longer than a block."""
+    """Return the loaded libraries of numpy and scipy; searching for them is slow."""
     return ThreadpoolController()

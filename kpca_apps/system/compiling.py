@@ -1,4 +1,4 @@
-"""Inner loops as machine code, kept on disk where there is a place for it."""
+"""Compile inner loops with numba, cached on disk if possible."""
 
 from __future__ import annotations
 
@@ -16,37 +16,35 @@ from kpca_apps.system.interrupts import interrupts_held
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-# Sums may be vectorised. The order is fixed when the code is compiled, so every thread, and every
-# run on one machine, adds in the same order. NaN and infinity keep their meaning.
+# Allows vectorised sums. Their order is fixed at compile time, so every thread and every run on one
+# machine adds in the same order. NaN and infinity keep their meaning.
 REASSOCIATING = {"reassoc", "contract", "nsz"}
 
 
 def compiled(function: Function) -> Function:
-    """Compile plain loops over arrays, when first called; the interpreter's lock is released.
+    """Compile loops over arrays on the first call; the compiled code releases the GIL.
 
-    The result is kept for later runs. Where no folder can be written to, neither the package's own
-    nor the user's, the function is compiled again in each process: slower to start, and the same
-    otherwise.
+    Machine code is cached for later runs. If neither the package's nor the user's cache folder is
+    writable, each process compiles again: a slower start, with the same results.
     """
-    # Each function is compiled into all that call it. With copies of its own, the one that runs,
-    # and so the order of its sums, would depend on whether this process has compiled the code or
-    # read it: the first run after an installation gave other last bits than all later ones.
+    # Force-inline each function into its callers. Otherwise the copy that runs, and with it the
+    # order of sums, would depend on whether this process compiled the code or read it from the
+    # cache: the first run after an installation had other last bits than later ones.
     return _dispatcher(function, forceinline=True)
 
 
 def compiled_as_written(function: Function) -> Function:
-    """Compile as `compiled` does, with operations in the order they are written in.
+    """Compile as `compiled` does, but keep the order of operations.
 
-    So a - n b - n c stays two steps where b + c is a number that one does not hold.
+    For example, a - n b - n c must stay two steps if b + c is not representable.
     """
     return _dispatcher(function, forceinline=True, fastmath={"contract"})
 
 
 def inlined(function: Function) -> Function:
-    """Let a function be written into the only one that calls it, before that is compiled.
+    """Inline a function into its only caller before that is compiled.
 
-    What is called at one place is compiled once so, and not once more by itself; called from
-    Python, as by tests, it is as if `compiled`.
+    It is then compiled once, not also by itself. Called from Python, it behaves as if `compiled`.
     """
     return _dispatcher(function, inline="always")
 
@@ -62,20 +60,20 @@ def _dispatcher(function: Function, **how: Any) -> Function:
     try:
         dispatcher: Any = njit(cache=True, **options)(function)
     except RuntimeError:
-        # What numba raises where there is no place for its files.
+        # numba raises this if there is no place for its cache.
         dispatcher = njit(**options)(function)
     dispatcher.compile = _uninterrupted(dispatcher.compile)
-    kept = getattr(dispatcher._cache, "_cache_file", None)
-    if kept is not None:
-        kept._source_stamp = _stamp(function, kept._source_stamp)
+    cache = getattr(dispatcher._cache, "_cache_file", None)
+    if cache is not None:
+        cache._source_stamp = _stamp(function, cache._source_stamp)
     return cast(Function, dispatcher)
 
 
 def _stamp(function: Function, own: object) -> str:
-    """Return what is another once code compiled for a function is out of date.
+    """Return a stamp that changes when code compiled for a function is out of date.
 
-    Numba's `own` stamp is of the function's file alone, but what its module takes from others is
-    compiled in: functions, numbers, and the instructions of this folder.
+    numba's `own` stamp covers the function's file only, but compiled code also includes functions
+    and numbers from other modules, and the instructions in `registers.py`.
     """
     here = Path(__file__)
     files = [path.stat() for path in (here, here.with_name("registers.py"))]
@@ -84,17 +82,17 @@ def _stamp(function: Function, own: object) -> str:
         if isinstance(value, int | float | np.generic):
             used.append((name, value))
         elif isinstance(value, Dispatcher):
-            kept = getattr(cast(Any, value)._cache, "_cache_file", None)
-            used.append((name, kept and kept._source_stamp))
+            cache = getattr(cast(Any, value)._cache, "_cache_file", None)
+            used.append((name, cache and cache._source_stamp))
     return hashlib.sha256(repr(used).encode()).hexdigest()
 
 
 def _uninterrupted(compile_for: Callable[[Any], object]) -> Callable[[Any], object]:
-    """Hold interrupts back until a function is compiled: LLVM calls back, and one is lost there."""
+    """Defer interrupts during compilation, where LLVM's callbacks would lose them."""
 
     @functools.wraps(compile_for)
-    def held(signature: Any) -> object:
+    def compile_uninterrupted(signature: Any) -> object:
         with interrupts_held():
             return compile_for(signature)
 
-    return held
+    return compile_uninterrupted

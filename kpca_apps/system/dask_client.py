@@ -1,4 +1,4 @@
-"""A client of a Dask cluster: one on this machine, or one whose scheduler is named."""
+"""Dask client of a local cluster, or of a scheduler at an address."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kpca_apps.system.files.temporary import private_path
 from kpca_apps.system.interrupts import interrupts_held
 
 ANSWER_SECONDS = 20.0
-"""How long a scheduler has to answer."""
+"""Seconds that a scheduler has to answer."""
 
 _GUARD = (
     "A script that starts workers is imported by each of them: put its work under if __name__ == "
@@ -26,10 +26,11 @@ _log = logging.getLogger(__name__)
 
 
 def dask_client(n_workers: int | None, scheduler: str | Any | None, opened: ExitStack) -> Any:
-    """Return a client, with at least one worker, of a scheduler or of a cluster on this machine.
+    """Return a client with at least one worker, of a scheduler or a new local cluster.
 
-    A client is returned as it is. ``opened`` takes what has to be closed, also after an error.
-    ConfigError if Dask is not installed, RefusedError if no scheduler answers or it has no workers.
+    An existing client is returned as is. ``opened`` collects what to close, also after an error.
+    Raises ConfigError if Dask is not installed, RefusedError if the scheduler does not answer or
+    has no workers.
     """
     try:
         distributed: Any = importlib.import_module("distributed")
@@ -61,7 +62,7 @@ def dask_client(n_workers: int | None, scheduler: str | Any | None, opened: Exit
 def _opened_client(
     distributed: Any, n_workers: int | None, scheduler: str | None, opened: ExitStack
 ) -> tuple[Any, str]:
-    """Open a client of a scheduler, or of a cluster on this machine; say what it is called."""
+    """Open a client of a scheduler or of a new local cluster; return it with its name."""
     cluster: Any = scheduler
     if scheduler is None:
         cluster = _local_cluster(distributed, n_workers, opened)
@@ -77,7 +78,7 @@ def _opened_client(
 
 
 def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -> Any:
-    # Workers leave files behind unless the folder they lie in goes with them.
+    # Workers leave files behind, so their folder is removed with the cluster.
     try:
         scratch = private_path("kpca-dask", folder=True)
         opened.callback(scratch.close)
@@ -87,7 +88,7 @@ def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -
             cluster = distributed.LocalCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
-                # An address without a host is every network interface.
+                # Without a host, the dashboard would listen on every network interface.
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
@@ -101,7 +102,7 @@ def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -
 
 
 def _greet(distributed: Any, scheduler: str) -> None:
-    """See whether a scheduler speaks: a client waits without end for a port that is silent."""
+    """Raise RefusedError unless a scheduler answers; a client would wait forever."""
 
     async def greet() -> None:
         secured = distributed.Security().get_connection_args("client")
@@ -109,12 +110,12 @@ def _greet(distributed: Any, scheduler: str) -> None:
         spoken = await asyncio.wait_for(answer, ANSWER_SECONDS)
         spoken.abort()
 
-    # In a thread of its own: a notebook runs a loop in this one.
+    # In another thread, as a notebook runs an event loop in this one.
     with ThreadPoolExecutor(max_workers=1) as aside:
         try:
             aside.submit(asyncio.run, greet()).result()
         except Exception as error:
-            # Whatever listens there may say anything, and an address may be of any kind.
+            # Any server may listen there, and the address may be of any kind.
             raise _no_answer(scheduler) from error
 
 

@@ -1,11 +1,10 @@
-"""A folder, on disk or in a bucket, that all workers see; what a killed run finds when it goes on.
+"""Results of finished parts in a folder that all workers see, for resuming a run.
 
-Of a table that is read in parts, each part that is done leaves its result in a file of its own,
-whose name is a hash of all that the result depends on: the table and the rows of the part, what was
-done with them, and the version of the toolkit. So a file is either what would be computed again, or
-is not looked at. They are MessagePack, without pickle, and gone once the run comes to its end;
-those of a run that was killed and never went on are removed by the first that ends 30 days later.
-A bucket holds the same objects; who may write to it, its store says.
+Each part of a table leaves its result in a file whose name is a hash of everything the result
+depends on: the table, the rows, the computation and the toolkit's version. A file is therefore
+either what would be computed again, or ignored. Files are MessagePack without pickle, and removed
+when the run completes; those of a killed run are removed by the first run to complete 30 days
+later. A bucket holds the same objects; its store controls who may write.
 """
 
 from __future__ import annotations
@@ -34,29 +33,29 @@ from kpca_apps.system.stores.buckets import Place, place_of
 
 Result = TypeVar("Result")
 _FINISHED = "kpca-finished"
-_COPIES = "kpca-rows-"  # in a store, a folder of a run for its copies of tables
-_KEPT_FOR = 30 * 86400.0  # seconds after which a killed run is not thought to go on
-_DIGEST = 32  # bytes of SHA-256 before what is kept
-# All else in a folder is not ours. A file on disk that is not finished is hidden.
+_COPIES = "kpca-rows-"  # prefix of a run's folder for table copies in a store
+_KEPT_FOR = 30 * 86400.0  # seconds until leftovers of a killed run are removed
+_DIGEST = 32  # bytes of SHA-256 before the content
+# Only such names are ours; hidden names are unfinished files on disk.
 _KEPT = re.compile(r"[0-9a-f]{64}\.msgpack|\.[0-9a-f]{40}\.[0-9a-f]{16}-[0-9a-f]{16}\.partial")
 _COPY_FOLDER, _COPY = re.compile(rf"{_COPIES}[0-9a-f]{{16}}"), re.compile(r"[0-9a-f]{16}\.arrow")
 
 
 @dataclass
 class FinishedParts:
-    """Files of what is done, in a folder that is made for them."""
+    """Files of finished parts, in a folder of their own."""
 
     folder: Path
     used: set[Path] = field(default_factory=set)
 
     def get(self, key: str) -> bytes | None:
-        """Return what is kept under a key; none where it is not there, or damaged."""
+        """Return the content under a key; None if it is missing or damaged."""
         content = self._read(self._path(key))
         digest, kept = content[:_DIGEST], content[_DIGEST:]
         return kept if hashlib.sha256(kept).digest() == digest else None
 
     def put(self, key: str, content: bytes) -> None:
-        """Keep something under a key."""
+        """Store content under a key."""
         self._write(self._path(key), hashlib.sha256(content).digest() + content)
 
     def _read(self, path: Path) -> bytes:
@@ -74,33 +73,33 @@ class FinishedParts:
                     file.write(content)
                 return
             except InputError:
-                # Another run that came to its end may have removed the folder while it was empty.
+                # Another run may have removed the empty folder when it completed.
                 if self.folder.is_dir():
                     raise
 
     def require_private(self) -> None:
-        """Refuse a folder in which others may write: what lies there is believed.
+        """Raise InputError unless the folder is ours alone: its content is trusted.
 
-        InputError if it is a link, or of another user, or open to others.
+        It must not be a link, another user's, or writable by others.
         """
         with suppress(FileNotFoundError):
-            found = self.folder.lstat()
-            is_own = not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
-            if not stat.S_ISDIR(found.st_mode) or not is_own or found.st_mode & 0o022:
+            folder_stat = self.folder.lstat()
+            is_own = not hasattr(os, "geteuid") or folder_stat.st_uid == os.geteuid()
+            if not stat.S_ISDIR(folder_stat.st_mode) or not is_own or folder_stat.st_mode & 0o022:
                 raise InputError(
                     f"{one_line(str(self.folder), 200)}: others may write there; remove it, or "
                     "give another --work-dir."
                 )
 
     def remove(self) -> None:
-        """Remove what this run kept or found, and the folder if no other run has files there."""
+        """Remove this run's files, and the folder if it is then empty."""
         for path in self.used:
             path.unlink(missing_ok=True)
         with suppress(OSError):
             self.folder.rmdir()
 
     def remove_old(self) -> None:
-        """Remove what runs left that were killed long ago."""
+        """Remove old leftovers of killed runs."""
         with suppress(OSError):
             for path in self.folder.iterdir():
                 with suppress(OSError):
@@ -118,22 +117,22 @@ def _is_old(modified: float) -> bool:
 
 
 class FinishedObjects(FinishedParts):
-    """The same in a folder of an object store."""
+    """Objects of finished parts, in a folder of an object store."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(Path(_FINISHED))
         self._place = place
-        # Known from one look: to ask for each would take longer.
+        # One listing is faster than a query per part.
         self._there = {item.name for item in place.inside(_FINISHED).items()}
 
     def remove(self) -> None:
-        """Remove what this run kept or found: a folder of a store is no more than its objects."""
+        """Remove this run's objects."""
         for path in self.used:
             if path.name in self._there:
                 self._object(path).remove()
 
     def remove_old(self) -> None:
-        """Remove what runs left that were killed long ago, their copies of tables too."""
+        """Remove old leftovers of killed runs, and their copies of tables."""
         for one in self._place.items():
             ours = _KEPT if one.name == _FINISHED else _COPY
             if one.is_folder and (ours is _KEPT or _COPY_FOLDER.fullmatch(one.name)):
@@ -158,30 +157,30 @@ class FinishedObjects(FinishedParts):
 
 @dataclass(frozen=True)
 class FinishedPass(Generic[Result]):
-    """What is done of one pass over the parts of a table."""
+    """Stored results of one pass over the parts of a table."""
 
     parts: FinishedParts
-    key: str  # of all that is the same for the parts
+    key: str  # for everything that the parts have in common
     kind: type[Result]
 
     def get(self, start: int, stop: int) -> Result | None:
-        """Return the result of some rows, if it is kept."""
-        kept = self.parts.get(f"{self.key} {start} {stop}")
-        if kept is None:
+        """Return the stored result for some rows, or None."""
+        content = self.parts.get(f"{self.key} {start} {stop}")
+        if content is None:
             return None
         try:
-            return msgspec.msgpack.decode(kept, type=self.kind, dec_hook=_made_of)
-        except Exception:  # whatever libraries raise on bytes that this did not write
+            return msgspec.msgpack.decode(content, type=self.kind, dec_hook=_made_of)
+        except Exception:  # libraries raise anything on damaged bytes
             return None
 
     def put(self, start: int, stop: int, result: Result) -> None:
-        """Keep the result of some rows."""
+        """Store the result for some rows."""
         content = msgspec.msgpack.encode(result, enc_hook=_plain)
         self.parts.put(f"{self.key} {start} {stop}", content)
 
 
 def _plain(value: Any) -> Any:
-    """Write arrays and frames as bytes, and a number of numpy as Python's."""
+    """Convert arrays and frames to bytes, and numpy scalars to Python numbers."""
     if hasattr(value, "write_ipc"):
         value.write_ipc(file := io.BytesIO())
         return file.getvalue()
@@ -189,8 +188,8 @@ def _plain(value: Any) -> Any:
 
 
 def _made_of(kind: Any, value: Any) -> Any:
-    """Return the array or frame that was written as bytes."""
-    import numpy as np  # not above: the command's help is to come without it
+    """Return the array or frame that `_plain` converted."""
+    import numpy as np  # imported here: the command's help must start quickly
     import polars as pl
 
     if isinstance(value, bytes):
@@ -201,10 +200,10 @@ def _made_of(kind: Any, value: Any) -> Any:
 
 @contextmanager
 def work_folder(folder: str | AnyPath | None, *, on_dask: bool) -> Iterator[FinishedParts | None]:
-    """Use a folder that all workers see: for copies of tables, and for what is done of their parts.
+    """Yield the store of finished parts in a folder that all workers see, and put copies there.
 
-    It may be the address of one in a store. What is done is kept if the block fails. ConfigError
-    without Dask's workers, InputError if there is no such folder.
+    The folder may be an address in a store. Its files are kept if the block raises. Raises
+    ConfigError without Dask workers, InputError if the folder does not exist.
     """
     if folder is None:
         yield None
@@ -238,10 +237,10 @@ def work_folder(folder: str | AnyPath | None, *, on_dask: bool) -> Iterator[Fini
     finally:
         COPIES_IN.reset(token)
         if copies is not None:
-            # What a store does not remove now is old one day, and is no reason to fail.
+            # Objects that cannot be removed now are removed when old.
             with suppress(InputError):
                 copies.remove_folder()
-    # Not before: what this run goes on with is not old to it, whatever a clock that was set says.
+    # Only now, as this run's own files may look old if the clock was changed.
     for remove in (finished.remove_old, finished.remove):
         with suppress(InputError):
             remove()

@@ -1,4 +1,4 @@
-"""Requests to end: held back while processes start and end, and heard while a library waits."""
+"""Signals that end a program: deferred around process starts, noticed during library waits."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ ENDING = tuple(
     if hasattr(signal, name)
 )
 """Signals by which a user, a terminal or a batch system asks a program to end."""
-# A new process ignores these; SIGTERM ends it, by which its owner stops it.
+# New processes ignore these; SIGTERM remains for their owner to end them.
 OF_TERMINALS = frozenset(ENDING) - {signal.SIGTERM}
-_STEP = 0.1  # seconds between two checks of the deadline
+_STEP = 0.1  # seconds between two checks
 
 
 @contextmanager
 def interrupts_held(*, drop: bool = False) -> Iterator[None]:
-    """Delay signals that have a handler to the end of the block, or drop them.
+    """Defer signals that have a handler to the end of the block, or drop them.
 
-    Processes started in the block do not receive those of a terminal: their owner ends them.
+    Processes started in the block ignore signals of a terminal: their owner ends them.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: found for number in ENDING if callable(found := signal.getsignal(number))}
+    before = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
     held: list[int] = []
-    # The mask is for new processes to inherit; a thread of a library may still take the signal.
+    # New processes inherit the mask; threads of libraries may still receive signals.
     for number in before:
         signal.signal(number, signal.SIG_IGN if drop else lambda number, _: held.append(number))
     has_mask = hasattr(signal, "pthread_sigmask")
@@ -55,13 +55,12 @@ def heard_while(
     look: Callable[[], None] | None = None,
     give_up: Callable[[Future[T]], None] | None = None,
 ) -> T:
-    """Call a function that waits for a network in a thread; an interrupt ends the wait at once.
+    """Call a function that waits for a network in a thread, so that interrupts end the wait.
 
-    Python handles signals only between its own instructions, so another thread has to wait. `look`
-    is called before the function and while it runs, and may end the wait by an exception. `give_up`
-    gets the unfinished call of a wait that was ended.
+    Python handles signals only between its own instructions. `look` is called before and during
+    the wait and may end it by raising. `give_up` receives the pending call of an ended wait.
     """
-    from concurrent.futures import Future, wait  # slow to import: the command must start at once
+    from concurrent.futures import Future, wait  # slow; the command's help must start quickly
 
     if look is not None:
         look()
@@ -73,12 +72,12 @@ def heard_while(
         except BaseException as error:
             call.set_exception(error)
 
-    # Not of a pool, whose threads the end of the program waits for.
+    # Not a pool: the interpreter waits for its threads at exit.
     worker = threading.Thread(target=work, daemon=True)
     try:
-        # It may be interrupted as soon as the thread goes on, still in here.
+        # An interrupt may already arrive inside start().
         worker.start()
-        # A wait without an end goes on after an interrupt, once polars has a handler of its own.
+        # An unlimited wait would not notice interrupts once polars has set a handler.
         while not wait((call,), _STEP).done:
             if look is not None:
                 look()

@@ -1,4 +1,4 @@
-"""How much memory there is: what every refusal of work that is too large rests on."""
+"""Available memory, cores and address space of this process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from mmap import mmap
 
-# Rows of a table that are held in memory: all of a table with no more, a sample of others.
+# Rows held in memory: all rows of smaller tables, a sample of larger ones.
 ROWS_IN_MEMORY = 100_000
 
 _MEMINFO = "/proc/meminfo"
@@ -25,26 +25,26 @@ _OWN_CGROUP = "/proc/self/cgroup"
 _CGROUPS = "/sys/fs/cgroup"
 _USED_ADDRESSES = "/proc/self/statm"
 
-_SMALL_MACHINE = 4 << 30  # bytes assumed where the system says nothing
+_SMALL_MACHINE = 4 << 30  # bytes assumed if the system does not say
 
 
 def available_bytes() -> int:
-    """Return the bytes this process may still take.
+    """Return the bytes this process may still allocate.
 
-    The machine's, or fewer where a container, a batch system or ``ulimit -v`` allows fewer.
+    Limited by the machine and by a container, a batch system or ``ulimit -v``.
     """
-    if found := re.search(r"^MemAvailable: *([0-9]+)", _text_of(_MEMINFO), re.MULTILINE):
-        bounds = [int(found[1]) * 1024]
+    if match := re.search(r"^MemAvailable: *([0-9]+)", _text_of(_MEMINFO), re.MULTILINE):
+        bounds = [int(match[1]) * 1024]
     else:
         try:
-            # All there is, not what is free of it: half is a guess on the safe side.
+            # Total memory, as free memory is unknown: half of it is a safe guess.
             bounds = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2]
         except (AttributeError, ValueError, OSError):
             bounds = [_SMALL_MACHINE]
-    found = re.search("^0::/(.*)", _text_of(_OWN_CGROUP), re.MULTILINE)
-    own = Path(_CGROUPS, found[1] if found else "")
-    # Control groups, from its own to the outermost, the only one that a container may see.
-    for folder in (one for one in (own, *own.parents) if one.is_relative_to(_CGROUPS)):
+    match = re.search("^0::/(.*)", _text_of(_OWN_CGROUP), re.MULTILINE)
+    own = Path(_CGROUPS, match[1] if match else "")
+    # All enclosing control groups; a container sees only the outermost.
+    for folder in (folder for folder in (own, *own.parents) if folder.is_relative_to(_CGROUPS)):
         limit, usage = (_text_of(folder / f"memory.{name}").strip() for name in ("max", "current"))
         if limit.isdigit() and usage.isdigit():
             bounds.append(max(int(limit) - int(usage), 0))
@@ -52,7 +52,7 @@ def available_bytes() -> int:
 
 
 def _left_of_addresses() -> float:
-    """Return the bytes of addresses that ``ulimit -v`` leaves to this process."""
+    """Return the bytes of address space left under ``ulimit -v``."""
     if math.isinf(most := most_addresses()):
         return most
     n_pages = _text_of(_USED_ADDRESSES).partition(" ")[0]
@@ -61,7 +61,7 @@ def _left_of_addresses() -> float:
 
 
 def most_addresses() -> float:
-    """Return the bytes of addresses that ``ulimit -v`` allows this process."""
+    """Return the bytes of address space that ``ulimit -v`` allows."""
     if sys.platform == "win32":
         return math.inf
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -69,25 +69,25 @@ def most_addresses() -> float:
 
 
 def claimed_addresses() -> int:
-    """Return the bytes of addresses that libraries lay claim to, most of which hold nothing.
+    """Return the bytes of address space that libraries reserve, most of it unused.
 
-    Code takes most of it; the rest are stacks and reserves of the threads that BLAS, numba, Arrow
-    and polars start for each core. To screen a table of 160 rows took 2.96e9 on two cores, and
-    3.75e9, 4.54e9 and 6.11e9 where they were told of 8, 16 and 32.
+    Mostly code; also stacks and arenas of the threads that BLAS, numba, Arrow and polars start per
+    core. Screening a table of 160 rows took 2.96e9 with two cores, and 3.75e9, 4.54e9 and 6.11e9
+    with 8, 16 and 32.
     """
     return int(3e9 + 1e8 * n_cores())
 
 
 def n_cores() -> int:
-    """Return the cores that this process may use, of which the machine may have more."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def give_back() -> None:
-    """Give the system the memory back that glibc and Arrow keep although nothing lies in it."""
-    import ctypes  # not above: the command's help is to come without it
+    """Return unused memory that glibc and Arrow hold to the system."""
+    import ctypes  # imported here: the command's help must start quickly
 
     if (arrow := sys.modules.get("pyarrow")) is not None:
         arrow.default_memory_pool().release_unused()
@@ -96,8 +96,8 @@ def give_back() -> None:
 
 
 def drop_pages(mapped: mmap) -> None:
-    """Drop what lies in memory of a shared mapping of a file: what is read again comes back."""
-    # Pages that are locked cannot be dropped, and some systems drop none.
+    """Release the resident pages of a shared file mapping; they are read again on access."""
+    # Locked pages cannot be released, and some systems do not support it.
     with suppress(ImportError, AttributeError, OSError):
         from mmap import MADV_DONTNEED
 
@@ -105,7 +105,7 @@ def drop_pages(mapped: mmap) -> None:
 
 
 def _text_of(path: str | Path) -> str:
-    """Return what a file of the system says, nothing where it does not exist."""
+    """Return the content of a system file, '' if it does not exist."""
     try:
         return Path(path).read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Ignore what libraries warn of, in any number of threads."""
+"""Suppress warnings of libraries, safely with several threads."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _LOCK, _INSIDE, _FILTERS = Lock(), list[object](), ExitStack()
 
 @contextmanager
 def warnings_ignored() -> Iterator[None]:
-    """Ignore warnings in this process until the last thread that asked for it has left.
+    """Ignore warnings in this process until the last concurrent caller has left.
 
-    `warnings.catch_warnings` restores what each thread found: the last of several threads to leave
-    would find, and restore, the filters of another.
+    `warnings.catch_warnings` is not enough: with overlapping threads, the last to leave would
+    restore another thread's filters.
     """
     me = object()
     with _LOCK:

@@ -1,17 +1,17 @@
-"""Vector registers of eight numbers, or more, for compiled loops over short rows.
+"""Vector registers of eight or more numbers, for compiled loops over short rows.
 
-Rows of a patch or a small matrix have some 5 to 64 numbers, for which loops that the compiler
-vectorises by itself mostly run in their scalar remainders. A register is a value like a number:
+Rows of patches and small matrices have about 5 to 64 numbers; loops that the compiler vectorises
+itself mostly run in their scalar remainders. A register is used like a number:
 
     total = fill(zero)
     for i in range(n):
         total += each(a, (i,)) * load(b, (i, j))
     store(out, (j,), total)
 
-`load` takes eight neighbours from a C-contiguous array of any dimension, single or double, `each`
-one number for all lanes; +, -, * and / go lane by lane. Indices are not checked. `load`, `each` and
-`fill` make registers of more lanes where their last argument, a constant and some times 8, says so.
-The compiler takes several registers of the processor for each, in the same order of sums.
+`load` takes eight neighbours from a C-contiguous float32 or float64 array of any dimension, `each`
+one number for all lanes; +, -, * and / work per lane. Indices are not checked. A constant last
+argument of `load`, `each` and `fill`, a multiple of 8, sets the number of lanes; the compiler then
+uses several processor registers, with the same order of sums.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WIDTH = 8
 
 
 class Register(types.Type):
-    """Numbers of one type."""
+    """numba type of a register: lanes of one number type."""
 
     def __init__(self, dtype: types.Type, lanes: int = WIDTH) -> None:
         self.dtype, self.lanes = dtype, lanes
@@ -37,7 +37,7 @@ class Register(types.Type):
 
 @register_model(Register)
 class _RegisterModel(models.PrimitiveModel):
-    """A vector of LLVM's."""
+    """Data model of a register: an LLVM vector."""
 
     def __init__(self, manager: Any, register: Register) -> None:
         number = manager.lookup(register.dtype).get_value_type()
@@ -45,7 +45,7 @@ class _RegisterModel(models.PrimitiveModel):
 
 
 def _add_operator(operation: Callable[[Any, Any], Any], instruction: str) -> None:
-    """Let an operator of Python's work on two registers."""
+    """Define a Python operator on two registers."""
 
     @type_callable(operation)
     def typed(_context: Any) -> Any:
@@ -56,7 +56,7 @@ def _add_operator(operation: Callable[[Any, Any], Any], instruction: str) -> Non
 
     @lower_builtin(operation, Register, Register)  # type: ignore[untyped-decorator]
     def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        # A product and a sum may become one instruction.
+        # A product and a sum may be fused.
         return getattr(builder, instruction)(*args, flags=("contract",))
 
 
@@ -66,17 +66,17 @@ for _operations, _instruction in (
     ((operator.mul, operator.imul), "fmul"),
     ((operator.truediv, operator.itruediv), "fdiv"),
 ):
-    for _one in _operations:
-        _add_operator(_one, _instruction)
+    for _operator_function in _operations:
+        _add_operator(_operator_function, _instruction)
 
 
 def _operation(typed: Any) -> Any:
-    """Make a function of compiled code, called without the context that its typing has first."""
+    """Return a function callable in compiled code, without its typing context."""
     return intrinsic(prefer_literal=True)(typed)
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """Return where an array's element is, of the indices that are the second argument."""
+    """Return the pointer to an array element, with indices in the second argument."""
     kind, index = signature.args[:2]
     array = context.make_array(kind)(context, builder, args[0])
     places = [
@@ -93,14 +93,14 @@ def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 def _vector_pointer(
     context: Any, builder: Any, signature: Any, args: Any, register: Register
 ) -> tuple[Any, int]:
-    """Return the place of neighbours that a register holds, and how it is aligned."""
+    """Return the pointer to a register's neighbours in an array, and their alignment."""
     vector = context.get_value_type(register).as_pointer()
     place = builder.bitcast(_pointer(context, builder, signature, args), vector)
     return place, signature.args[0].dtype.bitwidth // 8
 
 
 def _register(dtype: types.Type, lanes: Any) -> tuple[Register, types.Type]:
-    """Return the type of a register, and that of the argument which may give its lanes."""
+    """Return the register type, and the type of the argument for its lanes."""
     if lanes is None:
         return Register(dtype), types.none
     return Register(dtype, lanes.literal_value), lanes
@@ -108,7 +108,7 @@ def _register(dtype: types.Type, lanes: Any) -> tuple[Register, types.Type]:
 
 @_operation
 def load(_context: Any, array: Any, index: Any, lanes: Any = None) -> Any:
-    """Take neighbours along the last axis."""
+    """Load neighbours along the last axis."""
     register, last = _register(array.dtype, lanes)
 
     def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -120,7 +120,7 @@ def load(_context: Any, array: Any, index: Any, lanes: Any = None) -> Any:
 
 @_operation
 def store(_context: Any, array: Any, index: Any, register: Any) -> Any:
-    """Write neighbours along the last axis."""
+    """Store neighbours along the last axis."""
 
     def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place, align = _vector_pointer(context, builder, signature, args, register)
@@ -139,7 +139,7 @@ def _filled(builder: Any, number: Any, lanes: int) -> Any:
 
 @_operation
 def fill(_context: Any, number: Any, lanes: Any = None) -> Any:
-    """Put one number into all lanes."""
+    """Return a register with one number in all lanes."""
     register, last = _register(number, lanes)
 
     def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
@@ -150,7 +150,7 @@ def fill(_context: Any, number: Any, lanes: Any = None) -> Any:
 
 @_operation
 def each(_context: Any, array: Any, index: Any, lanes: Any = None) -> Any:
-    """Put one number of an array into all lanes."""
+    """Return a register with one number of an array in all lanes."""
     register, last = _register(array.dtype, lanes)
 
     def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -162,7 +162,7 @@ def each(_context: Any, array: Any, index: Any, lanes: Any = None) -> Any:
 
 @_operation
 def total(_context: Any, register: Any) -> Any:
-    """Add up the lanes, of which there are some power of two: halves, quarters, then neighbours."""
+    """Return the sum of the lanes (a power of two): halves, quarters, then neighbours."""
 
     def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         lanes = register.lanes
@@ -178,7 +178,7 @@ def total(_context: Any, register: Any) -> Any:
 
 @_operation
 def where_longer(_context: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
-    """Take x in the lanes where |a| > |b|, y in the others."""
+    """Return x in lanes where |a| > |b|, else y."""
 
     def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         kind = args[0].type
@@ -192,7 +192,7 @@ def where_longer(_context: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
 
 @_operation
 def where_above(_context: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
-    """Take x in the lanes where a > b, y in the others."""
+    """Return x in lanes where a > b, else y."""
 
     def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", *args[:2]), args[2], args[3])

@@ -1,8 +1,7 @@
-"""One seam for parallel work: the same function over parts, here or on other machines.
+"""Parallel work: one function over parts, by threads, processes or a Dask cluster.
 
-Four executors do the same work: one after the other, threads, processes, and Dask. What a part is
-and what is made of it does not depend on the executor, and results are combined in one order: so
-answers agree, to the bit for any number of threads.
+Parts and their results do not depend on the executor, and results are combined in a fixed order: so
+all executors agree, to the bit for any number of threads.
 """
 
 from __future__ import annotations
@@ -42,18 +41,18 @@ Result = TypeVar("Result")
 Executor = Literal["serial", "threads", "processes", "dask"]
 
 EXECUTORS: tuple[Executor, ...] = ("serial", "threads", "processes", "dask")
-RETRIES = 2  # how often a part is tried again where its worker was lost
-IN_FLIGHT = 3  # parts for each worker that are sent ahead of the one whose result is waited for
-LEAST_SPOOLED = 1_000_000  # bytes of a thing that is not sent with each part
-WATCH_SECONDS = 0.2  # between a worker's checks that the process that started it still lives
+RETRIES = 2  # retries of a part whose worker was lost
+IN_FLIGHT = 3  # parts submitted ahead, per worker
+LEAST_SPOOLED = 1_000_000  # bytes from which an object is not sent with each part
+WATCH_SECONDS = 0.2  # between a worker's checks that its parent process lives
 
 _log = logging.getLogger(__name__)
 
 
 def tree_reduce(combine: Callable[[Result, Result], Result], results: Iterable[Result]) -> Result:
-    """Combine results by pairs of neighbours, in one order whatever the executor.
+    """Combine results pairwise between neighbours, in an order independent of the executor.
 
-    At most log2 of their number are held: an iterator may be given. ValueError if there is none.
+    Accepts an iterator; at most log2(n) results are held. Raises ValueError if it is empty.
     """
     waiting: list[tuple[int, Result]] = []
     for result in results:
@@ -70,26 +69,26 @@ def tree_reduce(combine: Callable[[Result, Result], Result], results: Iterable[R
 
 
 class Workers(AbstractContextManager["Workers"]):
-    """Those who do the work, from the first part to the last.
+    """Workers of one executor, open from the first part to the last.
 
     Parameters
     ----------
     executor : {"serial", "threads", "processes", "dask"}
-        Threads suffice for one machine: the work is linear algebra, which runs outside the
-        interpreter's lock. Processes are for parts whose reading is not.
+        Threads suffice on one machine, as linear algebra releases the GIL. Processes are for parts
+        whose reading does not.
     n_workers : int, optional
-        Threads or processes; None: one thread, or what joblib's context says. With "dask" and no
-        ``scheduler``, workers of a cluster on this machine (one for each core if None).
+        Threads or processes; None: one thread, or joblib's context. For "dask" without
+        ``scheduler``, workers of a local cluster (None: one per core).
     scheduler : str or distributed.Client, optional
-        Address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``, or a client of one, which is
-        left open; only with "dask".
+        Address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``, or a client, which stays
+        open; only with "dask".
 
     Raises
     ------
     ConfigError
-        If Dask is not installed, or a scheduler was given to another executor.
+        If Dask is not installed, or another executor is given a scheduler.
     RefusedError
-        If the scheduler does not answer, or has no workers.
+        If the scheduler does not answer or has no workers.
     """
 
     def __init__(
@@ -118,20 +117,20 @@ class Workers(AbstractContextManager["Workers"]):
                 raise
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # A second interrupt would leave locks held that the processes' end waits for.
+        # A second interrupt would leave locks that the processes' shutdown waits for.
         with interrupts_held():
             self.close_pool(is_stopped=kind is not None)
             self._close_cluster()
 
     def _close_cluster(self) -> None:
-        # What is left of a cluster that has failed may fail to close.
+        # Closing a failed cluster may fail.
         with suppress(Exception):
             self._opened.close()
 
     def keep(self, function: Callable[..., Any], parts: Iterable[Any], *shared: Any) -> Kept:
-        """Let Dask's workers make ``function(part, *shared)`` of each part and keep it.
+        """Return lazily computed values ``function(part, *shared)`` that Dask's workers cache.
 
-        It is made when `map_partitions` first asks for it, and lives as long as what this returns.
+        `map_partitions` computes them on first use; they live as long as the returned object.
         """
         return Kept(self, _Task(function), list(parts), shared)
 
@@ -147,41 +146,41 @@ class Workers(AbstractContextManager["Workers"]):
         carried: Callable[[Part], Any] | None = None,
         always_carried: bool = False,
     ) -> Iterator[Result]:
-        """Yield ``function(part, *shared)`` of each part.
+        """Yield ``function(part, *shared)`` for each part.
 
-        Inside, linear algebra is held to one thread. For processes and Dask, function and parts
-        are sent: a part is best a path and rows, and read where the work is done. Only a few
-        parts are under way at any time, so that results do not pile up ahead of who takes them.
-        Parts whose worker was lost are done again, and workers that join get some.
+        Linear algebra runs in one thread. Function and parts are pickled for processes and Dask,
+        so a part should be a path and rows, read by the worker. Only a few parts are submitted
+        ahead. Parts of lost workers are repeated, and workers that join get parts.
 
         Parameters
         ----------
         function : callable
+            Picklable for processes and Dask.
         parts : iterable
-            Taken as they are needed.
+            Consumed as needed.
         *shared
-            The same for every part, such as a model: sent to each worker once if it is large.
+            Further arguments, equal for every part, such as a model; large ones are sent to each
+            worker once.
         kept : Kept, optional
-            What workers keep of these very parts: each is handed to the function, after its part,
-            where it is.
+            Values cached by the workers for these parts, passed to the function after its part.
         ordered : bool
-            Whether results come in the order of the parts, or as they are done.
+            Whether results come in the order of the parts, or as they are completed.
         lost : callable, optional
-            Makes the result of a part that ended its process each time it was tried; by default
-            that is an error.
+            Returns the result of a part that ended its worker on every attempt; by default that
+            is an error.
         known : callable, optional
-            Returns the result of a part that need not be worked on, None for others.
+            Returns the result of a part that need not be computed, None for others.
         carried : callable, optional
-            Returns a part with what it is read from, for Dask's workers: once one of them could not
-            read a part where that lies (`UnreachableError`), all are sent like this.
+            Returns a part together with its data, for Dask's workers: used from the first time a
+            worker cannot read a part (`UnreachableError`).
         always_carried : bool
-            Whether they are from the first.
+            Whether to use it from the start.
 
         Raises
         ------
         KpcaError
-            If a part fails: naming its number and what was wrong. Errors of the toolkit keep
-            their kind.
+            If a part fails, with its number and the reason. Errors of the toolkit keep their
+            type.
         """
         task = _Task(function)
         if self.executor == "serial":
@@ -195,7 +194,7 @@ class Workers(AbstractContextManager["Workers"]):
             yield from flight.results(parts)
 
     def submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
-        """Send a task on its way, and return its future."""
+        """Submit a task and return its future."""
         if self.executor == "threads":
             self._pool = self._pool or ThreadPoolExecutor(max_workers=self.width)
             return self._pool.submit(task, number, part, *sent)
@@ -203,7 +202,7 @@ class Workers(AbstractContextManager["Workers"]):
         if self._client is not None:
             packed: Any = dumps((task, number, part))
             if len(packed) >= LEAST_SPOOLED:
-                # As data, which a scheduler lets go once they are used, and not as part of a task.
+                # As data, which the scheduler frees after use, unlike a task's arguments.
                 with _reached(), _readable(OSError, CancelledError):
                     packed = self._client.scatter(bytes(packed), hash=False)
             return self._client.submit(run, packed, *sent, pure=False, retries=RETRIES)
@@ -213,14 +212,14 @@ class Workers(AbstractContextManager["Workers"]):
                 max_workers=self.width, initializer=begin_process, initargs=(os.getpid(),)
             )
             if sys.platform != "win32":
-                # Python 3.11 lets interrupts through where it starts this helper.
+                # Python 3.11 does not block interrupts while it starts this helper.
                 resource_tracker.ensure_running()
             with interrupts_held():
                 return self._pool.submit(run, packed)
         return self._pool.submit(run, packed)
 
     def send_shared(self, shared: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Send what all parts share to every worker, once, if it is large."""
+        """Send large shared arguments to every worker, once."""
         if self._client is not None:
             scatter = partial(self._client.scatter, broadcast=True, hash=False)
             with _reached(), _readable(OSError, CancelledError):
@@ -228,9 +227,9 @@ class Workers(AbstractContextManager["Workers"]):
         return tuple(map(_spooled, shared)) if self.executor == "processes" else shared
 
     def close_pool(self, *, is_stopped: bool = False) -> None:
-        """Let go of threads or processes; they are opened again when needed.
+        """Close threads or processes; they are reopened when needed.
 
-        Threads finish the parts they work on; so do processes, unless the work was stopped.
+        Threads finish their parts, and so do processes unless ``is_stopped``.
         """
         pool, self._pool = self._pool, None
         if pool is None:
@@ -238,15 +237,15 @@ class Workers(AbstractContextManager["Workers"]):
         if self.executor == "threads":
             pool.shutdown(wait=True, cancel_futures=True)
             return
-        # What the pool does where workers are lost ends all of it in order; its own way of killing
-        # them trips over parts just handed in (KeyError).
+        # Ending the processes makes the pool shut down in order; its own kill option raises
+        # KeyError for parts that were just submitted.
         for process in list(pool._processes.values()) if is_stopped else ():
             process.terminate()
         pool.shutdown(wait=True)
 
     @property
     def width(self) -> int:
-        """Number of parts worked on at once."""
+        """Number of parts processed at once."""
         if self._client is not None:
             with _reached():
                 return max(int(sum(self._client.nthreads().values())), 1)
@@ -254,14 +253,14 @@ class Workers(AbstractContextManager["Workers"]):
 
 
 def on_dask(executor: Executor | None, scheduler: object) -> bool:
-    """Whether the workers that options ask for are those of a Dask cluster."""
+    """Return whether options select the workers of a Dask cluster."""
     return executor == "dask" or scheduler is not None
 
 
 def workers_for(
     executor: Executor | None, n_workers: int | None, scheduler: str | Any | None
 ) -> Workers:
-    """Return the workers that options ask for, threads by default; ConfigError if they clash."""
+    """Return the workers that options select, threads by default; ConfigError if they conflict."""
     check_jobs("jobs", n_workers)
     if scheduler is not None:
         if executor not in (None, "dask"):
@@ -279,9 +278,9 @@ def workers_for(
 
 
 def _unpacking() -> Callable[..., Any]:
-    """Return what runs a packed task where it is sent, and needs nothing but Python to be read.
+    """Return a function that unpickles and runs a task and itself needs only the standard library.
 
-    Dask waits without end for a task that its workers cannot read, and a pool calls them lost.
+    For a task that workers cannot unpickle, Dask waits forever, and a pool reports lost workers.
     """
 
     def run(packed: bytes, *sent: Any) -> Any:
@@ -295,7 +294,7 @@ def _unpacking() -> Callable[..., Any]:
 
 @contextmanager
 def _readable(*others: type[BaseException]) -> Iterator[None]:
-    """Tell of workers that cannot read what they are sent: all else has errors of its own."""
+    """Raise RefusedError if workers cannot unpickle a task; other errors have their own types."""
     try:
         yield
     except Exception as error:
@@ -309,18 +308,18 @@ def _readable(*others: type[BaseException]) -> Iterator[None]:
 
 @contextmanager
 def _reached() -> Iterator[None]:
-    """Tell of a cluster that is gone."""
+    """Raise StoppedError if the cluster cannot be reached."""
     try:
         yield
     except OSError as error:
         raise StoppedError(
-            "The cluster is gone, or has no workers left: start some (dask worker), and run the "
-            "same command again."
+            "The cluster cannot be reached or has no workers: start some (dask worker), and run "
+            "the same command again."
         ) from error
 
 
 class _Spooled:
-    """A large thing in a file, which a process that is sent this reads once instead."""
+    """A large object in a file, which a process reads once when it unpickles this."""
 
     def __init__(self, content: memoryview) -> None:
         self.file = private_path("kpca-shared")
@@ -338,13 +337,13 @@ def _read_spooled(path: Path) -> Any:
 def _spooled(thing: object) -> object:
     content = dumps(thing)
     if len(content) >= LEAST_SPOOLED:
-        with suppress(OSError):  # without room for it, it is sent with each part
+        with suppress(OSError):  # no room on the disk: send it with each part
             return _Spooled(content)
     return thing
 
 
 def begin_process(owner: int) -> None:
-    """Leave signals of the terminal to the process that started this one, and end with it."""
+    """Leave terminal signals to the parent process, and end with it."""
     for number in OF_TERMINALS:
         signal.signal(number, signal.SIG_IGN)
 
@@ -357,7 +356,7 @@ def begin_process(owner: int) -> None:
 
 
 class Kept:
-    """What Dask's workers made of some parts and keep, a future each."""
+    """Values that Dask's workers computed for parts and cache, as futures."""
 
     def __init__(
         self, workers: Workers, task: _Task[Any], parts: list[Any], shared: tuple[Any, ...]
@@ -365,12 +364,12 @@ class Kept:
         self._workers, self._task, self._parts, self._shared = workers, task, parts, shared
         self._futures: list[Any] = [None] * len(parts)
         self._sent: tuple[Any, ...] | None = None
-        self._carried = set[int]()  # parts that were sent with what they are read from
+        self._carried = set[int]()  # parts that were sent with their data
 
     def future(self, number: int, carried: Callable[[Any], Any] | None) -> Any:
-        """Return what is made of a part; it is made now if it is not there, or was lost."""
+        """Return the future of a part's value, submitting it if missing or lost."""
         future, part = self._futures[number], self._parts[number]
-        # What is pending without being carried will not be read either.
+        # A value that is pending without its data cannot be read by its worker either.
         good = (
             {"finished", "pending"} if carried is None or number in self._carried else {"finished"}
         )
@@ -385,13 +384,13 @@ class Kept:
         return future
 
     def renew(self) -> None:
-        """Send anew what all parts share, which may have been lost with all workers."""
+        """Resend the shared arguments, which may have been lost with all workers."""
         self._sent = None
 
 
 @dataclass
 class _Flight(Generic[Part, Result]):
-    """The parts under way, and what is done where workers are lost."""
+    """The submitted parts, with recovery from lost workers."""
 
     workers: Workers
     task: _Task[Result]
@@ -404,24 +403,24 @@ class _Flight(Generic[Part, Result]):
     is_carrying: bool = False
 
     def __post_init__(self) -> None:
-        # Number, part and future of each.
+        # Number, part and future of each submitted part.
         self.waiting: deque[tuple[int, Part, Any]] = deque()
-        self.suspects: deque[tuple[int, Part, Any]] = deque()  # under way when a worker was lost
-        self.sent_carried = set[int]()  # numbers of parts sent with what they are read from
+        self.suspects: deque[tuple[int, Part, Any]] = deque()  # submitted when a worker was lost
+        self.sent_carried = set[int]()  # numbers of parts sent with their data
         self.distributed: Any = None
         self.given_up: tuple[type[BaseException], ...] = ()
         if self.workers.executor == "dask":
             self.distributed = importlib.import_module("distributed")
-            # What a cluster gives up it has tried again already.
+            # The cluster has already retried these.
             self.given_up = (self.distributed.KilledWorker,)
         self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
         self.sent = self.workers.send_shared(self.shared)
 
     def results(self, parts: Iterable[Part]) -> Iterator[Result]:
-        """Yield the results, a few parts ahead of the one that is waited for."""
+        """Yield the results, submitting a few parts ahead."""
         try:
             for number, part in enumerate(parts):
-                # Asked each time: workers may join.
+                # Width is queried each time: workers may join.
                 while self.suspects or len(self.waiting) >= IN_FLIGHT * self.workers.width:
                     yield self._next()
                 self.waiting.append((number, part, self._submit(number, part)))
@@ -442,13 +441,13 @@ class _Flight(Generic[Part, Result]):
             self.sent_carried.add(number)
         try:
             if self.kept is not None:
-                # Read where it was made: of the part itself no more is needed than which it is.
+                # The worker already holds the part; its number would suffice.
                 beside = (self.kept.future(number, carried),)
                 return self.workers.submit(self.task, number, part, *beside, *self.sent)
             sent = part if carried is None else carried(part)
             return self.workers.submit(self.task, number, sent, *self.sent)
         except self.losses as error:
-            # Workers were lost just now: so is this part, with those under way.
+            # Workers were just lost: this part joins the suspects.
             future.set_exception(error)
             return future
 
@@ -472,7 +471,7 @@ class _Flight(Generic[Part, Result]):
         return result
 
     def _first_done(self) -> tuple[int, Part, Any]:
-        """Wait until a part is done."""
+        """Return the first completed part; wait if there is none."""
         while True:
             if one := next((one for one in self.waiting if one[2].done()), None):
                 return one
@@ -483,9 +482,9 @@ class _Flight(Generic[Part, Result]):
                 wait(futures, return_when=FIRST_COMPLETED)
 
     def _carry(self, number: int, error: UnreachableError) -> None:
-        """Send parts from now on with what they are read from; if this one was, the error stands.
+        """Send parts with their data from now on; re-raise if this part already was.
 
-        Suspects keep what they were sent as before.
+        Suspects keep their form.
         """
         is_possible = self.carried is not None and self.workers.executor == "dask"
         if not is_possible or number in self.sent_carried:
@@ -505,7 +504,7 @@ class _Flight(Generic[Part, Result]):
             self.kept.renew()
 
     def _alone(self, number: int, part: Part, future: Any) -> Result:
-        """Do a part with no other under way, so that it is known to end its worker if it does."""
+        """Return a part's result with no other part submitted, to find out whether it kills."""
         for attempt in range(RETRIES + 1):
             if attempt > 0:
                 future = self._submit(number, part)
@@ -531,7 +530,7 @@ class _Flight(Generic[Part, Result]):
 
 
 class _Task(Generic[Result]):
-    """A function of one part, with linear algebra at one thread and errors that name the part."""
+    """A function of one part with single-threaded linear algebra; errors name the part."""
 
     def __init__(self, function: Callable[..., Result]) -> None:
         self.function = function

@@ -85,7 +85,7 @@ def test_a_jpeg_of_thousands_of_scans_is_refused() -> None:
     content = saved(texture(16, 16), "JPEG", progressive=True)
     last = content.rindex(b"\xff\xda")
     lie = content[:last] + content[last:-2] * 3000 + content[-2:]
-    with pytest.raises(InputError, match=r"more than 100 scans, .*; save it anew"):
+    with pytest.raises(InputError, match=r"more than 100 scans, .*; save it again"):
         read_jpeg(lie, "a.jpg")
 
 

@@ -74,7 +74,7 @@ def test_copies_within_a_page_are_made_anew(tmp_path: Path, bigtiff: bool) -> No
         for times in (2, 4):
             file.write(PIXELS[: 131 // times, : 200 // times], subfiletype=1, **tiles)
     image = read_image(path)
-    assert image.notes == ("Its smaller copies are made anew.",)
+    assert image.notes == ("Its smaller copies are recomputed.",)
     inverted = 255 - PIXELS
     with tifffile.TiffFile(again(path, [inverted])) as file:
         (series,) = file.series

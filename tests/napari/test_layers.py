@@ -9,7 +9,14 @@ import pytest
 
 from kpca_apps import denoise_with_info
 from kpca_apps.denoise.options import Options
-from kpca_apps.napari.layers import Asked, CancelledError, denoised, found, plane_at, preview
+from kpca_apps.napari.layers import (
+    CancelledError,
+    DenoiseRequest,
+    denoise_planes,
+    describe_noise,
+    plane_at,
+    preview,
+)
 
 FILM = np.clip(
     np.add.outer(np.arange(4), np.add.outer(np.arange(96), np.arange(120)))
@@ -17,7 +24,7 @@ FILM = np.clip(
     0,
     255,
 ).astype(np.uint8)
-FAST = Asked(Options(quality="draft"))
+FAST = DenoiseRequest(Options(quality="draft"))
 
 
 def quiet(share: float) -> None:
@@ -30,17 +37,19 @@ def test_a_preview_is_a_part_of_the_whole(rgb: bool) -> None:
     part, info = preview(plane, ((20, 60), (30, 90)), FAST, quiet)
     whole, _ = denoise_with_info(plane, channel_axis=-1 if rgb else None, quality="draft")
     assert np.array_equal(part, np.rint(whole[20:60, 30:90]))
-    assert "(measured)" in found([info])
+    assert "(measured)" in describe_noise([info])
 
 
 def test_planes_are_denoised_one_by_one_or_together() -> None:
     seen: list[float] = []
-    single, infos = denoised(FILM, FAST, seen.append, rgb=False)
+    single, infos = denoise_planes(FILM, FAST, seen.append, rgb=False)
     assert len(infos) == 4 and single.dtype == np.uint8
     assert seen[-1] == 1.0 and seen == sorted(seen)
     expected, _ = denoise_with_info(FILM[2], quality="draft")
     assert np.array_equal(single[2], np.rint(expected))
-    together, infos = denoised(FILM, Asked(FAST.options, 8.0, stack=True), quiet, rgb=False)
+    together, infos = denoise_planes(
+        FILM, DenoiseRequest(FAST.options, 8.0, stack=True), quiet, rgb=False
+    )
     expected, _ = denoise_with_info(FILM, stack_axis=0, sigma=8.0, quality="draft")
     assert len(infos) == 1 and np.array_equal(together, np.rint(expected))
 
@@ -57,7 +66,7 @@ def test_what_is_no_array_is_read_plane_by_plane() -> None:
 
     lazy: Any = Lazy()
     assert np.array_equal(plane_at(lazy, (1, 3, 0, 0), rgb=False), FILM[3])
-    denoised(lazy, Asked(Options(strength=0.0)), quiet, rgb=False)
+    denoise_planes(lazy, DenoiseRequest(Options(strength=0.0)), quiet, rgb=False)
     assert read == [(1, 3), *np.ndindex(2, 4)]
 
 
@@ -66,7 +75,7 @@ def test_who_listens_may_end_the_work() -> None:
         raise CancelledError
 
     with pytest.raises(CancelledError):
-        denoised(FILM, FAST, unwanted, rgb=False)
+        denoise_planes(FILM, FAST, unwanted, rgb=False)
 
 
 def test_levels_of_planes_are_said_together() -> None:
@@ -74,4 +83,4 @@ def test_levels_of_planes_are_said_together() -> None:
     assert texture.shape == FILM[0].shape
     _, first = denoise_with_info(FILM[0], sigma=3.0, strength=0.0)
     _, second = denoise_with_info(FILM[0], sigma=4.5, strength=0.0)
-    assert found([first, second]) == "Noise: gaussian, level 3 to 4.5."
+    assert describe_noise([first, second]) == "Noise: gaussian, level 3 to 4.5."

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("napari", reason='napari is not installed: pip install "kpca-apps[napari]"')
 pytest.importorskip("pytestqt", reason="pytest-qt is not installed, which napari's tests need")
 
-from kpca_apps.napari.widget import OF_ONE_PLANE, DenoiseWidget
+from kpca_apps.napari.widget import NEEDS_2D, DenoiseWidget
 from tests.napari.test_layers import FILM
 
 pytestmark = [
@@ -45,11 +45,11 @@ def test_the_part_that_is_seen_is_shown_where_it_lies(shown: Any, qtbot: Any) ->
     made = viewer.layers["film (preview)"]
     assert made.data.shape == (1, 64, 80)
     assert np.allclose(made.data_to_world((0, 0, 0)), film.data_to_world((2, 16, 24)))
-    assert widget.said.text().startswith("Noise: gaussian, level ")
+    assert widget.message.text().startswith("Noise: gaussian, level ")
     assert not np.array_equal(made.data[0], FILM[2, 16:80, 24:104])
     viewer.dims.ndisplay = 3
     widget.show_preview()
-    assert widget.said.text() == OF_ONE_PLANE
+    assert widget.message.text() == NEEDS_2D
 
 
 def test_all_planes_are_denoised_in_the_background(shown: Any, qtbot: Any) -> None:
@@ -62,7 +62,7 @@ def test_all_planes_are_denoised_in_the_background(shown: Any, qtbot: Any) -> No
     made = viewer.layers["film (denoised)"]
     assert made.data.shape == FILM.shape and made.data.dtype == FILM.dtype
     assert np.array_equal(made.scale, viewer.layers["film"].scale)
-    assert widget.said.text() == "Noise: gaussian, level 8."
+    assert widget.message.text() == "Noise: gaussian, level 8."
 
 
 def test_work_that_is_not_wanted_ends(shown: Any, qtbot: Any) -> None:
@@ -70,7 +70,7 @@ def test_work_that_is_not_wanted_ends(shown: Any, qtbot: Any) -> None:
     widget.denoise_all()
     widget.cancel.click()
     wait(qtbot, widget)
-    assert widget.said.text() == "Cancelled."
+    assert widget.message.text() == "Cancelled."
     assert [layer.name for layer in viewer.layers] == ["film"]
 
 
@@ -79,14 +79,14 @@ def test_what_cannot_be_is_said(shown: Any, qtbot: Any) -> None:
     widget.stack.setChecked(True)
     widget.noise.setCurrentText("camera")
     widget.denoise_all()
-    assert "a stack is denoised for" in widget.said.text()
+    assert "a stack is denoised for" in widget.message.text()
     viewer.layers.clear()
     assert not widget.run.isEnabled()
     viewer.add_image(np.full((32, 32), np.inf, np.float32), contrast_limits=(0, 1))
     widget.noise.setCurrentText("auto")
     widget.denoise_all()
     wait(qtbot, widget)
-    assert "inf at row 0, column 0" in widget.said.text()
+    assert "inf at row 0, column 0" in widget.message.text()
 
 
 def test_the_plugin_is_described_as_napari_wants_it() -> None:

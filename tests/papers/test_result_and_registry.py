@@ -7,7 +7,7 @@ import pytest
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.papers import claims, experiments
-from kpca_apps.papers.claims import judged, near
+from kpca_apps.papers.claims import compare, judge
 from kpca_apps.papers.data import FILES
 from kpca_apps.papers.registry import all_experiments, chosen_experiments
 from kpca_apps.papers.result import Claim
@@ -54,7 +54,7 @@ def one_claim(monkeypatch, condition="", reason="it differs"):
 )
 def test_numbers_are_judged_by_their_tolerance(monkeypatch, ours, condition, verdict):
     one_claim(monkeypatch, condition)
-    claim, statement = near("c", ours, ours), judged("c", verdict != "not reproduced", ours)
+    claim, statement = compare("c", ours, ours), judge("c", verdict != "not reproduced", ours)
     why = "it differs" if verdict == "not reproduced" else condition
     assert claim == Claim("what", 1.0, ours, 0.1, verdict, why, "1998 journal") or ours != ours
     assert statement == Claim("what", "1.0", str(ours), None, verdict, why, "1998 journal")
@@ -62,7 +62,7 @@ def test_numbers_are_judged_by_their_tolerance(monkeypatch, ours, condition, ver
 
 def test_without_a_reason_the_condition_says_why(monkeypatch):
     one_claim(monkeypatch, "if smoothed", "")
-    assert judged("c", False, "").why == "if smoothed"
+    assert judge("c", False, "").why == "if smoothed"
 
 
 def test_every_row_of_the_table_is_judged_once_by_a_name_of_its_own():
@@ -71,7 +71,7 @@ def test_every_row_of_the_table_is_judged_once_by_a_name_of_its_own():
         for path in files(experiments.__name__).iterdir()
         if path.name.endswith(".py")
     ]
-    called = re.findall(r'(?:judged|near)\(\s*f?"([^"]+)"', "\n".join(texts))
+    called = re.findall(r'(?:judge|compare)\(\s*f?"([^"]+)"', "\n".join(texts))
     called.remove("best {task}")
     rows = [row["claim"] for row in read_table("claims")]
     assert sorted(rows) == sorted([*called, "best cancer", "best digit 0"])
@@ -79,7 +79,7 @@ def test_every_row_of_the_table_is_judged_once_by_a_name_of_its_own():
 
 
 def test_measured_values_fill_the_texts_of_a_claim():
-    claim = judged("elbow", True, 0.98, 7.25, 20)
+    claim = judge("elbow", True, 0.98, 7.25, 20)
     assert claim.ours.startswith("the first two carry at least 0.980 of the variance")
-    number = near("all components", 0.04, "linear", 0.038)
+    number = compare("all components", 0.04, "linear", 0.038)
     assert (number.what, number.paper, number.tolerance) == ("linear, all components", 0.038, 0.005)

@@ -482,7 +482,9 @@ def test_a_cluster_that_is_gone_is_told_in_one_line():
             results = workers.map_partitions(add_start, row_parts(900, 10), 5)
             assert next(results) == 5
             scheduler.kill()
-            with pytest.raises(StoppedError, match=r"The cluster is gone, .* same command again"):
+            with pytest.raises(
+                StoppedError, match=r"cluster cannot be reached .* same command again"
+            ):
                 list(results)
     finally:
         for process in (worker, scheduler):

@@ -1,15 +1,15 @@
-"""The operator of one group in machine code; `kpca_apps.engine.groups.operator` is the same.
+"""The operator of one group in machine code; `kpca_apps.engine.groups.operator` defines it.
 
-At infinite width the two cuts need no kernel matrix: `project_rows` truncates, `linear_smooth` is
-the Tikhonov filter, Theta = X (X'X + rho I)^-1 X'. `truncate_rows` truncates at a finite width
-where that is narrow for a group; the filter is no better for one (measured on text at sigma 25:
-26.76 dB, and 26.90 at infinite width).
+At infinite bandwidth neither cut needs a kernel matrix: `project_rows` truncates, `linear_smooth`
+is the Tikhonov filter Theta = X (X'X + rho I)^-1 X'. `truncate_rows` truncates at a finite
+bandwidth where that is narrow for the group; a finite bandwidth does not improve the filter
+(measured on text at sigma 25: 26.76 dB, against 26.90 at infinite bandwidth).
 
-A group of fewer patches than pixels is worked on at the side of the patches: the Gram matrix Z Z'
-has the eigenvalues above 0 of Z'Z, and the filter is I - rho (X X' + rho I)^-1.
+A group with fewer patches than pixels works on the smaller Gram matrix Z Z', which shares the
+non-zero eigenvalues of Z'Z; the filter is then I - rho (X X' + rho I)^-1.
 
-Patches are centred: the first k rows and n columns of a matrix of which the rest is zero, rows some
-times four and one more, columns of the padded size.
+Patches are centred. They fill the first k rows and n columns of a matrix padded with zeros: rows to
+a multiple of four plus one, columns to `padded_size`.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def project_rows(
 ) -> tuple[Matrix, int, Scalar]:
     """Return the projections of patches on the components above the edge.
 
-    The edge follows the residual variance up to `most` times the variance given. Returned too: how
-    many components were kept, and the residual variance per degree of freedom.
+    The edge follows the residual variance up to `most` times the given variance. Also returns the
+    number of components kept and the residual variance per degree of freedom.
     """
     wide, size = z.shape[1], min(k, n)
     gram = np.empty(((size + 3) // 4 * 4, padded_size(size)), z.dtype)
@@ -65,7 +65,7 @@ def project_rows(
     if k < n:
         flat, down = axes.ravel(), axes.shape[1]
         return _smooth_twice(flat, NONE, down, z, mean, (k, len(axes), q)), q, residual
-    # Axes are rows of a matrix of some times four.
+    # The number of rows of `axes` is a multiple of four.
     for c in range(q, (q + 3) // 4 * 4):
         axes[c] = np.float32(0)
     estimates, zero = np.empty(z.shape, z.dtype), fill(np.float32(0))
@@ -92,10 +92,10 @@ def project_rows(
 def linear_smooth(
     x: Matrix, z: Matrix, mean: Vector, k: int, n: int, variance: Scalar
 ) -> tuple[Matrix, Vector]:
-    """Return Theta z plus the mean, Theta learned on the pilot's patches x, and the leverages.
+    """Return Theta z plus the mean, with Theta learned on the pilot patches x, and the leverages.
 
-    With U'U = X'X + rho I and W = U'^-1 X', Theta is W'W. A leverage is an entry of the diagonal of
-    Theta, and 1 / k for the mean.
+    With U'U = X'X + rho I and W = U'^-1 X', Theta = W'W. The leverage of a patch is its diagonal
+    entry of Theta, plus 1 / k for the mean.
     """
     wide, size, across = x.shape[1], min(k, n), padded_size(k)
     width = wide + across if k >= n else across + wide + across
@@ -114,13 +114,13 @@ def linear_smooth(
     trace, high = np.float32(0), len(a)
     for i in range(size):
         trace += a[i, i]
-    # At least what float32 needs.
+    # At least the ridge that float32 needs to stay positive definite.
     ridge = RIDGE * np.float32(n) * np.float32(variance)
     added = max(ridge, np.float32(2e-6) * trace, np.float32(1e-12))
     for i in range(high):
         a[i, i] += added
     eliminate(a, high, added)
-    # The columns behind are W, or U'^-1, where k < n.
+    # The trailing columns are W, or U'^-1 if k < n.
     behind = width - across
     leverage: Vector = np.empty(across, z.dtype)
     for g in range(0, across, 8):
@@ -140,8 +140,8 @@ def linear_smooth(
         for j in range(0, wide, 8):
             centre = load(mean, (j,))
             for g in range(k):
-                left = load(z, (g, j)) - rho * load(solved, (g, across + j))
-                store(estimates, (g, j), left + centre)
+                smoothed = load(z, (g, j)) - rho * load(solved, (g, across + j))
+                store(estimates, (g, j), smoothed + centre)
     else:
         estimates = _smooth_twice(a.ravel(), wide, width, z, mean, (k, high, n))
     for g in range(k):
@@ -153,7 +153,7 @@ def linear_smooth(
 def truncate_rows(
     z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar, bandwidth: Scalar
 ) -> tuple[Matrix, int, Scalar]:
-    """Return pre-images of the projections of patches: `project_rows`, or `rbf_rows` if narrow."""
+    """Return pre-images of projected patches: `rbf_rows` if the kernel is narrow, else linear."""
     sums = fill(np.float32(0))
     for g in range(k):
         for j in range(0, z.shape[1], 8):
@@ -168,17 +168,17 @@ def truncate_rows(
 def rbf_rows(
     z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar, bandwidth: Scalar
 ) -> tuple[Matrix, int, Scalar]:
-    """Return pre-images of the projections of patches: `project_rows` at finite width."""
+    """Return pre-images of projected patches: `project_rows` at finite bandwidth."""
     wide, across, high = z.shape[1], padded_size(k), (k + 3) // 4 * 4
     zero, one, share = np.float32(0), np.float32(1), np.float32(1) / np.float32(k)
     c = np.float32(2 * n) * bandwidth * variance
     half, columns = np.float32(0.5) * c, _transpose(z, k, n)
     inside = np.zeros(across, z.dtype)
     inside[:k] = one
-    # The centred kernel (c / 2) exp(-d^2 / c). Centring removes what all entries share, so c / 2
-    # is left out from the start.
+    # The centred kernel (c / 2) exp(-d^2 / c). Centring removes any constant, so 1 is subtracted
+    # from the exponential first.
     weights = np.zeros((high, across), z.dtype)
-    _fall_off(z, columns, k, n, c, inside, weights)
+    _write_rbf(z, columns, k, n, c, inside, weights)
     means, whole = np.zeros(across, z.dtype), zero
     for i in range(k):
         sums = fill(zero)
@@ -203,13 +203,13 @@ def rbf_rows(
     q, residual = count_components(values, trace, (k, n), variance, most, per_variance)
     expansion = np.zeros((high, across), z.dtype)
     gram_of(axes, q, expansion)
-    # Mika's fixed point, begun at the points themselves: a step is z_i = sum_j w_ij x_j, w_ij in
-    # proportion to expansion_ij k(z_i, x_j).
+    # Mika's fixed point, started at the patches: a step is z_i = sum_j w_ij x_j, with w_ij
+    # proportional to expansion_ij k(z_i, x_j).
     points = np.zeros((high, wide), z.dtype)
     flat = weights.ravel()
     for step in range(STEPS):
         if step:
-            _fall_off(points, columns, k, n, c, inside, weights)
+            _write_rbf(points, columns, k, n, c, inside, weights)
         for i in range(k):
             sums, sizes = fill(zero), fill(zero)
             for j in range(0, across, 8):
@@ -219,7 +219,7 @@ def rbf_rows(
                 sums += weight
                 sizes += where_above(weight, fill(zero), weight, fill(zero) - weight)
             factor = total(sums)
-            # The sum vanishes between points of weights with both signs: the linear ones stay.
+            # With weights of both signs the sum may vanish: then keep the linear weights.
             if abs(factor) > np.float32(VANISHING) * total(sizes):
                 factor = one / factor
                 for j in range(0, across, 8):
@@ -235,10 +235,10 @@ def rbf_rows(
 
 
 @compiled
-def _fall_off(
+def _write_rbf(
     points: Matrix, columns: Matrix, k: int, n: int, c: Scalar, inside: Vector, out: Matrix
 ) -> None:
-    """Write exp(-d^2 / c) - 1 of k points and the columns of a matrix, 0 outside."""
+    """Write exp(-d^2 / c) - 1 between k points and the columns of a matrix; 0 in the padding."""
     number = points.dtype.type
     scale, zero = fill(number(-1.0 / 64.0) / c), fill(number(0))
     one, two, least = fill(number(1)), fill(number(2)), fill(number(-0.625))
@@ -248,7 +248,7 @@ def _fall_off(
             for a in range(n):
                 d = load(columns, (a, j)) - each(points, (i, a))
                 square += d * d
-            # The series of a 64th; beyond e^-40 nothing is left of 1.
+            # Taylor series of expm1 at u / 64, squared back six times; clipped at e^-40.
             u = scale * square
             u = where_above(u, least, u, least)
             v = one + u * fill(number(1 / 5)) * (one + u * fill(number(1 / 6)))
@@ -261,7 +261,7 @@ def _fall_off(
 
 @inlined
 def _transpose(z: Matrix, k: int, n: int) -> Matrix:
-    """Return the first k rows of z, of n numbers, as columns, widened by zeros."""
+    """Return the first k rows of z as columns (n, padded k)."""
     columns = np.zeros((n, padded_size(k)), z.dtype)
     for g in range(k):
         for i in range(n):
@@ -273,12 +273,12 @@ def _transpose(z: Matrix, k: int, n: int) -> Matrix:
 def _smooth_twice(
     flat: Vector, start: int, down: int, z: Matrix, mean: Vector, sizes: tuple[int, int, int]
 ) -> Matrix:
-    """Return F'F z plus the mean, F_ig = flat[start + down i + g].
+    """Return F'F z plus the mean, with F_ig = flat[start + down i + g].
 
-    The sizes are the columns k of F, its rows, some times four, and how many of these F' takes.
+    The sizes are k, the columns of F; its rows (a multiple of four); and the rows F' uses.
     """
     (k, rows, depth), wide = sizes, z.shape[1]
-    # At one place, for a product is compiled again at each.
+    # One call site for both products: the compiler would compile another one again.
     factor, product, across, along = z, np.empty((rows, wide), z.dtype), down, ONE
     estimates: Matrix = np.empty(z.shape, z.dtype)
     terms = k

@@ -1,22 +1,22 @@
-"""What becomes of one group of similar patches: kernel PCA, a cut, and a pre-image.
+"""Denoise one group of similar patches: kernel PCA, a cut, and a pre-image.
 
-This is Mika's denoising (1998) with the examples of the 1996 report's section B.6, a neighbourhood:
-the patches of a group are the points, their images under the RBF kernel exp(-|x - y|^2 / c) are
-projected on the leading components in feature space, and a fixed point brings the projections
-back. Two things are particular to noise of a known variance v:
+This is Mika's denoising (1998) on a neighbourhood, as in section B.6 of the 1996 report. The
+group's patches are points; their feature vectors under the RBF kernel exp(-|x - y|^2 / c) are
+projected on the leading components, and a fixed-point iteration returns pre-images. Noise of a
+known variance v determines both cuts:
 
-- The truncation keeps the components that noise cannot explain. Of k patches of N pixels noise
-  alone makes eigenvalues of the centred Gram matrix up to v (sqrt k + sqrt N)^2, the
-  Marchenko-Pastur edge (1967). Under a kernel of d^2 the noise's distances are all near 2 N v =: t
-  c, so that its Gram matrix is that of the linear kernel times a slope, plus a multiple of the
-  identity (El Karoui 2010): e^-t and (c / 2) (1 - e^-t (1 + t)) for (c / 2) exp(-d^2 / c), which is
-  the linear kernel as c -> infinity.
-- The Tikhonov filter learns on a pilot, a first estimate that has little noise, and weighs each
-  component by lambda / (lambda + .85 N v), a Wiener filter; the pre-image, a weighted sum of the
-  pilot's patches, is then taken of the noisy ones.
+- Truncation keeps the components that noise cannot explain. For k patches of N pixels, noise alone
+  gives eigenvalues of the centred Gram matrix up to v (sqrt k + sqrt N)^2, the edge of Marchenko
+  and Pastur (1967). Under a kernel of d^2, noise distances are all near 2 N v =: t c, so its Gram
+  matrix is that of the linear kernel times a slope, plus a multiple of the identity (El Karoui
+  2010): e^-t and (c / 2) (1 - e^-t (1 + t)) for (c / 2) exp(-d^2 / c), which tends to the linear
+  kernel as c -> infinity.
+- The Tikhonov filter learns on a pilot, a first estimate with little noise, and weights each
+  component by lambda / (lambda + .85 N v), a Wiener filter. The weights of its pre-image, a
+  weighted sum of the pilot's patches, are then applied to the noisy patches.
 
-For c -> infinity the kernel factors of a pre-image are all 1, and the two cuts are linear:
-principal components, and the second stage of NL-Ridge (Herbreteau & Kervrann 2022) with centring.
+For c -> infinity all kernel factors of a pre-image are 1 and both cuts are linear: principal
+components, and the second stage of NL-Ridge (Herbreteau & Kervrann 2022) with centring.
 
 References
 ----------
@@ -39,27 +39,27 @@ from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.compiling import inlined
 
-EDGE_FACTOR = 0.95  # lower than the formula: losing a component costs more than keeping one
-# The Tikhonov filter's ridge over the noise's energy N v, tuned as the passes are.
+EDGE_FACTOR = 0.95  # below the formula: dropping a component costs more than keeping one
+# Ridge of the Tikhonov filter over the noise energy N v, tuned together with the passes.
 RIDGE_FACTOR = 0.85
-ROUNDS = 5  # times at most that the edge follows the noise a group shows
-# Of the fixed point. On print and rings at noise of 12 the second gains .06 dB, a third .001.
+ROUNDS = 5  # most updates of the edge to the group's residual variance
+# Fixed-point steps. On print and rings at sigma 12 the second gains .06 dB, a third .001.
 STEPS = 2
-# A kernel wider than so many mean squared distances between two patches is taken as infinite.
-# Measured on print, drawings, photographs and textures, at noise of 5 to 50: at 2 the photographs
-# lose up to .06 dB at 12, at 1.5 and 1 at most .02; narrower yet, less print gains.
+# A kernel wider than this many mean squared distances between patches counts as infinite. Measured
+# on print, drawings, photographs and textures at sigma 5 to 50: at 2, photographs lose up to .06 dB
+# at sigma 12, at 1.5 and 1 at most .02; below that, print gains less.
 WIDEST = 1.5
 
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """The patches of a group, denoised."""
+    """Denoised patches of a group."""
 
     patches: Matrix  # (k, N)
-    weight: Matrix  # (k,), of each patch where patches overlap: 1 / leverage, up to a factor
-    leverage: Matrix  # (k,), variance of each estimate over that of the noise
+    weight: Matrix  # (k,), weight of each patch where patches overlap: 1 / leverage, up to a factor
+    leverage: Matrix  # (k,), variance of each estimate over the noise variance
     n_components: int  # kept by truncation; all for the Tikhonov filter
-    residual: float  # variance beyond them, per degree of freedom: of the noise, as it seems
+    residual: float  # variance beyond the components, per degree of freedom: a noise estimate
 
 
 def denoise_group(
@@ -70,13 +70,13 @@ def denoise_group(
     bandwidth: float = np.inf,
     excess: float = 1.0,
 ) -> GroupEstimate:
-    """Denoise k >= 2 patches (k, N) that look alike, whose noise has a variance > 0.
+    """Denoise k >= 2 similar patches (k, N) whose noise has a variance > 0.
 
-    With a pilot (k, N), a first estimate of the patches, they are learned on, a Tikhonov filter is
-    used, and the width is infinite. The bandwidth is c over 2 N v, the squared distance that noise
-    alone puts between two patches; above WIDEST it is taken as infinite. The edge of
-    truncation follows the variance a group shows up to `excess` (at least 1) times the one given:
-    with that too low the noise of every group would pass.
+    With a pilot (k, N), a first estimate of the patches, a Tikhonov filter of infinite bandwidth is
+    learned on it; without, components are truncated. The bandwidth is c / (2 N v), in units of the
+    squared distance that noise alone puts between two patches; above WIDEST it counts as infinite.
+    The truncation edge follows the group's residual variance up to `excess` (at least 1) times the
+    given one: if that were too low, all noise would pass.
 
     >>> rng = np.random.default_rng(0)
     >>> clean = np.outer(rng.normal(0, 60, 40), np.ones(25))
@@ -106,26 +106,26 @@ def denoise_group(
         subspace = subspace.with_soft_cut(RIDGE_FACTOR * n * variance / k)
     T = subspace.project(points)
     if is_finite:
-        # Begun at the patches themselves, as Mika et al. do.
+        # Start at the patches themselves, as Mika et al. do.
         estimates = fixed_point(subspace, T, points, tolerance=0.0, max_iter=STEPS).points
     else:
         expansion = subspace.expansion(T)
         if pilot is not None:
             leverage = np.diag(expansion)
-        # Less their mean, which the weights leave: they add up to 1.
+        # The weights add up to 1, so the mean may be taken out and put back.
         estimates = expansion @ (patches - mean) + mean
     return GroupEstimate(estimates, 1.0 / (k * leverage), leverage, q, float(residual))
 
 
 @inlined
 def is_narrow(c: Scalar, spread: Scalar) -> bool:
-    """Whether a kernel tells patches apart whose mean squared distance from their mean is given."""
+    """Return whether a kernel is narrow for patches with this mean squared deviation."""
     return bool(c < WIDEST * 2.0 * spread)
 
 
 @inlined
 def noise_in_kernel(bandwidth: Scalar, c: Scalar) -> tuple[Scalar, Scalar]:
-    """Return the factor and the offset of noise's eigenvalues under (c / 2) exp(-d^2 / c)."""
+    """Return slope and offset of the noise eigenvalues under (c / 2) exp(-d^2 / c)."""
     t = 1.0 / bandwidth
     return np.exp(-t), -0.5 * c * (np.expm1(-t) + t * np.exp(-t))
 
@@ -135,24 +135,24 @@ def count_components(
     values: Vector, trace: Scalar, shape: tuple[int, int], variance: Scalar, excess: Scalar,
     edge: Scalar,
 ) -> tuple[int, Scalar]:  # fmt: skip
-    """Return how many eigenvalues of a centred Gram matrix noise cannot explain; see GroupEstimate.
+    """Return how many eigenvalues of a centred Gram matrix noise cannot explain, and the residual.
 
-    `values` are the largest, decreasing; `trace` is the sum of all. Noise of variance 1 reaches
-    `edge` in a group of this shape.
+    `values` are the largest eigenvalues, decreasing; `trace` is the sum of all. `edge` is the
+    largest eigenvalue of noise with variance 1 in a group of this shape (k, n).
     """
-    # The variance beyond the components kept is an estimate of the noise's: where it exceeds the
-    # one given, the edge follows it. Fine detail also raises it; so the limit is what even the
+    # The variance beyond the kept components estimates the noise: the edge follows it if it exceeds
+    # the given variance. Fine detail raises it, too, so `excess` limits it to what even the
     # quietest groups of an image show.
     k, n = shape
     level, q, residual = np.float32(excess * variance), len(values) + 1, np.float32(0)
     for _ in range(ROUNDS):
-        before, q, kept = q, 0, np.float32(0)
+        previous, q, kept_variance = q, 0, np.float32(0)
         while q < len(values) and values[q] > edge * level:
-            kept += values[q]
+            kept_variance += values[q]
             q += 1
-        if q == before:
+        if q == previous:
             break
         freedom = np.float32(max(1, (k - 1 - q) * (n - q)))
-        residual = np.float32(max(np.float32(trace) - kept, np.float32(0)) / freedom)
+        residual = np.float32(max(np.float32(trace) - kept_variance, np.float32(0)) / freedom)
         level = min(max(residual, np.float32(variance)), np.float32(excess * variance))
     return q, residual

@@ -1,4 +1,4 @@
-"""The kernels that `KernelPCA` takes, and what a kernel of one's own is made from."""
+"""Kernels for `KernelPCA`, and the base classes for writing another one."""
 
 from kpca_apps.engine.kernels.base import Kernel as Kernel
 from kpca_apps.engine.kernels.base import KernelRows as KernelRows

@@ -1,4 +1,4 @@
-"""Kernels from the names and numbers of scikit-learn, and widths chosen without labels."""
+"""Kernels from scikit-learn's names and parameters, with widths estimated from the rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.rows import SampleRows
 
 COMPARED_ROWS = 500
-"""Rows whose distances a width is chosen from."""
+"""Rows drawn to estimate a kernel width."""
 
 KernelName = Literal["rbf", "laplacian", "poly", "linear", "cosine", "sigmoid", "precomputed"]
 KERNEL_NAMES = frozenset(get_args(KernelName))
@@ -31,7 +31,7 @@ METRICS: dict[str, Literal["sqeuclidean", "cityblock"]] = {
     "rbf": "sqeuclidean",
     "laplacian": "cityblock",
 }
-"""Whose median is one over gamma where none is given."""
+"""Distances whose median is 1 / gamma by default."""
 
 
 def resolved_kernel(
@@ -44,7 +44,7 @@ def resolved_kernel(
     degree: int = 3,
     coef0: float = 1.0,
 ) -> Kernel:
-    """Return the kernel that a name and its numbers stand for; widths not given come from ``X``."""
+    """Return the kernel for a name and parameters; missing widths are estimated from ``X``."""
     if sigma is not None and (kernel != "rbf" or gamma is not None):
         raise ValueError("sigma is for kernel='rbf', and instead of gamma: give one of them.")
     if isinstance(kernel, Kernel):
@@ -58,7 +58,7 @@ def resolved_kernel(
     if gamma is None and kernel in METRICS:
         gamma = 1.0 / _median_distance(X, rng, METRICS[kernel])
     gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
-    made: dict[str, Callable[[], Kernel]] = {
+    kernels: dict[str, Callable[[], Kernel]] = {
         "rbf": lambda: RBF(gamma),
         "laplacian": lambda: Laplacian(gamma),
         "poly": lambda: Polynomial(degree, gamma, coef0),
@@ -66,14 +66,14 @@ def resolved_kernel(
         "linear": Linear,
         "cosine": Cosine,
     }
-    return made[kernel]()
+    return kernels[kernel]()
 
 
 def median_squared_distance(X: SampleRows, rng: np.random.Generator) -> float:
-    """Return the median of the squared distances, other than 0, among some rows drawn.
+    """Return the median of the non-zero squared distances among some drawn rows.
 
-    One over it is the usual first choice of gamma: it does not depend on the units of the data. 1
-    where all rows are the same: then the kernel is constant whatever its width.
+    Its reciprocal is the usual default of gamma, independent of units. 1 if all rows are equal,
+    where the kernel is constant for any width.
     """
     return _median_distance(X, rng, "sqeuclidean")
 
@@ -81,10 +81,10 @@ def median_squared_distance(X: SampleRows, rng: np.random.Generator) -> float:
 def _median_distance(
     X: SampleRows, rng: np.random.Generator, metric: Literal["sqeuclidean", "cityblock"]
 ) -> float:
-    """Return the median of the distances other than 0, or refuse values that have none."""
+    """Return the median non-zero distance; raise ValueError if values over- or underflow."""
     drawn = X[uniform_landmarks(len(X), COMPARED_ROWS, rng)]
     distances = pdist(drawn, metric)
-    # A denormal distance would make gamma infinite; it is as good as none.
+    # A denormal distance would make gamma infinite: treat it as zero.
     least = np.finfo(np.float64).tiny
     if not distances.min(initial=np.inf) > least:
         distances = distances[distances > least]

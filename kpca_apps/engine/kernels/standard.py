@@ -1,7 +1,7 @@
-"""The kernels of the field, each with the formula it stands for.
+"""The standard kernels, each with its formula.
 
 Kernels are small immutable objects. ``kernel(X, Z)`` is the matrix of kernel values;
-``kernel.against(Z)`` prepares everything that depends on ``Z`` once, for many blocks of rows.
+``kernel.against(Z)`` prepares what depends on ``Z`` once, for many blocks of rows.
 
 Examples
 --------
@@ -20,7 +20,7 @@ References
 .. [2] Aguilera and Antonanzas (2019), On kernel principal component analysis, section II.
 """
 
-# What `against`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
+# Kernel documents `against`, `diagonal`, `describe` and `is_psd`.
 # ruff: noqa: D102
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ from kpca_apps.engine.kernels.base import (
 from kpca_apps.system.arrays import Matrix, Values
 
 
-class OfDistance(Kernel):
-    """A kernel that falls with the distance, from 1."""
+class DistanceKernel(Kernel):
+    """Base class: a kernel that decreases with the distance, from 1 at 0."""
 
     falls_with_distance = True
     gains_from_centring = False
@@ -63,7 +63,7 @@ class OfDistance(Kernel):
         return np.ones(len(X))
 
     def _slopes(self, Z: Matrix) -> KernelRows:
-        """Fix Z in k'(s), s the squared distance."""
+        """Fix Z in k'(s), with s the squared distance."""
         raise NotImplementedError
 
     def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
@@ -79,13 +79,13 @@ class OfDistance(Kernel):
         return rows
 
 
-class _OfProduct(Kernel):
-    """A kernel of the inner product of two rows of any length."""
+class ProductKernel(Kernel):
+    """Base class: a kernel of the inner product of two rows of any length."""
 
     takes_any_vector = True
 
     def _values(self, products: Values) -> Values:
-        """Return k of inner products, in their memory."""
+        """Return k of inner products, computed in place."""
         raise NotImplementedError
 
     def _slope(self, products: Matrix) -> Matrix:
@@ -107,15 +107,15 @@ class _OfProduct(Kernel):
 
 
 @dataclass(frozen=True)
-class RBF(OfDistance):
+class RBF(DistanceKernel):
     """The Gaussian kernel ``exp(-gamma |x - y|^2)``.
 
     Parameters
     ----------
     gamma : float > 0
-        Inverse squared width, in units of one over squared distance. What Aguilera and Antonanzas
-        (2019) call gamma in their eq. 3, and sigma in their figures, as R's kernlab does; the
-        sigma of the 1996 report, eq. 62, and of `from_sigma` is a width.
+        Inverse squared width, in units of 1 / (squared distance). Aguilera and Antonanzas (2019)
+        call it gamma in eq. 3 and sigma in their figures, as R's kernlab does; sigma in eq. 62 of
+        the 1996 report and in `from_sigma` is a width.
     """
 
     takes_any_vector = True
@@ -123,11 +123,11 @@ class RBF(OfDistance):
     gamma: float
 
     def __post_init__(self) -> None:
-        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
+        self._set_fields(gamma=as_number("gamma", self.gamma, above=0.0))
 
     @classmethod
     def from_sigma(cls, sigma: float) -> RBF:
-        """Return the kernel ``exp(-|x - y|^2 / (2 sigma^2))``, sigma a distance."""
+        """Return the kernel ``exp(-|x - y|^2 / (2 sigma^2))``; sigma is a distance."""
         squared = as_number("sigma", sigma, above=0.0) * float(sigma)
         if not np.finfo(np.float64).tiny <= squared < np.inf:
             raise ValueError(f"sigma = {sigma:g} cannot be squared: scale the columns first.")
@@ -151,17 +151,16 @@ class RBF(OfDistance):
 
 
 @dataclass(frozen=True)
-class Laplacian(OfDistance):
-    """The kernel exp(-gamma r), r the Manhattan or the Euclidean distance.
+class Laplacian(DistanceKernel):
+    """The kernel exp(-gamma r) of the Manhattan or Euclidean distance r.
 
     Parameters
     ----------
     gamma : float > 0
-        Inverse width, in units of one over distance.
+        Inverse width, in units of 1 / distance.
     distance : {"manhattan", "euclidean"}
-        Manhattan is scikit-learn's ``laplacian_kernel``. Euclidean is what kernlab calls
-        ``laplacedot``, with sigma for gamma, and the Laplace kernel of Aguilera and Antonanzas
-        (2019, Table I).
+        "manhattan" is scikit-learn's ``laplacian_kernel``. "euclidean" is kernlab's ``laplacedot``
+        (its sigma is gamma here) and the Laplace kernel of Aguilera and Antonanzas (2019, Table I).
     """
 
     takes_any_vector = True
@@ -170,7 +169,7 @@ class Laplacian(OfDistance):
     distance: Literal["manhattan", "euclidean"] = "manhattan"
 
     def __post_init__(self) -> None:
-        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
+        self._set_fields(gamma=as_number("gamma", self.gamma, above=0.0))
         if self.distance not in ("euclidean", "manhattan"):
             raise ValueError(f"distance must be 'euclidean' or 'manhattan', got {self.distance!r}.")
 
@@ -178,7 +177,7 @@ class Laplacian(OfDistance):
         metric = "euclidean" if self.distance == "euclidean" else "cityblock"
         lowest = LOWEST[np.dtype(dtype)]
 
-        # The root of a distance taken from products would keep only half of its digits near 0.
+        # cdist, not products: the root of a distance from products loses half the digits near 0.
         def rows(X: Matrix) -> Values:
             values: Matrix = cdist(X, Z, metric)
             values *= -self.gamma
@@ -216,12 +215,12 @@ class Laplacian(OfDistance):
 
 
 @dataclass(frozen=True)
-class Polynomial(_OfProduct):
+class Polynomial(ProductKernel):
     """The kernel (gamma x.y + coef0)^degree.
 
     Its features are the monomials of the columns: with coef0 = 0 those of exactly this degree
-    (1996 report, eq. 22), else all up to it (eq. 61). The Spanish course notes, eq. 3.4, say
-    exactly for both.
+    (1996 report, eq. 22), otherwise all up to it (eq. 61). (The Spanish course notes, eq. 3.4,
+    state the former for both.)
     """
 
     degree: int
@@ -229,9 +228,9 @@ class Polynomial(_OfProduct):
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
-        self._set(degree=as_integer("degree", self.degree, at_least=1))
-        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
-        self._set(coef0=as_number("coef0", self.coef0, at_least=0.0))
+        self._set_fields(degree=as_integer("degree", self.degree, at_least=1))
+        self._set_fields(gamma=as_number("gamma", self.gamma, above=0.0))
+        self._set_fields(coef0=as_number("coef0", self.coef0, at_least=0.0))
 
     def _values(self, products: Values) -> Values:
         products *= self.gamma
@@ -248,11 +247,11 @@ class Polynomial(_OfProduct):
 
 
 @dataclass(frozen=True)
-class Linear(_OfProduct):
-    """The inner product x.y: kernel PCA with it is PCA.
+class Linear(ProductKernel):
+    """The inner product x.y, which makes kernel PCA ordinary PCA.
 
-    The eigenvalues of C = 1/n sum_i (x_i - mean)(x_i - mean)' other than 0 are those of K~/n, and
-    v = sum_i alpha_i (x_i - mean) its eigenvectors (1996 report, eq. 1-3 and footnote 3).
+    The non-zero eigenvalues of C = 1/n sum_i (x_i - mean)(x_i - mean)' are those of K~/n, with
+    eigenvectors v = sum_i alpha_i (x_i - mean) (1996 report, eq. 1-3 and footnote 3).
     """
 
     gains_from_centring = True
@@ -297,12 +296,12 @@ class Cosine(Kernel):
 
 
 @dataclass(frozen=True)
-class Sigmoid(_OfProduct):
+class Sigmoid(ProductKernel):
     """The indefinite kernel tanh(gamma x.y + coef0).
 
-    Its feature space has directions of negative squared length (1996 report, eq. 63 and B.2), so
-    components are normalised by ``1 / sqrt(|eigenvalue|)``, and a reconstruction error is no
-    distance and is refused.
+    Its feature space has directions of negative squared length (1996 report, eq. 63 and B.2):
+    components are normalised by ``1 / sqrt(|eigenvalue|)``, and `reconstruction_error`, which is
+    then not a distance, raises.
     """
 
     is_psd = False
@@ -311,8 +310,8 @@ class Sigmoid(_OfProduct):
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
-        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
-        self._set(coef0=as_number("coef0", self.coef0))
+        self._set_fields(gamma=as_number("gamma", self.gamma, above=0.0))
+        self._set_fields(coef0=as_number("coef0", self.coef0))
 
     def _values(self, products: Values) -> Values:
         products *= self.gamma
@@ -328,21 +327,21 @@ class Sigmoid(_OfProduct):
 
 
 @dataclass(frozen=True)
-class MeanRBF(OfDistance):
+class MeanRBF(DistanceKernel):
     """The mean of ``exp(-p gamma |x_v - y_v|^2)`` over integers p and views v of the columns.
 
-    Several widths at little more than the price of one: the exponential is taken once, the other
-    widths are its integer powers. (A mean of kernels on views of a table is a kernel: Scholkopf,
-    Smola and Muller 1996, MPI technical report 44, B.7.)
+    Several widths cost little more than one: the exponential is computed once, and the other
+    widths are its integer powers. (A mean of kernels on views is a kernel: Scholkopf, Smola and
+    Muller 1996, MPI technical report 44, B.7.)
 
     Parameters
     ----------
     gamma : float > 0
-        As of `RBF`.
+        As for `RBF`.
     powers : increasing tuple of int >= 1
-        The p.
+        The values of p.
     n_views : int >= 1
-        Views that a row holds side by side, each of as many columns.
+        Number of views in a row, blocks of equally many columns.
     """
 
     gamma: float
@@ -350,15 +349,15 @@ class MeanRBF(OfDistance):
     n_views: int = 1
 
     def __post_init__(self) -> None:
-        self._set(gamma=as_number("gamma", self.gamma, above=0.0))
-        self._set(powers=tuple(as_integer("powers", p, at_least=1) for p in self.powers))
-        self._set(n_views=as_integer("n_views", self.n_views, at_least=1))
+        self._set_fields(gamma=as_number("gamma", self.gamma, above=0.0))
+        self._set_fields(powers=tuple(as_integer("powers", p, at_least=1) for p in self.powers))
+        self._set_fields(n_views=as_integer("n_views", self.n_views, at_least=1))
         if not self.powers or list(self.powers) != sorted(set(self.powers)):
             raise ValueError(f"powers must be increasing integers >= 1, got {self.powers!r}.")
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        # With c one over the number of terms, P the largest power and w = c^(1/P) u, c u^p is
-        # c^(1 - p/P) w^p: the last term needs no factor, which saves a pass over the values.
+        # Let c = 1 / (number of terms), P the largest power and w = c^(1/P) u. Then c u^p is
+        # c^(1 - p/P) w^p, so the last term needs no factor, which saves a pass over the values.
         largest, c = self.powers[-1], 1.0 / (len(self.powers) * self.n_views)
         factors = tuple(c ** (1.0 - p / largest) for p in self.powers[:-1])
         steps = [high - low for low, high in pairwise((0, *self.powers))]
@@ -367,11 +366,11 @@ class MeanRBF(OfDistance):
         m, room = len(Z), threading.local()
         add_views = None
         if np.dtype(dtype) == SINGLE and self.powers == (1, 3):
-            # Loaded here: of all kernels this one alone needs a compiler.
+            # Imported here: only this kernel needs the compiler.
             from kpca_apps.engine.kernels.exponentials import add_first_and_third
 
             add_views = add_first_and_third
-        # What is compiled sees itself to exponents that are too low.
+        # The compiled function clips low exponents itself.
         clipped = -math.inf if add_views else lowest
         bounds = np.float32(lowest), np.float32(factors[0] if factors else 0.0)
         exponents = view_exponents(Z, self.gamma, clipped, dtype, shift, self.n_views)
@@ -380,19 +379,19 @@ class MeanRBF(OfDistance):
             if X.shape[1] != Z.shape[1]:
                 raise ValueError(f"The kernel compares {Z.shape[1]} columns, got {X.shape[1]}.")
             total = np.empty((len(X), m), dtype=dtype)
-            # Memory used again from call to call, by each thread its own: to get it can take
-            # longest.
+            # Reuse memory between calls, one buffer per thread: allocating it can take longest.
+
             beside = getattr(room, "values", None)
             if beside is None or beside.shape[1:] != total.shape:
                 beside = room.values = np.empty((2, *total.shape), dtype=dtype)
-            of_view = exponents(X)
+            view_exponents_of = exponents(X)
             for number in range(self.n_views):
-                values = of_view(number, beside[0])
+                values = view_exponents_of(number, beside[0])
                 if add_views:
                     add_views(values, *bounds, total, not number)
                     continue
                 np.exp(values, out=values)
-                # The sum of powers by Horner's rule.
+                # Evaluate the sum of powers by Horner's rule.
                 term = power(values, steps[-1], beside[1] if number else total)
                 for step, factor in zip(reversed(steps[:-1]), reversed(factors), strict=True):
                     term += factor
@@ -408,14 +407,14 @@ class MeanRBF(OfDistance):
         views = self._views(Z)
         if len(views) == 1:
             return super().weighted_gradient(Z)
-        of_view = MeanRBF(self.gamma, self.powers)
-        parts = [of_view.weighted_gradient(Z[:, v]) for v in views]
+        view_exponents_of = MeanRBF(self.gamma, self.powers)
+        parts = [view_exponents_of.weighted_gradient(Z[:, v]) for v in views]
         return lambda X, C: np.hstack(
             [part(X[:, v], C) / self.n_views for v, part in zip(views, parts, strict=True)]
         )
 
     def _slopes(self, Z: Matrix) -> KernelRows:
-        """Fix Z in k'(s) of one view."""
+        """Fix Z in k'(s) for one view."""
         exponents = rbf_exponents(Z, self.gamma, LOWEST_EXPONENT / self.powers[-1])
         n = len(self.powers)
 

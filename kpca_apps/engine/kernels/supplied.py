@@ -1,6 +1,6 @@
-"""Kernels that a user brings: a function, a kernel of a Gaussian process, a Gram matrix."""
+"""Kernels supplied by a user: a function, a Gaussian process kernel, a Gram matrix."""
 
-# What `against`, `diagonal` and `describe` promise is said on Kernel.
+# Kernel documents `against`, `diagonal` and `describe`.
 # ruff: noqa: D102
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from kpca_apps.system.arrays import Matrix, Values
 
 @dataclass(frozen=True, eq=False)
 class FromFunction(Kernel):
-    """A kernel given as a function of two rows, or as one of `sklearn.gaussian_process.kernels`.
+    """A kernel given as a function of two rows or a `sklearn.gaussian_process.kernels` object.
 
-    It is taken to be positive semi-definite. A function is called once for each pair of rows.
+    It is assumed to be positive semi-definite. A function is called once per pair of rows.
     """
 
     function: Callable[..., Any]
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
-        # Kernels are imported for images, too, which need nothing of scikit-learn.
+        # Imported here: image denoising uses kernels without scikit-learn.
         from sklearn.metrics.pairwise import pairwise_kernels
 
         def rows(X: Matrix) -> Values:
-            # A copy: a function may hand out what it keeps, and values are written over.
+            # Copy: the function may return its own array, and the caller overwrites the values.
             return np.array(pairwise_kernels(X, Z, metric=self.function), dtype)
 
         return rows
@@ -47,17 +47,17 @@ class FromFunction(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Precomputed(Kernel):
-    """Kernel values given instead of rows.
+    """Kernel values in place of rows.
 
-    The points of a fit are the numbers of its rows, (n, 1); another row is the values of its kernel
-    with all of them, (n,), of which the value with itself is not known.
+    The points of a fit are row numbers (n, 1). A new row is its kernel values with all fitted
+    rows, (n,); its value with itself is unknown.
     """
 
     gram: NDArray[np.float64]
 
-    @cached_property  # asked for at each step of a fit, and as dear as all of it
+    @cached_property  # used at each step of a fit, and as expensive as the fit
     def is_psd(self) -> bool:
-        # A share of the largest eigenvalue that rounding may leave below 0.
+        # Rounding may leave an eigenvalue this far below 0.
         least, *_ = eigvalsh(self.gram, subset_by_index=[0, 0])
         return bool(least > -1e-8 * np.trace(self.gram))
 

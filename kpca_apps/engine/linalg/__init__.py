@@ -1,1 +1,1 @@
-"""Gram matrices, their leading eigenpairs, their partial factors."""
+"""Gram matrices, their leading eigenpairs, and partial factors."""

@@ -10,36 +10,36 @@ from kpca_apps.system.arrays import Index, Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 BLOCK = 32
-"""Pivots proposed at once."""
+"""Pivots proposed per round."""
 
 ROUNDING = 1e-10
-"""Share of the first trace below which what is left is rounding."""
+"""Share of the initial trace below which the residual is rounding."""
 
 
 def random_pivots(
     kernel: Kernel, X: Matrix, m: int, rng: np.random.Generator, *, tolerance: float = ROUNDING
 ) -> Index:
-    """Draw at most ``m`` pivots with chances proportional to what those so far miss of each row.
+    """Draw at most ``m`` pivots, each with probability proportional to its residual.
 
-    In the order drawn; fewer when the mean of what is missed falls to ``tolerance`` of that of k(x,
-    x). Takes 8 n m bytes and O(n m^2) time.
+    Returns row numbers in the order drawn. Stops early if the mean residual falls to ``tolerance``
+    times the mean k(x, x). Uses 8 n m bytes and O(n m^2) time.
     """
-    # Pivots are proposed in blocks, each accepted with the share of its chance that the pivots of
-    # its own block have left it: the result has the distribution of drawing one at a time. Chen,
-    # Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, arXiv 2207.06503; Epperly, Tropp
-    # and Webber (2024), Embrace rejection: kernel matrix approximation by accelerated randomly
-    # pivoted Cholesky, arXiv 2410.03969, algorithm 2.1.
+    # Pivots are proposed in blocks and thinned by the residual that pivots of their own block leave
+    # them, which has the distribution of drawing one at a time. Chen, Epperly, Tropp and Webber
+    # (2023), Randomly pivoted Cholesky, arXiv 2207.06503; Epperly, Tropp and Webber (2024), Embrace
+    # rejection: kernel matrix approximation by accelerated randomly pivoted Cholesky, arXiv
+    # 2410.03969, algorithm 2.1.
     factor = PartialCholesky(kernel, X, m)
     while len(factor.pivots) < m and factor.missed > tolerance * factor.trace:
         chances = factor.residual / factor.residual.sum()
         proposed = rng.choice(len(X), size=BLOCK, p=chances)
-        accepted = _accepted(factor, proposed, rng.random(BLOCK))
+        accepted = _accept_proposals(factor, proposed, rng.random(BLOCK))
         factor.extend(accepted[: m - len(factor.pivots)])
     return np.array(factor.pivots, dtype=np.intp)
 
 
 def greedy_pivots(kernel: Kernel, X: Matrix, m: int, *, tolerance: float = ROUNDING) -> Index:
-    """Take, one at a time, the row that the pivots so far miss most; else as `random_pivots`."""
+    """Return at most ``m`` pivots, each with the largest residual; stops like `random_pivots`."""
     # Franc and Hlavac (2003), Greedy algorithm for a training set reduction in the kernel methods,
     # CAIP 2003, 426-433.
     factor = PartialCholesky(kernel, X, m)
@@ -49,32 +49,32 @@ def greedy_pivots(kernel: Kernel, X: Matrix, m: int, *, tolerance: float = ROUND
 
 
 class PartialCholesky:
-    """F with K ~ F F', a column for each pivot, and the diagonal of what it misses."""
+    """Partial factor F of a Gram matrix, K ~ F F', with a column per pivot and the residual."""
 
     def __init__(self, kernel: Kernel, X: Matrix, m: int) -> None:
         self.kernel, self.X, self.pivots = kernel, X, list[int]()
-        # Columns of F are rows here: products with the first of them need no copy.
+        # F is stored transposed: products with its first columns need no copy.
         self.rows = np.empty((min(m, len(X)), len(X)))
         self.residual = kernel.diagonal(X).astype(np.float64)
         self.trace = float(self.residual.sum())
 
     @property
     def missed(self) -> float:
-        """Sum of what the pivots miss."""
+        """Sum of the residual diagonal."""
         return float(self.residual.sum())
 
-    def left(self, pivots: Index, rows: Index | slice) -> Matrix:
+    def residual_block(self, pivots: Index, rows: Index | slice) -> Matrix:
         """Return K - F F' for some pivots and rows, shape (pivots, rows)."""
         columns = self.rows[: len(self.pivots)]
-        # Prepared for the few and not for the many: the cheaper side of a symmetric kernel.
+        # Fix the few pivots, not the many rows: cheaper, and the kernel is symmetric.
         part: Matrix = np.ascontiguousarray(self.kernel(self.X[rows], self.X[pivots]).T)
         part -= columns[:, pivots].T @ columns[:, rows]
         return part
 
     def extend(self, pivots: Index) -> None:
-        """Add pivots that do not depend on each other."""
+        """Add pivots that are linearly independent of each other."""
         with one_blas_thread():
-            part = self.left(pivots, slice(None))
+            part = self.residual_block(pivots, slice(None))
             block = part[:, pivots]
             jitter = 1e-15 * np.trace(block) * np.eye(len(pivots))
             lower = cholesky(block + jitter, lower=True, check_finite=False)
@@ -87,14 +87,14 @@ class PartialCholesky:
         self.pivots.extend(int(pivot) for pivot in pivots)
 
 
-def _accepted(factor: PartialCholesky, proposed: Index, uniform: Matrix) -> Index:
-    """Return the proposals that survive, each thinned by those accepted before it."""
-    left = factor.left(proposed, proposed)
+def _accept_proposals(factor: PartialCholesky, proposed: Index, uniform: Matrix) -> Index:
+    """Return the proposals that survive thinning by those accepted before them."""
+    residual_block = factor.residual_block(proposed, proposed)
     chances = factor.residual[proposed]
     accepted = []
     for number, pivot in enumerate(proposed):
-        if uniform[number] * chances[number] < left[number, number]:
+        if uniform[number] * chances[number] < residual_block[number, number]:
             accepted.append(pivot)
-            column = left[number:, number] / np.sqrt(left[number, number])
-            left[number:, number:] -= np.outer(column, column)
+            column = residual_block[number:, number] / np.sqrt(residual_block[number, number])
+            residual_block[number:, number:] -= np.outer(column, column)
     return np.array(accepted, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""Leading eigenpairs of a Gram matrix: LAPACK where it is cheap, else block Krylov, checked."""
+"""Leading eigenpairs of a Gram matrix, by LAPACK or by block Krylov with checked residuals."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ Operator = Callable[[Values], Values]
 Solver = Literal["auto", "lapack", "krylov"]
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-8}
-"""Residual of an accepted eigenpair, relative to the largest eigenvalue."""
+"""Largest residual of an eigenpair, relative to the largest eigenvalue."""
 
 OWN_TOLERANCE = 1e-2
-"""The same, relative to the eigenvalue itself, whose error is of the order of the square."""
+"""Largest residual relative to the eigenvalue itself, whose error is of the order of its square."""
 
 SMALL = 1500
-"""Up to this many rows LAPACK is as fast as anything."""
+"""Up to this many rows LAPACK is used: nothing is faster."""
 
 MOST_PRODUCTS = 0.6
-"""Vectors multiplied before LAPACK would have been done, as a share of the order."""
+"""Vectors multiplied, as a share of the order, by which LAPACK would have finished."""
 
 MOST_SOME = 0.4
-"""Share of the eigenpairs from which LAPACK is as quick with all of them: bisection and inverse
-iteration, for some, grow with the square of their number."""
+"""Share of the eigenpairs from which LAPACK computes all of them as fast: bisection and inverse
+iteration, for some pairs, grow with the square of their number."""
 
 ROWS_A_BLOCK = 4096
-"""Rows that are float64 at a time where all rows are float32."""
+"""Rows converted to float64 at a time."""
 
 
 def choose_solver(n: int, q: int, solver: Solver = "auto") -> Literal["lapack", "krylov"]:
@@ -45,41 +45,40 @@ def choose_solver(n: int, q: int, solver: Solver = "auto") -> Literal["lapack", 
 
 
 def lapack_vectors(n: int, q: int, *, by_modulus: bool) -> int:
-    """Return how many eigenvectors LAPACK is asked for: some, or all."""
+    """Return how many eigenvectors to request from LAPACK."""
     return n if by_modulus or q > MOST_SOME * n else q
 
 
 def block_width(q: int) -> int:
-    """Return the number of vectors that are multiplied at once for ``q`` eigenpairs."""
+    """Return the number of vectors to multiply at once for ``q`` eigenpairs."""
     return 16 if q <= 32 else 32
 
 
 def krylov_basis_limit(n: int, q: int) -> int:
-    """Return the number of basis vectors after which an iteration starts again from its best."""
+    """Return the number of basis vectors at which the iteration restarts from its best."""
     return max(min(int(0.3 * n), 3 * q + 6 * block_width(q)), 1)
 
 
 def significant(values: Matrix, smallest: float, *, by_modulus: bool) -> Mask:
-    """Return which values exceed the `smallest_eigenvalue`; negative ones too by modulus."""
-    # Very small eigenvalues are ignored, as the Spanish course notes advise: the test "eigenval >
-    # 0" in the pseudo-code of Aguilera and Antonanzas (2019) lets rounding pass. About the mean at
-    # most n - 1 of them are not 0; Scholkopf, Smola and Muller (1996), 4.3, say up to M, which is
-    # so about the origin.
+    """Return which eigenvalues exceed ``smallest``, in modulus if ``by_modulus``."""
+    # The test "eigenval > 0" in the pseudo-code of Aguilera and Antonanzas (2019) passes rounding;
+    # the Spanish course notes drop very small eigenvalues, as here. About the mean at most n - 1
+    # are non-zero; Scholkopf, Smola and Muller (1996), 4.3, say up to M, true about the origin.
     keep: Mask = (np.abs(values) if by_modulus else values) > smallest
     return keep
 
 
 def lapack_pairs(K: Values, q: int, *, center: bool, by_modulus: bool) -> tuple[Matrix, Matrix]:
-    """Return the ``q`` leading eigenpairs of HKH (or of K) by LAPACK, in the memory of K."""
+    """Return the ``q`` leading eigenpairs of HKH (or of K) by LAPACK, overwriting K."""
     n = len(K)
     if center:
         centre_in_place(K)
     first = n - lapack_vectors(n, q, by_modulus=by_modulus)
-    # The transpose of a symmetric matrix is itself, and in the order LAPACK can overwrite.
+    # The transpose equals K and has the memory order that LAPACK can overwrite.
     values, vectors = eigh(
         K.T, subset_by_index=(first, n - 1), driver="evr", overwrite_a=True, check_finite=False
     )
-    values, vectors = _leading(values, vectors, q, by_modulus)
+    values, vectors = _select_leading(values, vectors, q, by_modulus)
     return values.astype(np.float64, copy=False), vectors.astype(np.float64, copy=False)
 
 
@@ -94,24 +93,24 @@ def block_krylov(
     start: Values | None = None,
     trace: float = 0.0,
 ) -> tuple[Matrix, Matrix] | None:
-    """Return the q leading eigenpairs ``(q,)``, ``(n, q)`` of a symmetric operator, in float64.
+    """Return the q leading eigenpairs ``(q,)``, ``(n, q)`` of a symmetric operator, as float64.
 
-    ``product`` maps ``(n, b)`` of type ``dtype`` to its like; ``trace`` is for
-    `smallest_eigenvalue`. None where LAPACK has less to do than this iteration has left.
+    ``product`` maps ``(n, b)`` of type ``dtype`` to the same shape and type; ``trace`` is for
+    `smallest_eigenvalue`. Returns None if LAPACK would finish earlier.
     """
-    # A block Lanczos iteration that keeps its whole basis orthonormal (each block is orthogonalised
-    # twice) and reads eigenpairs off it by Rayleigh and Ritz, in float64. A basis that grows too
-    # long is replaced by its leading Ritz vectors. No pair is returned whose true residual |A v -
-    # theta v| exceeds ten times the tolerances: one for all, and one for each pair that is as far
-    # above rounding as `smallest_eigenvalue` says. Golub and Underwood (1977), The block Lanczos
-    # method for computing eigenvalues; Wu and Simon (2000), Thick-restart Lanczos method for large
-    # symmetric eigenvalue problems, SIAM Journal on Matrix Analysis and Applications 22, 602-616.
+    # A block Lanczos iteration with a fully orthonormal basis (each block is orthogonalised twice)
+    # and Rayleigh-Ritz in float64. A basis that grows too long is replaced by its leading Ritz
+    # vectors. Pairs are returned only if their true residuals |A v - theta v| are within ten times
+    # both tolerances: one common, and one relative to each eigenvalue above `smallest_eigenvalue`.
+    # Golub and Underwood (1977), The block Lanczos method for computing eigenvalues; Wu and Simon
+    # (2000), Thick-restart Lanczos method for large symmetric eigenvalue problems, SIAM Journal on
+    # Matrix Analysis and Applications 22, 602-616.
     dtype, b, limit = np.dtype(dtype), block_width(q), krylov_basis_limit(n, q)
     precision: Literal["float32", "float64"] = "float32" if dtype == SINGLE else "float64"
     tolerance = TOLERANCE[precision]
 
     def allowed(values: Matrix) -> Matrix:
-        """Return the residuals that eigenvalues, the leading one first, may have."""
+        """Return the largest residual allowed for each eigenvalue, the leading one first."""
         size = np.abs(values)
         least = smallest_eigenvalue(float(size[0]), trace, n, precision)
         bounds: Matrix = np.minimum(tolerance * size[0], OWN_TOLERANCE * np.maximum(size, least))
@@ -122,7 +121,7 @@ def block_krylov(
     size, next_check, multiplied = 0, q, 0
     doubtful, settled = False, np.empty(0)
     start = _random_block(rng, n, b, dtype) if start is None else start
-    current = _orthonormal(start, basis[:, :0])
+    current = _orthonormalise(start, basis[:, :0])
     while size + b <= limit:
         new = slice(size, size + b)
         basis[:, new] = current
@@ -136,29 +135,29 @@ def block_krylov(
         rest = image
         rounding = 10.0 * float(np.finfo(dtype).eps) * np.abs(ritz[:size, :size]).max()
         invariant = float(np.abs(rest).max()) <= rounding
-        # An invariant basis may lack copies of eigenvalues repeated more often than a block is
-        # wide: what it holds is believed when a new start has run its course and changed nothing.
+        # An invariant basis may lack copies of an eigenvalue with more copies than a block has
+        # columns: accept it only if a fresh random start adds nothing.
         doubtful |= invariant
         full = size + b > limit
         if size >= q and (size >= next_check or invariant or full):
             values, vectors = eigh(ritz[:size, :size], check_finite=False)
-            values, vectors = _leading(values, vectors, size, by_modulus)
-            if (_estimates(rest, vectors[-b:, :q]) <= allowed(values[:q])).all():
-                pairs = _refined(spanned, images[:, :size], vectors[:, :q], by_modulus)
-                believed = not doubtful or (invariant and _same(pairs[0], settled, tolerance))
+            values, vectors = _select_leading(values, vectors, size, by_modulus)
+            if (_estimate_residuals(rest, vectors[-b:, :q]) <= allowed(values[:q])).all():
+                pairs = _refine_pairs(spanned, images[:, :size], vectors[:, :q], by_modulus)
+                believed = not doubtful or (invariant and _agree(pairs[0], settled, tolerance))
                 if believed and (pairs[2] <= 10.0 * allowed(pairs[0])).all():
                     return pairs[:2]
                 settled = pairs[0] if invariant else settled
-            # All Ritz pairs take about 10 size^3 operations, the next product 2 n^2 b.
+            # Rayleigh-Ritz costs about 10 size^3 operations, the next product 2 n^2 b.
             seldom = 10 * size**3 > n * n * b
             next_check = size + (max(b, size // 8) if seldom else b)
             if full and multiplied < MOST_PRODUCTS * n:
-                kept = min(q + b, limit - 2 * b)
-                size = _restart((spanned, images[:, :size]), ritz, values, vectors, kept)
+                n_vectors = min(q + b, limit - 2 * b)
+                size = _restart((spanned, images[:, :size]), ritz, values, vectors, n_vectors)
         if invariant:
             rest = _random_block(rng, n, b, dtype)
         if size + b <= limit:
-            current = _orthonormal(rest, basis[:, :size])
+            current = _orthonormalise(rest, basis[:, :size])
     return None
 
 
@@ -166,10 +165,10 @@ def _random_block(rng: np.random.Generator, n: int, b: int, dtype: np.dtype[Any]
     return rng.standard_normal((n, b)).astype(dtype, copy=False)
 
 
-def _orthonormal(block: Values, basis: Values) -> Values:
-    """Return orthonormal columns that span ``block`` without ``basis``."""
-    # The block has been orthogonalised once; twice is enough (Kahan, Parlett), unless its columns
-    # nearly depend on each other, so that making them of unit length magnifies what is left.
+def _orthonormalise(block: Values, basis: Values) -> Values:
+    """Return orthonormal columns that span ``block`` orthogonally to ``basis``."""
+    # The block was orthogonalised once; twice is enough (Kahan, Parlett), unless its columns are
+    # nearly dependent, so that normalising them magnifies the error.
     for _ in range(2):
         block = block - basis @ (basis.T @ block)
         longest = float(np.linalg.norm(block, axis=0).max())
@@ -179,34 +178,34 @@ def _orthonormal(block: Values, basis: Values) -> Values:
     return np.ascontiguousarray(block)
 
 
-def _estimates(rest: Values, last_rows: Matrix) -> Matrix:
-    """Return the residuals that the newest block leaves to the Ritz pairs."""
+def _estimate_residuals(rest: Values, last_rows: Matrix) -> Matrix:
+    """Return the residuals of the Ritz pairs, from the newest block."""
     triangle = qr(rest, mode="r", check_finite=False)[0][: rest.shape[1]]
     residuals: Matrix = np.linalg.norm(triangle @ last_rows, axis=0)
     return residuals
 
 
 def _restart(
-    columns: tuple[Values, Values], ritz: Matrix, values: Matrix, vectors: Matrix, kept: int
+    columns: tuple[Values, Values], ritz: Matrix, values: Matrix, vectors: Matrix, n_vectors: int
 ) -> int:
-    """Replace basis and images, in their own memory, by leading Ritz vectors; return how many."""
-    if kept < 1:
+    """Replace basis and images in place by leading Ritz vectors; return their number."""
+    if n_vectors < 1:
         return int(columns[0].shape[1])
     for matrix in columns:
-        turn = np.ascontiguousarray(vectors[:, :kept], dtype=matrix.dtype)
+        turn = np.ascontiguousarray(vectors[:, :n_vectors], dtype=matrix.dtype)
         for rows in _row_blocks(len(matrix)):
-            matrix[rows, :kept] = matrix[rows] @ turn
+            matrix[rows, :n_vectors] = matrix[rows] @ turn
     ritz[:] = 0.0
-    ritz[range(kept), range(kept)] = values[:kept]
-    return kept
+    ritz[range(n_vectors), range(n_vectors)] = values[:n_vectors]
+    return n_vectors
 
 
-def _refined(
+def _refine_pairs(
     spanned: Values, images: Values, turn: Matrix, by_modulus: bool
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """Return the eigenpairs that Ritz vectors V span, in float64, and their true residuals."""
-    # V and its image AV are made of the basis and of its products with A, so the residual |A v -
-    # theta v| is what it is whatever the basis has lost of its orthogonality.
+    """Return the eigenpairs in the span of Ritz vectors V, as float64, and their true residuals."""
+    # V and AV come from the basis and its products with A, so the residual |A v - theta v| is exact
+    # even if the basis has lost orthogonality.
     n, q = len(spanned), turn.shape[1]
     narrow = turn.astype(spanned.dtype)
     V, W = spanned @ narrow, images @ narrow
@@ -216,7 +215,7 @@ def _refined(
         gram += v.T @ v
         image += v.T @ W[rows].astype(np.float64)
     values, mix = eigh(0.5 * (image + image.T), gram, check_finite=False)
-    values, mix = _leading(values, mix, q, by_modulus)
+    values, mix = _select_leading(values, mix, q, by_modulus)
     vectors, squares = np.empty((n, q)), np.zeros(q)
     for rows in _row_blocks(n):
         vectors[rows] = V[rows].astype(np.float64) @ mix
@@ -229,13 +228,15 @@ def _row_blocks(n: int) -> list[slice]:
     return [slice(start, start + ROWS_A_BLOCK) for start in range(0, n, ROWS_A_BLOCK)]
 
 
-def _same(values: Matrix, others: Matrix, tolerance: float) -> bool:
+def _agree(values: Matrix, others: Matrix, tolerance: float) -> bool:
     if values.shape != others.shape:
         return False
     return bool(np.allclose(values, others, rtol=0.0, atol=0.01 * tolerance * abs(values[0])))
 
 
-def _leading(values: Matrix, vectors: Matrix, q: int, by_modulus: bool) -> tuple[Matrix, Matrix]:
-    """Return the q leading of pairs in increasing order, largest first."""
+def _select_leading(
+    values: Matrix, vectors: Matrix, q: int, by_modulus: bool
+) -> tuple[Matrix, Matrix]:
+    """Return the q leading pairs, largest first, from pairs in increasing order."""
     order = np.argsort(-np.abs(values) if by_modulus else -values, kind="stable")[:q]
     return values[order], vectors[:, order]

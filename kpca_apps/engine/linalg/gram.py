@@ -1,9 +1,9 @@
-"""The Gram matrix: built in blocks of rows, centred without a second matrix.
+"""The Gram matrix, built in blocks of rows and centred in place.
 
     K_ij = k(x_i, x_j) = <phi(x_i), phi(x_j)>,
     K~ = K - 1_n K - K 1_n + 1_n K 1_n = HKH,    (1_n)_ij = 1/n,  H = I - 1_n,
 
-K~ the Gram matrix of the images less their mean, phi(x_i) - 1/n sum_j phi(x_j).
+K~ is the Gram matrix of the centred feature vectors phi(x_i) - 1/n sum_j phi(x_j).
 
 References
 ----------
@@ -25,9 +25,8 @@ from kpca_apps.system.arrays import Matrix, Values
 from kpca_apps.system.blas import one_blas_thread
 
 FEW_ROWS, STRIPS = 2_000, 8
-"""Of so few rows half a Gram matrix is computed, in so many strips: each is compared with itself
-and the rows behind. Of more, rows are prepared once, which can take long, and strips would be
-large."""
+"""Up to this many rows, only the upper triangle is computed, in so many strips of rows. For more
+rows, preparing the kernel again for each strip would take long."""
 
 LEAST_STRIP = 48
 
@@ -35,9 +34,9 @@ LEAST_STRIP = 48
 def gram_matrix(
     kernel: Kernel, X: Matrix, dtype: DTypeLike = np.float64, *, n_jobs: int | None = None
 ) -> Values:
-    """Return K with K_ij = k(x_i, x_j); ValueError if values overflow: no solver takes them.
+    """Return K with K_ij = k(x_i, x_j); raise ValueError if values overflow.
 
-    Of few rows by one thread.
+    Matrices of few rows are computed by one thread.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         if len(X) <= FEW_ROWS:
@@ -63,7 +62,7 @@ def _by_strips(kernel: Kernel, X: Matrix, dtype: DTypeLike) -> Values:
 
 
 def require_finite(kernel: Kernel, X: Matrix) -> None:
-    """Refuse rows on which a semi-definite kernel overflows: k(x, y)^2 <= k(x,x) k(y,y)."""
+    """Raise if a semi-definite kernel overflows on X: k(x, y)^2 <= k(x,x) k(y,y)."""
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(kernel.diagonal(X)).all()
     if not finite:
@@ -71,7 +70,7 @@ def require_finite(kernel: Kernel, X: Matrix) -> None:
 
 
 def overflow(kernel: Kernel, *, is_checked: bool = True) -> ValueError:
-    """Return the error for rows whose kernel values are no numbers; unless checked, they may be."""
+    """Return the error for non-finite kernel values; ``is_checked``: X was checked for NaN."""
     otherwise = "" if is_checked else ", and leave out rows with NaN"
     return ValueError(
         f"The kernel {kernel.describe()} overflows on these rows: scale the columns "
@@ -80,8 +79,8 @@ def overflow(kernel: Kernel, *, is_checked: bool = True) -> ValueError:
 
 
 def centre_in_place(K: Values) -> None:
-    """Turn K into HKH, H = I - 11'/n, in the memory of K."""
-    # Entry by entry K~_ij = K_ij - mean_l K_il - mean_l K_lj + mean K (2019, eq. 9).
+    """Replace K by HKH, H = I - 11'/n, in place."""
+    # K~_ij = K_ij - mean_l K_il - mean_l K_lj + mean K (2019, eq. 9).
     means = K.mean(axis=0)
     K -= means
     K -= means[:, None]
@@ -89,10 +88,9 @@ def centre_in_place(K: Values) -> None:
 
 
 def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
-    """Return a kernel with the same centred Gram matrix that loses fewer digits to rounding."""
-    # Inner products of rows far from 0 are large, and centring takes nearly all of them away again:
-    # the digits that remain are few. Where the kernel is made of inner products and of functions of
-    # the difference of rows, column means may be taken from the rows first.
+    """Return a kernel with the same centred Gram matrix and less rounding error."""
+    # Inner products of rows far from 0 are large, and centring K cancels most of their digits.
+    # Kernels made of inner products and of differences allow centring the rows first instead.
     if not kernel.gains_from_centring:
         return kernel
     with np.errstate(over="ignore", invalid="ignore"):
@@ -101,10 +99,10 @@ def about_mean(kernel: Kernel, X: Matrix) -> Kernel:
 
 
 def about_landmarks(kernel: Kernel, points: Matrix) -> Kernel:
-    """Return a kernel as `about_mean` does, with an origin that keeps the span of landmarks."""
-    # About their mean m itself they span one direction less, which rows that are added may have.
-    # The origin is m - r m / |m|, r their root mean squared distance from m: none is lost, and what
-    # is left of a large offset is no larger than the differences.
+    """Return a kernel as `about_mean` does, with an origin that keeps the landmarks' span."""
+    # About their mean m the landmarks would span one direction less, and rows added later may need
+    # it. The origin m - r m / |m|, with r the root mean squared distance from m, keeps the span and
+    # makes a large offset no larger than the differences.
     about = about_mean(kernel, points)
     if not isinstance(about, Recentred) or about is kernel:
         return kernel
@@ -117,5 +115,5 @@ def about_landmarks(kernel: Kernel, points: Matrix) -> Kernel:
 
 
 def about_origin(kernel: Kernel) -> Kernel:
-    """Return the kernel without the origin that a fit gave it: components are the same vectors."""
+    """Return the kernel without the origin that a fit added; components stay the same."""
     return kernel.kernel if isinstance(kernel, Recentred) else kernel

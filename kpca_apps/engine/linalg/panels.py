@@ -1,4 +1,4 @@
-"""A Gram matrix in half: panels of its upper triangle, kept or recomputed for every product."""
+"""The upper triangle of a Gram matrix in panels, stored or recomputed for every product."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from kpca_apps.engine.rows import in_order
 from kpca_apps.system.arrays import Matrix, Values
 
 PANEL = 256
-"""Rows a panel: a tile of it and the columns of its product stay in a core's cache."""
+"""Rows per panel: a tile and the columns of its product fit into a core's cache."""
 
 TILE = 1024
-"""Columns a tile."""
+"""Columns per tile."""
 
 SAMPLE = 256
-"""Rows that stand for all in a sketch."""
+"""Rows of the sample that a sketch uses."""
 
 ELSEWHERE = 0.01
-"""Share of a sketch that no sample of rows decides."""
+"""Share of the input vectors in a sketch, to keep directions that the sample misses."""
 
 
 class GramPanels:
-    """K with K_ij = k(x_i, x_j), seen through the tiles on and above its diagonal.
+    """The matrix K_ij = k(x_i, x_j), from the tiles on and above its diagonal.
 
-    ``dtype`` is that of kernel values and products. ``stored`` keeps the tiles, n^2 / 2 values;
-    else they are recomputed for every product, in the memory of a few tiles.
+    ``dtype`` is the type of kernel values and products. ``stored`` keeps the tiles, n^2 / 2 values;
+    otherwise they are recomputed for every product, in the memory of a few tiles.
     """
 
-    # A tile serves the rows of its panel and, transposed, the rows of its columns: so half of the
-    # kernel values suffice. Panels and tiles are cut at fixed rows and their products added in a
-    # fixed order: the bits do not depend on the number of threads.
+    # A tile serves its panel's rows and, transposed, the rows of its columns, so half of the kernel
+    # values suffice. Panels and tiles have fixed boundaries and a fixed order of addition: the
+    # result does not depend on the number of threads, to the last bit.
 
     def __init__(
         self,
@@ -50,16 +50,16 @@ class GramPanels:
             (start, self._against(start, start + TILE)) for start in range(0, len(X), TILE)
         ]
         self._sums: Matrix | None = None
-        self._kept: list[list[Values]] | None = None
+        self._stored_tiles: list[list[Values]] | None = None
         if stored:
-            self._kept = list(in_order(self._kept_panel, self._starts, n_jobs))
+            self._stored_tiles = list(in_order(self._compute_panel, self._starts, n_jobs))
 
     def __len__(self) -> int:
         return len(self._X)
 
     @property
     def row_sums(self) -> Matrix:
-        """Sum of each row of K, part of the first product; ValueError if values overflow."""
+        """Row sums of K, computed with the first product; ValueError if values overflow."""
         if self._sums is None:
             self.product(np.empty((len(self), 0), dtype=self._dtype))
         assert self._sums is not None
@@ -69,21 +69,20 @@ class GramPanels:
         """Return K V for V of shape ``(n, b)``."""
         V = np.asarray(V, dtype=self._dtype)
         if self._sums is not None:
-            return self._multiplied(V)
-        # The row sums cost one more column here, and a product of their own later.
+            return self._multiply(V)
+        # Computing the row sums with this product costs one column, and later a whole product.
         ones = np.ones((len(V), 1), dtype=self._dtype)
         with np.errstate(over="ignore", invalid="ignore"):
-            W = self._multiplied(np.hstack([V, ones]))
+            W = self._multiply(np.hstack([V, ones]))
         self._sums = W[:, -1].astype(np.float64)
         if not np.isfinite(self._sums).all():
             raise overflow(self._kernel)
         return np.ascontiguousarray(W[:, :-1])
 
     def sketch(self, V: Values) -> Values:
-        """Return about K V, its columns as long as those of V, at a small part of its price."""
-        # From the kernel with a sample of rows: where an iteration that starts from random V
-        # begins, it saves a product. A little of V itself is added: what the sample knows nothing
-        # of is not lost.
+        """Return an approximation of K V, scaled to the column lengths of V."""
+        # From the kernel with a sample of rows. An iteration from random V that starts here saves a
+        # product. ELSEWHERE times V keeps directions that the sample misses.
         n = len(self)
         sample = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.intp))
         kernel_rows = self._kernel.against(self._X[sample], self._dtype)
@@ -94,14 +93,14 @@ class GramPanels:
             self._n_jobs,
         )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            seen = np.concatenate(list(parts))
-            seen *= np.linalg.norm(V, axis=0) / np.linalg.norm(seen, axis=0)
-        # Of a kernel that vanishes or overflows on the sample nothing is known.
-        seen[:, ~np.isfinite(seen).all(axis=0)] = 0.0
-        seen += ELSEWHERE * V
-        return seen
+            estimate = np.concatenate(list(parts))
+            estimate *= np.linalg.norm(V, axis=0) / np.linalg.norm(estimate, axis=0)
+        # The sketch is useless if the kernel under- or overflows on the sample.
+        estimate[:, ~np.isfinite(estimate).all(axis=0)] = 0.0
+        estimate += ELSEWHERE * V
+        return estimate
 
-    def _multiplied(self, V: Values) -> Values:
+    def _multiply(self, V: Values) -> Values:
         W = np.zeros(V.shape, dtype=self._dtype)
         parts = in_order(lambda start: self._panel_product(start, V), self._starts, self._n_jobs)
         for start, (own, below) in zip(self._starts, parts, strict=True):
@@ -111,7 +110,7 @@ class GramPanels:
         return W
 
     def _panel_product(self, start: int, V: Values) -> tuple[Values, Values]:
-        """Return what a panel gives its own rows, and what it gives all rows below them."""
+        """Return a panel's contribution to its own rows and to the rows below."""
         stop = min(start + PANEL, len(V))
         own = np.zeros((stop - start, V.shape[1]), dtype=self._dtype)
         below = np.empty((len(V) - stop, V.shape[1]), dtype=self._dtype)
@@ -125,26 +124,26 @@ class GramPanels:
         return own, below
 
     def _tiles(self, start: int) -> Iterator[tuple[int, Values]]:
-        """Yield the tiles of the panel that starts at a row, each with its first column."""
-        if self._kept is None:
-            yield from self._made(start)
+        """Yield the panel's tiles with their first column."""
+        if self._stored_tiles is None:
+            yield from self._compute_tiles(start)
             return
         first = start
-        for tile in self._kept[start // PANEL]:
+        for tile in self._stored_tiles[start // PANEL]:
             yield first, tile
             first += tile.shape[1]
 
-    def _kept_panel(self, start: int) -> list[Values]:
-        """Return the tiles of a panel in one piece of memory: of fewer and larger pages."""
+    def _compute_panel(self, start: int) -> list[Values]:
+        """Return the tiles of a panel in one allocation, which uses fewer and larger pages."""
         tiles = []
         panel = np.empty((min(PANEL, len(self) - start), len(self) - start), dtype=self._dtype)
-        for first, made in self._made(start):
-            tile = panel[:, first - start : first - start + made.shape[1]]
-            tile[:] = made
+        for first, computed in self._compute_tiles(start):
+            tile = panel[:, first - start : first - start + computed.shape[1]]
+            tile[:] = computed
             tiles.append(tile)
         return tiles
 
-    def _made(self, start: int) -> Iterator[tuple[int, Values]]:
+    def _compute_tiles(self, start: int) -> Iterator[tuple[int, Values]]:
         rows = self._X[start : start + PANEL]
         on_diagonal = start // TILE
         with np.errstate(over="ignore", invalid="ignore"):
@@ -161,7 +160,7 @@ class GramPanels:
 
 
 def centred(gram: GramPanels) -> Callable[[Values], Values]:
-    """Return V -> HKHV, H = I - 11'/n, without writing HKH."""
+    """Return the map V -> HKHV, H = I - 11'/n, without forming HKH."""
 
     def product(V: Values) -> Values:
         W = gram.product(V - V.mean(axis=0))

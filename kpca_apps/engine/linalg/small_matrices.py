@@ -1,15 +1,14 @@
 """Small dense linear algebra for one group of patches, compiled, in vector registers.
 
-A group is a matrix of some 50 patches by some 50 pixels, and an image has tens of thousands of
-groups. Rows are widened by zeros to whole pairs of registers (`padded_size`), and products keep
-four rows by two registers of sums at a time: on matrices of this size that reaches what BLAS does
-on large ones. BLAS and LAPACK are not called, for what they need to be called by compiled code
-takes long to compile.
+A group is a matrix of about 50 patches by 50 pixels, and an image has tens of thousands of groups.
+Rows are padded with zeros to whole pairs of registers (`padded_size`), and products keep sums for
+four rows by two registers: at this size that is as fast as BLAS on large matrices. BLAS and LAPACK
+are not called, because compiling the calls takes long.
 
 Eigenpairs: Householder reduction to tridiagonal form, Sturm counts for the eigenvalues above the
-edge, inverse iteration for their vectors (Golub & Van Loan 2013, sections 8.3 and 8.4): what lies
-below the edge costs nothing beyond the reduction. Counts at 32 shifts, and eight inverse
-iterations, run side by side in the lanes of registers, for each is one long chain of divisions.
+edge, inverse iteration for their vectors (Golub & Van Loan 2013, sections 8.3 and 8.4): eigenvalues
+below the edge cost nothing beyond the reduction. Counts at 32 shifts, and eight inverse iterations,
+run side by side in register lanes, since each is one long chain of divisions.
 """
 
 from __future__ import annotations
@@ -36,20 +35,20 @@ Vector = NDArray[np.floating]
 Scalar = float | np.float32
 
 PAIR = 2 * WIDTH  # numbers in two registers
-SHIFTS = 4 * WIDTH  # at which eigenvalues are counted at once
-# Of an eigenvalue's interval, into nine each: with the first 32, a width of 5e-6 of the largest.
+SHIFTS = 4 * WIDTH  # shifts at which eigenvalues are counted at once
+# Times an eigenvalue's interval is cut into nine; after the first 32, width 5e-6 of the largest.
 SECTIONS = 4
 INVERSE_ITERATIONS = 2
-# Entries below this share of the trace are zero already, as far as float32 can tell.
+# Entries below this share of the trace are zero in float32.
 NEGLIGIBLE = 1e-9
 TINY = 1e-30
-# Of the compiler's plain types. Python's constants are types of their own to it, for each of which
-# a function is compiled again.
+# Typed constants: the compiler gives each Python constant a type of its own and would compile a
+# function again for it.
 NONE: Any = np.int64(0)
 ONE: Any = np.int64(1)
 NO: Any = np.bool_(False)
 YES: Any = np.bool_(True)
-# Where inverse iterations start, whatever the matrix.
+# Start vectors of inverse iteration, the same for every matrix.
 STARTS = np.random.default_rng(0).uniform(0.5, 1.5, (128, WIDTH)).astype(np.float32)
 
 
@@ -70,10 +69,10 @@ def multiply(
     columns: tuple[int, int],
     subtract: bool,
 ) -> None:
-    """Write sum_g a_gi b_gj, of g < depth, to out[i, j], or subtract it from there.
+    """Write sum_g a_gi b_gj over g < depth to out[i, j], or subtract it from out[i, j].
 
-    a_gi is a[start + g along + i across], of steps (start, along, across). There are some times
-    four rows, and some times sixteen columns.
+    a_gi is a[start + g along + i across], with steps (start, along, across). The number of rows is
+    a multiple of four, the number of columns of sixteen.
     """
     start, along, across = steps
     for i in range(rows[0], rows[1], 4):
@@ -101,7 +100,7 @@ def multiply(
 
 @inlined
 def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
-    """Write Z'Z, Z the first rows of a matrix, to all rows of another, which may be wider."""
+    """Write Z'Z, Z the first `depth` rows of `rows`, to `out`, which may have more columns."""
     flat, wide = rows.ravel(), rows.shape[1]
     multiply(flat, (NONE, wide, ONE), rows, depth, out, (NONE, len(out)), (NONE, wide), NO)
 
@@ -110,8 +109,8 @@ def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
 def eliminate(a: Matrix, n: int, least: Scalar) -> None:
     """Turn [S | B], S symmetric and above `least`, into [U | U'^-1 B] with S = U'U, in place.
 
-    S has n rows, some times four, and of it what is above the diagonal is read and written, and
-    some of what is below. Four rows at a time: what the rows above take off, then one another.
+    S has n rows, a multiple of four; only its upper triangle is used. Four rows at a time: first
+    subtract the rows above, then eliminate among the four.
     """
     number = a.dtype.type
     width, flat = a.shape[1], a.ravel()
@@ -120,7 +119,7 @@ def eliminate(a: Matrix, n: int, least: Scalar) -> None:
         first = i // PAIR * PAIR
         multiply(flat, (NONE, width, ONE), a, i, a, (i, i + 4), (first, width), YES)
         for r in range(i, i + 4):
-            # No pivot is less, but for rounding.
+            # A pivot is below `least` only by rounding.
             scale = fill(number(1) / np.sqrt(max(a[r, r], least)))
             for j in range(first, width, WIDTH):
                 store(a, (r, j), scale * load(a, (r, j)))
@@ -136,10 +135,10 @@ def _tridiagonalise(
 ) -> None:
     """Reduce a symmetric a to tridiagonal form by Householder reflections.
 
-    From the last row up, so that what is left always starts at column 0. Reflector j (its vector in
-    row j of a, its 2 / v'v in factor[j]) acts on the first j coordinates; beside[j] couples
-    coordinates j - 1 and j. A reflection of what is left, v p' + p v' taken off, is done in the
-    same sweep as the next one's product.
+    From the last row up, so that the remaining matrix starts at column 0. Reflector j (its vector
+    in row j of a, its 2 / v'v in factor[j]) acts on the first j coordinates; beside[j] couples
+    coordinates j - 1 and j. Subtracting a reflection, v p' + p v', shares the sweep with the next
+    reflection's product.
     """
     number = a.dtype.type
     v, p, product = work[0], work[1], work[2]
@@ -177,7 +176,7 @@ def _tridiagonalise(
             for i in range(0, j, WIDTH):
                 store(a, (j, i), zero)
         factor[j] = scale
-        # Columns from j on are not read any more; what is done to them does not make them grow.
+        # Columns from j on are no longer read; updating them is harmless.
         inner = fill(number(0), PAIR)
         for k in range(0, j, PAIR):
             sums = fill(number(0), PAIR)
@@ -229,7 +228,7 @@ def _eigenvalues_above(diagonal: Vector, beside: Vector, n: int, edge: Scalar) -
     ends = np.empty(SHIFTS + 1, diagonal.dtype)
     shifts, above = np.empty(SHIFTS, diagonal.dtype), np.empty(SHIFTS, diagonal.dtype)
     counts = np.empty(SHIFTS, diagonal.dtype)
-    # Closer to one another near the edge: the largest may be a thousand times as large.
+    # Space shifts more densely near the edge: the largest eigenvalue may be 1000 times as large.
     for t in range(SHIFTS + 1):
         share = number(t) / number(SHIFTS)
         ends[t] = edge + (top - edge) * share * share * share
@@ -269,9 +268,9 @@ def _eigenvalues_above(diagonal: Vector, beside: Vector, n: int, edge: Scalar) -
 def _solve_shifted(
     diagonal: Vector, beside: Vector, n: int, shifts: Vector, x: Matrix, upper: Matrix
 ) -> None:
-    """Overwrite x with solutions of (T - shift) x = x, of eight shifts in its eight columns.
+    """Overwrite x with the solutions of (T - shift) x = x, one shift for each of eight columns.
 
-    Gaussian elimination with pivoting; both have two rows more than T, zero in x.
+    Gaussian elimination with pivoting; x and T have two more rows, zero in x.
     """
     number = diagonal.dtype.type
     zero, one = fill(number(0)), fill(number(1))
@@ -282,7 +281,7 @@ def _solve_shifted(
     for i in range(n - 1):
         below, next_right = each(beside, (i + 1,)), each(beside, (i + 2,))
         next_here, following = each(diagonal, (i + 1,)) - shift, load(x, (i + 1, 0))
-        # Rows are exchanged where the lower begins with the larger number.
+        # Swap rows if the lower one starts with the larger number.
         pivot = where_longer(below, here, below, where_longer(small, here, small, here))
         inverse = one / pivot
         times = inverse * where_longer(below, here, here, below)
@@ -309,7 +308,7 @@ def _solve_shifted(
 
 @inlined
 def _orthonormalise(vectors: Matrix, c: int) -> None:
-    """Make row c of unit length and orthogonal to the rows before it."""
+    """Orthonormalise row c against the rows before it."""
     number = vectors.dtype.type
     width = vectors.shape[1]
     zero = fill(number(0))
@@ -330,7 +329,7 @@ def _orthonormalise(vectors: Matrix, c: int) -> None:
 
 @compiled
 def _reflect_back(vectors: Matrix, a: Matrix, n: int, factor: Vector) -> None:
-    """Take vectors, some times four, from the tridiagonal form back to the matrix it came from."""
+    """Map eigenvectors (a multiple of four) of the tridiagonal form back to the matrix."""
     zero = fill(vectors.dtype.type(0))
     for c in range(0, len(vectors), 4):
         for j in range(2, n):
@@ -354,13 +353,13 @@ def _reflect_back(vectors: Matrix, a: Matrix, n: int, factor: Vector) -> None:
 
 @inlined
 def leading_eigenvectors(a: Matrix, n: int, edge: Scalar) -> tuple[Vector, Matrix]:
-    """Return the eigenvalues (q,) of a symmetric matrix above an edge, largest first, with vectors.
+    """Return the eigenvalues (q,) of a symmetric matrix above an edge, and eigenvectors.
 
-    The matrix has n rows, widened by zeros to the padded size, and is overwritten. The vectors are
-    the first rows of a matrix of as many columns.
+    The eigenvalues are in decreasing order. The matrix has n rows, padded with zeros, and is
+    overwritten. The eigenvectors are the first q rows of a matrix with as many columns.
     """
     width = a.shape[1]
-    # With room for what is read behind the last.
+    # Room for reads beyond the last row.
     work = np.zeros((6, width + 2 * WIDTH), a.dtype)
     diagonal, beside, factor = work[0], work[1], work[2]
     _tridiagonalise(a, n, diagonal, beside, factor, work[3:])

@@ -1,4 +1,4 @@
-"""Products with triangular matrices, and squared lengths by a triangular factor: half the work."""
+"""Products with triangular matrices, and squared lengths through a triangular factor."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kpca_apps.system.arrays import Index, Matrix, Values
 from kpca_apps.system.blas import one_blas_thread
 
 WIDTH = 128
-"""Columns of a factor that are multiplied at once: what lies below them is left out."""
+"""Columns of a factor multiplied at once, skipping the zeros above them."""
 
 
 def times_upper(upper: Matrix, dtype: DTypeLike) -> Callable[[Values], Values]:
-    """Fix an upper triangular matrix U (p, p) in the map from rows k (b, p) to k U.
+    """Return the map from rows k (b, p) to k U, for an upper triangular matrix U (p, p).
 
-    Rows of the ``dtype``, one behind the other in memory that may be written to, are written over.
+    Contiguous writable rows of the ``dtype`` are overwritten.
     """
-    # The library reads columns first, and so sees k' and, for U', the same numbers as U.
+    # BLAS reads column-major: it sees k', and U' in the memory of U.
     factor = np.asfortranarray(upper, dtype)
     (multiply,) = get_blas_funcs(("trmm",), (factor,))
 
@@ -34,15 +34,15 @@ def times_upper(upper: Matrix, dtype: DTypeLike) -> Callable[[Values], Values]:
 def squared_norms(
     C: Matrix, s: Matrix, beta: Matrix, dtype: DTypeLike
 ) -> tuple[Index, Callable[[Values], tuple[Values, Values]]]:
-    """Fix C (p, q), 1 <= q <= p, s (q,) and beta (p,) in |C'k - s|^2 and beta'k of rows k (b, p).
+    """Return the map from rows k (b, p) to |C'k - s|^2 and beta'k, and the order of k it needs.
 
-    Returned are the order in which the p numbers of a row must come, and the map from such rows.
-    With C'P = QR, P that order, the first is |RP'k - Q's|^2, and R is upper triangular.
+    C is (p, q), 1 <= q <= p, s (q,), beta (p,). With C'P = QR, P the returned column order, the
+    first is |RP'k - Q's|^2, and R is upper triangular.
     """
     q = C.shape[1]
     with one_blas_thread():
-        # Long rows go first, and columns are exchanged: reflections then leave short rows their
-        # digits (Higham, Accuracy and Stability, section 19.4), which neither does alone.
+        # Sorting long rows first and pivoting columns together preserve the digits of short rows
+        # (Higham, Accuracy and Stability, section 19.4); neither alone does.
         longest_first = np.argsort(-np.square(C).sum(axis=0), kind="stable")
         rotated, R, order = qr_multiply(
             C.T[longest_first], s[longest_first], mode="right", pivoting=True
@@ -50,11 +50,11 @@ def squared_norms(
     lower, shift, beta = R.T, rotated.astype(dtype), beta[order]
     parts = []
     for first in range(0, q, WIDTH):
-        of = slice(first, min(first + WIDTH, q))
-        block = lower[first:, of].astype(dtype, order="C")
+        span = slice(first, min(first + WIDTH, q))
+        block = lower[first:, span].astype(dtype, order="C")
         if not first:
             block = np.column_stack([beta.astype(dtype), block])
-        parts.append((first, block, shift[of]))
+        parts.append((first, block, shift[span]))
 
     def norms(k: Values) -> tuple[Values, Values]:
         squares, along = None, None

@@ -1,1 +1,1 @@
-"""From projections back to rows."""
+"""Pre-images: from projections back to rows."""

@@ -1,16 +1,16 @@
-"""Pre-images of the RBF kernel: points of input space whose images come near a given projection."""
-# The projection P phi(x) of a row is a combination sum_i g_i phi(z_i) of the stored points, and
-# seldom the image of any point. A pre-image is a point z that makes
+"""Pre-images of the RBF kernel: points whose feature vectors are near given projections."""
+# The projection P phi(x) = sum_i g_i phi(z_i) of a row is seldom the feature vector of a point. A
+# pre-image is a point z that minimises
 #
-#     rho(z) = |phi(z) - P phi(x)|^2 = k(z, z) - 2 sum_i g_i k(z, z_i) + |P phi(x)|^2
+#     rho(z) = |phi(z) - P phi(x)|^2 = k(z, z) - 2 sum_i g_i k(z, z_i) + |P phi(x)|^2.
 #
-# small. For the RBF kernel the gradient vanishes where
+# For the RBF kernel the gradient vanishes where
 #
 #     z = sum_i g_i k(z, z_i) z_i / sum_i g_i k(z, z_i),
 #
-# which is iterated here (Mika et al. 1998, eq. 10); `gradient_descent` is for other kernels,
-# `learn_preimage` learns the way back. The weights g hold the mean in feature space and have both
-# signs: g_i = mean_i + sum_a t_a(x) W_ia, the coefficients of the mean and of component a.
+# which is iterated here (Mika et al. 1998, eq. 10). `gradient_descent` is for other kernels,
+# `learn_preimage` is a regression. The weights g_i = mean_i + sum_a t_a(x) W_ia contain the mean in
+# feature space and may have either sign.
 #
 # [1] Mika, Scholkopf, Smola, Muller, Scholz and Ratsch (1998), Kernel PCA and de-noising in feature
 #     spaces, NIPS 11, eq. 10.
@@ -38,37 +38,36 @@ from kpca_apps.system.blas import one_blas_thread
 Part = TypeVar("Part")
 
 TOLERANCE = 1e-6
-"""Length of a step, in widths of the kernel, at which an iteration has converged."""
+"""Step length, in kernel widths, at which an iteration has converged."""
 
 VANISHING = 1e-12
-"""A denominator below this share of the sum of its terms' moduli is rounding."""
+"""A denominator below this share of the sum of its terms' absolute values is rounding."""
 
 FAR_EXPONENT = -300.0
-"""A row whose largest exponent is below this is far from all points."""
+"""A row is far from all points if its largest exponent is below this."""
 
 RESTARTS = 3
-"""Nearest stored points tried in turn for a row whose iteration failed."""
+"""Nearest stored points tried as starts for a row whose iteration failed."""
 
 BLOCK = 1152
-"""Rows a block; a multiple of `STEP`."""
+"""Rows per block; a multiple of `STEP`."""
 
 STEP = 24
-"""Rows are iterated so many at a time, so that a row's bits do not depend on how many others are
-left: no matrix product treats the last of them by other code. More at a time are no faster, and
-one row alone costs as much as so many."""
+"""Rows iterated at a time. A fixed number keeps a row's bits independent of the number of remaining
+rows, as matrix products treat a last incomplete group differently. Larger groups are not faster."""
 
 
 @dataclass(frozen=True, eq=False)
 class PreImages:
-    """Pre-images, and how each was found."""
+    """Pre-images and the convergence of each."""
 
     points: Matrix  # (n, d)
-    iterations: NDArray[np.int64]  # steps taken by the attempt that was kept
-    converged: Mask  # whether the steps had become negligible
-    # Whether the first start failed (its denominator vanished, or it ended farther off than it
-    # began) and the iteration was begun again at a stored point.
+    iterations: NDArray[np.int64]  # steps of the accepted attempt
+    converged: Mask  # whether the last step was negligible
+    # Whether the first start failed (zero denominator, or it ended farther away than it began)
+    # and the iteration was restarted at a stored point.
     restarted: Mask
-    residual: Matrix  # rho(z), squared feature-space units; NaN for an indefinite kernel
+    residual: Matrix  # rho(z), squared distance in feature space; NaN for an indefinite kernel
 
     @classmethod
     def joined(cls, parts: list[PreImages]) -> PreImages:
@@ -77,7 +76,7 @@ class PreImages:
         return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
 
     def put(self, index: Index, other: PreImages, chosen: Mask | slice = slice(None)) -> None:
-        """Replace the rows ``index`` by those of ``other`` that are chosen."""
+        """Replace the rows ``index`` by the chosen rows of ``other``."""
         for field in fields(self):
             getattr(self, field.name)[index] = getattr(other, field.name)[chosen]
 
@@ -91,14 +90,13 @@ def fixed_point(
     max_iter: int = 300,
     n_jobs: int | None = None,
 ) -> PreImages:
-    """Return pre-images for the RBF kernel by the fixed-point iteration, a local solution each.
+    """Return pre-images for the RBF kernel by fixed-point iteration, local minima each.
 
-    It begins at ``start``, for denoising the noisy rows, else at the stored point whose image is
-    nearest to each of the projections ``T``.
+    Starts at ``start`` (the noisy rows, for denoising), by default at the stored point whose
+    feature vector is nearest to each projection of ``T``.
     """
-    # A step costs two products with the p stored points and p exponentials a row; rows that have
-    # converged are dropped. The largest exponent of a row is removed before the exponential, so
-    # that nothing underflows far from the points.
+    # A step costs two products with the p stored points and p exponentials per row; converged rows
+    # are dropped. Subtracting a row's largest exponent prevents underflow far from the points.
     assert isinstance(subspace.kernel, RBF)
     if start is None:
         start = subspace.points[nearest_points(subspace, T, n_jobs=n_jobs)[:, 0]]
@@ -109,26 +107,26 @@ def fixed_point(
     def attempt(T: Matrix, start: Matrix) -> tuple[PreImages, Mask]:
         return _Iteration(step, subspace, T, start).run(length, max_iter, n_jobs)
 
-    found, failed = attempt(T, np.asarray(start, dtype=np.float64))
-    left = np.flatnonzero(failed)
-    if left.size:
-        found.restarted[left] = True
-        nearest = nearest_points(subspace, T[left], RESTARTS, n_jobs=n_jobs)
+    best, failed = attempt(T, np.asarray(start, dtype=np.float64))
+    remaining = np.flatnonzero(failed)
+    if remaining.size:
+        best.restarted[remaining] = True
+        nearest = nearest_points(subspace, T[remaining], RESTARTS, n_jobs=n_jobs)
         for rank in range(nearest.shape[1]):
-            again, failed = attempt(T[left], subspace.points[nearest[:, rank]])
-            again.restarted[:] = True
-            better = ~failed | (again.residual < found.residual[left])
-            found.put(left[better], again, better)
-            left, nearest = left[failed], nearest[failed]
-            if not left.size:
+            retry, failed = attempt(T[remaining], subspace.points[nearest[:, rank]])
+            retry.restarted[:] = True
+            better = ~failed | (retry.residual < best.residual[remaining])
+            best.put(remaining[better], retry, better)
+            remaining, nearest = remaining[failed], nearest[failed]
+            if not remaining.size:
                 break
-    return found
+    return best
 
 
 def nearest_points(
     subspace: KernelSubspace, T: Matrix, count: int = 1, *, n_jobs: int | None = None
 ) -> Index:
-    """Return the stored points with images nearest to projections, nearest first."""
+    """Return the stored points whose feature vectors are nearest to projections, nearest first."""
     directions, constant = subspace.prepared(
         "_point_distances", lambda: _point_distances(subspace, n_jobs)
     )
@@ -157,7 +155,7 @@ def _point_distances(subspace: KernelSubspace, n_jobs: int | None) -> tuple[Matr
 def projection_norms(subspace: KernelSubspace, T: Matrix) -> Matrix:
     """Return |P phi(x)|^2 for projections ``T``, shape ``(n,)``."""
     along = T * subspace.gain
-    # Not one product with the offset: its rounding would depend on the number of rows.
+    # A product with the offset would round differently depending on the number of rows.
     explained = np.einsum("ij,ij->i", along, along + 2.0 * subspace.offset)
     norms: Matrix = subspace.mean_norm + explained
     return norms
@@ -166,14 +164,14 @@ def projection_norms(subspace: KernelSubspace, T: Matrix) -> Matrix:
 def map_blocks(
     function: Callable[[slice], Part], n: int, *, n_jobs: int | None = None
 ) -> list[Part]:
-    """Apply a function to ranges of rows cut at fixed places, in order, at one BLAS thread."""
+    """Apply a function to fixed blocks of row numbers, with one BLAS thread; keep the order."""
     with one_blas_thread():
         starts = range(0, max(n, 1), BLOCK)
         return list(in_order(lambda s: function(slice(s, min(s + BLOCK, n))), starts, n_jobs))
 
 
 def batch_of(index: Index) -> Index:
-    """Return ``index`` with its last entry repeated up to a multiple of `STEP`."""
+    """Return ``index`` padded to a multiple of `STEP` by repeating its last entry."""
     return np.pad(index, (0, -len(index) % STEP), mode="edge")
 
 
@@ -181,22 +179,21 @@ Step = Callable[[Matrix, Matrix, Matrix, Index], tuple[Matrix, Matrix, Mask]]
 
 
 def _rbf_step(points: Matrix, gamma: float) -> Step:
-    """Fix the points in one step, for rows in multiples of `STEP`."""
-    # The step maps z, the weights g, bounds of the sums of their moduli and the numbers of the rows
-    # to take (the last may be repeated) to their next z, the inner products <phi(z), P phi(x)>, and
-    # which denominators vanished.
-    near, anywhere = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
+    """Return one iteration step for fixed points, for rows in multiples of `STEP`."""
+    # It maps z, weights g, bounds of sum |g| and the rows to process (the last may repeat) to the
+    # next z, the inner products <phi(z), P phi(x)>, and which denominators vanished.
+    clipped, unclipped = (rbf_exponents(points, gamma, low) for low in (LOWEST_EXPONENT, -np.inf))
     centre = points.mean(axis=0)
     stacked = np.column_stack([points - centre, np.ones(len(points))])
 
     def few(z: Matrix, g: Matrix, size: Matrix) -> tuple[Matrix, Matrix, Mask]:
-        terms = near(z)
+        terms = clipped(z)
         highest = terms.max(axis=1)
-        # Far from all points the largest exponent is removed, so that the others remain.
+        # Far from all points, subtract the largest exponent so that the others do not underflow.
         shift = np.zeros(len(z))
         far = highest < FAR_EXPONENT
         if far.any():
-            exponents = anywhere(z)[far]
+            exponents = unclipped(z)[far]
             shift[far] = exponents.max(axis=1)
             terms[far] = np.maximum(exponents - shift[far, None], LOWEST_EXPONENT)
             highest[far] = 0.0
@@ -204,7 +201,7 @@ def _rbf_step(points: Matrix, gamma: float) -> Step:
         terms *= g
         sums = terms @ stacked
         denominator = sums[:, -1]
-        # The sum of the terms' moduli is no larger than this bound, and seldom worth its price.
+        # This upper bound of the sum of absolute terms is cheap; compute the sum only if needed.
         vanished: Mask = np.abs(denominator) <= VANISHING * size * np.exp(highest)
         if vanished.any():
             exact = np.abs(terms[vanished]).sum(axis=1)
@@ -224,7 +221,7 @@ def _rbf_step(points: Matrix, gamma: float) -> Step:
 
 
 def _as_slice(index: Index) -> Index | slice:
-    """Return increasing row numbers as a slice where they follow each other: no copy is made."""
+    """Return consecutive row numbers as a slice, to avoid a copy."""
     consecutive = index[-1] - index[0] == len(index) - 1 and index[-2] < index[-1]
     return slice(index[0], index[-1] + 1) if consecutive else index
 
@@ -232,8 +229,8 @@ def _as_slice(index: Index) -> Index | slice:
 class _Iteration:
     """The fixed-point iteration of all rows from given starts."""
 
-    # Rows go in blocks, each until half of its rows are through; those left over from all blocks
-    # make new blocks. So the last rows of a block do not cost a block each step.
+    # Each block iterates until half of its rows have finished; the rest of all blocks form new
+    # blocks, so that few slow rows do not cost a block per step.
 
     def __init__(self, step: Step, subspace: KernelSubspace, T: Matrix, start: Matrix) -> None:
         n = len(T)
@@ -243,57 +240,57 @@ class _Iteration:
         self.first = np.empty(n)
 
     def run(self, length: float, max_iter: int, n_jobs: int | None) -> tuple[PreImages, Mask]:
-        """Iterate; return the pre-images and which rows failed."""
+        """Iterate; return the pre-images, and a mask of the rows that failed."""
         n = len(self.T)
-        left: Index = np.arange(n)
-        while left.size:
-            spell = partial(self._spell, left, length, max_iter)
-            left = np.concatenate(map_blocks(spell, len(left), n_jobs=n_jobs))
-        inner = np.concatenate(map_blocks(self._inner, n, n_jobs=n_jobs))
+        remaining: Index = np.arange(n)
+        while remaining.size:
+            iterate = partial(self._iterate_block, remaining, length, max_iter)
+            remaining = np.concatenate(map_blocks(iterate, len(remaining), n_jobs=n_jobs))
+        inner = np.concatenate(map_blocks(self._inner_products, n, n_jobs=n_jobs))
         norms = projection_norms(self.subspace, self.T)
         residual = 1.0 - 2.0 * inner + norms
         farther = residual > 1.0 - 2.0 * self.first + norms + 1e-9
-        found = PreImages(
+        pre_images = PreImages(
             self.z,
             self.iterations,
             self.converged,
             np.zeros(n, dtype=bool),
             np.maximum(residual, 0.0),
         )
-        return found, self.vanished | farther
+        return pre_images, self.vanished | farther
 
     def _weights(self, index: Index) -> tuple[Index, Matrix, Matrix]:
-        """Return a full batch of rows, their weights g and bounds of the sums of their moduli."""
+        """Return a padded batch of rows, their weights g and bounds of sum |g|."""
         batch = batch_of(np.arange(len(index)))
         g = self.subspace.expansion(self.T[index][batch])
-        # |g|_1 <= p^(1/2) |g|_2, which takes one pass and no memory.
+        # |g|_1 <= p^(1/2) |g|_2 takes one pass and no memory.
         return batch, g, np.sqrt(g.shape[1] * squared_lengths(g))
 
-    def _spell(self, left: Index, length: float, max_iter: int, block: slice) -> Index:
-        """Iterate one block of the rows left; return the numbers of those that are not through."""
-        index = left[block]
+    def _iterate_block(self, remaining: Index, length: float, max_iter: int, block: slice) -> Index:
+        """Iterate one block of the remaining rows; return those that have not finished."""
+        index = remaining[block]
         batch, g, size = self._weights(index)
         active = np.arange(len(index))
         while 2 * len(active) > len(index):
             count = len(active)
             rows = index[active]
             parts = self.step(self.z[index], g, size, batch)
-            following, inner, lost = parts[0][:count], parts[1][:count], parts[2][:count]
+            following, inner, vanished = parts[0][:count], parts[1][:count], parts[2][:count]
             fresh = self.iterations[rows] == 0
             self.first[rows[fresh]] = inner[fresh]
-            moved = np.linalg.norm(following - self.z[rows], axis=1)
+            step_lengths = np.linalg.norm(following - self.z[rows], axis=1)
             self.z[rows] = following
             self.iterations[rows] += 1
-            self.converged[rows] = (moved <= length) & ~lost
-            self.vanished[rows] = lost
-            going = (moved > length) & ~lost & (self.iterations[rows] < max_iter)
-            if not going.all():
-                active = active[going]
+            self.converged[rows] = (step_lengths <= length) & ~vanished
+            self.vanished[rows] = vanished
+            is_active = (step_lengths > length) & ~vanished & (self.iterations[rows] < max_iter)
+            if not is_active.all():
+                active = active[is_active]
                 batch = batch_of(active)
         return index[active]
 
-    def _inner(self, rows: slice) -> Matrix:
-        """Return <phi(z), P phi(x)> where the iteration has come to."""
+    def _inner_products(self, rows: slice) -> Matrix:
+        """Return <phi(z), P phi(x)> at the current points."""
         index = np.arange(len(self.T))[rows]
         if not index.size:
             return np.empty(0)

@@ -1,14 +1,13 @@
-"""Pre-images by gradient descent, for kernels that are differentiable but not radial."""
-# What descends is rho(z) = |phi(z) - P phi(x)|^2, along
+"""Pre-images by gradient descent, for differentiable kernels."""
+# Minimises rho(z) = |phi(z) - P phi(x)|^2 along
 #
 #     grad rho(z) = grad k(z, z) - 2 sum_i g_i grad_z k(z, z_i),
 #
-# g the coefficients of P phi(x), with the mean in them. Steps have the length of Barzilai and
+# with g the coefficients of P phi(x), including the mean. Step lengths are those of Barzilai and
 # Borwein (1988, Two-point step size gradient methods, IMA Journal of Numerical Analysis 8,
-# 141-148), shortened until the objective falls by Armijo's rule. The descent is monotone: a row
-# never ends farther from its projection than it began. See also Scholkopf, Smola and Muller (1996),
-# MPI technical report 44, section 4.6; Aguilera and Antonanzas (2019), On kernel principal
-# component analysis, eq. 24-25.
+# 141-148), shortened by Armijo's rule. The descent is monotone: a row never ends farther from its
+# projection than it began. See also Scholkopf, Smola and Muller (1996), MPI technical report 44,
+# section 4.6; Aguilera and Antonanzas (2019), On kernel principal component analysis, eq. 24-25.
 
 from __future__ import annotations
 
@@ -30,13 +29,13 @@ from kpca_apps.system.arrays import Index, Matrix
 Objective = Callable[[Matrix, Index], Matrix]
 
 TOLERANCE = 1e-6
-"""Length of a step, relative to the spread of the stored points, that ends a descent."""
+"""Step length, relative to the spread of the stored points, that ends a descent."""
 
 SUFFICIENT = 1e-4
-"""Share of the decrease promised by the gradient that a step must bring (Armijo)."""
+"""Share of the decrease predicted by the gradient that a step must achieve (Armijo)."""
 
 HALVINGS = 40
-"""Shortenings after which a row is at a minimum as far as rounding lets one tell."""
+"""Halvings of a step after which a row is at a minimum up to rounding."""
 
 
 def gradient_descent(
@@ -48,10 +47,10 @@ def gradient_descent(
     max_iter: int = 300,
     n_jobs: int | None = None,
 ) -> PreImages:
-    """Return pre-images by descending rho(z) = |phi(z) - P phi(x)|^2, a local minimum each.
+    """Return pre-images by descending rho(z) = |phi(z) - P phi(x)|^2 to a local minimum each.
 
-    Starts as in `fixed_point`; ``tolerance`` is the length of the last step, relative to the spread
-    of the stored points. ValueError if the gradient of the kernel is unknown.
+    Starts as `fixed_point` does; ``tolerance`` is the length of the last step relative to the
+    spread of the stored points. Raises ValueError if the kernel's gradient is unknown.
     """
     if start is None:
         start = subspace.points[nearest_points(subspace, T, n_jobs=n_jobs)[:, 0]]
@@ -80,7 +79,7 @@ def gradient_descent(
 
 
 def _batched(function: Objective) -> Objective:
-    """Let a function of rows and their numbers see full batches only (see `batch_of`)."""
+    """Return the function padded to full batches (see `batch_of`)."""
 
     def call(z: Matrix, index: Index) -> Matrix:
         batch = batch_of(np.arange(len(index)))
@@ -92,23 +91,23 @@ def _batched(function: Objective) -> Objective:
 def _descend(
     objective: Objective, slope: Objective, start: Matrix, length: float, max_iter: int
 ) -> PreImages:
-    """Descend from every row of ``start`` until its steps are no longer than ``length``."""
+    """Descend from every row of ``start`` until its steps are at most ``length`` long."""
     n = len(start)
     z, active = start.copy(), np.arange(n)
     value, downhill = objective(z, active), slope(z, active)
-    # Polyak's step: it would end at 0 were the objective linear.
+    # Polyak's first step, which would reach 0 if the objective were linear.
     step = np.abs(value) / np.maximum(squared_lengths(downhill), np.finfo(np.float64).tiny)
     iterations, converged = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
     for iteration in range(1, max_iter + 1):
         new, new_value = _line_search(objective, z, value, downhill, step, active)
         new_slope = slope(new, active)
         move = new - z[active]
-        moved = np.linalg.norm(move, axis=1)
+        step_lengths = np.linalg.norm(move, axis=1)
         step[active] = _barzilai_borwein(move, new_slope - downhill[active], step[active])
         z[active], value[active], downhill[active] = new, new_value, new_slope
         iterations[active] = iteration
-        converged[active] = moved <= length
-        active = active[moved > length]
+        converged[active] = step_lengths <= length
+        active = active[step_lengths > length]
         if not active.size:
             break
     unmoved = np.zeros(n, dtype=bool)
@@ -118,7 +117,7 @@ def _descend(
 def _line_search(
     objective: Objective, z: Matrix, value: Matrix, downhill: Matrix, step: Matrix, active: Index
 ) -> tuple[Matrix, Matrix]:
-    """Shorten the steps of the active rows until each lowers the objective enough, or is 0."""
+    """Halve the steps of the active rows until each lowers the objective enough, or give up."""
     new, new_value = z[active], value[active]
     lengths = step[active]
     promised = squared_lengths(downhill[active])
@@ -137,7 +136,7 @@ def _line_search(
 
 
 def _barzilai_borwein(move: Matrix, change: Matrix, step: Matrix) -> Matrix:
-    """Return the length |s|^2 / s.y of the next step, or twice the last where s.y <= 0."""
+    """Return the next step length |s|^2 / s.y, or twice the last one if s.y <= 0."""
     curvature = np.einsum("ij,ij->i", move, change)
     usable = curvature > 0.0
     lengths = squared_lengths(move) / np.where(usable, curvature, 1.0)

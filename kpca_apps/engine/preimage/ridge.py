@@ -1,6 +1,6 @@
-"""Learned pre-images: kernel ridge regression from projections back to the rows.
+"""Learned pre-images: kernel ridge regression from projections back to rows.
 
-From the projections t_i of the stored points z_i,
+Let t_i be the projections of the stored points z_i. Then
 
     z(t) = c + sum_i k(t, t_i) a_i,    (K_t + alpha I) A = Z - 1c',    (K_t)_ij = k(t_i, t_j).
 
@@ -34,8 +34,8 @@ class LearnedPreImage:
     kernel: Kernel  # between projections
     projections: Matrix  # t_i of the stored points (p, q)
     coefficients: Matrix  # a_i (p, d)
-    # c (d,), where projections come to lie that are like none: 0 as scikit-learn has it, the mean
-    # of the stored points for an RBF kernel that takes the place of another.
+    # c (d,), the limit far from all projections: 0 as in scikit-learn, or the mean of the stored
+    # points if an RBF kernel replaces the model's own.
     origin: Matrix
 
     def __call__(self, T: Matrix, *, n_jobs: int | None = None) -> Matrix:
@@ -49,14 +49,13 @@ class LearnedPreImage:
 def learn_preimage(
     subspace: KernelSubspace, alpha: float = 1.0, *, n_jobs: int | None = None
 ) -> LearnedPreImage:
-    """Learn to go back from projections to the stored points they came from, ``alpha`` the ridge.
+    """Fit the regression from projections to the stored points, with ridge ``alpha``.
 
-    ValueError if the regression has no solution at this ``alpha``.
+    Raises ValueError if the regression has no solution at this ``alpha``.
     """
-    # With the kernel of the subspace itself where that takes any vector, as scikit-learn's
-    # ``inverse_transform`` has it. Others may read certain columns of a row, or be positive
-    # semi-definite on rows alone: between projections an RBF kernel takes their place, as wide as
-    # the projections lie apart.
+    # The regression uses the model's kernel if that accepts vectors of any length, as in
+    # scikit-learn. Other kernels may read certain columns or be indefinite between projections: an
+    # RBF kernel with the projections' median distance replaces them.
     projections = subspace.project(subspace.points, n_jobs=n_jobs)
     points, kernel = subspace.points, about_origin(subspace.kernel)
     origin = np.zeros(points.shape[1])
@@ -68,7 +67,7 @@ def learn_preimage(
     assume = "pos" if kernel.is_psd else "sym"
     with one_blas_thread():
         try:
-            # The transpose of a symmetric matrix is itself, and in the order LAPACK overwrites.
+            # The transpose equals the matrix and has the memory order that LAPACK overwrites.
             coefficients = solve(gram.T, points - origin, assume_a=assume, overwrite_a=True)
         except LinAlgError as error:
             raise ValueError(

@@ -1,1 +1,1 @@
-"""Files of microscopes, telescopes and scanners of bodies; their libraries are extras."""
+"""Files of microscopes, telescopes and medical scanners; their libraries are extras."""

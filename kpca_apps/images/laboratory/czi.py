@@ -1,6 +1,6 @@
-"""CZI files of Zeiss microscopes, by pylibCZIrw (the extra "lab"); written as OME-TIFF.
+"""CZI files of Zeiss microscopes, through pylibCZIrw (extra "lab"); written as OME-TIFF.
 
-Pyramids of smaller copies are left out.
+Smaller copies (pyramids) are not read.
 """
 
 from __future__ import annotations
@@ -13,60 +13,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, require_library
-from kpca_apps.images.laboratory.ome import Series, check_pages, image_of, physical_sizes
+from kpca_apps.images.laboratory.ome import Series, check_pages, make_image, physical_sizes
 from kpca_apps.images.large import Content
 from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 from kpca_apps.system.files.spools import spool
 
-_METRE = 1e6  # micrometres
-_ALONG = "TCZ"  # axes of pages, the last fastest
-# Types of pixels: of a channel, and channels, of which blue comes first.
+_METRE = 1e6  # in micrometres
+_ALONG = "TCZ"  # axes of the pages, the last fastest
+# Pixel types: type of a channel, and channels, blue first.
 _TYPES = {"Gray8": ("u1", 1), "Gray16": ("u2", 1), "Gray32Float": ("f4", 1)}
 _TYPES |= {"Bgr24": ("u1", 3), "Bgr48": ("u2", 3), "Bgr96Float": ("f4", 3)}
 
 
 def read_czi(data: Content, label: str) -> ImageFile:
-    """Read a CZI file: a series of pages for each of its scenes, at full resolution."""
+    """Read a CZI file at full resolution; each of its scenes is a series of pages."""
     require_library("pylibCZIrw", "lab", "CZI files", label)
     from pylibCZIrw import czi
 
-    held = spool([data]) if isinstance(data, bytes) else data  # for as long as pages are read
-    with damage_refused(label), czi.open_czi(str(held.path)) as file:
+    source = spool([data]) if isinstance(data, bytes) else data  # kept open while pages are read
+    with damage_refused(label), czi.open_czi(str(source.path)) as file:
         kinds, box = set(file.pixel_types.values()), dict(file.total_bounding_box_no_pyramid)
         places: dict[int | None, Any] = dict(file.scenes_bounding_rectangle_no_pyramid)
         places = places or {None: file.total_bounding_rectangle_no_pyramid}
-        said = _said(file.raw_metadata)
+        attributes = _read_attributes(file.raw_metadata)
     starts = {axis: box.get(axis, (0, 1))[0] for axis in _ALONG}
     counts = tuple(box[axis][1] - box[axis][0] if axis in box else 1 for axis in _ALONG)
     others = [
         axis for axis, (first, end) in box.items() if axis not in "TCZXYSM" and end > first + 1
     ]
-    wrong = ""
+    fault = ""
     if len(kinds) != 1 or not kinds <= _TYPES.keys():
-        wrong = "holds channels of several types, or of types that are not read"
+        fault = "holds channels of several types, or of types that are not read"
     elif others:
-        wrong = f"has axes {', '.join(others)}, of which there are several places"
-    if wrong:
-        raise InputError(f"{label}: {wrong}; export it as OME-TIFF first.")
+        fault = f"has axes {', '.join(others)}, of which there are several places"
+    if fault:
+        raise InputError(f"{label}: {fault}; export it as OME-TIFF first.")
     dtype, channels = _TYPES[kinds.pop()]
     for place in places.values():
         check_size(label, (place.h, place.w), 0, 0, 1)
     pages = [Page(place.h, place.w, channels, np.dtype(dtype)) for place in places.values()]
     n_pages = math.prod(counts) * len(pages)
-    # Where tiles are few, most of a page is empty, though seldom of all pages.
+    # A page with few tiles is mostly empty, but seldom are all pages.
     n_bytes = math.prod(counts) * sum(page.n_bytes for page in pages)
     check_pages(label, n_pages, n_bytes, len(data))
-    names = said.get("Channel", {}).get("Name", [])
+    names = attributes.get("Channel", {}).get("Name", [])
     if len(names) != counts[_ALONG.index("C")]:
-        said.pop("Channel", None)
-    series = [Series(_ALONG, counts, page, said) for page in pages]
+        attributes.pop("Channel", None)
+    series = [Series(_ALONG, counts, page, attributes) for page in pages]
 
     def page(number: int) -> NDArray[Any]:
         scene, rest = divmod(number, math.prod(counts))
         plane = dict(zip(_ALONG, map(int, np.unravel_index(rest, counts)), strict=True))
         where = list(places)[scene]
-        with damage_refused(label), czi.open_czi(str(held.path)) as file:
+        with damage_refused(label), czi.open_czi(str(source.path)) as file:
             pixels = np.asarray(
                 file.read(
                     plane={axis: starts[axis] + at for axis, at in plane.items()},
@@ -84,11 +84,11 @@ def read_czi(data: Content, label: str) -> ImageFile:
         "its tiles are put together as they lie."
     )
     has_groups = n_pages > len(series)
-    return image_of(label, "czi", series, page, has_groups=has_groups, notes=(note,))
+    return make_image(label, "czi", series, page, has_groups=has_groups, notes=(note,))
 
 
-def _said(xml: str) -> dict[str, Any]:
-    """Return sizes of a pixel, names of channels, time between frames and date, where told."""
+def _read_attributes(xml: str) -> dict[str, Any]:
+    """Return pixel sizes, channel names, frame interval and date, as far as stated."""
     try:
         root = ElementTree.fromstring(xml)
     except (ElementTree.ParseError, ValueError):
@@ -97,22 +97,22 @@ def _said(xml: str) -> dict[str, Any]:
     for axis in "XYZ":
         value = root.findtext(f".//Scaling/Items/Distance[@Id='{axis}']/Value")
         sizes[axis] = _number(value) * _METRE
-    said = physical_sizes(sizes, "µm")
+    attributes = physical_sizes(sizes, "µm")
     names = [
-        one.get("Name") or one.get("Id") or ""
-        for one in root.findall(".//Information/Image/Dimensions/Channels/Channel")
+        channel.get("Name") or channel.get("Id") or ""
+        for channel in root.findall(".//Information/Image/Dimensions/Channels/Channel")
     ]
     if names:
-        said["Channel"] = {"Name": names}
+        attributes["Channel"] = {"Name": names}
     increment = _number(
         root.findtext(".//Information/Image/Dimensions/T/Positions/Interval/Increment")
     )
     if increment > 0:
-        said |= {"TimeIncrement": increment, "TimeIncrementUnit": "s"}
+        attributes |= {"TimeIncrement": increment, "TimeIncrementUnit": "s"}
     date = root.findtext(".//Information/Image/AcquisitionDateAndTime")
     if date:
-        said["AcquisitionDate"] = date[:19]
-    return said
+        attributes["AcquisitionDate"] = date[:19]
+    return attributes
 
 
 def _number(text: str | None) -> float:

@@ -1,7 +1,7 @@
-"""DICOM images: their pixels, in the units that they stand for, and the size of a pixel.
+"""DICOM images: pixels in the units they stand for, and the pixel size; through pydicom.
 
-What they say of a patient, a date or a place is not kept. DICOM PS3.3 (2024), C.7.6.3 (pixels) and
-C.11.1 (modality). By pydicom, of the extra "lab"; written as OME-TIFF.
+Patient, date and place are not kept. Needs the extra "lab"; written as OME-TIFF. DICOM PS3.3
+(2024), C.7.6.3 (pixels) and C.11.1 (modality).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError, require_library
 from kpca_apps.images.laboratory.in_place import Scaling
-from kpca_apps.images.laboratory.ome import MOST_PAGES, Series, image_of, physical_sizes
-from kpca_apps.images.large import Content, to_open
+from kpca_apps.images.laboratory.ome import MOST_PAGES, Series, make_image, physical_sizes
+from kpca_apps.images.large import Content, openable
 from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 from kpca_apps.names import one_line
@@ -32,37 +32,37 @@ _GROUPS = ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence")
 
 
 def read_dicom(data: Content, label: str) -> ImageFile:
-    """Read the frames of a DICOM file as pages; MONOCHROME1 comes out counting from black."""
+    """Read the frames of a DICOM file as pages; MONOCHROME1 is inverted to count from black."""
     require_library("pydicom", "lab", "DICOM images", label)
     import pydicom
     from pydicom.pixels import get_decoder
 
     with damage_refused(label):
         with pydicom.config.disable_value_validation():
-            if _is_deflated(data):  # pydicom would unpack all of it at once
+            if _is_deflated(data):  # pydicom would decompress the whole file at once
                 raise InputError(
                     f"{label}: is packed as a whole (a deflated transfer syntax); save it in "
                     "another transfer syntax first."
                 )
-            said, float_type = _read_header(data)
-        syntax = said.file_meta.TransferSyntaxUID
-        size = int(said.get("Rows", 0)), int(said.get("Columns", 0))
-        frames = int(said.get("NumberOfFrames", 1) or 1)
-        samples, bits = int(said.get("SamplesPerPixel", 1)), int(said.get("BitsAllocated", 0))
-        signed = int(said.get("PixelRepresentation", 0))
-        meaning = str(said.get("PhotometricInterpretation", ""))
-    wrong = ""
+            dataset, float_type = _read_header(data)
+        syntax = dataset.file_meta.TransferSyntaxUID
+        size = int(dataset.get("Rows", 0)), int(dataset.get("Columns", 0))
+        frames = int(dataset.get("NumberOfFrames", 1) or 1)
+        samples, bits = int(dataset.get("SamplesPerPixel", 1)), int(dataset.get("BitsAllocated", 0))
+        signed = int(dataset.get("PixelRepresentation", 0))
+        meaning = str(dataset.get("PhotometricInterpretation", ""))
+    fault = ""
     if not size[0] and not size[1]:
-        wrong = "holds no image"
-    elif "TotalPixelMatrixColumns" in said and frames > 1:
-        wrong = "is a slide in tiles; export the regions that matter as TIFF first"
+        fault = "holds no image"
+    elif "TotalPixelMatrixColumns" in dataset and frames > 1:
+        fault = "is a slide in tiles; export the regions that matter as TIFF first"
     elif meaning not in (_GREY if samples == 1 else _COLOUR):
         kind = one_line(meaning, 20) or "unknown"
-        wrong = f"holds colours of kind {kind}; export it as RGB or grey first"
+        fault = f"holds colours of kind {kind}; export it as RGB or grey first"
     elif bits not in _INTEGERS and not float_type:
-        wrong = f"holds values of {bits} bits; export it in 8 or 16 bits first"
-    if wrong:
-        raise InputError(f"{label}: {wrong}.")
+        fault = f"holds values of {bits} bits; export it in 8 or 16 bits first"
+    if fault:
+        raise InputError(f"{label}: {fault}.")
     check_size(label, size, 0, 0, 1)
     if not 1 <= frames <= MOST_PAGES or samples not in (1, 3):
         raise InputError(f"{label}: its header is damaged; fetch the file again.")
@@ -78,20 +78,20 @@ def read_dicom(data: Content, label: str) -> ImageFile:
                 "or save the image without compression first."
             )
         stored = np.dtype(float_type or f"{'i' if signed else 'u'}{_INTEGERS[bits]}")
-        scalings = _scalings(said, frames, grey=samples == 1)
-        # In MONOCHROME1 the largest number that the stored bits hold is black.
+        scalings = _scalings(dataset, frames, grey=samples == 1)
+        # In MONOCHROME1 the largest number of the stored bits is black.
         is_inverted = meaning == "MONOCHROME1" and not float_type
-        used = min(int(said.get("BitsStored", 8 * stored.itemsize)), 8 * stored.itemsize)
+        used = min(int(dataset.get("BitsStored", 8 * stored.itemsize)), 8 * stored.itemsize)
         top = np.array((1 << used) - 1 if stored.kind == "u" else -1, stored)
-        dtype, values = _meaning(stored, scalings, said)
+        dtype, values = _rescaling(stored, scalings, dataset)
         page = Page(*size, samples, dtype)
-        series = _series(said, frames, page)
+        series = _series(dataset, frames, page)
 
     def frame(number: int) -> NDArray[Any]:
         from pydicom.pixels import pixel_array
 
         with damage_refused(label):
-            pixels = np.asarray(pixel_array(to_open(data), index=number))
+            pixels = np.asarray(pixel_array(openable(data), index=number))
             if pixels.dtype.itemsize > stored.itemsize or pixels.shape != page.shape:
                 raise ValueError("its pixels do not fit its header")
             pixels = pixels.astype(stored, copy=False)
@@ -100,22 +100,22 @@ def read_dicom(data: Content, label: str) -> ImageFile:
     notes = ["Written without what the file says of a patient; what its pixels show stays."]
     if is_inverted:
         notes.append("It counts from white, and is written counting from black.")
-    return image_of(label, "dicom", [series], frame, notes=tuple(notes))
+    return make_image(label, "dicom", [series], frame, notes=tuple(notes))
 
 
 def _read_header(data: Content) -> tuple[Any, str]:
-    """Return what comes before the pixels, and the type of these if they are floats."""
+    """Return the header, and the pixel type if the pixels are floats."""
     from pydicom.filereader import read_partial
 
-    found: list[int] = []
+    tags: list[int] = []
 
     def at_pixels(tag: int, *_: Any) -> bool:
-        found.extend([tag] if tag in (_PIXELS, *_FLOATS) else [])
-        return bool(found)
+        tags.extend([tag] if tag in (_PIXELS, *_FLOATS) else [])
+        return bool(tags)
 
     with _opened(data) as file:
-        said = read_partial(file, stop_when=at_pixels)
-    return said, _FLOATS.get(found[0], "") if found else ""
+        dataset = read_partial(file, stop_when=at_pixels)
+    return dataset, _FLOATS.get(tags[0], "") if tags else ""
 
 
 def _opened(data: Content) -> BinaryIO:
@@ -123,7 +123,7 @@ def _opened(data: Content) -> BinaryIO:
 
 
 def _is_deflated(data: Content) -> bool:
-    """Tell whether all that comes after the first group of a file is packed."""
+    """Return whether everything after the file's first group is compressed."""
     from pydicom.filereader import read_dataset
 
     with _opened(data) as file:
@@ -134,41 +134,41 @@ def _is_deflated(data: Content) -> bool:
             is_little_endian=True,
             stop_when=lambda tag, *_: tag >> 16 != 2,
         )
-        list(first)  # an element that cannot be read so would have pydicom read it in another way
+        list(first)  # reading lazily, pydicom would retry an unreadable element with another syntax
         return bool(first.get("TransferSyntaxUID", "") == "1.2.840.10008.1.2.1.99")
 
 
-def _scalings(said: Any, frames: int, *, grey: bool) -> list[Scaling]:
-    """Return what stored values mean, one for all frames or one for each."""
+def _scalings(dataset: Any, frames: int, *, grey: bool) -> list[Scaling]:
+    """Return the rescaling of stored values: one for all frames, or one per frame."""
     if not grey:
         return [Scaling()]
     groups: list[Any] = []
-    shared = said.get("SharedFunctionalGroupsSequence")
-    own = said.get("PerFrameFunctionalGroupsSequence")
-    if own and len(own) == frames and "PixelValueTransformationSequence" in own[0]:
-        groups = [one.PixelValueTransformationSequence[0] for one in own]
+    shared = dataset.get("SharedFunctionalGroupsSequence")
+    each = dataset.get("PerFrameFunctionalGroupsSequence")
+    if each and len(each) == frames and "PixelValueTransformationSequence" in each[0]:
+        groups = [group.PixelValueTransformationSequence[0] for group in each]
     elif shared and "PixelValueTransformationSequence" in shared[0]:
         groups = [shared[0].PixelValueTransformationSequence[0]]
-    found = []
-    for one in groups or [said]:
-        slope, offset = float(one.get("RescaleSlope", 1)), float(one.get("RescaleIntercept", 0))
+    scalings = []
+    for group in groups or [dataset]:
+        slope, offset = float(group.get("RescaleSlope", 1)), float(group.get("RescaleIntercept", 0))
         if slope == 0 or not math.isfinite(slope) or not math.isfinite(offset):
             raise ValueError("its rescaling is damaged")
-        found.append(Scaling(slope, offset))
-    return found if len(set(found)) > 1 else found[:1]
+        scalings.append(Scaling(slope, offset))
+    return scalings if len(set(scalings)) > 1 else scalings[:1]
 
 
-def _meaning(
-    stored: np.dtype[Any], scalings: list[Scaling], said: Any
+def _rescaling(
+    stored: np.dtype[Any], scalings: list[Scaling], dataset: Any
 ) -> tuple[np.dtype[Any], Callable[[NDArray[Any], int], NDArray[Any]]]:
-    """Return the type of the pixels, and what turns those of a frame into it."""
+    """Return the type of rescaled pixels, and the function that rescales a frame."""
     first = scalings[0]
     if scalings == [Scaling()]:
         return stored, lambda pixels, _: pixels
     is_shift = len(scalings) == 1 and first.slope == 1 and first.offset == int(first.offset)
     if is_shift and stored.kind != "f":
-        # The least type that holds all that the bits in use can mean.
-        offset, bits = int(first.offset), int(said.get("BitsStored", 8 * stored.itemsize))
+        # The smallest type that holds every value of the bits in use.
+        offset, bits = int(first.offset), int(dataset.get("BitsStored", 8 * stored.itemsize))
         low = offset - (1 << (bits - 1) if stored.kind == "i" else 0)
         high = low + (1 << bits) - 1
         for kind in ("u1", "u2", "i2", "i4"):
@@ -184,23 +184,23 @@ def _meaning(
 
 
 def _shifted(pixels: NDArray[Any], _: int, *, offset: int, limits: np.iinfo[Any]) -> NDArray[Any]:
-    """Add an offset; values beyond the bits in use are cut at the limits of the type."""
+    """Add an offset, clipping values beyond the bits in use to the limits of the type."""
     moved = np.clip(pixels.astype(np.int64) + offset, limits.min, limits.max)
     return moved.astype(limits.dtype)
 
 
-def _series(said: Any, frames: int, page: Page) -> Series:
-    """Say how large a pixel is, and what runs from frame to frame."""
-    measures = said
+def _series(dataset: Any, frames: int, page: Page) -> Series:
+    """Return the frames as a series with pixel sizes, and time or slice steps."""
+    measures = dataset
     for name in _GROUPS:
-        groups = said.get(name)
+        groups = dataset.get(name)
         if groups and "PixelMeasuresSequence" in groups[0]:
             measures = groups[0].PixelMeasuresSequence[0]
             break
-    spacing = measures.get("PixelSpacing") or said.get("ImagerPixelSpacing") or (0, 0)
+    spacing = measures.get("PixelSpacing") or dataset.get("ImagerPixelSpacing") or (0, 0)
     between = measures.get("SpacingBetweenSlices") or measures.get("SliceThickness") or 0
     sizes = {"X": float(spacing[1]), "Y": float(spacing[0])}
-    time = float(said.get("FrameTime", 0) or 0)
+    time = float(dataset.get("FrameTime", 0) or 0)
     if frames == 1 or (between and not time):
         sizes["Z"] = float(between)
     known = physical_sizes(sizes, "mm")

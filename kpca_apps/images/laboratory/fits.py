@@ -1,7 +1,7 @@
-"""FITS files of telescopes: the images of all their extensions, or of those that are no masks.
+"""FITS files of telescopes: the images of all extensions except masks and the like.
 
-FITS Working Group (2016), "Definition of the Flexible Image Transport System", version 4.0. Headers
-by astropy, of the extra "lab"; they, and tables, are kept to the byte.
+Headers, through astropy (extra "lab"), and tables are copied byte for byte. FITS Working Group
+(2016), "Definition of the Flexible Image Transport System", version 4.0.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import Any
 import numpy as np
 
 from kpca_apps.errors import InputError, require_library
-from kpca_apps.images.laboratory.in_place import Plane, Scaling, planes_of, write_in_place
-from kpca_apps.images.laboratory.ome import MOST_PAGES, Series, image_of
-from kpca_apps.images.large import Content, to_open
+from kpca_apps.images.laboratory.in_place import Plane, Scaling, find_planes, write_in_place
+from kpca_apps.images.laboratory.ome import MOST_PAGES, Series, make_image
+from kpca_apps.images.large import Content, openable
 from kpca_apps.images.types import Format, ImageFile, Metadata, damage_refused, rewrite
 from kpca_apps.names import one_line
 
 _CARD, _BLOCK = 80, 2880
 _TYPES = {8: "u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
-# Extensions that are no picture but belong to one, by the names that telescopes and libraries give.
-# Names of several words begin with one of these, as VAR_POISSON.
+# Extensions that accompany a picture, by the names that telescopes and libraries use; longer names,
+# such as VAR_POISSON, start with one of these.
 _BESIDE = frozenset(
     "DQ MASK BPM BADPIX OBJMASK FLG FLAG FLAGS ERR ERROR UNCERT RMS VAR VARIANCE IVAR INVVAR WHT "
     "WEIGHT CON CTX SAMP TIME AREA".split()
 )
-# What would be false of denoised pixels.
+# Header cards that are wrong for denoised pixels.
 _DROPPED = ("CHECKSUM", "DATASUM", "DATAMIN", "DATAMAX")
 _SPECTRAL = tuple("FREQ WAVE WAVN AWAV ENER VRAD VOPT ZOPT BETA VELO STOKES".split())
-_UPSIDE_DOWN = 4  # EXIF's number: the first row is the lowest
+_UPSIDE_DOWN = 4  # EXIF orientation: the first row is the bottom one
 
 
 def read_fits(data: Content, label: str) -> ImageFile:
-    """Read the images of a FITS file as pages; NaN, and what is BLANK among integers, has no value.
+    """Read the images of a FITS file as pages; NaN and BLANK integers are missing values.
 
-    Integers that BSCALE and BZERO turn into other numbers are read as these.
+    Integers with BSCALE or BZERO are read as rescaled numbers.
     """
     require_library("astropy", "lab", "FITS files", label)
     from astropy.io import fits
@@ -44,16 +44,16 @@ def read_fits(data: Content, label: str) -> ImageFile:
     planes: list[Plane] = []
     series: list[Series] = []
     patches: list[tuple[int, bytes]] = []
-    kept: list[str] = []
+    unchanged: list[str] = []
     packed, end = False, 0
     with damage_refused(label):
-        where: Any = to_open(data)
-        # As they are stored: neither scaled, nor unpacked.
+        where: Any = openable(data)
+        # Read as stored, neither rescaled nor decompressed.
         options = {"do_not_scale_image_data": True, "disable_image_compression": True}
         with fits.open(where, mode="readonly", **options) as file:
             for hdu in file:
                 header, place = hdu.header, hdu.fileinfo()
-                # Sides below 0 lead back, time and again.
+                # Negative sizes would lead back to earlier headers, without end.
                 if place["hdrLoc"] < end:
                     raise ValueError("images that lie over one another")
                 end = place["datLoc"]
@@ -63,14 +63,14 @@ def read_fits(data: Content, label: str) -> ImageFile:
                     continue
                 name = one_line(str(header.get("EXTNAME", "")).strip().upper(), 20)
                 if name.split("_")[0] in _BESIDE:
-                    kept.append(name)
+                    unchanged.append(name)
                     continue
-                own = _planes(data, label, header, sides[::-1], place["datLoc"])
-                planes += own
-                end = own[-1].place + own[-1].n_bytes
+                own_planes = _planes(data, label, header, sides[::-1], place["datLoc"])
+                planes += own_planes
+                end = own_planes[-1].place + own_planes[-1].n_bytes
                 if len(planes) > MOST_PAGES:
                     raise InputError(f"{label}: has more than {MOST_PAGES:,} pages; split it.")
-                series.append(_series(header, sides[::-1], own[0]))
+                series.append(_series(header, sides[::-1], own_planes[0]))
                 patches += _false_cards(data, place["hdrLoc"], place["datLoc"])
     if not planes:
         how = "is packed (fpack); unpack it by funpack first" if packed else "holds no image"
@@ -80,15 +80,15 @@ def read_fits(data: Content, label: str) -> ImageFile:
         notes.append("It does not end as FITS files do, and may be cut short or damaged.")
     if patches:
         notes.append("Its checksums and extremes, those of the noisy pixels, are not kept.")
-    if kept:
-        notes.append(f"Kept as they are: its extensions {', '.join(dict.fromkeys(kept))}.")
-    return image_of(
+    if unchanged:
+        notes.append(f"Kept as they are: its extensions {', '.join(dict.fromkeys(unchanged))}.")
+    return make_image(
         label,
         "fits",
         series,
         lambda number: planes[number].read(data),
         orientation=_UPSIDE_DOWN,
-        # Cubes of one file each; what the planes of one cube are, its header seldom says.
+        # The planes of one cube are a stack only if the header says so, which it seldom does.
         has_groups=len(series) > 1,
         metadata=Metadata(orientation=_UPSIDE_DOWN),
         notes=tuple(notes),
@@ -97,23 +97,23 @@ def read_fits(data: Content, label: str) -> ImageFile:
 
 
 def _planes(data: Content, label: str, header: Any, shape: list[int], place: int) -> list[Plane]:
-    """Return the pages of an image."""
+    """Return the pages of one image extension."""
     stored = np.dtype(_TYPES.get(int(header["BITPIX"]), "V1"))
-    # Not by `float` and `int`, which read texts: these are damage, and a TypeError here.
+    # Adding 0.0 raises TypeError for text, which is damage; `float` would parse it.
     slope, offset = header.get("BSCALE", 1) + 0.0, header.get("BZERO", 0) + 0.0
     if slope == 0 or not math.isfinite(slope) or not math.isfinite(offset):
         raise InputError(f"{label}: its BSCALE or BZERO is damaged; fetch the file again.")
     blank = header.get("BLANK") if stored.kind in "ui" else None
     if blank is not None:
         limits = np.iinfo(stored)
-        # None of the pixels is a number that the type does not have.
+        # A BLANK outside the range of the type matches no pixel.
         blank = int(blank) if limits.min <= blank <= limits.max else None
     scaling = Scaling(slope, offset, blank)
-    return planes_of(label, data, place, shape, stored, scaling=scaling)
+    return find_planes(label, data, place, shape, stored, scaling=scaling)
 
 
 def _series(header: Any, shape: list[int], first: Plane) -> Series:
-    """Say which axes the pages of an image run along."""
+    """Return an image as a series, with the axes along which its pages run."""
     free, axes, sizes = ["Z", "T", "C"], "", list[int]()
     long = [(number, side) for number, side in enumerate(shape[:-2]) if side > 1]
     if len(long) > len(free):
@@ -128,7 +128,7 @@ def _series(header: Any, shape: list[int], first: Plane) -> Series:
 
 
 def _false_cards(data: Content, begin: int, end: int) -> list[tuple[int, bytes]]:
-    """Return blank cards for those of a header that are not true of other pixels."""
+    """Return blank cards to overwrite header cards that are wrong for denoised pixels."""
     cards = data[begin:end]
     return [
         (begin + at, b" " * _CARD)

@@ -1,6 +1,6 @@
-"""Pixels that stand plainly in a file: read where they lie, written into a copy of all else.
+"""Uncompressed pixels in a file: read in place, and written into a copy of everything else.
 
-So headers, tables and extensions are kept to the byte, and no more than a page is in memory.
+Headers, tables and extensions are kept byte for byte, and at most a page is in memory.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from kpca_apps.images.large import Content
 from kpca_apps.images.types import Page, check_size
 
 _PIECE = 1 << 22  # bytes copied at a time
-_DIGITS = 1 << 22  # steps that float32 can count with some to spare
+_DIGITS = 1 << 22  # integers that float32 represents exactly, with a margin
 READ_TYPES = frozenset("u1 u2 u4 i1 i2 i4 f2 f4 f8".split())
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """What stored integers mean: slope times one, and an offset; one may mean "no value"."""
+    """Meaning of stored integers: slope * stored + offset, with an optional missing value."""
 
     slope: float = 1.0
     offset: float = 0.0
     blank: int | None = None
 
     def dtype(self, stored: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the type of the values: integers where these are exact, NaN being no value."""
+        """Return the type of the values: integers if exact, else floats with NaN for missing."""
         native = stored.newbyteorder("=")
         if native.kind == "f":
             return native
@@ -47,7 +47,7 @@ class Scaling:
         return np.dtype("f4" if steps < _DIGITS else "f8")
 
     def values(self, stored: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of what is stored."""
+        """Return the values that stored numbers stand for."""
         dtype, native = self.dtype(stored.dtype), stored.astype(stored.dtype.newbyteorder("="))
         if dtype == native.dtype and native.dtype.kind != "f":
             return native
@@ -61,16 +61,18 @@ class Scaling:
         return np.asarray(values)
 
     def scaled(self, stored: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return slope times what is stored, and the offset; InputError where it is too large."""
+        """Return slope * stored + offset; raise InputError if it overflows the type."""
         try:
             with np.errstate(over="raise", invalid="ignore"):
                 return (stored * np.float64(self.slope) + self.offset).astype(dtype)
         except FloatingPointError:
-            told = f"its rescaling, {self.slope:g} times what is stored + {self.offset:g}"
-            raise InputError(f"{told}, is beyond what {dtype} holds; mend its header") from None
+            formula = f"its rescaling, {self.slope:g} times what is stored + {self.offset:g}"
+            raise InputError(
+                f"{formula}, is beyond what {dtype} holds; correct its header"
+            ) from None
 
     def stored(self, values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
-        """Return what is stored of values, rounded and within the range of the type."""
+        """Return values as stored numbers, rounded and clipped to the range of the type."""
         if values.dtype == self.dtype(stored) and values.dtype.kind in "ui":
             same = values.dtype == stored.newbyteorder("=")
             return np.asarray((values if same else _other_sign(values)).astype(stored))
@@ -80,20 +82,20 @@ class Scaling:
             return ((values - self.offset) / self.slope).astype(stored)
         limits = np.iinfo(stored)
         low, high = int(limits.min), int(limits.max)
-        # What means "no value" must not come of a value.
+        # A value must not become the number that means "missing".
         low, high = low + (self.blank == low), high - (self.blank == high)
         steps = np.rint((values.astype(np.float64) - self.offset) / self.slope)
         whole = np.clip(np.nan_to_num(steps, nan=0.0), low, high).astype(stored)
         if self.blank is not None:
             is_blank = np.isnan(values)
-            taken = (whole == self.blank) & ~is_blank
-            whole[taken] += 1
+            collides = (whole == self.blank) & ~is_blank
+            whole[collides] += 1
             whole[is_blank] = self.blank
         return np.asarray(whole)
 
 
 def _other_sign(values: NDArray[Any]) -> NDArray[Any]:
-    """Turn integers of n bits into those 2^(n-1) above or below, of the other sign."""
+    """Convert n-bit integers between signed and unsigned by adding or subtracting 2^(n-1)."""
     kind = {"u": "i", "i": "u"}[values.dtype.kind]
     bits = values.view(f"u{values.itemsize}") ^ np.array(
         1 << (8 * values.itemsize - 1), f"u{values.itemsize}"
@@ -103,25 +105,25 @@ def _other_sign(values: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Plane:
-    """A page as it stands in a file."""
+    """A page stored uncompressed at an offset of a file."""
 
     place: int
     page: Page
-    stored: np.dtype[Any]  # of a channel, with its byte order
+    stored: np.dtype[Any]  # type of a channel, with byte order
     scaling: Scaling = Scaling()
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the file that it takes."""
+        """Bytes of the page in the file."""
         return self.page.height * self.page.width * self.page.channels * self.stored.itemsize
 
     def read(self, content: Content) -> NDArray[Any]:
-        """Return the pixels."""
+        """Return the pixels as values."""
         raw = content[self.place : self.place + self.n_bytes]
         return self.scaling.values(np.frombuffer(raw, self.stored).reshape(self.page.shape))
 
 
-def planes_of(
+def find_planes(
     label: str,
     content: Content,
     place: int,
@@ -131,7 +133,7 @@ def planes_of(
     channels: int = 1,
     scaling: Scaling | None = None,
 ) -> list[Plane]:
-    """Return the pages of an array (..., rows, columns) at a place, checked to lie in the file."""
+    """Return the pages of an array (..., rows, columns), after checking that the file holds it."""
     *counts, height, width = (int(side) for side in shape)
     scaling = scaling or Scaling()
     if f"{stored.kind}{stored.itemsize}" not in READ_TYPES:
@@ -160,28 +162,28 @@ def write_in_place(
     planes: Sequence[Plane],
     patches: Sequence[tuple[int, bytes]] = (),
 ) -> None:
-    """Write pages where the planes stand, which lie in order, and the rest as in the content.
+    """Write pages in place of the planes, and copy the rest of the content.
 
-    Patches are bytes of the rest that have become others, in order too.
+    Planes and patches are in the order of their offsets; a patch replaces bytes of the rest.
     """
-    done, waiting = 0, list(patches)
+    position, remaining = 0, list(patches)
     for plane, pixels in zip(planes, pages, strict=True):
-        done = _copy(file, content, done, plane.place, waiting)
+        position = _copy(file, content, position, plane.place, remaining)
         file.write(plane.scaling.stored(pixels, plane.stored).tobytes())
-        done += plane.n_bytes
-    _copy(file, content, done, len(content), waiting)
+        position += plane.n_bytes
+    _copy(file, content, position, len(content), remaining)
 
 
 def _copy(
-    file: Any, content: Content, begin: int, end: int, waiting: list[tuple[int, bytes]]
+    file: Any, content: Content, begin: int, end: int, remaining: list[tuple[int, bytes]]
 ) -> int:
-    """Copy bytes of a file up to a place, which is returned."""
-    while waiting and waiting[0][0] < begin:
-        waiting.pop(0)  # of what has been written
+    """Copy bytes up to an offset, applying patches; return the offset."""
+    while remaining and remaining[0][0] < begin:
+        remaining.pop(0)  # lies inside a page that has been written
     while begin < end:
-        if waiting and waiting[0][0] == begin:
-            begin += int(file.write(waiting.pop(0)[1]))
+        if remaining and remaining[0][0] == begin:
+            begin += int(file.write(remaining.pop(0)[1]))
             continue
-        stop = min(end, begin + _PIECE, *(place for place, _ in waiting[:1]))
+        stop = min(end, begin + _PIECE, *(place for place, _ in remaining[:1]))
         begin += int(file.write(content[begin:stop]))
     return begin

@@ -1,7 +1,7 @@
-"""MRC files of electron microscopes: images, volumes and stacks of them.
+"""MRC files of electron microscopes: images, volumes and stacks; by mrcfile (extra "lab").
 
 Cheng et al. (2015), "MRC2014: Extensions to the MRC format header for electron cryo-microscopy and
-tomography", J. Structural Biology 192(2). By mrcfile, of the extra "lab".
+tomography", J. Structural Biology 192(2).
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, require_library
-from kpca_apps.images.laboratory.in_place import Plane, planes_of, write_in_place
-from kpca_apps.images.laboratory.ome import Series, image_of, physical_sizes
+from kpca_apps.images.laboratory.in_place import Plane, find_planes, write_in_place
+from kpca_apps.images.laboratory.ome import Series, make_image, physical_sizes
 from kpca_apps.images.large import Content
 from kpca_apps.images.types import Format, ImageFile, damage_refused, rewrite
 
 _HEADER = 1024
-_EXTENDED = slice(92, 96)  # where the size of the extended header stands
-_STATISTICS, _DEVIATION = 76, 216  # where least, largest and mean value stand, and their deviation
-_MOST_SIGNED = 127  # that a byte with a sign holds
+_EXTENDED = slice(92, 96)  # size of the extended header
+_STATISTICS, _DEVIATION = 76, 216  # offsets of minimum, maximum and mean, and of the deviation
+_MOST_SIGNED = 127  # largest signed byte
 _MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2", 12: "f2"}
 
 
 def read_mrc(data: Content, label: str) -> ImageFile:
-    """Read an MRC file of integers of 8 or 16 bits, or floats of 16 or 32."""
+    """Read an MRC file of 8- or 16-bit integers, or 16- or 32-bit floats."""
     require_library("mrcfile", "lab", "MRC files", label)
     from mrcfile.mrcinterpreter import MrcInterpreter
 
     with damage_refused(label):
         head = bytearray(data[:_HEADER])
-        size, head[_EXTENDED] = head[_EXTENDED], bytes(4)  # what it leads to is not read
+        size, head[_EXTENDED] = head[_EXTENDED], bytes(4)  # skip the extended header
         opened = MrcInterpreter(io.BytesIO(head), permissive=True, header_only=True)
         header = opened.header
         order: Literal["<", ">"] = ">" if header.mode.dtype.str.startswith(">") else "<"
         mode, (extended,) = int(header.mode), struct.unpack(f"{order}i", size)
         nx, ny, nz, mz = (int(header[name]) for name in ("nx", "ny", "nz", "mz"))
         kind, voxel = int(header.ispg), opened.voxel_size
-        # Some writers store bytes without a sign as mode 0; the range they state tells.
+        # Some writers store unsigned bytes as mode 0; the stated range reveals it.
         is_unsigned = mode == 0 and header.dmin >= 0 and header.dmax > _MOST_SIGNED
         sizes = {axis: float(voxel[axis.lower()]) for axis in "XYZ"}
     if mode not in _MODES:
@@ -51,13 +51,13 @@ def read_mrc(data: Content, label: str) -> ImageFile:
             "0, 1, 2, 6 or 12 first."
         )
     stored = np.dtype("u1" if is_unsigned else _MODES[mode]).newbyteorder(order)
-    planes = planes_of(label, data, _HEADER + max(0, extended), (nz, ny, nx), stored)
-    # A stack of images, a volume, or as many volumes as it has mz sections; see MRC2014.
+    planes = find_planes(label, data, _HEADER + max(0, extended), (nz, ny, nx), stored)
+    # One stack of images, one volume, or several volumes of mz sections each; see MRC2014.
     n_volumes = nz // mz if kind > 400 and mz > 0 and nz % mz == 0 else 1
     axes = "T" if kind < 1 else "Z" if n_volumes == 1 else "TZ"
     counts = (n_volumes, nz // n_volumes)[-len(axes) :]
     series = [Series(axes, counts, planes[0].page, physical_sizes(sizes, "Å"))]
-    return image_of(
+    return make_image(
         label,
         "mrc",
         series,
@@ -75,15 +75,15 @@ def _write(
     planes: list[Plane],
     order: str,
 ) -> None:
-    """Write the pages, and what the header says of their values."""
+    """Write the pages, and update the statistics in the header."""
     low, high, total, square, count = np.inf, -np.inf, 0.0, 0.0, 0
 
-    def seen() -> Iterator[NDArray[Any]]:
+    def updating_statistics() -> Iterator[NDArray[Any]]:
         nonlocal low, high, total, square, count
         for pixels in pages:
             values = pixels.astype(np.float64)
             low, high = min(low, float(values.min())), max(high, float(values.max()))
-            # Of deviations from the mean so far, as in Chan et al. (1983), Am. Statistician 37(3).
+            # Update the squared deviations as in Chan et al. (1983), Am. Statistician 37(3).
             mean, n_new = float(values.mean()), values.size
             shift = mean - (total / count if count else mean)
             square += float(((values - mean) ** 2).sum())
@@ -91,7 +91,7 @@ def _write(
             total, count = total + mean * n_new, count + n_new
             yield pixels
 
-    write_in_place(file, seen(), content, planes)
+    write_in_place(file, updating_statistics(), content, planes)
     file.seek(_STATISTICS)
     file.write(struct.pack(f"{order}3f", low, high, total / count))
     file.seek(_DEVIATION)

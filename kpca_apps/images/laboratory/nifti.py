@@ -1,7 +1,7 @@
-"""NIfTI files of scanners of bodies, also packed by gzip: volumes and series of them.
+"""NIfTI files of medical scanners, optionally gzipped: volumes and series of volumes.
 
-Cox et al. (2004), "A (sort of) new image data format standard: NIfTI-1", HBM. Headers by nibabel,
-of the extra "lab"; they, with affine matrices and extensions, are kept to the byte.
+Headers, read by nibabel (extra "lab"), affine matrices and extensions are kept byte for byte. Cox
+et al. (2004), "A (sort of) new image data format standard: NIfTI-1", HBM.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, about, require_library
-from kpca_apps.images.laboratory.in_place import Scaling, planes_of, write_in_place
-from kpca_apps.images.laboratory.ome import Series, image_of, physical_sizes
-from kpca_apps.images.large import Content, to_open
+from kpca_apps.images.laboratory.in_place import Scaling, find_planes, write_in_place
+from kpca_apps.images.laboratory.ome import Series, make_image, physical_sizes
+from kpca_apps.images.large import Content, openable
 from kpca_apps.images.types import DEFLATE_RATIO, FRONT, Format, ImageFile, damage_refused, rewrite
 from kpca_apps.system.limits import require_memory
 
 GZIP = b"\x1f\x8b"
 MARK = rb".{344}n[+i]1\0|.{4}n[+i]2\0\r\n\x1a\n"
-_HEADERS = 544  # bytes of the longer header, with the four that say whether extensions follow
-_LABELS = 1002  # the intent of an image whose values name organs
+_HEADERS = 544  # bytes of the longer header and of the extension flag
+_LABELS = 1002  # intent code of an image whose values are region labels
 _UNITS = {1: "m", 2: "mm", 3: "µm"}
 _SECONDS = {8: "s", 16: "ms", 24: "µs"}
 _LEVEL = 6  # of gzip
-_COLOURS = {128: 3, 2304: 4}  # channels of 8 bits, by the code of the type
+_COLOURS = {128: 3, 2304: 4}  # 8-bit channels, by data type code
 
 
 def read_nifti(data: Content, label: str) -> ImageFile:
-    """Read a NIfTI-1 or NIfTI-2 file of one part; integers with a slope are read as its values."""
+    """Read a single-file NIfTI-1 or NIfTI-2 image; integers with a slope are rescaled."""
     require_library("nibabel", "lab", "NIfTI files", label)
     packed = data[:2] == GZIP
     head = unpacked_head(data[:_HEADERS], _HEADERS)
@@ -46,43 +46,43 @@ def read_nifti(data: Content, label: str) -> ImageFile:
         intent = int(header["intent_code"])
         axes = dict(zip("XYZT", (float(size) for size in header.get_zooms()), strict=False))
         unit, time_unit = int(header["xyzt_units"]) & 7, int(header["xyzt_units"]) & 56
-    wrong = ""
+    fault = ""
     if bytes(header["magic"])[1:2] == b"i":
-        wrong = "keeps its pixels in another file (.img); save both as one .nii file first"
+        fault = "keeps its pixels in another file (.img); save both as one .nii file first"
     elif intent == _LABELS:
-        wrong = "holds labels of regions, not brightness, which denoising would mix"
+        fault = "holds labels of regions, not brightness, which denoising would mix"
     elif len(shape) < 2:
-        wrong = "holds no image of two dimensions"
-    if wrong:
-        raise InputError(f"{label}: {wrong}.")
-    content = _unpacked(data, label, place, shape, stored.itemsize * channels) if packed else data
+        fault = "holds no image of two dimensions"
+    if fault:
+        raise InputError(f"{label}: {fault}.")
+    content = _unpack(data, label, place, shape, stored.itemsize * channels) if packed else data
     scaling = Scaling(1.0 if slope is None else slope, offset or 0.0)
-    # The first index runs fastest: columns, rows, slices, times.
-    planes = planes_of(
+    # The first index varies fastest: columns, rows, slices, times.
+    planes = find_planes(
         label, content, place, shape[::-1], stored, channels=channels, scaling=scaling
     )
-    said = physical_sizes({a: axes.get(a, 0.0) for a in "XYZ"}, _UNITS.get(unit, "pixel"))
+    attributes = physical_sizes({a: axes.get(a, 0.0) for a in "XYZ"}, _UNITS.get(unit, "pixel"))
     if axes.get("T", 0.0) > 0 and time_unit in _SECONDS:
-        said |= {"TimeIncrement": axes["T"], "TimeIncrementUnit": _SECONDS[time_unit]}
+        attributes |= {"TimeIncrement": axes["T"], "TimeIncrementUnit": _SECONDS[time_unit]}
     n_slices, rest = (shape[2] if len(shape) > 2 else 1), math.prod(shape[3:])
     page_axes, sizes = ("T", (rest,)) if n_slices == 1 else ("TZ", (rest, n_slices))
-    series = [Series(page_axes, sizes, planes[0].page, said)]
+    series = [Series(page_axes, sizes, planes[0].page, attributes)]
 
     def write(file: Any, pages: Iterable[NDArray[Any]]) -> None:
         if not packed:
             write_in_place(file, pages, content, planes)
             return
-        # Without a name and a time, so that equal pixels are equal bytes.
+        # No name and no time, so that equal pixels give equal bytes.
         with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as inner:
             write_in_place(inner, pages, content, planes)
 
-    return image_of(
+    return make_image(
         label, "nifti", series, lambda number: planes[number].read(content), rewrite=write
     )
 
 
 def unpacked_head(head: bytes, n_bytes: int) -> bytes:
-    """Return the first bytes of what gzip may have packed, as many as the given ones hold."""
+    """Return the first bytes after gunzipping, as many as the given head yields."""
     if not head.startswith(GZIP):
         return head
     try:
@@ -92,7 +92,7 @@ def unpacked_head(head: bytes, n_bytes: int) -> bytes:
 
 
 def _header(head: bytes) -> tuple[Any, tuple[int, ...], int]:
-    """Return the header, the shape, and where pixels begin."""
+    """Return the header, the shape, and the offset of the pixels."""
     from nibabel.nifti1 import Nifti1Header
     from nibabel.nifti2 import Nifti2Header
 
@@ -105,10 +105,10 @@ def _header(head: bytes) -> tuple[Any, tuple[int, ...], int]:
     return header, shape, place
 
 
-def _unpacked(
+def _unpack(
     data: Content, label: str, place: int, shape: tuple[int, ...], pixel_bytes: int
 ) -> bytes:
-    """Return what gzip has packed, which is no more than the header promises and some."""
+    """Return the gunzipped content, at most slightly more than the header promises."""
     promised = place + pixel_bytes * math.prod(max(1, side) for side in shape)
     if promised > DEFLATE_RATIO * len(data) + 4096:
         raise InputError(
@@ -118,7 +118,7 @@ def _unpacked(
     with about(label):
         require_memory(promised, copies=2)
     with damage_refused(label):
-        source: Any = to_open(data)
+        source: Any = openable(data)
         with gzip.open(source) as file:
             content = file.read(promised + FRONT)
             if file.read(1):

@@ -1,4 +1,4 @@
-"""ND2 files of Nikon microscopes, by nd2 (the extra "lab"); written as OME-TIFF."""
+"""ND2 files of Nikon microscopes, through nd2 (extra "lab"); written as OME-TIFF."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from kpca_apps.images.laboratory.in_place import READ_TYPES
 from kpca_apps.images.laboratory.ome import (
     Series,
     check_pages,
-    image_of,
+    make_image,
     page_times,
     physical_sizes,
 )
-from kpca_apps.images.large import Content, to_open
+from kpca_apps.images.large import Content, openable
 from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import Format, ImageFile, Page, check_size, damage_refused
 
-_LOOPS = frozenset("TZP")  # what runs from frame to frame: times, slices, positions of the stage
-_MOST_TIMED = 10_000  # frames of which the times are asked for, one after the other
+_LOOPS = frozenset("TZP")  # axes of frames: times, slices, stage positions
+_MOST_TIMED = 10_000  # most frames whose times are read, one by one
 
 
 def read_nd2(data: Content, label: str) -> ImageFile:
-    """Read an ND2 file: a series of pages for each position of the stage, each channel a page."""
+    """Read an ND2 file: each stage position is a series of pages, each channel a page."""
     require_library("nd2", "lab", "ND2 files", label)
     with damage_refused(label), _opened(data) as file:
         sizes = {str(axis): int(side) for axis, side in file.sizes.items()}
         dtype, channels = np.dtype(file.dtype).newbyteorder("="), sizes.get("S", 1)
         size = sizes["Y"], sizes["X"]
         loops = {axis: side for axis, side in sizes.items() if axis not in "CYXS"}
-        said = _said(file, sizes.get("C", 1))
-        times = _times(file, math.prod(loops.values()))
+        known = _describe(file, sizes.get("C", 1))
+        times = _read_times(file, math.prod(loops.values()))
     if not loops.keys() <= _LOOPS or channels not in (1, 3):
         raise InputError(
             f"{label}: has axes {', '.join(sizes)}, of which some are no times, slices, positions "
@@ -51,62 +51,64 @@ def read_nd2(data: Content, label: str) -> ImageFile:
     n_pages = n_frames * n_channels if min(sizes.values()) > 0 else 0
     check_pages(label, n_pages, n_pages * page.n_bytes, len(data))
     along = {axis: side for axis, side in loops.items() if axis != "P"}
-    # Frames as they lie in the file, those of a position together; in each its channels.
+    # Frames in file order, grouped by position; each holds its channels.
     order = np.arange(n_frames).reshape(tuple(loops.values()))
     if "P" in loops:
         order = np.moveaxis(order, list(loops).index("P"), 0)
     frames = order.ravel()
     axes, counts = "".join(along) + "C", (*along.values(), n_channels)
     series = []
-    for own in np.split(frames, n_positions):
-        taken = [times[frame] for frame in own for _ in range(n_channels)] if times else []
-        series.append(Series(axes, counts, page, {**said, **page_times(taken, "ms")}))
+    for part in np.split(frames, n_positions):
+        moments = [times[frame] for frame in part for _ in range(n_channels)] if times else []
+        series.append(Series(axes, counts, page, {**known, **page_times(moments, "ms")}))
 
     def read(number: int) -> NDArray[Any]:
         frame, channel = divmod(number, n_channels)
         with damage_refused(label), _opened(data) as file:
-            found = np.asarray(file.read_frame(int(frames[frame])))
-            if found.dtype != page.dtype:
+            pixels = np.asarray(file.read_frame(int(frames[frame])))
+            if pixels.dtype != page.dtype:
                 raise ValueError("its pixels do not fit its header")
-            # Copied, for the file may be mapped into memory only while it is open.
-            return np.array(found.reshape(n_channels, *page.shape)[channel], order="C")
+            # Copied, as the file may be memory-mapped only while it is open.
+            return np.array(pixels.reshape(n_channels, *page.shape)[channel], order="C")
 
     notes = ("Its experiment, its events and its regions of interest are not kept.",)
-    return image_of(label, "nd2", series, read, notes=notes)
+    return make_image(label, "nd2", series, read, notes=notes)
 
 
 @contextmanager
 def _opened(data: Content) -> Iterator[Any]:
     from nd2 import ND2File
 
-    with ND2File(to_open(data)) as file:
+    with ND2File(openable(data)) as file:
         yield file
 
 
-def _said(file: Any, n_channels: int) -> dict[str, Any]:
-    """Return sizes of a pixel, names of channels and the time between frames, where told."""
-    said: dict[str, Any] = {}
-    # nd2 stumbles over channels without a dye, which costs no pixel.
+def _describe(file: Any, n_channels: int) -> dict[str, Any]:
+    """Return pixel sizes, channel names and frame interval, as far as stated."""
+    known: dict[str, Any] = {}
+    # nd2 raises for channels without a dye; the pixels are fine.
     with suppress(Exception):
         voxel = file.voxel_size()
-        said |= physical_sizes({"X": voxel.x, "Y": voxel.y, "Z": voxel.z}, "µm")
-        names = [one.channel.name for one in (file.metadata.channels or ()) if one.channel]
+        known |= physical_sizes({"X": voxel.x, "Y": voxel.y, "Z": voxel.z}, "µm")
+        names = [
+            channel.channel.name for channel in (file.metadata.channels or ()) if channel.channel
+        ]
         if len(names) == n_channels:
-            said["Channel"] = {"Name": names}
+            known["Channel"] = {"Name": names}
     for loop in file.experiment:
         period = getattr(loop.parameters, "periodMs", 0) or 0
         if period > 0:
-            said |= {"TimeIncrement": float(period), "TimeIncrementUnit": "ms"}
-    return said
+            known |= {"TimeIncrement": float(period), "TimeIncrementUnit": "ms"}
+    return known
 
 
-def _times(file: Any, n_frames: int) -> list[float]:
-    """Return when each frame was taken, in milliseconds, where that is told of all."""
+def _read_times(file: Any, n_frames: int) -> list[float]:
+    """Return the time of each frame in milliseconds; empty unless stated for all."""
     if n_frames > _MOST_TIMED:
         return []
     with suppress(Exception):
-        told = [file.frame_metadata(number).channels[0].time for number in range(n_frames)]
-        return [float(time.relativeTimeMs) for time in told]
+        stamps = [file.frame_metadata(number).channels[0].time for number in range(n_frames)]
+        return [float(time.relativeTimeMs) for time in stamps]
     return []
 
 

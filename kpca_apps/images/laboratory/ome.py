@@ -1,4 +1,4 @@
-"""What is said of the axes of pages in OME's terms: which are a stack, and the tags of an OME-TIFF.
+"""Describe the axes of pages in OME's terms: stacks, and the tags of an OME-TIFF.
 
 Goldberg et al. (2005), "The Open Microscopy Environment (OME) Data Model and XML file", Genome
 Biology 6:R47.
@@ -25,28 +25,30 @@ from kpca_apps.images.types import DEFLATE_RATIO, Groups, ImageFile, Page
 
 _NO_UUID = uuid.UUID(int=0)
 _TEXT = 2  # TIFF's number for text
-# Characters that XML cannot hold, halves of surrogate pairs among them.
+# Characters that XML cannot hold, including surrogates.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 MOST_PAGES = 1_000_000
-_MOST_PLAIN = 3 << 30  # bytes of pixels that a TIFF file of 4 GB holds with some to spare
+_MOST_PLAIN = 3 << 30  # bytes of pixels that fit into a 4 GB TIFF with a margin
 
 
 @dataclass(frozen=True)
 class Series:
-    """Pages in the order of their axes, the last fastest, and what is said of them."""
+    """Pages in the order of their axes, the last fastest, with OME attributes."""
 
-    axes: str  # some of T, C and Z, each once
+    axes: str  # letters of T, C and Z, each at most once
     sizes: tuple[int, ...]
     page: Page
-    said: Mapping[str, Any] = field(default_factory=dict)  # by tifffile's names of OME's attributes
+    attributes: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # OME attributes, in tifffile's names
 
     @property
     def n_pages(self) -> int:
-        """How many pages there are."""
+        """Number of pages."""
         return math.prod(self.sizes)
 
 
-def image_of(
+def make_image(
     label: str,
     format: str,
     series: Sequence[Series],
@@ -56,20 +58,20 @@ def image_of(
     has_groups: bool = True,
     **more: Any,
 ) -> ImageFile:
-    """Return a file of series of pages, one after the other, described as those of an OME-TIFF."""
+    """Return an image file of several series of pages, with the tags of an OME-TIFF."""
     return ImageFile(
         label,
         format,
-        tuple(one.page for one in series for _ in range(one.n_pages)),
+        tuple(part.page for part in series for _ in range(part.n_pages)),
         page,
         directories=ome_directories(series, orientation=orientation),
-        groups=groups_of(series) if has_groups else None,
+        groups=find_groups(series) if has_groups else None,
         **more,
     )
 
 
 def check_pages(label: str, n_pages: int, n_bytes: int, packed: int) -> None:
-    """Refuse pages of so many bytes that no file of `packed` bytes can hold."""
+    """Raise InputError if pages promise more bytes than a file of `packed` bytes can hold."""
     if not 1 <= n_pages <= MOST_PAGES or n_bytes > DEFLATE_RATIO * packed:
         raise InputError(
             f"{label}: its {n_pages} pages promise more pixels than its {packed} bytes can hold; "
@@ -77,59 +79,59 @@ def check_pages(label: str, n_pages: int, n_bytes: int, packed: int) -> None:
         )
 
 
-def groups_of(series: Sequence[Series]) -> Groups | None:
-    """Return the pages of each stack of several series, one after the other; None if none says."""
-    if not any(axis in one.axes for one in series for axis in ALONG):
+def find_groups(series: Sequence[Series]) -> Groups | None:
+    """Return the pages of each stack over all series; None if no series has slices or times."""
+    if not any(axis in part.axes for part in series for axis in ALONG):
         return None
-    found, first = list[tuple[int, ...]](), 0
-    for one in series:
-        places = np.arange(first, first + one.n_pages).reshape(one.sizes)
-        found += groups_along(one.axes, places)
-        first += one.n_pages
-    return tuple(found)
+    groups, first = list[tuple[int, ...]](), 0
+    for part in series:
+        places = np.arange(first, first + part.n_pages).reshape(part.sizes)
+        groups += groups_along(part.axes, places)
+        first += part.n_pages
+    return tuple(groups)
 
 
 def ome_directories(series: Sequence[Series], *, orientation: int = 1) -> tuple[Directory, ...]:
-    """Return the tags of the pages of an OME-TIFF file; what OME has no name for is not said."""
-    n_bytes = sum(one.n_pages * one.page.n_bytes for one in series)
+    """Return the tags of an OME-TIFF's pages; properties without an OME name are dropped."""
+    n_bytes = sum(part.n_pages * part.page.n_bytes for part in series)
     layout = LAYOUTS[0] if n_bytes < _MOST_PLAIN else LAYOUTS[2]
     shorts = {PACKING: [ZIP]}
     if orientation != 1:
         shorts[ORIENTATION] = [orientation]
     plain = Directory(layout, {}).with_integers(SHORT, shorts)
-    n_pages = sum(one.n_pages for one in series)
-    if any(one.page.dtype == np.float16 for one in series):
+    n_pages = sum(part.n_pages for part in series)
+    if any(part.page.dtype == np.float16 for part in series):
         return (plain,) * n_pages  # a type that OME does not have
-    # Without a number of its own for each run, equal pixels are equal bytes.
+    # A fixed UUID, so that equal pixels give equal bytes.
     xml = OmeXml(UUID=str(_NO_UUID), Creator="kpca")
-    for one in series:
-        page = one.page
+    for part in series:
+        page = part.page
         samples = ("S", (page.channels,)) if page.channels > 1 else ("", ())
         xml.addimage(
             page.dtype,
-            (*one.sizes, page.height, page.width, *samples[1]),
-            (one.n_pages, 1, 1, page.height, page.width, page.channels),
-            axes=f"{one.axes}YX{samples[0]}",
-            **one.said,
+            (*part.sizes, page.height, page.width, *samples[1]),
+            (part.n_pages, 1, 1, page.height, page.width, page.channels),
+            axes=f"{part.axes}YX{samples[0]}",
+            **part.attributes,
         )
-    told = xml.tostring(declaration=True).replace(f' UUID="urn:uuid:{_NO_UUID}"', "")
-    text = _NO_XML.sub("", told).encode() + b"\0"
+    xml_text = xml.tostring(declaration=True).replace(f' UUID="urn:uuid:{_NO_UUID}"', "")
+    text = _NO_XML.sub("", xml_text).encode() + b"\0"
     first = Directory(layout, {**plain.tags, DESCRIPTION: Tag(_TEXT, len(text), text)})
     return (first, *(plain,) * (n_pages - 1))
 
 
 def page_times(times: Sequence[float], unit: str) -> dict[str, Any]:
-    """Return when each page was taken, where that is known, as OME names it."""
+    """Return the times of the pages under OME's names; empty unless all are finite."""
     if not times or not all(map(math.isfinite, times)):
         return {}
     return {"Plane": {"DeltaT": list(times), "DeltaTUnit": [unit] * len(times)}}
 
 
 def physical_sizes(sizes: Mapping[str, float], unit: str) -> dict[str, Any]:
-    """Return the sizes of a pixel along X, Y and Z, those that are positive, as OME names them."""
-    said: dict[str, Any] = {}
+    """Return the positive pixel sizes along X, Y and Z under OME's names."""
+    attributes: dict[str, Any] = {}
     for axis, size in sizes.items():
         if math.isfinite(size) and size > 0:
-            said[f"PhysicalSize{axis}"] = float(size)
-            said[f"PhysicalSize{axis}Unit"] = unit
-    return said
+            attributes[f"PhysicalSize{axis}"] = float(size)
+            attributes[f"PhysicalSize{axis}Unit"] = unit
+    return attributes

@@ -1,10 +1,11 @@
-"""OME-Zarr folders, 0.4 and 0.5: one image in chunks, with smaller copies of it.
+"""OME-Zarr folders, 0.4 and 0.5: one image in chunks, with smaller copies.
 
-Pages are read of the largest copy, a page at a time, and the smaller ones are made anew of it by
-means, a chunk at a time. All else in the folder is copied as it is: attributes, labels, tables.
+Pages are read from the largest copy. Smaller copies are recomputed from it as means, chunk by
+chunk; everything else in the folder (attributes, labels, tables) is copied. Needs zarr (extra
+"lab").
 
 Moore et al. (2021), "OME-NGFF: a next-generation file format", Nature Methods 18; its versions 0.4
-and 0.5. By zarr, of the extra "lab".
+and 0.5.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from scipy.sparse import csr_array
 from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.bands import Bands
 from kpca_apps.images.laboratory.in_place import READ_TYPES
-from kpca_apps.images.laboratory.ome import MOST_PAGES, Series, image_of, physical_sizes
+from kpca_apps.images.laboratory.ome import MOST_PAGES, Series, make_image, physical_sizes
 from kpca_apps.images.types import (
     MAX_IN_BANDS,
     Format,
@@ -46,57 +47,57 @@ from kpca_apps.names import one_line
 from kpca_apps.system.files.windowed import WindowedArray
 from kpca_apps.system.quiet import warnings_ignored
 
-HEAD = b"\0OME-Zarr\0"  # what stands for the first bytes of such a folder
+HEAD = b"\0OME-Zarr\0"  # marker in place of the first bytes of a folder
 MARKS = (".zgroup", "zarr.json")  # files that make a folder a group of arrays
-_SAID = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
+_METADATA_FILES = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
 _AXES = {"time": "T", "channel": "C"}
 _UNITS = {"angstrom": "Å", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm", "meter": "m"}
 _SECONDS = {"microsecond": "µs", "millisecond": "ms", "second": "s", "minute": "min", "hour": "h"}
-_MOST_CHUNK = 1 << 30  # bytes of a chunk, or of a shard of them
-# Bytes that one byte can become, of what is packed well.
+_MOST_CHUNK = 1 << 30  # bytes of a chunk or shard
+# Largest ratio of unpacked to packed bytes.
 _RATIO = 50_000
-# What packs chunks, and what changes them without making them larger.
+# Codecs that compress chunks, and codecs that keep their size.
 _PACKINGS = frozenset({"blosc", "zstd", "gzip", "zlib", "lz4"})
 _STEPS = frozenset("bytes transpose crc32c crc32 adler32 fletcher32 delta shuffle bitround".split())
-_CHECKSUM = 4  # bytes of one (crc32c)
-_SLACK = 4096  # bytes of checksums and the like
-_EMPTY = (1 << 64) - 1  # where a shard has no chunk
-_LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000  # pixels of one, and those of a page
+_CHECKSUM = 4  # bytes (crc32c)
+_SLACK = 4096  # bytes for checksums and the like
+_EMPTY = (1 << 64) - 1  # marks a missing chunk in a shard
+_LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000  # pixels a chunk; chunks a page
 _SLAB = 1 << 26  # bytes of a copy that are reduced at a time
 
 Region = tuple[slice, ...]
-# Where the first pixel of a copy begins in the larger one, and how many pixels each takes of it.
+# Offset of a copy's first pixel in the larger copy, and the pixels that each pixel covers there.
 Line = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class _Pyramid:
-    """The copies of an image, the largest first."""
+    """The copies of an image, largest first."""
 
     folder: Path
     paths: tuple[str, ...]
     dtype: np.dtype[Any]
-    lines: tuple[tuple[Line, ...], ...]  # of each copy but the first, along each axis
+    lines: tuple[tuple[Line, ...], ...]  # for each copy except the first, along each axis
 
 
 def is_zarr(folder: Path) -> bool:
-    """Tell whether a folder is a group of Zarr arrays, by what lies in it."""
+    """Return whether a folder is a group of Zarr arrays."""
     return any((folder / name).is_file() for name in MARKS)
 
 
 def read_zarr(folder: Path, label: str) -> ImageFile:
-    """Read an OME-Zarr folder that holds one image; its channels, slices and times are pages."""
+    """Read an OME-Zarr folder with one image; channels, slices and times become pages."""
     require_library("zarr", "lab", "OME-Zarr folders", label)
-    held, links = _held(folder)
-    if any(link.name in _SAID for link in links):
+    n_bytes, links = _measure_folder(folder)
+    if any(link.name in _METADATA_FILES for link in links):
         raise InputError(
             f"{label}: keeps what it says of itself in a link or a pipe; copy the file there."
         )
     with damage_refused(label):
-        told = _attributes(folder)
-        scales = told.get("multiscales") or []
+        attributes = _attributes(folder)
+        scales = attributes.get("multiscales") or []
         if len(scales) != 1:
-            raise InputError(f"{label}: {_no_image(folder, told, len(scales))}.")
+            raise InputError(f"{label}: {_explain_no_image(folder, attributes, len(scales))}.")
         names, units = _axes(scales[0], label)
         paths = tuple(str(one["path"]) for one in scales[0]["datasets"])
         for path in paths:
@@ -114,9 +115,9 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         dtype = np.dtype(arrays[0].dtype)
         for array in arrays:
             _packing(array)
-            if 0 in (*array.chunks, *_outer(array)):
+            if 0 in (*array.chunks, *_written_sides(array)):
                 raise ValueError("chunks without pixels")
-        chunks = [math.prod(_outer(array)) * dtype.itemsize for array in arrays]
+        chunks = [math.prod(_written_sides(array)) * dtype.itemsize for array in arrays]
     native = dtype.newbyteorder("=")
     if f"{dtype.kind}{dtype.itemsize}" not in READ_TYPES:
         raise InputError(f"{label}: holds values of type {dtype}; save it in 32 bits first.")
@@ -125,10 +126,10 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
     *counts, height, width = shapes[0]
     check_size(label, (height, width), 0, 0, 1, MAX_IN_BANDS)
     n_pages = math.prod(counts)
-    if not 1 <= n_pages <= MOST_PAGES or math.prod(shapes[0]) * dtype.itemsize > _RATIO * held:
+    if not 1 <= n_pages <= MOST_PAGES or math.prod(shapes[0]) * dtype.itemsize > _RATIO * n_bytes:
         raise InputError(
             f"{label}: its {n_pages:,} pages of {width} x {height} pixels are more than its "
-            f"{held:,} bytes can hold; it is damaged, fetch it again."
+            f"{n_bytes:,} bytes can hold; it is damaged, fetch it again."
         )
     if max(chunks) > _MOST_CHUNK:
         raise InputError(
@@ -150,14 +151,14 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
                 "save the largest alone first."
             )
     page = Page(height, width, 1, native)
-    tall, wide = _outer(arrays[0])[-2:]
+    tall, wide = _written_sides(arrays[0])[-2:]
     with damage_refused(label):
-        known = _said(told, scales[0], names, units, counts)
-        both = zip(pairwise(scales[0]["datasets"]), pairwise(shapes), strict=True)
+        ome_attributes = _read_ome_attributes(attributes, scales[0], names, units, counts)
+        pairs = zip(pairwise(scales[0]["datasets"]), pairwise(shapes), strict=True)
         pyramid = _Pyramid(
-            folder, paths, dtype, tuple(_lines(*said, *sides) for said, sides in both)
+            folder, paths, dtype, tuple(_lines(*scaling, *sides) for scaling, sides in pairs)
         )
-        series = [Series(names[:-2], tuple(counts), page, known)]
+        series = [Series(names[:-2], tuple(counts), page, ome_attributes)]
 
     def window(number: int, rows: slice, columns: slice) -> NDArray[Any]:
         place = tuple(map(int, np.unravel_index(number, tuple(counts)))) if counts else ()
@@ -175,7 +176,7 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         return window(number, slice(None), slice(None))
 
     with damage_refused(label):  # as what stands in it as text is written
-        return image_of(
+        return make_image(
             label,
             "zarr",
             series,
@@ -186,25 +187,25 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         )
 
 
-def _held(folder: Path) -> tuple[int, list[Path]]:
-    """Return how many bytes the files of a folder have, and the links and pipes among them."""
+def _measure_folder(folder: Path) -> tuple[int, list[Path]]:
+    """Return the total bytes of a folder's files, and the links and pipes in it."""
     n_bytes, links = 0, []
-    for one in folder.rglob("*"):
-        found = one.lstat()
-        if stat.S_ISREG(found.st_mode):
-            n_bytes += found.st_size
-        elif not stat.S_ISDIR(found.st_mode):
-            links.append(one)  # a pipe would be waited for
+    for path in folder.rglob("*"):
+        path_stat = path.lstat()
+        if stat.S_ISREG(path_stat.st_mode):
+            n_bytes += path_stat.st_size
+        elif not stat.S_ISDIR(path_stat.st_mode):
+            links.append(path)  # opening a pipe would block
     return n_bytes, links
 
 
 def _attributes(folder: Path) -> Mapping[str, Any]:
-    """Return what OME has to say of a group."""
+    """Return the OME attributes of a group."""
     import zarr
 
     group = zarr.open_group(str(folder), mode="r", use_consolidated=False)
-    told: dict[str, Any] = group.attrs.asdict()
-    return dict(told.get("ome", told))
+    attributes: dict[str, Any] = group.attrs.asdict()
+    return dict(attributes.get("ome", attributes))
 
 
 def _opened(folder: Path, path: str, mode: Any) -> Any:
@@ -214,53 +215,55 @@ def _opened(folder: Path, path: str, mode: Any) -> Any:
 
 
 def _packing(array: Any) -> tuple[str, int]:
-    """Return what packs the chunks of an array, and the bytes of checksums behind what is packed.
+    """Return an array's compression codec, and the checksum bytes after the compressed data.
 
-    Refuse what is not known, or packs twice.
-
-    By numcodecs anything could stand there, pickles of Python too.
+    Raises ValueError for unknown codecs and for more than one compression; numcodecs would accept
+    any codec, including Python pickles.
     """
-    told = array.metadata
-    if hasattr(told, "codecs"):
-        codecs = told.codecs[0].codecs if array.shards else told.codecs
+    meta = array.metadata
+    if hasattr(meta, "codecs"):
+        codecs = meta.codecs[0].codecs if array.shards else meta.codecs
     else:
-        codecs = [*(told.filters or ()), *([told.compressor] if told.compressor else [])]
-    names = [_name(one) for one in codecs]
-    found = [name for name in names if name in _PACKINGS]
-    if not {*names} <= _PACKINGS | _STEPS or len(found) > 1:
+        codecs = [
+            *(meta.filters or ()),
+            *([meta.compressor] if meta.compressor else []),
+        ]
+    names = [_name(codec) for codec in codecs]
+    packings = [name for name in names if name in _PACKINGS]
+    if not {*names} <= _PACKINGS | _STEPS or len(packings) > 1:
         raise ValueError(f"chunks in {', '.join(names)}, where zstd, Blosc or gzip can be read")
-    if not hasattr(told, "codecs"):
+    if not hasattr(meta, "codecs"):
         block: Any = np.zeros(1, array.dtype)
-        for one in codecs:  # with options that it takes: they are checked by none before
-            block = one.encode(block)
-    if array.shards and not {*map(_name, told.codecs[0].index_codecs)} <= {"bytes", "crc32c"}:
+        for codec in codecs:  # encoding validates their options
+            block = codec.encode(block)
+    if array.shards and not {*map(_name, meta.codecs[0].index_codecs)} <= {"bytes", "crc32c"}:
         raise ValueError("shards whose index is packed")
-    if not found:
+    if not packings:
         return "", 0
-    behind = names[names.index(found[0]) + 1 :]
-    return found[0], _CHECKSUM * behind.count("crc32c")
+    behind = names[names.index(packings[0]) + 1 :]
+    return packings[0], _CHECKSUM * behind.count("crc32c")
 
 
 def _name(codec: Any) -> str:
     return type(codec).__name__.lower().removesuffix("codec")
 
 
-def _word(value: Any) -> Any:
-    """Return a setting of a codec, which was a member of an enumeration before zarr 3.4."""
+def _plain_value(value: Any) -> Any:
+    """Return a codec setting as a plain value; before zarr 3.4 it was an enum member."""
     return getattr(value, "value", value)
 
 
 def _check_chunks(
     folder: Path, array: Any, place: tuple[int, ...], sides: tuple[range, range]
 ) -> None:
-    """Refuse rows and columns of a page of which a chunk is cut short, or would become too much.
+    """Raise ValueError if a chunk of these rows and columns is cut short or unpacks to too much.
 
-    Blosc would read on beyond its end; others would take all the memory.
+    Blosc would read beyond the end of a cut chunk; other codecs could exhaust the memory.
     """
-    (packing, behind), outer = _packing(array), _outer(array)
+    (packing, behind), outer = _packing(array), _written_sides(array)
     if not packing:
         return
-    before = tuple(one // side for one, side in zip(place, outer, strict=False))
+    before = tuple(index // side for index, side in zip(place, outer, strict=False))
     chunks = (
         range(side.start // step, -(-side.stop // step))
         for side, step in zip(sides, outer[-2:], strict=True)
@@ -270,13 +273,13 @@ def _check_chunks(
         path = folder / array.metadata.encode_chunk_key((*before, down, across))
         if path.is_file():
             with path.open("rb") as file:
-                for at, n_bytes in _parts(file, array):
+                for at, n_bytes in _chunk_extents(file, array):
                     file.seek(at)
                     _check_packed(packing, file, n_bytes - behind, most)
 
 
-def _parts(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
-    """Yield where the chunks of a file begin, and how many bytes they take."""
+def _chunk_extents(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
+    """Yield the offset and size of each chunk in a file."""
     n_bytes = os.fstat(file.fileno()).st_size
     if not array.shards:
         yield 0, n_bytes
@@ -286,18 +289,18 @@ def _parts(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
     size = 16 * count + _CHECKSUM * any(_name(one) == "crc32c" for one in codec.index_codecs)
     if size > n_bytes:
         raise ValueError("a shard is cut short")
-    file.seek(n_bytes - size if _word(codec.index_location) == "end" else 0)
-    orders = [_word(one.endian) for one in codec.index_codecs if _name(one) == "bytes"]
+    file.seek(n_bytes - size if _plain_value(codec.index_location) == "end" else 0)
+    orders = [_plain_value(one.endian) for one in codec.index_codecs if _name(one) == "bytes"]
     index = np.frombuffer(file.read(16 * count), ">u8" if orders == ["big"] else "<u8")
-    for at, own in index.reshape(-1, 2).tolist():
-        if (at, own) != (_EMPTY, _EMPTY):
-            if at + own > n_bytes:
+    for at, size_of_chunk in index.reshape(-1, 2).tolist():
+        if (at, size_of_chunk) != (_EMPTY, _EMPTY):
+            if at + size_of_chunk > n_bytes:
                 raise ValueError("a shard is cut short")
-            yield at, own
+            yield at, size_of_chunk
 
 
 def _check_packed(packing: str, file: BinaryIO, n_bytes: int, most: int) -> None:
-    """Refuse a packed chunk that is cut short, or holds more bytes than it may."""
+    """Raise ValueError if a packed chunk is cut short or unpacks to more than ``most`` bytes."""
     if packing in ("gzip", "zlib"):
         packed = file.read(n_bytes)
         if packing == "gzip":
@@ -306,7 +309,7 @@ def _check_packed(packing: str, file: BinaryIO, n_bytes: int, most: int) -> None
         else:
             size = len(zlib.decompressobj().decompress(packed, most + 1))
     elif packing == "zstd":
-        # Which refuses what is larger; a header need not tell how much a frame becomes.
+        # Raises if the output is larger; the size in a frame's header is optional.
         size = len(imagecodecs.zstd_decode(file.read(n_bytes), out=most))
     else:
         head = file.read(16)
@@ -317,72 +320,72 @@ def _check_packed(packing: str, file: BinaryIO, n_bytes: int, most: int) -> None
         raise ValueError("a chunk that becomes larger than its header says")
 
 
-def _outer(array: Any) -> tuple[int, ...]:
-    """Return the sides of what is written at once: a chunk, or a shard of chunks."""
+def _written_sides(array: Any) -> tuple[int, ...]:
+    """Return the sides of the unit of writing: a shard, or else a chunk."""
     return tuple(int(side) for side in (array.shards or array.chunks))
 
 
-def _no_image(folder: Path, told: Mapping[str, Any], n_scales: int) -> str:
-    """Say why a group is not one image, and what to do."""
+def _explain_no_image(folder: Path, attributes: Mapping[str, Any], n_scales: int) -> str:
+    """Return why a group is not one image, with advice."""
     if n_scales:
         return f"holds {n_scales} images in one group; save each as a folder of its own first"
-    inside = next((one.name for one in sorted(folder.iterdir()) if is_zarr(one)), "")
-    what = "a plate of images" if "plate" in told else "no image itself"
+    inside = next((path.name for path in sorted(folder.iterdir()) if is_zarr(path)), "")
+    what = "a plate of images" if "plate" in attributes else "no image itself"
     example = f", such as {one_line(inside, 40)}" if inside else ""
     return f"holds {what}; name the folders of its images{example}"
 
 
 def _axes(scale: Mapping[str, Any], label: str) -> tuple[str, dict[str, str]]:
-    """Return the axes as letters of TCZYX, and the unit of each that has one."""
-    told = scale.get("axes") or list("tczyx")
+    """Return the axes as letters of TCZYX, and their units."""
+    axes = scale.get("axes") or list("tczyx")
     names, units = "", {}
-    for one in told:
-        own = {"name": one} if isinstance(one, str) else dict(one)
-        name = str(own.get("name", ""))
-        letter = _AXES.get(str(own.get("type", "")), name[:1].upper())
+    for axis in axes:
+        properties = {"name": axis} if isinstance(axis, str) else dict(axis)
+        name = str(properties.get("name", ""))
+        letter = _AXES.get(str(properties.get("type", "")), name[:1].upper())
         names += letter
-        units[letter] = str(own.get("unit", ""))
+        units[letter] = str(properties.get("unit", ""))
     if not re.fullmatch("T?C?Z?YX", names):
-        found = one_line(", ".join(names), 40)
-        raise InputError(f"{label}: has the axes {found}; rearrange it to t, c, z, y, x first.")
+        listed = one_line(", ".join(names), 40)
+        raise InputError(f"{label}: has the axes {listed}; rearrange it to t, c, z, y, x first.")
     return names, units
 
 
-def _said(
-    told: Mapping[str, Any],
+def _read_ome_attributes(
+    attributes: Mapping[str, Any],
     scale: Mapping[str, Any],
     names: str,
     units: Mapping[str, str],
     counts: Sequence[int],
 ) -> dict[str, Any]:
-    """Return sizes of a pixel, time between pages and names of channels, for other formats."""
+    """Return pixel sizes, time step and channel names under OME's names."""
     factors = np.ones(len(names))
     for owner in (scale["datasets"][0], scale):
-        if (found := _transform(owner, "scale", len(names))) is not None:
-            factors *= found
+        if (scale_factors := _transform(owner, "scale", len(names))) is not None:
+            factors *= scale_factors
     sizes = dict(zip(names, map(float, factors), strict=True))
-    said: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for axis in "XYZ":
         if units.get(axis) in _UNITS:
-            said |= physical_sizes({axis: sizes[axis]}, _UNITS[units[axis]])
+            result |= physical_sizes({axis: sizes[axis]}, _UNITS[units[axis]])
     if units.get("T") in _SECONDS and sizes["T"] > 0:
-        said |= {"TimeIncrement": sizes["T"], "TimeIncrementUnit": _SECONDS[units["T"]]}
-    omero = told.get("omero")
+        result |= {"TimeIncrement": sizes["T"], "TimeIncrementUnit": _SECONDS[units["T"]]}
+    omero = attributes.get("omero")
     channels = omero.get("channels") if isinstance(omero, Mapping) else None
     n_channels = counts[names.index("C")] if "C" in names else 0
     if isinstance(channels, list) and len(channels) == n_channels:
         labels = [str(one.get("label", "")) for one in channels if isinstance(one, Mapping)]
         if len(labels) == n_channels:
-            said["Channel"] = {"Name": labels}
-    return said
+            result["Channel"] = {"Name": labels}
+    return result
 
 
 def _transform(owner: Mapping[str, Any], kind: str, n_axes: int) -> NDArray[np.float64] | None:
-    """Return the scale or the translation of a copy, or of all, where it is told."""
-    for one in owner.get("coordinateTransformations") or ():
-        found = one.get(kind) if isinstance(one, Mapping) else None
-        if isinstance(found, list) and len(found) == n_axes:
-            return np.array(found, float)
+    """Return the stated scale or translation of a copy, or of the image; None if absent."""
+    for transformation in owner.get("coordinateTransformations") or ():
+        values = transformation.get(kind) if isinstance(transformation, Mapping) else None
+        if isinstance(values, list) and len(values) == n_axes:
+            return np.array(values, float)
     return None
 
 
@@ -394,25 +397,25 @@ def _lines(
 ) -> tuple[Line, ...]:
     """Return where the pixels of a copy lie in the larger one, along each axis.
 
-    As their scales and translations say, if pixels laid out so end where the larger copy does, to
-    one of them; else side by side from one end to the other.
+    Uses the stated scales and translations if the pixels then end within one pixel of the larger
+    copy's end; otherwise pixels cover the larger copy evenly.
     """
-    one, other = (_transform(owner, "scale", len(sides)) for owner in (above, below))
+    scale_above, scale_below = (_transform(owner, "scale", len(sides)) for owner in (above, below))
     begin, end = (_transform(owner, "translation", len(sides)) for owner in (above, below))
     steps, starts = np.divide(whole, sides), np.zeros(len(sides))
-    if one is not None and other is not None and (one > 0).all():
-        told = other / one
-        fits = (told >= 1) & (np.abs(told * sides - whole) < told)
-        steps = np.where(fits, told, steps)
+    if scale_above is not None and scale_below is not None and (scale_above > 0).all():
+        ratio = scale_below / scale_above
+        fits = (ratio >= 1) & (np.abs(ratio * sides - whole) < ratio)
+        steps = np.where(fits, ratio, steps)
         if end is not None:
-            # Translations are those of the middles of pixels.
-            moved = (end - (0 if begin is None else begin)) / one - (steps - 1) / 2
-            starts = np.where(fits & (np.abs(moved) <= steps / 2), moved, 0.0)
+            # Translations refer to pixel centres.
+            shift = (end - (0 if begin is None else begin)) / scale_above - (steps - 1) / 2
+            starts = np.where(fits & (np.abs(shift) <= steps / 2), shift, 0.0)
     return tuple(zip(starts.tolist(), steps.tolist(), strict=True))
 
 
 def _fits(above: int, below: int) -> bool:
-    """Tell whether a side is a whole fraction of another, rounded down or up."""
+    """Return whether a side is a whole fraction of another, rounded down or up."""
     factor = _factor(above, below)
     return below >= 1 and factor >= 1 and below in (above // factor, -(-above // factor))
 
@@ -422,7 +425,7 @@ def _factor(above: int, below: int) -> int:
 
 
 def _write(pyramid: _Pyramid, out: Path, pages: Iterable[NDArray[Any]]) -> None:
-    """Write pages, and smaller copies of them, into an empty folder, and copy the rest there."""
+    """Write pages and their smaller copies into an empty folder, and copy everything else."""
     _copy_rest(pyramid, out)
     with warnings_ignored():
         _write_pages(_opened(out, pyramid.paths[0], "r+"), pages, out)
@@ -431,14 +434,14 @@ def _write(pyramid: _Pyramid, out: Path, pages: Iterable[NDArray[Any]]) -> None:
 
 
 def _copy_rest(pyramid: _Pyramid, out: Path) -> None:
-    """Copy what is no pixel of the image; links and pipes are left out."""
+    """Copy everything except the image's pixels; links and pipes are dropped."""
     copies = [pyramid.folder / path for path in pyramid.paths]
     for place, folders, names in os.walk(pyramid.folder):
         here = Path(place)
         folders[:] = sorted(name for name in folders if not (here / name).is_symlink())
         is_pixels = any(here == copy or copy in here.parents for copy in copies)
         if is_pixels:
-            names = [name for name in names if name in _SAID]
+            names = [name for name in names if name in _METADATA_FILES]
         target = out / here.relative_to(pyramid.folder)
         for name in names:
             if (here / name).is_file() and not (here / name).is_symlink():
@@ -447,31 +450,31 @@ def _copy_rest(pyramid: _Pyramid, out: Path) -> None:
 
 
 def _write_pages(array: Any, pages: Iterable[Any], folder: Path) -> None:
-    """Write pages to an array; where a chunk holds several, they wait for it in a file."""
+    """Write pages to an array; pages that share chunks are collected in a file first."""
     counts, (height, width) = array.shape[:-2], array.shape[-2:]
-    outer = _outer(array)
-    several = next((axis for axis, side in enumerate(outer[:-2]) if side > 1), None)
-    if several is None:
+    outer = _written_sides(array)
+    shared_axis = next((axis for axis, side in enumerate(outer[:-2]) if side > 1), None)
+    if shared_axis is None:
         for place, pixels in zip(np.ndindex(*counts), pages, strict=True):
             _fill(array, place, pixels)
         return
     source = iter(pages)
-    for before in np.ndindex(*counts[:several]):
-        for begin in range(0, counts[several], outer[several]):
-            end = min(begin + outer[several], counts[several])
-            sides = (end - begin, *counts[several + 1 :], height, width)
-            waiting = WindowedArray(sides, array.dtype, label="The pages of a chunk", folder=folder)
+    for before in np.ndindex(*counts[:shared_axis]):
+        for begin in range(0, counts[shared_axis], outer[shared_axis]):
+            end = min(begin + outer[shared_axis], counts[shared_axis])
+            sides = (end - begin, *counts[shared_axis + 1 :], height, width)
+            buffer = WindowedArray(sides, array.dtype, label="The pages of a chunk", folder=folder)
             for place in np.ndindex(*sides[:-2]):
-                _fill(waiting, place, next(source))
-            for region in _regions(sides, outer[several:]):
+                _fill(buffer, place, next(source))
+            for region in _regions(sides, outer[shared_axis:]):
                 along = slice(begin + region[0].start, begin + region[0].stop)
-                array[(*before, along, *region[1:])] = waiting[region]
+                array[(*before, along, *region[1:])] = buffer[region]
     if next(source, None) is not None:
         raise ValueError("more pages than the array has")
 
 
 def _fill(array: Any, place: tuple[int, ...], pixels: Any) -> None:
-    """Write a page to its place in an array, one part after the other."""
+    """Write a page into an array, band by band."""
     top = 0
     for band in pixels.each if isinstance(pixels, Bands) else [pixels]:
         array[(*place, slice(top, top + len(band)))] = band
@@ -479,7 +482,7 @@ def _fill(array: Any, place: tuple[int, ...], pixels: Any) -> None:
 
 
 def _regions(shape: Sequence[int], outer: Sequence[int]) -> Iterator[Region]:
-    """Yield the parts of an array that are written at once."""
+    """Yield the regions of an array that are written at once."""
     counts = [-(-side // step) for side, step in zip(shape, outer, strict=True)]
     for place in np.ndindex(*counts):
         yield tuple(
@@ -489,41 +492,41 @@ def _regions(shape: Sequence[int], outer: Sequence[int]) -> Iterator[Region]:
 
 
 def _write_reduced(above: Any, below: Any, lines: Sequence[Line]) -> None:
-    """Write the means of blocks of an array to a smaller one."""
-    for region in _regions(below.shape, _outer(below)):
-        sides = [one.stop - one.start for one in region]
+    """Write the block means of an array to a smaller one."""
+    for region in _regions(below.shape, _written_sides(below)):
+        sides = [part.stop - part.start for part in region]
         means = np.empty(sides, below.dtype)
-        # Rows at a time, so that hardly more than a chunk of the smaller array is in memory.
+        # A few rows at a time, to hold little more than a chunk of the smaller array.
         row = math.prod(sides) // sides[-2] * math.prod(step for _, step in lines) * 8
         n_rows = max(1, int(_SLAB / row))
         for first in range(0, sides[-2], n_rows):
             last = min(first + n_rows, sides[-2])
-            own = list(region)
-            own[-2] = slice(region[-2].start + first, region[-2].start + last)
-            means[..., first:last, :] = _means(above, own, lines, below.dtype)
+            slab = list(region)
+            slab[-2] = slice(region[-2].start + first, region[-2].start + last)
+            means[..., first:last, :] = _means(above, slab, lines, below.dtype)
         below[region] = means
 
 
 def _means(
     above: Any, region: Sequence[slice], lines: Sequence[Line], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Return the means of what each pixel of a region covers of the larger copy."""
-    weights, wanted = [], []
-    for one, (begin, step), side in zip(region, lines, above.shape, strict=True):
-        places = np.round(begin + step * np.arange(one.start, one.stop), 6)
+    """Return for each pixel of a region the mean of the pixels it covers in the larger copy."""
+    weights, covered_slices = [], []
+    for part, (begin, step), side in zip(region, lines, above.shape, strict=True):
+        places = np.round(begin + step * np.arange(part.start, part.stop), 6)
         lower, upper = np.clip(places, 0, side - 1), np.clip(places + step, 0, side)
         first, last = np.floor(lower).astype(int), np.ceil(upper).astype(int)
         counts = last - first
         rows = np.repeat(np.arange(len(places)), counts)
         columns = np.arange(len(rows)) + np.repeat(first - np.cumsum(counts) + counts, counts)
         covered = np.minimum(columns + 1, upper[rows]) - np.maximum(columns, lower[rows])
-        wanted.append(slice(int(first[0]), int(last[-1])))
-        own = (covered / (upper - lower)[rows], (rows, columns - first[0]))
-        weights.append(csr_array(own, shape=(len(places), int(last[-1] - first[0]))))
-    values = np.asarray(above[tuple(wanted)], np.float64)
-    for axis, own in enumerate(weights):
+        covered_slices.append(slice(int(first[0]), int(last[-1])))
+        weights_of_axis = (covered / (upper - lower)[rows], (rows, columns - first[0]))
+        weights.append(csr_array(weights_of_axis, shape=(len(places), int(last[-1] - first[0]))))
+    values = np.asarray(above[tuple(covered_slices)], np.float64)
+    for axis, weights_of_axis in enumerate(weights):
         front = np.moveaxis(values, axis, 0)
-        means = own @ front.reshape(len(front), -1)
+        means = weights_of_axis @ front.reshape(len(front), -1)
         values = np.moveaxis(means.reshape(-1, *front.shape[1:]), 0, axis)
     return np.rint(values).astype(dtype) if dtype.kind in "ui" else values.astype(dtype)
 

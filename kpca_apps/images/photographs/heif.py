@@ -1,8 +1,8 @@
-"""AVIF and HEIC: the boxes of HEIF files that both are, their pixels and their metadata.
+"""AVIF and HEIC: the boxes of HEIF files, their pixels and metadata.
 
-AVIF of 8, 10 and 12 bits is written without loss, by imagecodecs, for Pillow cuts 10 and 12 bits to
-8; Pillow reads the metadata. HEIC, by pillow-heif (the extra "heic"), is written as TIFF. ISO/IEC
-23008-12:2022 (items, properties), ISO/IEC 14496-12:2022 (boxes).
+AVIF of 8, 10 and 12 bits is written losslessly by imagecodecs, as Pillow truncates 10 and 12 bits
+to 8; Pillow reads the metadata. HEIC, read by pillow-heif (extra "heic"), is written as TIFF.
+ISO/IEC 23008-12:2022 (items, properties), ISO/IEC 14496-12:2022 (boxes).
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from kpca_apps.images.types import Format, ImageFile, Metadata, Page, check_size
 from kpca_apps.system.limits import require_memory
 
 _FULL = 4  # bytes of version and flags
-_PLACED = b"\x44\0"  # places and lengths take four bytes each
-# How a picture is turned and mirrored for viewing, by EXIF's number: quarter turns to the left, and
-# the axis of a mirror.
+_PLACED = b"\x44\0"  # offsets and lengths of four bytes
+# Rotation and mirroring by EXIF orientation: quarter turns to the left, and the axis of a mirror.
 _TURNS = {2: (0, 1), 3: (2, None), 4: (0, 0), 5: (1, 0), 6: (3, None), 7: (3, 0), 8: (1, None)}
 _ESSENTIAL = 0x80
-# A byte may become whole blocks of 64 x 64 pixels and more.
+# One byte may encode whole blocks of 64 x 64 pixels and more.
 _RATIO = 1 << 24
 _DEPTH, _COLOURS, _XMP = b"depth", b"colours", b"xmp"
 _MODES = {"L": (1, "u1"), "RGB": (3, "u1"), "RGBA": (4, "u1")}
@@ -39,15 +38,15 @@ _MODES |= {f"{mode};16": (channels, "u2") for mode, (channels, _) in _MODES.item
 
 @dataclass(frozen=True)
 class Properties:
-    """What the boxes of properties say; of several pictures in a file, of all."""
+    """Properties from the boxes of a file, over all its pictures."""
 
     size: tuple[int, int]  # the largest height and width
-    depth: int  # bits of a channel of AVIF, 8 where none is told
-    colours: tuple[int, int] | None  # primaries and transfer, as ITU-T H.273 counts them
+    depth: int  # bits of an AVIF channel, 8 by default
+    colours: tuple[int, int] | None  # primaries and transfer, as coded in ITU-T H.273
 
 
 def properties(data: bytes) -> Properties:
-    """Return what is said of the pictures in a file, from its beginning; ValueError if nothing."""
+    """Return the properties of a file's pictures from its first bytes; ValueError if absent."""
     height = width = 0
     depth, colours = 8, None
     for name, content in _properties(data):
@@ -65,7 +64,7 @@ def properties(data: bytes) -> Properties:
 
 
 def stated_size(data: bytes) -> tuple[int, int]:
-    """Return height and width of the largest picture of a file."""
+    """Return height and width of the largest picture."""
     return properties(data).size
 
 
@@ -73,9 +72,9 @@ def _properties(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     meta = next((box for name, box in boxes(data, whole=False) if name == b"meta"), b"")
     for name, content in boxes(meta[_FULL:], whole=False):
         if name == b"iprp":
-            for inner, kept in boxes(content, whole=False):
+            for inner, container in boxes(content, whole=False):
                 if inner == b"ipco":
-                    yield from boxes(kept, whole=False)
+                    yield from boxes(container, whole=False)
 
 
 def with_metadata(
@@ -86,7 +85,7 @@ def with_metadata(
     xmp: bytes | None = None,
     orientation: int = 1,
 ) -> bytes:
-    """Return an AVIF file of libavif's with metadata of its picture put in."""
+    """Return an AVIF file by libavif with metadata of its picture inserted."""
     outer = list(boxes(data))
     meta = dict(outer)[b"meta"]
     inner = dict(boxes(meta[_FULL:]))
@@ -94,7 +93,7 @@ def with_metadata(
     items = _places(inner[b"iloc"])
     added = []
     if exif:
-        added.append((b"Exif", b"", bytes(4) + exif))  # no bytes stand before its TIFF header
+        added.append((b"Exif", b"", bytes(4) + exif))  # offset 0 of the TIFF header
     if xmp:
         added.append((b"mime", b"application/rdf+xml\0", xmp))
     first = max(items) + 1
@@ -108,23 +107,23 @@ def with_metadata(
     if added:
         inner[b"iref"] = links
     inner[b"iprp"] = _with_properties(inner[b"iprp"], primary, icc, orientation)
-    # How far content moves depends on how long all of this is, but not on what numbers it holds.
+    # The shift of content depends on the length of these boxes, not on the numbers in them.
     empty = {number: [(0, 0)] for number in range(first, first + len(added))}
     inner[b"iloc"] = _written_places({**items, **empty})
     grown = len(_written_meta(meta, inner)) - len(meta)
-    moved = {item: [(at + grown, n) for at, n in places] for item, places in items.items()}
-    end = len(data) + grown + 8  # after all, in a box of its own
+    new_places = {item: [(at + grown, n) for at, n in places] for item, places in items.items()}
+    end = len(data) + grown + 8  # at the end of the file, in a box of its own
     for number, (*_, content) in enumerate(added, first):
-        moved[number] = [(end, len(content))]
+        new_places[number] = [(end, len(content))]
         end += len(content)
-    inner[b"iloc"] = _written_places(moved)
+    inner[b"iloc"] = _written_places(new_places)
     new_meta = _written_meta(meta, inner)
     whole = b"".join(_box(name, new_meta if name == b"meta" else box) for name, box in outer)
     return whole + (_box(b"mdat", b"".join(content for *_, content in added)) if added else b"")
 
 
 def _places(iloc: bytes) -> dict[int, list[tuple[int, int]]]:
-    """Return where the pieces of each item stand, and their lengths, as libavif writes them."""
+    """Return the offset and length of each item's extents, as libavif writes them."""
     if iloc[:6] != bytes(_FULL) + _PLACED:
         raise ValueError("places that are written in a rare way")
     items: dict[int, list[tuple[int, int]]] = {}
@@ -138,7 +137,7 @@ def _places(iloc: bytes) -> dict[int, list[tuple[int, int]]]:
 
 
 def _written_places(items: dict[int, list[tuple[int, int]]]) -> bytes:
-    """Write where the pieces of each item stand."""
+    """Return the box content with the extents of each item."""
     content = bytes(_FULL) + _PLACED + struct.pack(">H", len(items))
     for item, places in items.items():
         content += struct.pack(">HHH", item, 0, len(places))
@@ -151,8 +150,8 @@ def _written_meta(meta: bytes, inner: dict[bytes, bytes]) -> bytes:
 
 
 def _with_properties(iprp: bytes, primary: int, icc: bytes | None, orientation: int) -> bytes:
-    """Add a colour profile, and how the picture is turned, to the properties of the main item."""
-    held = dict(boxes(iprp))
+    """Return the properties with a colour profile and orientation added to the main item."""
+    boxes_by_name = dict(boxes(iprp))
     turns, mirror = _TURNS.get(orientation, (0, None))
     new = []
     if icc:
@@ -161,8 +160,8 @@ def _with_properties(iprp: bytes, primary: int, icc: bytes | None, orientation: 
         new.append((_box(b"irot", bytes([turns])), _ESSENTIAL))
     if mirror is not None:
         new.append((_box(b"imir", bytes([mirror])), _ESSENTIAL))
-    n_held = sum(1 for _ in boxes(held[b"ipco"]))
-    links, at = held[b"ipma"], 8
+    n_held = sum(1 for _ in boxes(boxes_by_name[b"ipco"]))
+    links, at = boxes_by_name[b"ipma"], 8
     if links[0] or links[3] & 1 or n_held + len(new) > 127:
         raise ValueError("properties that are linked in a rare way")
     linked = links[:at]
@@ -173,7 +172,7 @@ def _with_properties(iprp: bytes, primary: int, icc: bytes | None, orientation: 
         if item == primary:
             own += bytes(n_held + 1 + n | essential for n, (_, essential) in enumerate(new))
         linked += struct.pack(">HB", item, len(own)) + own
-    content = held[b"ipco"] + b"".join(box for box, _ in new)
+    content = boxes_by_name[b"ipco"] + b"".join(box for box, _ in new)
     return _box(b"ipco", content) + _box(b"ipma", linked)
 
 
@@ -182,28 +181,28 @@ def _box(name: bytes, content: bytes) -> bytes:
 
 
 def read_avif(data: bytes, label: str) -> ImageFile:
-    """Read an AVIF image; its values fill the lowest 8, 10 or 12 bits."""
+    """Read an AVIF image; values fill the lowest 8, 10 or 12 bits."""
     if data[8:12] == b"avis":
         raise InputError(f"{label}: is an animated AVIF image; save its frames as PNG first.")
     with damage_refused(label):
-        told = properties(data)
-        check_size(label, told.size, 3, len(data), _RATIO)
+        stated = properties(data)
+        check_size(label, stated.size, 3, len(data), _RATIO)
         with about(label):
-            require_memory(8 * told.size[0] * told.size[1], copies=2)
+            require_memory(8 * stated.size[0] * stated.size[1], copies=2)
         with Image.open(io.BytesIO(data), formats=("AVIF",)) as picture:
-            info, several = dict(picture.info), getattr(picture, "n_frames", 1) > 1
-        if several:
+            info, has_frames = dict(picture.info), getattr(picture, "n_frames", 1) > 1
+        if has_frames:
             raise InputError(f"{label}: is an animated AVIF image; save its frames as PNG first.")
         pixels = np.asarray(imagecodecs.avif_decode(data, numthreads=1))
-        if pixels.dtype != (np.uint8 if told.depth == 8 else np.uint16):
-            raise ValueError(f"pixels of another type than of {told.depth} bits")
+        if pixels.dtype != (np.uint8 if stated.depth == 8 else np.uint16):
+            raise ValueError(f"pixels of another type than of {stated.depth} bits")
     if pixels.ndim not in (2, 3) or pixels.shape[2:] not in ((), (2,), (3,), (4,)):
         raise InputError(f"{label}: holds pixels of shape {pixels.shape}; save it as PNG first.")
     height, width, channels = (*pixels.shape, 1)[:3]
     page = Page(height, width, channels, pixels.dtype)
-    carried = [(_DEPTH, bytes([told.depth]))]
-    if told.colours:
-        carried.append((_COLOURS, bytes(min(255, one) for one in told.colours)))
+    carried = [(_DEPTH, bytes([stated.depth]))]
+    if stated.colours:
+        carried.append((_COLOURS, bytes(min(255, code) for code in stated.colours)))
     if info.get("xmp"):
         carried.append((_XMP, info["xmp"]))
     return ImageFile(
@@ -218,7 +217,7 @@ def read_avif(data: bytes, label: str) -> ImageFile:
 
 
 def write_avif(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
-    """Write an image without loss, in the bits a channel that it had, with its metadata."""
+    """Write an image losslessly at its original bit depth, with its metadata."""
     (pixels,), carried, metadata = pages, dict(like.carried), like.metadata
     (depth,) = carried[_DEPTH]
     options: dict[str, Any] = {}
@@ -231,18 +230,18 @@ def write_avif(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
         numthreads=1,
         **options,
     )
-    made = with_metadata(
+    with_added = with_metadata(
         bytes(encoded),
         icc=metadata.icc,
         exif=metadata.exif,
         xmp=carried.get(_XMP),
         orientation=metadata.orientation,
     )
-    file.write(made)
+    file.write(with_added)
 
 
 def read_heic(data: bytes, label: str) -> ImageFile:
-    """Read the main picture of a HEIC file, upright; 10 and 12 bits come out as 16."""
+    """Read the main picture of a HEIC file, upright; 10 and 12 bits become 16."""
     require_library("pillow_heif", "heic", "HEIC images", label)
     if data[8:12] in (b"hevc", b"hevx"):
         raise InputError(f"{label}: is a film of HEIC images; save its frames as PNG first.")
@@ -280,7 +279,7 @@ def read_heic(data: bytes, label: str) -> ImageFile:
 
 
 def _heic_opened(data: bytes, label: str) -> tuple[Any, str, tuple[int, int]]:
-    """Return the file as pillow-heif opens it, with mode, height and width; nothing is decoded."""
+    """Return the file opened by pillow-heif with mode, height and width, without decoding."""
     import pillow_heif
 
     with damage_refused(label):

@@ -1,6 +1,6 @@
-"""WebP, JPEG 2000, JPEG XL, BMP and Netpbm, written back as they were read, without loss.
+"""WebP, JPEG 2000, JPEG XL, BMP and Netpbm, read and written back without loss.
 
-And the size that an image of some kind states, read before a decoder is let near it.
+Also reads the size that an image states, before any decoder runs.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from kpca_apps.images.types import (
 )
 from kpca_apps.system.limits import require_memory
 
-# Bytes that one byte can become where a kind has no bound: an image of one colour takes a few.
+# Ratio for formats without a bound: an image of one colour takes a few bytes.
 UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}
 _NAMES = {"bmp": "BMP", "netpbm": "PPM", "webp": "WEBP"}
-# Pillow reads no more of these than the header; of WebP it allocates the picture at once.
+# Pillow reads only the header of these; of WebP it allocates the whole picture.
 _HEADER_NAMES = {**_NAMES, "jp2": "JPEG2000", "jpeg": "JPEG", "png": "PNG"}
-_BITS = b"bits"  # of a sample, carried beside the boxes
+_BITS = b"bits"  # bits per sample, carried beside the boxes
 _JP2_STREAM, _JXL_STREAM = b"\xff\x4f", b"\xff\x0a"
-# Boxes that stay true of the denoised pixels.
-_KEPT = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})
+# Boxes that hold for the denoised pixels.
+_CARRIED = frozenset({b"uuid", b"xml ", b"Exif", b"brob"})
 _TYPES = frozenset({"uint8", "uint16", "float32"})
-# JPEG XL: bits of a side by the selector before it, and width by height.
+# JPEG XL: bits of a side by selector, and width over height.
 _JXL_BITS = (9, 13, 18, 30)
 _JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
 
 
 def read_lossless(kind: str, data: bytes, label: str) -> ImageFile:
-    """Read an image of one of `FORMATS`, whose type is known only once it is decoded."""
+    """Read an image of one of `FORMATS`; it is decoded at once to learn its type."""
     if kind == "webp" and data[12:16] == b"VP8X" and len(data) > 20 and data[20] & 2:
         raise InputError(f"{label}: is an animated WebP image; save its frames as PNG first.")
     with damage_refused(label):
@@ -102,8 +102,8 @@ def _read_by_pillow(kind: str, data: bytes, label: str) -> _Read:
 
 def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
     is_bare = data.startswith((_JP2_STREAM, _JXL_STREAM))
-    found = () if is_bare else tuple(boxes(data))
-    carried = tuple(box for box in found if box[0] in _KEPT)
+    all_boxes = () if is_bare else tuple(boxes(data))
+    carried = tuple(box for box in all_boxes if box[0] in _CARRIED)
     exif = next((content[4:] for name, content in carried if name == b"Exif"), None)
     notes: tuple[str, ...] = ()
     if kind == "jxl":
@@ -112,8 +112,8 @@ def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
         notes = ("It is written without loss; a colour profile is not kept.",)
     else:
         pixels = imagecodecs.jpeg2k_decode(data)
-        bits = _jp2_bits(data if is_bare else dict(found)[b"jp2c"])
-        if any(name == b"jp2h" and b"colr\2" in content for name, content in found):
+        bits = _jp2_bits(data if is_bare else dict(all_boxes)[b"jp2c"])
+        if any(name == b"jp2h" and b"colr\2" in content for name, content in all_boxes):
             notes = ("Its colour profile is not kept.",)
         if is_bare:
             carried = ((_JP2_STREAM, b""),)
@@ -122,7 +122,7 @@ def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
 
 
 def _write_lossless(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
-    """Write an image without loss as the kind it came from, with its metadata."""
+    """Write an image losslessly in its own format, with its metadata."""
     kind, metadata, carried = like.format, like.metadata, dict(like.carried)
     (page,) = pages
     pixels = np.ascontiguousarray(page)
@@ -149,14 +149,14 @@ def _write_lossless(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageF
             options |= {"lossless": True, "exact": True, "method": 4}
         Image.fromarray(pixels).save(file, _NAMES[kind], **options)
     for name, content in like.carried:
-        if name in _KEPT:
+        if name in _CARRIED:
             file.write(struct.pack(">I4s", 8 + len(content), name) + content)
 
 
 def boxes(data: bytes, *, whole: bool = True) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the outermost boxes of a JPEG 2000 or JPEG XL file: their type and content.
+    """Yield type and content of the outermost boxes of a JPEG 2000 or JPEG XL file.
 
-    Of data that are the `whole` file; else the last box may be cut.
+    Unless data are the ``whole`` file, the last box may be cut.
     """
     place = 0
     while place + 8 <= len(data):
@@ -173,7 +173,7 @@ def boxes(data: bytes, *, whole: bool = True) -> Iterator[tuple[bytes, bytes]]:
 
 
 def stated_size(kind: str, data: bytes) -> tuple[int, int]:
-    """Return height and width; what a damaged header makes a library raise comes through."""
+    """Return the stated height and width; damaged headers raise the library's exception."""
     if kind == "jxl":
         height, width, has_frames, _ = _jxl_header(data)
         if has_frames:
@@ -192,7 +192,7 @@ def stated_size(kind: str, data: bytes) -> tuple[int, int]:
 
 
 def _jp2_bits(stream: bytes) -> int:
-    """Return the most bits of a component: ITU-T T.800 (2019), A.5.1."""
+    """Return the largest bit depth of a component: ITU-T T.800 (2019), A.5.1."""
     (count,) = struct.unpack_from(">H", stream, 40)
     return max(1 + (bits & 0x7F) for bits in stream[42 : 42 + 3 * count : 3])
 
@@ -200,12 +200,12 @@ def _jp2_bits(stream: bytes) -> int:
 class _JxlHeader(NamedTuple):
     height: int
     width: int
-    has_frames: bool  # whether there is more than one picture
-    bits: int  # of a sample
+    has_frames: bool  # whether there are several pictures
+    bits: int  # per sample
 
 
 def _jxl_header(data: bytes) -> _JxlHeader:
-    """Return what a JPEG XL image says of itself: ISO/IEC 18181-1 (2024), annex D."""
+    """Return the header of a JPEG XL image: ISO/IEC 18181-1 (2024), annex D."""
     stream = data
     if not data.startswith(_JXL_STREAM):
         found = (box for box in boxes(data, whole=False) if box[0] in (b"jxlc", b"jxlp"))
@@ -232,13 +232,13 @@ def _jxl_header(data: bytes) -> _JxlHeader:
 
     height, width = size()
     has_frames, bits_of_sample = False, 8
-    if not take(1):  # all is as by default
-        # How to turn it, and the size to show it in.
+    if not take(1):  # otherwise all fields have their defaults
+        # Orientation and intrinsic size.
         if take(1):
             take(3)
             if take(1):
                 size()
-            # A preview or an animation. All frames are decoded, and their number is in no header.
+            # A preview or an animation; the header does not give the number of frames.
             has_frames = bool(take(1) or take(1))
         is_float = take(1)
         selector = take(2)

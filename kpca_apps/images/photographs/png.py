@@ -1,7 +1,7 @@
-"""PNG files: pixels by libpng, chunks of metadata carried over.
+"""PNG files: pixels by libpng, metadata chunks carried over.
 
-By imagecodecs and not by Pillow, which cuts 16-bit colour to 8 bits without a word. The format:
-W3C, Portable Network Graphics, third edition (2025).
+Decoded by imagecodecs, as Pillow silently truncates 16-bit colour to 8 bits. The format: W3C,
+Portable Network Graphics, third edition (2025).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from kpca_apps.images.types import (
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _HEADER, _HEADER_END = ">IIBBBBB", 33
 _GREY, _RGB, _PALETTE = 0, 2, 3
-# Colour type: channels as stored, bit depths read.
+# Channels as stored, and supported bit depths, by colour type.
 _COLOURS = {_GREY: (1, (2, 4, 8, 16)), _RGB: (3, (8, 16)), _PALETTE: (1, (2, 4, 8))}
 _COLOURS |= {4: (2, (8, 16)), 6: (4, (8, 16))}
 _INCH = 0.0254  # metres
-# Chunks that stay true of the denoised pixels, and those that do only for the same colour type.
-_KEPT = frozenset(b"cHRM cICP cLLI gAMA iCCP iTXt mDCV pHYs sRGB tEXt tIME zTXt eXIf".split())
-_KEPT_IF_SAME = frozenset((b"bKGD", b"sBIT"))
+# Chunks that hold for the denoised pixels, and those that hold only for the same colour type.
+_CARRIED = frozenset(b"cHRM cICP cLLI gAMA iCCP iTXt mDCV pHYs sRGB tEXt tIME zTXt eXIf".split())
+_IF_SAME = frozenset((b"bKGD", b"sBIT"))
 _MAX_PROFILE = 1 << 24
 
 
@@ -54,14 +54,14 @@ class _Header(NamedTuple):
 
 
 def read_png(data: bytes, label: str) -> ImageFile:
-    """Read a PNG file; images of 1 bit and animations are refused."""
+    """Read a PNG file; 1-bit images and animations are refused."""
     chunks = tuple(_chunks(data, label))
-    held = dict(reversed(chunks))
-    header = _header(chunks[0], held, label)
+    named = dict(reversed(chunks))
+    header = _header(chunks[0], named, label)
     pixels = tuple(chunk for chunk in chunks if chunk[0] == b"IDAT")
-    key = held.get(b"tRNS", b"")
+    key = named.get(b"tRNS", b"")
     channels, is_palette = _COLOURS[header.colour][0], header.colour == _PALETTE
-    # A transparent colour of the wrong length is passed over, as libpng does.
+    # Like libpng, ignore a transparent colour of the wrong length.
     transparent = len(key) > 0 if is_palette else len(key) == {0: 2, 2: 6}.get(header.colour)
     n_channels = (3 if is_palette else channels) + transparent
     dtype = np.dtype(np.uint16 if header.depth == 16 else np.uint8)
@@ -79,10 +79,10 @@ def read_png(data: bytes, label: str) -> ImageFile:
     def page(number: int) -> NDArray[Any]:
         if not is_palette:
             return _decoded(header, (*[(b"tRNS", key)] * transparent, *pixels), label)
-        # Looked up here: libpng shows colours that are not in the palette as black.
+        # Looked up here, as libpng renders missing palette entries as black.
         places = _decoded(header._replace(colour=_GREY), pixels, label)
         places //= np.uint8(255 // (2**header.depth - 1))
-        colours = np.frombuffer(held[b"PLTE"], np.uint8).reshape(-1, 3)
+        colours = np.frombuffer(named[b"PLTE"], np.uint8).reshape(-1, 3)
         if int(places.max()) >= len(colours):
             raise InputError(
                 f"{label}: a pixel has a colour that is not in its palette; fetch the file again."
@@ -92,25 +92,25 @@ def read_png(data: bytes, label: str) -> ImageFile:
             colours = np.column_stack([colours, np.frombuffer(alpha, np.uint8)])
         return np.asarray(colours[places])
 
-    density, unit = held.get(b"pHYs", b"").ljust(9, b"\0")[:8], held.get(b"pHYs", b"")[8:]
+    density, unit = named.get(b"pHYs", b"").ljust(9, b"\0")[:8], named.get(b"pHYs", b"")[8:]
     across, down = (number * _INCH for number in struct.unpack(">II", density))
     return ImageFile(
         label=label,
         format="png",
         pages=(Page(*size, n_channels, dtype),),
         metadata=Metadata.of(
-            held.get(b"eXIf"),
-            _profile(held.get(b"iCCP", b"")),
+            named.get(b"eXIf"),
+            _profile(named.get(b"iCCP", b"")),
             (across, down) if unit == b"\1" and across and down else None,
         ),
         page=page,
         notes=tuple(notes),
-        carried=tuple(c for c in chunks if c[0] in _KEPT or (not notes and c[0] in _KEPT_IF_SAME)),
+        carried=tuple(c for c in chunks if c[0] in _CARRIED or (not notes and c[0] in _IF_SAME)),
     )
 
 
 def write_png(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
-    """Write an image of 8 or 16 bits and 1 to 4 channels as PNG, with the chunks of metadata."""
+    """Write an 8- or 16-bit image of 1 to 4 channels as PNG, with its metadata chunks."""
     (pixels,) = pages
     encoded = imagecodecs.png_encode(
         np.ascontiguousarray(pixels), level=6, filter=imagecodecs.PNG.FILTER.ALL
@@ -121,7 +121,7 @@ def write_png(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -
 
 
 def _metadata_chunks(metadata: Metadata) -> Parts:
-    """Return the chunks that hold metadata which came from another format."""
+    """Return chunks for metadata that came from another format."""
     chunks: list[tuple[bytes, bytes]] = []
     if metadata.icc is not None:
         chunks.append((b"iCCP", b"ICC profile\0\0" + zlib.compress(metadata.icc)))
@@ -139,7 +139,7 @@ def _as_chunk(name: bytes, content: bytes) -> bytes:
 
 
 def _chunks(data: bytes, label: str) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the chunks whose checksum is right; refuse a file that is cut or damaged in others."""
+    """Yield the chunks with correct checksums; refuse damaged critical chunks and cut files."""
     place, name = len(SIGNATURE), b""
     while name != b"IEND":
         length, name = struct.unpack(">I4s", data[place : place + 8].ljust(8))
@@ -155,22 +155,22 @@ def _chunks(data: bytes, label: str) -> Iterator[tuple[bytes, bytes]]:
         place = end
 
 
-def _header(first: tuple[bytes, bytes], held: dict[bytes, bytes], label: str) -> _Header:
-    """Check what the chunks say of the image beside its size."""
+def _header(first: tuple[bytes, bytes], named: dict[bytes, bytes], label: str) -> _Header:
+    """Return the checked header."""
     name, content = first
     header = _Header(*struct.unpack(_HEADER, content.ljust(13)[:13]))
     is_palette = header.colour == _PALETTE
     if name != b"IHDR" or len(content) != 13:
         damage = "it has no PNG header; fetch the file again"
-    elif b"acTL" in held:
+    elif b"acTL" in named:
         damage = "is an animated PNG, which is not read; save its frames as PNG first"
     elif header.depth == 1:
         damage = "holds 1 bit a pixel, which leaves no grey; scan or save it as 8-bit grey"
     elif header.depth not in _COLOURS.get(header.colour, (0, ()))[1] or max(header[4:]) > 1:
         damage = "its PNG header is damaged; fetch the file again"
-    elif b"IDAT" not in held or (is_palette and b"PLTE" not in held):
+    elif b"IDAT" not in named or (is_palette and b"PLTE" not in named):
         damage = "holds no pixels; fetch the file again"
-    elif is_palette and len(held[b"PLTE"]) % 3:
+    elif is_palette and len(named[b"PLTE"]) % 3:
         damage = "its palette is damaged; fetch the file again"
     else:
         return header
@@ -178,7 +178,7 @@ def _header(first: tuple[bytes, bytes], held: dict[bytes, bytes], label: str) ->
 
 
 def _decoded(header: _Header, chunks: Parts, label: str) -> NDArray[Any]:
-    """Let libpng decode the pixels; it is shown nothing but what they need."""
+    """Return the pixels decoded by libpng from the essential chunks alone."""
     first, last = (b"IHDR", struct.pack(_HEADER, *header)), (b"IEND", b"")
     needed = b"".join(_as_chunk(*chunk) for chunk in (first, *chunks, last))
     with damage_refused(label):

@@ -1,1 +1,1 @@
-"""The experiments that ``experiments.csv`` lists, by paper: clusters is ``run_clusters``."""
+"""The experiments of ``experiments.csv``, by paper; ``run_clusters`` runs ``clusters``."""

@@ -1,4 +1,4 @@
-"""Aguilera and Antonanzas (2019): the figures, and runs of their public script."""
+"""Aguilera and Antonanzas (2019): the figures, and runs of their published script."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.claims import judged, near
+from kpca_apps.papers.claims import compare, judge
 from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.drawn import cassini, half_moons, parabola, rings, three_clusters
 from kpca_apps.papers.figures import Scatter, Table
@@ -28,7 +28,7 @@ KERNEL = "exp(-0.3 |x - y|^2)"
 
 
 def run_clusters(data: PaperData) -> Outcome:
-    """Three Gaussian clusters: the contours of eight components (Fig. 1)."""
+    """Plot contours of eight components of three Gaussian clusters (Fig. 1)."""
     X, labels = three_clusters(np.random.default_rng(0))
     subspace = components(RBF(0.3), X, 10)
     figures = (
@@ -42,18 +42,18 @@ def run_clusters(data: PaperData) -> Outcome:
     split = inside.min() > 0.99 and before.max() < 0.1 and six.max() < 30.0
     means = [values.mean() for values in (fifth, three, eighth, six, pair)]
     claims = (
-        judged("first two", parted, least, ratio.min(), DRAWS),
-        judged("third to eighth", split, inside.min(), before.max(), DRAWS, *means),
+        judge("first two", parted, least, ratio.min(), DRAWS),
+        judge("third to eighth", split, inside.min(), before.max(), DRAWS, *means),
     )
     return Outcome(claims, figures)
 
 
 def _drawn(rng: np.random.Generator) -> tuple[float, ...]:
-    """Return what is judged, of one draw."""
-    # The share of rows nearest to their own mean on components 1 and 2; eigenvalue 2 over 3; the
-    # largest share of variance within clusters of components 1 and 2 and the smallest of 3 to 8;
-    # eigenvalues 5 over 6 and 8 over 9; and the angles, in degrees, by which another draw of the
-    # rows turns the spaces of components 1 and 2, 3 to 5, and 3 to 8.
+    """Return the measured values of one draw."""
+    # Share of rows nearest to their own mean on components 1 and 2; eigenvalue 2 over 3; largest
+    # within-cluster share of variance of components 1 and 2, and smallest of 3 to 8; eigenvalues 5
+    # over 6 and 8 over 9; and the angles in degrees between the spaces of components 1 and 2, 3 to
+    # 5, and 3 to 8 of two draws.
     X, labels = three_clusters(rng)
     first, second = (components(RBF(0.3), rows, 9) for rows in (X, three_clusters(rng)[0]))
     T, v = first.project(X), first.variances
@@ -70,7 +70,7 @@ def _drawn(rng: np.random.Generator) -> tuple[float, ...]:
 
 
 def largest_angle(first: KernelSubspace, second: KernelSubspace, part: slice) -> float:
-    """Return the largest angle in feature space between some components of two fits, in degrees."""
+    """Return the largest angle in feature space between components of two fits, in degrees."""
     K = first.kernel(first.points, second.points)
     cross = first.weights[:, part].T @ K @ second.weights[:, part]
     cosine = np.linalg.svd(cross, compute_uv=False).min()
@@ -85,12 +85,11 @@ WAYS = (
 
 
 def run_half_moons(data: PaperData) -> Outcome:
-    """Two half moons, exp(-0.01 |x - y|^2) and exp(-2 |x - y|^2) (Fig. 4).
+    """Separate two half moons by two Gaussian kernels (Fig. 4).
 
-    How well moons are distinguished is measured twice, as the caption does not say how: by the
-    nearest mean of two components, and by the line of least squares through them. The authors'
-    script hands the class label to kernel PCA as a third column, which separates the moons for it;
-    both are measured.
+    The caption does not define how well moons are distinguished, so two measures are used: the
+    nearest mean on two components, and a least-squares line through them. The authors' script adds
+    the class label as a third column, which separates the moons; both inputs are measured.
     """
     X, labels = half_moons(np.random.default_rng(0))
     narrow, wide = components(RBF(2.0), X, 2), components(RBF(0.01), X, 10)
@@ -116,7 +115,7 @@ def run_half_moons(data: PaperData) -> Outcome:
 
 
 def _shape(X: Matrix) -> tuple[float, ...]:
-    """Return the share of two components at .01, eigenvalue 2 over 3, correlations with PCA."""
+    """Return the variance share of two components, eigenvalue ratio 2:3, correlations with PCA."""
     wide = components(RBF(0.01), X)
     P, W = PCA(2).fit_transform(X), wide.project(X)
     same = [abs(float(np.corrcoef(P[:, a], W[:, a])[0, 1])) for a in (0, 1)]
@@ -125,7 +124,7 @@ def _shape(X: Matrix) -> tuple[float, ...]:
 
 
 def _accuracies(X: Matrix, labels: Labels) -> Matrix:
-    """Return both measures of how well the moons are separated, for each of `WAYS`."""
+    """Return both separation measures for each of `WAYS`."""
     Y = np.column_stack([X, labels])
     planes = [PCA(2).fit_transform(X)]
     planes += [components(RBF(g), Z, 2).project(Z) for Z in (X, Y) for g in (0.01, 2.0)]
@@ -140,24 +139,24 @@ def _judge(shapes: Matrix, right: Matrix) -> tuple[Claim, ...]:
             "by the nearest mean only; by a straight line 0.01 does better, and PCA as well as 0.01"
         )
     return (
-        judged("elbow", share > 0.97 and elbow > 6.0, share, elbow, DRAWS),
-        judged("same shape", min(same) < 0.999, *same),
-        judged("narrow", right[2, 0] > right[1, 0], right, but),
+        judge("elbow", share > 0.97 and elbow > 6.0, share, elbow, DRAWS),
+        judge("same shape", min(same) < 0.999, *same),
+        judge("narrow", right[2, 0] > right[1, 0], right, but),
     )
 
 
-ODD = -0.8  # parity below which a component counts as odd; exact symmetry would give -1
+ODD = -0.8  # a component with a lower parity counts as odd; exact symmetry gives -1
 
 
 def run_cassini(data: PaperData) -> Outcome:
-    """Compare the linear kernel with PCA, and eight components with captions (Figs. 2 and 3)."""
+    """Compare the linear kernel with PCA, and eight components with the captions (Figs. 2, 3)."""
     X, labels = cassini(np.random.default_rng(0))
     linear, gaussian = components(Linear(), X), components(RBF(0.2), X, 10)
     pca = PCA(2).fit(X)
     gap = float(np.abs(np.abs(linear.project(X)) - np.abs(pca.transform(X))).max())
     claims = (
-        near("linear gap", gap),
-        near("linear axes", float(linear.n_components)),
+        compare("linear gap", gap),
+        compare("linear axes", float(linear.n_components)),
         *_captions(),
     )
     axes = pca.components_ * np.sqrt(pca.explained_variance_)[:, None]
@@ -177,7 +176,7 @@ def run_cassini(data: PaperData) -> Outcome:
 
 
 def parity(subspace: KernelSubspace, X: Matrix, mirror: tuple[float, float]) -> Matrix:
-    """Return the correlation of each component with itself at mirrored rows: -1 odd, 1 even."""
+    """Return the correlation of each component with itself on mirrored rows: -1 odd, 1 even."""
     T, M = subspace.project(X), subspace.project(X * np.array(mirror))
     T, M = T - T.mean(axis=0), M - M.mean(axis=0)
     lengths = np.linalg.norm(T, axis=0) * np.linalg.norm(M, axis=0)
@@ -186,39 +185,38 @@ def parity(subspace: KernelSubspace, X: Matrix, mirror: tuple[float, float]) -> 
 
 
 def _over_draws(rng: np.random.Generator) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """Return means over draws for each of the first components, shapes ``(4,)``.
+    """Return means over draws for the first four components, each of shape ``(4,)``.
 
-    The parities in x and in y, and the moduli of the correlations with y and with the circle.
+    Parities in x and in y, and absolute correlations with y and with membership of the disc.
     """
-    found = []
+    draws = []
     for _ in range(DRAWS):
         X, labels = cassini(rng)
         subspace = components(RBF(0.2), X, 4)
         beside = np.column_stack([X[:, 1], labels == 2])
         alike = np.abs(np.corrcoef(subspace.project(X).T, beside.T)[:4, 4:])
-        found.append([parity(subspace, X, m) for m in ((-1.0, 1.0), (1.0, -1.0))] + list(alike.T))
-    in_x, in_y, with_y, with_circle = np.mean(found, axis=0)
+        draws.append([parity(subspace, X, m) for m in ((-1.0, 1.0), (1.0, -1.0))] + list(alike.T))
+    in_x, in_y, with_y, with_circle = np.mean(draws, axis=0)
     return in_x, in_y, with_y, with_circle
 
 
 def _captions() -> tuple[Claim, ...]:
-    """Judge each component by its parities: -1 if it changes its sign in the mirror."""
+    """Judge the captions of four components by their parities and correlations."""
     in_x, in_y, with_y, with_circle = _over_draws(np.random.default_rng(1))
-    found = with_circle[2] > 0.6 and with_circle.argmax() == 2
+    is_circle = with_circle[2] > 0.6 and with_circle.argmax() == 2
     return (
-        judged("component 1", with_circle[0] > with_y[0], in_y[0], with_y[0], with_circle[0]),
-        judged("component 2", in_x[1] < ODD, in_x[1]),
-        judged("component 3", found, with_circle[2], np.delete(with_circle, 2).max()),
-        judged("component 4", max(in_x[3], in_y[3]) < ODD, in_x[3], in_y[3]),
+        judge("component 1", with_circle[0] > with_y[0], in_y[0], with_y[0], with_circle[0]),
+        judge("component 2", in_x[1] < ODD, in_x[1]),
+        judge("component 3", is_circle, with_circle[2], np.delete(with_circle, 2).max()),
+        judge("component 4", max(in_x[3], in_y[3]) < ODD, in_x[3], in_y[3]),
     )
 
 
 def run_script_runs(data: PaperData) -> Outcome:
-    """Run what the public script has and the paper has not: tanh kernels, and a ring.
+    """Run the parts of the published script that the paper omits: tanh kernels, and a ring.
 
-    tanh is indefinite: its components are features, but no distance belongs to them; the script
-    drops those of negative eigenvalues. Left out are runs on iris, which show nothing new, and
-    times beside two packages of R, which do not run here.
+    tanh is indefinite: its components are features without a distance, and the script drops those
+    of negative eigenvalues. Omitted: runs on iris, which add nothing, and timings of R packages.
     """
     rng = np.random.default_rng(0)
     curve = parabola(rng, 250)
@@ -228,7 +226,7 @@ def run_script_runs(data: PaperData) -> Outcome:
     on_clusters = components(Sigmoid(2.0, 1.0), tight, 3)
     on_ring = components(RBF(0.1), ring, 4)
     check = mercer_check(Sigmoid(2.0, 1.0)(tight))
-    claims = (judged("tanh", not check.is_psd, check.describe(), check.negative_share),)
+    claims = (judge("tanh", not check.is_psd, check.describe(), check.negative_share),)
     zeros = np.zeros(len(curve), dtype=np.intp)
     return Outcome(
         claims,

@@ -1,7 +1,7 @@
-"""What kernel PCA costs: time and memory of a fit, time of a projection (VII; 1996 report, 4.4).
+"""Cost of kernel PCA: time and memory of a fit, time of a projection (VII; 1996 report, 4.4).
 
-Where all grows alike, in p, m and n on few components, an exponent is the slope between the first
-and the last point of a curve; else between the last two, where what grows fastest weighs most.
+If all terms grow alike (in p, m, and n with few components), an exponent is the slope between the
+first and last point of a curve; otherwise between the last two, where the fastest term dominates.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.plan import ExactPlan, FitOptions
-from kpca_apps.papers.claims import judged
+from kpca_apps.papers.claims import judge
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Curves
 from kpca_apps.papers.measuring import components
@@ -32,12 +32,12 @@ PROJECTED = (1000, 2000, 4000, 8000)
 TRAINED = (250, 500, 1000, 2000)
 ATTRIBUTES = (500, 1000, 2000, 4000)
 ALL_OF = (500, 1000, 2000)
-KEPT = (100, 200, 400, 800)
+COUNTS = (100, 200, 400, 800)
 GAMMA = 0.05
 
 
 def run_complexity(data: PaperData) -> Outcome:
-    """Time the ways to fit and to project, and read off the exponents."""
+    """Time fits and projections of several sizes, and estimate the exponents."""
     X = np.random.default_rng(0).normal(size=(max(PROJECTED), 10))
     jobs = {
         "all components, LAPACK": (_lapack(X), ROWS_OF_LAPACK),
@@ -61,8 +61,8 @@ def run_complexity(data: PaperData) -> Outcome:
 
 
 def _lapack(X: Matrix) -> Job:
-    asked = FitOptions(solver="lapack")
-    return lambda n: fit_exact(RBF(GAMMA), X[:n], rng=np.random.default_rng(0), options=asked)
+    options = FitOptions(solver="lapack")
+    return lambda n: fit_exact(RBF(GAMMA), X[:n], rng=np.random.default_rng(0), options=options)
 
 
 def _krylov(X: Matrix) -> Job:
@@ -81,7 +81,7 @@ def _landmarks(X: Matrix) -> Job:
 
 
 def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
-    """Return what is projected, and how many of what varies."""
+    """Return projections to time, each with the sizes that vary."""
     fits = {n: components(RBF(GAMMA), X[:n], 50) for n in TRAINED}
     middle, few = fits[1000], X[:2000]
     full, linear = components(RBF(GAMMA), X[:1000]), components(Linear(), X[:1000])
@@ -97,7 +97,10 @@ def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
             ATTRIBUTES,
         ),
         "n trained on, all components (m = 2,000)": (lambda n: every[n].project(few), ALL_OF),
-        "l components (m = 2,000, n = 1,000)": (lambda q: full.leading(q).project(few), KEPT),
+        "l components (m = 2,000, n = 1,000)": (
+            lambda q: full.leading(q).project(few),
+            COUNTS,
+        ),
         "m rows, linear PCA (l = 10)": (lambda m: X[:m] @ axes.T, PROJECTED),
     }
 
@@ -105,18 +108,18 @@ def _projections(X: Matrix) -> dict[str, tuple[Job, tuple[int, ...]]]:
 def series_of(
     measure: Callable[[Callable[[], object]], float], job: Job, sizes: tuple[int, ...]
 ) -> tuple[Matrix, Matrix]:
-    """Return sizes and what is measured of the job at each."""
+    """Return sizes, and the measured value of the job at each."""
     values = [measure(lambda size=size: job(size)) for size in sizes]  # type: ignore[misc]
     return np.array(sizes, dtype=np.float64), np.array(values)
 
 
 def _seconds(job: Callable[[], object]) -> float:
-    """Return the shortest of five times, of the processor: other work takes turns with this."""
+    """Return the shortest of five CPU times; CPU time excludes other processes."""
     return min(timeit.repeat(job, number=1, repeat=5, timer=time.process_time))
 
 
 def peak_bytes(job: Callable[[], object]) -> float:
-    """Return the most memory that a job held at a time, beyond what was held before."""
+    """Return the peak memory of a job beyond the memory allocated before, in bytes."""
     tracing = tracemalloc.is_tracing()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
@@ -129,7 +132,7 @@ def peak_bytes(job: Callable[[], object]) -> float:
 
 
 def exponent(x: Matrix, y: Matrix) -> float:
-    """Return the slope between the last two points, both axes logarithmic."""
+    """Return the slope between the last two points on logarithmic axes."""
     return float(np.log(y[-1] / y[-2]) / np.log(x[-1] / x[-2]))
 
 
@@ -142,22 +145,22 @@ def _judge_fits(
     shares = [float(spent / everything) for spent in least]
     last = f"{ROWS_OF_LAPACK[-2]:,} and {ROWS_OF_LAPACK[-1]:,} rows"
     return (
-        judged("time", 2.4 < full < 3.5, full, last),
-        judged("memory", 1.8 < held < 2.2, held, last),
-        judged("few time", max(shares) < 1.0, shares[0], shares[1], ROWS_OF_LAPACK[-1], few, low),
-        judged("few memory", max(free, subset) < 1.5, free, subset),
+        judge("time", 2.4 < full < 3.5, full, last),
+        judge("memory", 1.8 < held < 2.2, held, last),
+        judge("few time", max(shares) < 1.0, shares[0], shares[1], ROWS_OF_LAPACK[-1], few, low),
+        judge("few memory", max(free, subset) < 1.5, free, subset),
     )
 
 
 def _judge_projections(spent: dict[str, tuple[Matrix, Matrix]]) -> tuple[Claim, ...]:
-    rows, trained, wide, every, kept, linear = spent.values()
+    rows, trained, wide, every, subset, linear = spent.values()
     m, n, p = (exponent(x[[0, -1]], y[[0, -1]]) for x, y in (rows, trained, wide))
-    on_all, on_some = (exponent(*pair) for pair in (every, kept))
+    on_all, on_some = (exponent(*pair) for pair in (every, subset))
     ratio = float(rows[1][-1] / linear[1][-1])
-    is_cheaper = 0.0 < on_some < 1.5 and kept[1][0] < kept[1][-1]
+    is_cheaper = 0.0 < on_some < 1.5 and subset[1][0] < subset[1][-1]
     return (
-        judged("kernel values", 0.5 < min(p, m, n) and max(p, m, n) < 1.5, p, m, n),
-        judged("on all components", 1.5 < on_all < 2.5, on_all, *ALL_OF[-2:]),
-        judged("fewer components", is_cheaper, on_some, *KEPT[-2:]),
-        judged("beside PCA", ratio > 1.0, ratio, PROJECTED[-1]),
+        judge("kernel values", 0.5 < min(p, m, n) and max(p, m, n) < 1.5, p, m, n),
+        judge("on all components", 1.5 < on_all < 2.5, on_all, *ALL_OF[-2:]),
+        judge("fewer components", is_cheaper, on_some, *COUNTS[-2:]),
+        judge("beside PCA", ratio > 1.0, ratio, PROJECTED[-1]),
     )

@@ -1,4 +1,4 @@
-"""The course notes, and the encyclopedia article on kernel PCA."""
+"""The course notes on kernel PCA, and the encyclopedia article."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from kpca_apps.engine.kernels import RBF, Kernel, Linear, Polynomial
-from kpca_apps.papers.claims import judged
+from kpca_apps.papers.claims import judge
 from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.drawn import rings
 from kpca_apps.papers.figures import Contours, Curves, Figure, Scatter, Table
@@ -27,16 +27,16 @@ from kpca_apps.system.arrays import Matrix
 
 
 def run_course(data: PaperData) -> Outcome:
-    """Take the illustrations of the course notes: nearest class means, rings, and y ~ x + x^2.
+    """Run the illustrations of the course notes: nearest class means, rings, and y ~ x + x^2.
 
-    Where the notes slip (the sign of b in eq. (3.3), separability by any kernel) the claims say so.
-    The notes in English (2.1) have the loss of information minimal where variance is low: it is
-    where the variance that is kept is high.
+    Claims state errors of the notes (the sign of b in eq. (3.3), separability by any kernel). The
+    English notes (2.1) call the loss of information minimal for low variance; it is minimal where
+    the retained variance is high.
     """
     rng = np.random.default_rng(0)
     clouds, sides = _clouds(rng)
     parts = (_means(clouds, sides), _rings(*rings(rng, (1.0, 2.0), 0.15)), _parabola(rng))
-    claims = tuple(claim for found, _ in parts for claim in found)
+    claims = tuple(claim for claims_of_part, _ in parts for claim in claims_of_part)
     return Outcome(claims, tuple(figure for _, figures in parts for figure in figures))
 
 
@@ -46,7 +46,7 @@ def _clouds(rng: np.random.Generator) -> tuple[Matrix, Labels]:
 
 
 def _means(X: Matrix, sides: Labels) -> tuple[list[Claim], list[Figure]]:
-    """Two clouds by the nearest class mean, with b as defined and as printed."""
+    """Classify two clouds by the nearest class mean, with b as defined and as printed."""
     model = class_means(Linear(), X, sides)
     wrong = float(np.mean(model.predict(X) != sides))
     values = np.diff(model.decision(X))[:, 0]
@@ -54,8 +54,8 @@ def _means(X: Matrix, sides: Labels) -> tuple[list[Claim], list[Figure]]:
     printed = float(np.mean((values - 2.0 * b > 0.0) != (sides == 1)))
     half = 0.5 * np.diff(model.gamma @ X, axis=0)
     claims = [
-        judged("two clouds", wrong < 0.05, wrong),
-        judged("offset", wrong < 0.05 and printed > 0.3, wrong, printed),
+        judge("two clouds", wrong < 0.05, wrong),
+        judge("offset", wrong < 0.05 and printed > 0.3, wrong, printed),
     ]
     title = "Fig. 3.2: two clouds; w connects their means"
     return claims, [
@@ -65,9 +65,9 @@ def _means(X: Matrix, sides: Labels) -> tuple[list[Claim], list[Figure]]:
 
 
 def _rings(X: Matrix, labels: Labels) -> tuple[list[Claim], list[Figure]]:
-    """Rings by the nearest class mean, along a line, and by lines through components."""
+    """Classify rings by the nearest class mean, by a line, and by lines through components."""
     kernels = {"the inner product": Linear(), "(x.y)^2": Polynomial(2)}
-    plain, parted = (
+    plain, parted_wrong = (
         float(np.mean(class_means(kernel, X, labels).predict(X) != labels))
         for kernel in kernels.values()
     )
@@ -80,9 +80,9 @@ def _rings(X: Matrix, labels: Labels) -> tuple[list[Claim], list[Figure]]:
     parts, of_cube = separable(square, labels), line_accuracy(cube, labels)
     plane = "a" if parts else "no"
     claims = [
-        judged("coincide", plain > 0.3 and parted < 0.05, plain, parted),
-        judged("single line", line < 0.75, line),
-        judged("separable", parts and not separable(cube, labels), plane, of_cube),
+        judge("coincide", plain > 0.3 and parted_wrong < 0.05, plain, parted_wrong),
+        judge("single line", line < 0.75, line),
+        judge("separable", parts and not separable(cube, labels), plane, of_cube),
     ]
     title = "Fig. 3.3: values of the rule (3.2), and where its sign changes"
     return claims, [
@@ -92,13 +92,13 @@ def _rings(X: Matrix, labels: Labels) -> tuple[list[Claim], list[Figure]]:
 
 
 def separable(T: Matrix, labels: Labels) -> bool:
-    """Return whether a hyperplane parts two groups, 0 and 1: whether margins of 1 can be had."""
+    """Return whether a hyperplane separates groups 0 and 1, that is, margins of 1 are feasible."""
     sides = 2.0 * labels - 1.0
     margins = sides[:, None] * np.column_stack([T / np.abs(T).max(), np.ones(len(T))])
-    found = linprog(
+    solution = linprog(
         np.zeros(margins.shape[1]), A_ub=-margins, b_ub=-np.ones(len(T)), bounds=(None, None)
     )
-    return bool(found.success)
+    return bool(solution.success)
 
 
 def _rule(
@@ -108,7 +108,7 @@ def _rule(
     *kernels: Kernel,
     captions: tuple[str, ...] = ("the inner product",),
 ) -> Contours:
-    """Return the values of eq. (3.2) over the plane, a panel a kernel; 0 is the boundary."""
+    """Return the values of eq. (3.2) over the plane, one panel per kernel; 0 is the boundary."""
     x, y, places = plane_grid(X)
     values = np.stack(
         [
@@ -120,7 +120,7 @@ def _rule(
 
 
 def _parabola(rng: np.random.Generator) -> tuple[list[Claim], list[Figure]]:
-    """Fit y ~ x + x^2 by regression on components, and by least squares."""
+    """Fit y ~ x + x^2 by regression on components and by least squares."""
     x = rng.uniform(-1.0, 1.0, 80)
     y = x + x**2 + 0.1 * rng.normal(size=80)
     subspace = components(Polynomial(2, 1.0, 1.0), x[:, None])
@@ -128,14 +128,14 @@ def _parabola(rng: np.random.Generator) -> tuple[list[Claim], list[Figure]]:
     fitted = regress_on_components(subspace, x[:, None], y).predict(place[:, None])
     gap = float(np.abs(fitted - np.polyval(np.polyfit(x, y, 2), place)).max())
     straight = np.polyval(np.polyfit(x, y, 1), place).astype(np.float64)
-    left = [float(np.std(y - np.polyval(np.polyfit(x, y, d), x))) for d in (1, 2)]
-    claim = judged("curve", left[1] < 0.5 * left[0] and gap < 1e-08, left[1], left[0], gap)
+    gaps = [float(np.std(y - np.polyval(np.polyfit(x, y, d), x))) for d in (1, 2)]
+    claim = judge("curve", gaps[1] < 0.5 * gaps[0] and gap < 1e-08, gaps[1], gaps[0], gap)
     series = {"components of (x.y + 1)^2": (place, fitted), "straight line": (place, straight)}
     points = np.column_stack([x, y])
     return [claim], [Curves("y ~ x + x^2", "x", "y", series, points=points)]
 
 
-# Radii, and standard deviation of the noise; sigmas tried, over the largest radius.
+# Radii and noise deviations; kernel widths to try, over the largest radius.
 RINGS = (((0.1, 0.5, 1.0), 0.05), ((1.0, 3.0, 6.0), 0.25), ((1.0, 2.0, 3.0), 0.1))
 WIDTHS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15]) / 15.0
 SIGMA = 0.4
@@ -144,10 +144,10 @@ ENOUGH = 0.99
 
 
 def run_concentric(data: PaperData) -> Outcome:
-    """Three concentric clouds, (x.y + 1)^2 and a Gaussian kernel (section Example).
+    """Separate three concentric clouds by (x.y + 1)^2 and a Gaussian kernel (section Example).
 
-    The first two components of (x.y + 1)^2 look like the rows themselves: the third beside the
-    first shows what it does.
+    The first two components of (x.y + 1)^2 resemble the rows themselves; the third, plotted
+    against the first, shows the separation.
     """
     tried = [_Accuracies.of(radii, noise) for radii, noise in RINGS]
     X, labels = rings(np.random.default_rng(0), *RINGS[0])
@@ -158,11 +158,11 @@ def run_concentric(data: PaperData) -> Outcome:
     firsts = (components(RBF.from_sigma(sigma), X, 1).project(X)[:, 0] for sigma in AROUND)
     enough = [best_threshold_accuracy(first, labels) for first in firsts]
     share = "all" if min(enough) == 1.0 else f"at least {min(enough):.3f} of the"
-    most, radii = max(one.linear for one in tried), _listed(RINGS[0][0])
-    best = _listed(f"{one.gaussian.max():.3f}" for one in tried)
+    most, radii = max(shares.linear for shares in tried), _listed(RINGS[0][0])
+    best = _listed(f"{shares.gaussian.max():.3f}" for shares in tried)
     claims = (
-        judged("linear", most <= 0.7, most),
-        judged("Gaussian", min(enough) >= ENOUGH, share, _listed(AROUND), radii, best),
+        judge("linear", most <= 0.7, most),
+        judge("Gaussian", min(enough) >= ENOUGH, share, _listed(AROUND), radii, best),
     )
     figures = (
         Scatter("The clouds", "x", "y", X, labels),
@@ -179,7 +179,7 @@ def run_concentric(data: PaperData) -> Outcome:
             "Gaussian kernel: the first component, two cuts",
             "sigma over the largest radius",
             "share of rows put right",
-            {f"radii {_listed(one.radii)}": (WIDTHS, one.gaussian) for one in tried},
+            {f"radii {_listed(shares.radii)}": (WIDTHS, shares.gaussian) for shares in tried},
         ),
     )
     return Outcome(claims, figures, (_table(tried),))
@@ -187,12 +187,12 @@ def run_concentric(data: PaperData) -> Outcome:
 
 @dataclass(frozen=True, eq=False)
 class _Accuracies:
-    """How well each kernel tells three clouds apart, as shares of the rows."""
+    """How well each kernel separates three clouds, as shares of the rows."""
 
     radii: tuple[float, ...]
     linear: float
-    square: tuple[float, float, float]  # component 1, best of its five, nearest mean on three
-    gaussian: Matrix  # component 1, at each of `WIDTHS`
+    square: tuple[float, float, float]  # component 1, best of five, nearest mean on three
+    gaussian: Matrix  # component 1, for each of `WIDTHS`
 
     @classmethod
     def of(cls, radii: tuple[float, ...], noise: float) -> _Accuracies:
@@ -208,11 +208,11 @@ class _Accuracies:
 
 def _table(tried: list[_Accuracies]) -> Table:
     rows = []
-    for one in tried:
-        good = WIDTHS[one.gaussian >= ENOUGH] * max(one.radii)
+    for kernel in tried:
+        good = WIDTHS[kernel.gaussian >= ENOUGH] * max(kernel.radii)
         sigmas = f"{good.min():.2g} to {good.max():.2g}" if len(good) else "none tried"
-        shares = (one.linear, *one.square, one.gaussian.max())
-        rows.append((_listed(one.radii), *(f"{share:.3f}" for share in shares), sigmas))
+        shares = (kernel.linear, *kernel.square, kernel.gaussian.max())
+        rows.append((_listed(kernel.radii), *(f"{share:.3f}" for share in shares), sigmas))
     heads = (
         "radii",
         "linear, component 1",

@@ -11,7 +11,7 @@ from sklearn.svm import OneClassSVM
 
 from kpca_apps.engine.kernels import RBF, Kernel, Linear
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.claims import judged, near
+from kpca_apps.papers.claims import compare, judge
 from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.figures import Contours, Table
 from kpca_apps.papers.measuring import components, plane_grid
@@ -21,9 +21,9 @@ from kpca_apps.system.arrays import Matrix
 
 @dataclass(frozen=True)
 class _Set:
-    """One of the sets: its figure, sigma and components, and how many of its last rows are noise.
+    """A data set: figure, sigma, number of components, and number of noise rows at its end.
 
-    A set with noise has the width of the one-class SVM beside it, too.
+    Sets with noise also have the width of the one-class SVM.
     """
 
     figure: str
@@ -40,11 +40,11 @@ SETS = {
     "spiral": _Set("Fig. 4", 0.25, 40),
     "sine-noise": _Set("Fig. 6", 0.4, 40, 200, 0.489),
 }
-FINE = 150  # points of a grid along each side: the wave is narrow
+FINE = 150  # grid points along each side, enough for the narrow wave
 
 
 def run_novelty_sets(data: PaperData) -> Outcome:
-    """Hoffmann's five sets of the plane: contours of the reconstruction error."""
+    """Plot contours of the reconstruction error for Hoffmann's five data sets."""
     claims, rows, figures = [], [], []
     for name, known in SETS.items():
         X = data.hoffmann(name)
@@ -53,8 +53,8 @@ def run_novelty_sets(data: PaperData) -> Outcome:
         noise = (np.arange(len(X)) >= len(X) - known.noise_rows).astype(np.intp)
         threshold = float(np.quantile(errors, 1.0 - noise.mean()))
         figures.append(_error_contours(name, subspace, X, noise, threshold))
-        judge = _noise if known.noise_rows else _shape
-        claims.append(judge(name, subspace, X))
+        make_claim = _noise if known.noise_rows else _shape
+        claims.append(make_claim(name, subspace, X))
         numbers = (f"{errors.max():.4f}", f"{errors.mean():.4f}")
         area = f"{roc_auc_score(noise, errors):.4f}" if known.noise_rows else ""
         rows.append((name, str(len(X)), f"{known.sigma:g}", str(known.q), *numbers, area))
@@ -68,7 +68,7 @@ def run_novelty_sets(data: PaperData) -> Outcome:
 def _error_contours(
     name: str, subspace: KernelSubspace, X: Matrix, noise: Labels, threshold: float
 ) -> Contours:
-    """Return the errors over the plane; as many rows lie beyond the threshold as are noise."""
+    """Return contours of the error; as many rows exceed the threshold as are noise."""
     x, y, places = plane_grid(X, side=FINE)
     values = subspace.reconstruction_error(places).reshape(1, len(y), len(x))
     words = (
@@ -80,7 +80,7 @@ def _error_contours(
 
 
 def _noise(name: str, subspace: KernelSubspace, X: Matrix) -> Claim:
-    """Count the noise among as many rows of largest score, kernel PCA's and the SVM's."""
+    """Count noise rows among the highest scores of kernel PCA and of the SVM."""
     known = SETS[name]
     n = known.noise_rows
     machine = OneClassSVM(gamma=0.5 / known.machine_sigma**2, nu=n / len(X)).fit(X)
@@ -88,17 +88,17 @@ def _noise(name: str, subspace: KernelSubspace, X: Matrix) -> Claim:
         int(np.sum(np.argsort(-scores)[:n] >= len(X) - n))
         for scores in (subspace.reconstruction_error(X), -machine.decision_function(X))
     )
-    return judged("noise", ours > theirs, name, known.figure, n, theirs, ours)
+    return judge("noise", ours > theirs, name, known.figure, n, theirs, ours)
 
 
 def _shape(name: str, subspace: KernelSubspace, X: Matrix) -> Claim:
-    """Judge whether the region within the largest error of a row keeps to the rows."""
+    """Judge whether the region within the largest training error stays close to the rows."""
     known, threshold = SETS[name], subspace.reconstruction_error(X).max()
     _, _, places = plane_grid(X)
     inside = subspace.reconstruction_error(places) <= threshold
     nearest = np.sqrt(((places[:, None] - X) ** 2).sum(axis=2).min(axis=1))
     far = float(nearest[inside].max())
-    return judged("shape", far < known.sigma, name, known.figure, far, known.sigma, np.mean(inside))
+    return judge("shape", far < known.sigma, name, known.figure, far, known.sigma, np.mean(inside))
 
 
 Flags = NDArray[np.bool_]
@@ -109,49 +109,49 @@ NUS = (0.02, 0.05, 0.1)
 CANCER_SIGMAS, DIGIT_SIGMAS = (0.5, 1.0, 2.0, 4.0, 8.0), (2.0, 4.0, 8.0, 12.0, 16.0)
 CANCER_COUNTS, DIGIT_COUNTS = (50, 100, 190), (50, 100, 200)
 CANCER_LINEAR, DIGIT_LINEAR = tuple(range(1, 9)), (1, 8, 20, 40, 60, 100)
-LOWEST_SHOWN = 0.9958  # the lowest area that Fig. 9 shows for cancer
-WITHIN = 0.0003  # other draws of the noise move an area by .0002
+LOWEST_SHOWN = 0.9958  # smallest AUC in Fig. 9 for cancer
+WITHIN = 0.0003  # tolerance; other draws of the noise change an AUC by .0002
 SMALL, LARGE = 0.3, 100.0  # sigma in the two limits of 4.2.2 and appendix A
 
 
 def run_novelty_rates(data: PaperData) -> Outcome:
-    """Breast cancer and the digit 0: ROC areas of novelty detection against three other methods.
+    """Compare the AUC of novelty detection with three other methods, on cancer and the digit 0.
 
-    Cancer: the first 200 benign rows to train on; uniform noise of up to .05 breaks the ties of the
+    Cancer: trained on the first 200 benign rows; uniform noise of up to .05 breaks ties of the
     integers. Digit 0: the 1,194 zeros of the training file, all 2,007 test digits.
     """
     parts = _cancer(data)
     cancer = _best(parts, CANCER_SIGMAS, CANCER_COUNTS, CANCER_LINEAR)
     X, y, new, truth = data.usps()
-    # Trained on the zeros of the training file; all test digits but 0 are novel.
+    # Trained on the zeros of the training file; all other test digits are novel.
     zero = _best((X[y == 0], new, truth != 0), DIGIT_SIGMAS, DIGIT_COUNTS, DIGIT_LINEAR)
     small, parzen = (_auc(RBF.from_sigma(SMALL), q, *parts) for q in (CANCER_COUNTS[-1], 0))
     large, linear = (_auc(kernel, 4, *parts) for kernel in (RBF.from_sigma(LARGE), Linear()))
     by_line, density = zero[LINEAR_PCA], zero[PARZEN]
     claims = (
-        near("kernel PCA", _auc(RBF.from_sigma(2.0), 190, *parts)),
-        near("Parzen", cancer[PARZEN]),
-        near("linear PCA", cancer[LINEAR_PCA], _auc(Linear(), 3, *parts)),
-        judged("one-class SVM", cancer[ONE_CLASS] < LOWEST_SHOWN, LOWEST_SHOWN, cancer[ONE_CLASS]),
+        compare("kernel PCA", _auc(RBF.from_sigma(2.0), 190, *parts)),
+        compare("Parzen", cancer[PARZEN]),
+        compare("linear PCA", cancer[LINEAR_PCA], _auc(Linear(), 3, *parts)),
+        judge("one-class SVM", cancer[ONE_CLASS] < LOWEST_SHOWN, LOWEST_SHOWN, cancer[ONE_CLASS]),
         _beats_all("cancer", cancer),
-        judged("small sigma", abs(small - parzen) <= WITHIN, SMALL, small, parzen),
-        judged("large sigma", abs(large - linear) <= 2.0 * WITHIN, LARGE, large, linear),
+        judge("small sigma", abs(small - parzen) <= WITHIN, SMALL, small, parzen),
+        judge("large sigma", abs(large - linear) <= 2.0 * WITHIN, LARGE, large, linear),
         _beats_all("digit 0", zero),
-        judged("linear and Parzen", by_line > density, by_line, density),
+        judge("linear and Parzen", by_line > density, by_line, density),
     )
     cells = tuple(
         (task, method, f"{auc:.4f}")
-        for task, found in (("cancer", cancer), ("digit 0", zero))
-        for method, auc in found.items()
+        for task, areas in (("cancer", cancer), ("digit 0", zero))
+        for method, auc in areas.items()
     )
     return Outcome(claims, (), (Table("Largest AUC", ("data", "method", "AUC"), cells),))
 
 
-def _beats_all(task: str, found: dict[str, float]) -> Claim:
-    """Judge whether kernel PCA at its best has a larger area than each other method."""
-    others = ", ".join(f"{name} {found[name]:.4f}" for name in OTHERS)
-    ours = found[KERNEL_PCA]
-    return judged(f"best {task}", ours > max(found[name] for name in OTHERS), ours, others)
+def _beats_all(task: str, areas: dict[str, float]) -> Claim:
+    """Judge whether kernel PCA at its best setting has a larger AUC than each other method."""
+    others = ", ".join(f"{name} {areas[name]:.4f}" for name in OTHERS)
+    ours = areas[KERNEL_PCA]
+    return judge(f"best {task}", ours > max(areas[name] for name in OTHERS), ours, others)
 
 
 def _auc(kernel: Kernel, q: int, train: Matrix, test: Matrix, novel: Flags) -> float:
@@ -165,7 +165,7 @@ def _one_class(sigma: float, nu: float, train: Matrix, test: Matrix, novel: Flag
 
 
 def _cancer(data: PaperData) -> tuple[Matrix, Matrix, Flags]:
-    """Scale all rows to unit variance, add noise, train on the first 200 benign rows (4.1.1)."""
+    """Return training rows, test rows and labels: unit variance, noise, 200 benign rows (4.1.1)."""
     X, malignant = data.cancer()
     X = X / X.std(axis=0) + np.random.default_rng(0).uniform(-0.05, 0.05, X.shape)
     order = np.concatenate([np.flatnonzero(~malignant), np.flatnonzero(malignant)])
@@ -179,7 +179,7 @@ def _best(
     counts: tuple[int, ...],
     linear: tuple[int, ...],
 ) -> dict[str, float]:
-    """Return the largest AUC of each method over its settings, judged on the test rows."""
+    """Return each method's largest AUC over its settings on the test rows."""
     widths = [sigma for sigma in sigmas if sigma >= 1.0]
     return {
         KERNEL_PCA: max(_auc(RBF.from_sigma(s), q, *parts) for s in sigmas for q in counts),

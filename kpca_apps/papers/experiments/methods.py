@@ -1,4 +1,4 @@
-"""Every method and kernel of the papers that no other experiment reaches, beside what to prefer."""
+"""All remaining methods and kernels of the papers, each beside the one to prefer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kpca_apps.engine.linalg.gram import gram_matrix
 from kpca_apps.engine.preimage.ridge import learn_preimage
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers import kernels
-from kpca_apps.papers.claims import judged
+from kpca_apps.papers.claims import judge
 from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.drawn import rings
 from kpca_apps.papers.figures import Curves, Pictures, Scatter, Table
@@ -35,20 +35,20 @@ from kpca_apps.papers.result import Outcome
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
-N, Q = 2000, 5  # rows near the curved surface, and components of them
+N, Q = 2000, 5  # rows near the curved surface; components to compare
 LANDMARKS, FEATURES = 60, 1000
-ALIKE = 0.936  # cosine between kernel vectors by which about as many rows are basic patterns
+ALIKE = 0.936  # cosine threshold that selects about as many basic patterns
 COUNTS = (15, 30, 60, 120)
 PASSES = (10, 30, 100, 300)
 NEIGHBOURS = 30
-GAMMAS, KEPT = (0.003, 0.01, 0.03, 0.1), (3, 5, 8, 12, 20, 40)
+GAMMAS, COMPONENT_COUNTS = (0.003, 0.01, 0.03, 0.1), (3, 5, 8, 12, 20, 40)
 
 KMEANS, RESIDUAL = 'KernelPCA, landmarks="kmeans"', 'KernelPCA, landmarks="residual"'
 Rng = np.random.default_rng
 
 
 def run_methods(data: PaperData) -> Outcome:
-    """Run the methods by kind."""
+    """Run the methods, by kind."""
     with one_blas_thread():
         kinds = [_fewer_rows(), _iterations(), _clusters(), _spiral(), _classifiers()]
         kinds += [_on_components(), _preimages(), _kernels()]
@@ -60,7 +60,7 @@ def run_methods(data: PaperData) -> Outcome:
 
 
 def _table(title: str, measured: str, counted: str, *rows: tuple[str, ...]) -> Table:
-    """Return a table of lines by `_row`: what is measured, and what is counted, of both."""
+    """Return a table of `_row` lines: an error and a count for each of two methods."""
     heads = ("method", measured, "prefer", measured, f"{counted}, by it / by that")
     return Table(title, heads, rows)
 
@@ -73,7 +73,7 @@ def _row(
 
 @cache
 def _curved() -> tuple[Matrix, RBF]:
-    """Return rows near a curved surface in 12 dimensions, and a kernel as wide as their median."""
+    """Return rows near a curved surface in 12 dimensions, and a kernel of their median width."""
     rng = Rng(0)
     latent = rng.normal(size=(N, 3))
     turned = np.sin(latent @ rng.normal(size=(3, 12)))
@@ -93,9 +93,9 @@ def _median_kernel(X: Matrix) -> RBF:
 
 
 def _error(subspace: KernelSubspace | Matrix) -> float:
-    """Return the largest relative error of the first variances of rows near the curved surface."""
-    found = subspace.variances if isinstance(subspace, KernelSubspace) else subspace
-    return float(np.abs(found[:Q] / _exact().variances - 1.0).max())
+    """Return the largest relative error of the first variances on the curved surface."""
+    variances = subspace.variances if isinstance(subspace, KernelSubspace) else subspace
+    return float(np.abs(variances[:Q] / _exact().variances - 1.0).max())
 
 
 def _landmarks(kind: str | Matrix, m: int) -> KernelSubspace:
@@ -122,7 +122,7 @@ def _fewer_rows() -> Outcome:
     """Compare components from fewer rows or features with those of Nystrom landmarks."""
     (X, kernel), m = _curved(), LANDMARKS
     subset = Rng(0).choice(N, size=100, replace=False)
-    # The other rows shape neither components nor mean, as with 3,000 of 7,291 rows in 6.3.
+    # The other rows affect neither components nor mean, as with 3,000 of 7,291 rows in 6.3.
     part = components(kernel, X[subset], Q)
     same = _landmarks(X[subset], 100)
     patterns = fits.basic_patterns(gram_matrix(kernel, X), ALIKE)
@@ -152,26 +152,26 @@ def _fewer_rows() -> Outcome:
     series = {name: (x, np.array([way(size) for size in COUNTS])) for name, way in ways.items()}
     x_label = "number of landmarks, means, rows or features"
     figure = Curves(title, x_label, table.heads[1], series, log_x=True, log_y=True)
-    left = [s.reconstruction_error(X).mean() for s in (part, same, _exact())]
-    above, below = (float(error / left[2] - 1.0) for error in left[:2])
-    claim = judged("subset", above < 0.2, N, above, below)
+    mean_errors = [s.reconstruction_error(X).mean() for s in (part, same, _exact())]
+    above, below = (float(error / mean_errors[2] - 1.0) for error in mean_errors[:2])
+    claim = judge("subset", above < 0.2, N, above, below)
     return Outcome((claim,), (figure,), (table,))
 
 
 def _by_krylov(K: Matrix, q: int) -> tuple[Matrix, int]:
-    """Return leading eigenvalues by the iteration of the engine, and the products it took."""
+    """Return leading eigenvalues by the engine's Krylov iteration, and its number of products."""
     columns = [0]
 
     def multiply(block: Matrix) -> Matrix:
         columns[0] += block.shape[1]
         return np.asarray(K @ block)
 
-    found = block_krylov(multiply, len(K), q, Rng(0), trace=float(len(K)))
-    return (found[0] if found else np.zeros(q)), columns[0]
+    pairs = block_krylov(multiply, len(K), q, Rng(0), trace=float(len(K)))
+    return (pairs[0] if pairs else np.zeros(q)), columns[0]
 
 
 def _iterations() -> Outcome:
-    """Count products of the power method, and follow the kernel Hebbian algorithm."""
+    """Count products of the power method, and track the kernel Hebbian algorithm."""
     X, kernel = _curved()
     few = X[:300]
     pairs = fits.power_pairs(centred(gram_matrix(kernel, X)), 10, Rng(0))
@@ -199,8 +199,8 @@ def _iterations() -> Outcome:
     first, *_, last = sines
     falls = bool(np.all(np.diff(sines) < 0.0))
     claims = (
-        judged("power method", gap < 1e-09 and by_power < 0.0001, gap, taken, by_power),
-        judged("Hebbian", falls and last < 0.01, first, PASSES[0], last, PASSES[-1]),
+        judge("power method", gap < 1e-09 and by_power < 0.0001, gap, taken, by_power),
+        judge("Hebbian", falls and last < 0.01, first, PASSES[0], last, PASSES[-1]),
     )
     series = {"three components of 300 rows": (np.array(PASSES, dtype=float), np.array(sines))}
     title, y_label = "Kernel Hebbian algorithm", "sine of the largest angle"
@@ -209,7 +209,7 @@ def _iterations() -> Outcome:
 
 
 def _clusters() -> Outcome:
-    """Cluster rings in feature space, each way at the best of ten equal starts."""
+    """Cluster rings in feature space; each method takes the best of ten common starts."""
     rng = Rng(0)
     X, y = rings(rng, (0.1, 0.5, 1.0), 0.05)
     order = rng.permutation(len(X))
@@ -219,7 +219,7 @@ def _clusters() -> Outcome:
     batch = min(batches, key=lambda found: found.squared_distances(X).min(axis=1).sum())
 
     def pure(labels: NDArray[np.generic]) -> float:
-        """Return the share of rows that are of their cluster's most frequent ring."""
+        """Return the share of rows on the most frequent ring of their cluster."""
         most = [np.bincount(y[labels == cluster]).max() for cluster in np.unique(labels)]
         return float(sum(most)) / len(y)
 
@@ -229,20 +229,20 @@ def _clusters() -> Outcome:
         return pure(min(fits, key=lambda fit: fit.inertia_).labels_)
 
     online, own = pure(features.online_kernel_kmeans(kernel, X, 3).labels), pure(batch.labels)
-    (one, full), n = (by_components(q) for q in (1, None)), len(X) ** 2
+    (on_first, full), n = (by_components(q) for q in (1, None)), len(X) ** 2
     table = _table(
         "Three rings, rows with their like",
         "share",
         "kernel values",
-        _row("kernel k-means, one pass", online, "KMeans on one component", one, n, n),
+        _row("kernel k-means, one pass", online, "KMeans on one component", on_first, n, n),
         _row("the same, to its end", own, "KMeans on all components", full, n, n),
     )
-    claim = judged("k-means", abs(own - full) < 0.01, own, full, one)
+    claim = judge("k-means", abs(own - full) < 0.01, own, full, on_first)
     return Outcome((claim,), (), (table,))
 
 
 def _spiral() -> Outcome:
-    """Move the noisy rows of a spiral, its arms 1 apart, onto components of their neighbours."""
+    """Move noisy rows of a spiral, arms 1 apart, onto components of their neighbours."""
 
     def at(turn: Matrix) -> Matrix:
         return np.asarray(turn * [np.cos(turn), np.sin(turn)]).T / (2.0 * np.pi)
@@ -254,8 +254,8 @@ def _spiral() -> Outcome:
         near = features.neighbourhood_components(Linear(), X, x, NEIGHBOURS, n_components=1)
         moved[i] = (near.expansion(near.project(x[None])) @ near.points)[0]
     squared = [((Z[:, None] - curve) ** 2).sum(axis=2).min(axis=1).mean() for Z in (moved, X)]
-    left = squared[0] / squared[1]
-    claim = judged("neighbourhood", left < 0.2, left, NEIGHBOURS, len(X))
+    remaining_share = squared[0] / squared[1]
+    claim = judge("neighbourhood", remaining_share < 0.2, remaining_share, NEIGHBOURS, len(X))
     title, sides = "A spiral, and its rows moved", np.repeat([0, 1], len(X))
     return Outcome((claim,), (Scatter(title, "x", "y", np.vstack([X, moved]), sides),))
 
@@ -268,8 +268,8 @@ def _digits() -> tuple[Matrix, Labels, Matrix, Labels]:
     return X[1::2], y[1::2], X[::2], y[::2]
 
 
-def _wrong(found: NDArray[np.generic], truth: Labels) -> float:
-    return float(np.mean(found != truth))
+def _wrong(labels: NDArray[np.generic], truth: Labels) -> float:
+    return float(np.mean(labels != truth))
 
 
 def _classifiers() -> Outcome:
@@ -277,10 +277,10 @@ def _classifiers() -> Outcome:
     X, y, new, truth = _digits()
     n, own, cubic = len(X), _median_kernel(X), Polynomial(3, 1.0, 1.0)
     many, few = components(cubic, X, 256), components(cubic, X, 64)
-    pair, asked = np.isin(y, (3, 8)), np.isin(truth, (3, 8))
+    pair, is_pair = np.isin(y, (3, 8)), np.isin(truth, (3, 8))
 
     def wrong(model: Any, *, of_pair: bool = False) -> float:
-        rows, labels = (new[asked], truth[asked]) if of_pair else (new, truth)
+        rows, labels = (new[is_pair], truth[is_pair]) if of_pair else (new, truth)
         return float(np.mean(model.predict(rows) != labels))
 
     linear, beside = (wrong(features.component_svm(T, X, y, C=10.0)) for T in (many, few))
@@ -307,12 +307,12 @@ def _classifiers() -> Outcome:
         _row("five nearest for (x.y)^2", near, "KNeighborsClassifier", plain, n, 0),
         _row("class means, 3 against 8", means, svc, parted, int(pair.sum()), counts[2]),
     )
-    claim = judged("linear machine", linear <= alone + 0.005, linear, alone)
+    claim = judge("linear machine", linear <= alone + 0.005, linear, alone)
     return Outcome((claim,), (), (table,))
 
 
 def _on_components() -> Outcome:
-    """Regress on components, and look for independent directions among them."""
+    """Regress on components, and search for independent directions among them."""
     by_components, by_ridge = _diabetes()
     sources = Rng(0).uniform(-1.0, 1.0, size=(2000, 2))
     X = sources @ np.array([[2.0, 1.0], [0.5, -1.0]])
@@ -325,22 +325,22 @@ def _on_components() -> Outcome:
     gap = float(np.abs(features.component_moments(T, 2) - np.eye(4)).max())
     third = float(np.abs(features.component_moments(T, 3)).max())
     claims = (
-        judged("moments", gap < 1e-10 and third > 0.1, gap, third),
-        judged("pursuit", recovered[1] > 0.9, recovered[1], recovered[0]),
-        judged("regression", by_components < 1.05 * by_ridge, by_components, by_ridge),
+        judge("moments", gap < 1e-10 and third > 0.1, gap, third),
+        judge("pursuit", recovered[1] > 0.9, recovered[1], recovered[0]),
+        judge("regression", by_components < 1.05 * by_ridge, by_components, by_ridge),
     )
     return Outcome(claims)
 
 
 def _diabetes() -> tuple[float, float]:
-    """Return root mean squared errors of five folds, each way at the best of its settings."""
+    """Return root mean squared errors over five folds, each method at its best setting."""
     X, y = load_diabetes(return_X_y=True)
     X, folds = StandardScaler().fit_transform(X), KFold(5, shuffle=True, random_state=0)
-    squares = np.zeros((len(GAMMAS), len(KEPT)))
+    squares = np.zeros((len(GAMMAS), len(COMPONENT_COUNTS)))
     for train, test in folds.split(X):
         for row, gamma in enumerate(GAMMAS):
-            fit = components(RBF(gamma), X[train], max(KEPT))
-            for column, q in enumerate(KEPT):
+            fit = components(RBF(gamma), X[train], max(COMPONENT_COUNTS))
+            for column, q in enumerate(COMPONENT_COUNTS):
                 model = features.regress_on_components(fit.leading(q), X[train], y[train])
                 squares[row, column] += np.mean((model.predict(X[test]) - y[test]) ** 2) / 5
     settings = {"gamma": GAMMAS, "alpha": (0.03, 0.1, 0.3, 1.0, 3.0)}
@@ -350,11 +350,11 @@ def _diabetes() -> tuple[float, float]:
 
 
 def _preimages() -> Outcome:
-    """Show what components of digits stand for, and find moved signals by their places."""
+    """Show what components of digits represent, and locate moved signals."""
     X = _digits()[0]
     subspace = components(_median_kernel(X), X, 8)
     learned, sides = learn_preimage(subspace, 1e-3), (-2.0, 2.0)
-    # A regression from projections back to rows is asked for so many deviations along each axis.
+    # The regression maps points this many deviations along each axis back to rows.
     ends = [learned(np.diag(side * np.sqrt(subspace.variances))) for side in sides]
     right = [
         float(np.mean(np.diag(subspace.project(points)) * side > 0.0))
@@ -369,20 +369,20 @@ def _preimages() -> Outcome:
         return np.exp(-0.5 * ((samples - place) / 0.08) ** 2)
 
     signals = bump(rng.choice([0.25, 0.7], size=(80, 1)) + 0.01 * rng.normal(size=(80, 1)))
-    found = fits.parametrised_set(
+    points = fits.parametrised_set(
         components(RBF(0.1), signals, 1), bump, np.array([[0.15], [0.85]])
     )
-    first, second = found.parameters[:, 0]
+    first, second = points.parameters[:, 0]
     off = max(abs(first - 0.25), abs(second - 0.7))
     claims = (
-        judged("pre-images", float(np.mean(right)) > 0.9, np.mean(right)),
-        judged("few points", off < 0.02, first, second, found.rho[0]),
+        judge("pre-images", float(np.mean(right)) > 0.9, np.mean(right)),
+        judge("few points", off < 0.02, first, second, points.rho[0]),
     )
     return Outcome(claims, (figure,))
 
 
 def _kernels() -> Outcome:
-    """Classify digits with the kernels of images, and check maps and iterated kernels."""
+    """Classify digits with image kernels, and check monomial maps and iterated kernels."""
     X, y, new, truth = _digits()
     cubic, axes, some = Polynomial(3), components(Linear(), X, 16), X[::9]
 
@@ -392,18 +392,18 @@ def _kernels() -> Outcome:
         machine = SVC(kernel="precomputed", C=10.0).fit(gram / scale, y)
         return _wrong(machine.predict(kernel(new, X) / scale), truth)
 
-    def of(mapped: Callable[[Matrix], Matrix]) -> Callable[[Matrix, Matrix], Matrix]:
+    def compose(mapped: Callable[[Matrix], Matrix]) -> Callable[[Matrix, Matrix], Matrix]:
         return lambda rows, others: cubic(mapped(rows), mapped(others))
 
     tried: dict[str, Callable[[Matrix, Matrix], Matrix]] = {
         "(x.y)^3": cubic,
-        "the same at 4 x 4 points": of(lambda rows: kernels.sampled(rows, 8, 8, 4)),
-        "at 16 x 16 points": of(lambda rows: kernels.sampled(rows, 8, 8, 16)),
-        "smoothed over 0.75 pixels": of(lambda rows: kernels.smoothed(rows, 8, 8, 0.75)),
+        "the same at 4 x 4 points": compose(lambda rows: kernels.sampled(rows, 8, 8, 4)),
+        "at 16 x 16 points": compose(lambda rows: kernels.sampled(rows, 8, 8, 16)),
+        "smoothed over 0.75 pixels": compose(lambda rows: kernels.smoothed(rows, 8, 8, 0.75)),
         "sum over regions of 4 x 4": lambda rows, others: kernels.over_regions(
             cubic, rows, others, 8, 8, size=4, step=2
         ),
-        "on 16 axes": of(lambda rows: rows @ (axes.points.T @ axes.weights)),  # eq. 69
+        "on 16 axes": compose(lambda rows: rows @ (axes.points.T @ axes.weights)),  # eq. 69
         f"iterated over {len(some)} images": partial(kernels.iterated, cubic, some),
         "(x.y + 1)^3, to prefer": Polynomial(3, 1.0, 1.0),
     }
@@ -420,8 +420,8 @@ def _kernels() -> Outcome:
     same = float(np.abs(written @ written.T - gram).max() / gram.max())
     holds = after.is_psd and not before.is_psd
     claims = (
-        judged("monomials", same < 1e-12, same, written.shape[1]),
-        judged("iterated", holds, before.describe(), after.describe()),
-        judged("iterated Gaussian", gap < 1e-08, gap),
+        judge("monomials", same < 1e-12, same, written.shape[1]),
+        judge("iterated", holds, before.describe(), after.describe()),
+        judge("iterated Gaussian", gap < 1e-08, gap),
     )
     return Outcome(claims, (), (table,))

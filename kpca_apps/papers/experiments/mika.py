@@ -1,4 +1,4 @@
-"""Mika et al. (1998): cleaned rows and digits."""
+"""Mika et al. (1998): denoised rows and digits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from joblib import Parallel, delayed
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.claims import judged, near
+from kpca_apps.papers.claims import compare, judge
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Curves, Pictures, Table
 from kpca_apps.papers.measuring import components, smoothed_digits
@@ -18,7 +18,7 @@ from kpca_apps.system.blas import one_blas_thread
 
 COUNTS = tuple(range(1, 10))
 D = 10  # columns
-# Ratios for 1 to 9 components by the noise's standard deviation (Mika et al. 1998, Table 1).
+# Table 1: ratios for 1 to 9 components, by standard deviation of the noise.
 PAPER = {
     0.05: (2058.42, 1238.36, 846.14, 565.41, 309.64, 170.36, 125.97, 104.40, 92.23),
     0.1: (10.22, 31.32, 21.51, 29.24, 27.66, 23.53, 29.64, 40.07, 63.41),
@@ -27,24 +27,24 @@ PAPER = {
     0.8: (1.23, 1.39, 1.54, 1.70, 1.80, 1.96, 2.10, 2.25, 2.39),
 }
 
-MUCH = 100.0  # ratio from which kernel PCA counts as very much better
+MUCH = 100.0  # ratio from which kernel PCA counts as much better
 DRAWS = 5
 THREADS = 2
 
 
 def run_denoising_toy(data: PaperData) -> Outcome:
-    """Eleven Gaussians in ten dimensions (Table 1), kernel exp(-|x - y|^2 / (d c)), d = 10.
+    """Denoise eleven Gaussians in ten dimensions (Table 1), kernel exp(-|x - y|^2 / (d c)).
 
-    The kernel's width follows the noise, c = 2 sigma^2. A number is the summed squared distance to
-    the true centres after linear PCA, over that after kernel PCA. 100 rows a centre are trained on
-    and 33 cleaned.
+    d = 10, and the width follows the noise, c = 2 sigma^2. Each number is the summed squared
+    distance to the true centres after linear PCA over that after kernel PCA, with 100 training and
+    33 test rows per centre.
     """
     sigmas = tuple(PAPER)
     jobs = (delayed(ratios)(draw, sigma) for sigma in sigmas for draw in range(DRAWS))
     with one_blas_thread():
         results = Parallel(n_jobs=THREADS, require="sharedmem")(jobs)
-    found, tries, restarts = zip(*results, strict=True)
-    median = np.median(np.reshape(found, (len(sigmas), DRAWS, len(COUNTS))), axis=1)
+    values, tries, restarts = zip(*results, strict=True)
+    median = np.median(np.reshape(values, (len(sigmas), DRAWS, len(COUNTS))), axis=1)
     rows = tuple(
         (f"{sigma:g}", who, *map(_cell, values))
         for sigma, ours in zip(sigmas, median, strict=True)
@@ -71,27 +71,27 @@ def _judge_toy(median: Matrix) -> tuple[Claim, ...]:
     alike = int(np.count_nonzero(np.abs(np.log(median / paper)) < np.log(2.0)))
     below = [count for count, ratio in zip(COUNTS, wide, strict=True) if ratio < 1.0]
     return (
-        judged("to 0.4", (median[:-1] > 1.0).all(), median[:-1].min()),
-        judged("smallest width", median[0, 0] > MUCH, median[0, 0], MUCH),
+        judge("to 0.4", (median[:-1] > 1.0).all(), median[:-1].min()),
+        judge("smallest width", median[0, 0] > MUCH, median[0, 0], MUCH),
         _growth(median),
-        judged("0.8", not below, wide.min(), wide.max(), " or ".join(map(str, below))),
-        judged("every number", alike == paper.size, paper.size, alike),
+        judge("0.8", not below, wide.min(), wide.max(), " or ".join(map(str, below))),
+        judge("every number", alike == paper.size, paper.size, alike),
     )
 
 
 def _growth(median: Matrix) -> Claim:
-    """Judge whether the middle widths gain from more components, from the first to the last."""
+    """Judge whether the middle noise levels gain from more components."""
     middle = (0.1, 0.2)
     ours = [median[list(PAPER).index(sigma)] for sigma in middle]
     paper = [np.array(PAPER[sigma]) for sigma in middle]
     ranges = [
         "; ".join(f"{_cell(row[0])} to {_cell(row[-1])}" for row in rows) for rows in (paper, ours)
     ]
-    return judged("growth", all(row[-1] > row[0] for row in ours), *ranges)
+    return judge("growth", all(row[-1] > row[0] for row in ours), *ranges)
 
 
 def drawn(draw: int, sigma: float) -> tuple[Matrix, Matrix, Matrix]:
-    """Return training rows (1100, 10), noisy rows and their centres (363, 10)."""
+    """Return training rows (1100, 10), noisy rows (363, 10) and their centres."""
     rng = np.random.default_rng(draw)
     centres = rng.uniform(-1.0, 1.0, size=(11, D))
     train = np.repeat(centres, 100, axis=0) + sigma * rng.normal(size=(1100, D))
@@ -100,49 +100,49 @@ def drawn(draw: int, sigma: float) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def ratios(draw: int, sigma: float) -> tuple[list[float], int, int]:
-    """Return the ratio for each number of components, fixed points, and those begun again."""
+    """Return the ratio per number of components, the fixed points run, and those restarted."""
     train, noisy, truth = drawn(draw, sigma)
     kernel = components(RBF(1.0 / (D * 2.0 * sigma**2)), train, max(COUNTS))
     linear = components(Linear(), train, max(COUNTS))
-    found, restarts = [], 0
+    results, restarts = [], 0
     for count in COUNTS:
         part, flat = kernel.leading(count), linear.leading(count)
         cleaned = fixed_point(part, part.project(noisy), noisy, tolerance=1e-3)
         after_linear, after_kernel = (
             ((points - truth) ** 2).sum() for points in (_project(flat, noisy), cleaned.points)
         )
-        found.append(float(after_linear / after_kernel))
+        results.append(float(after_linear / after_kernel))
         restarts += int(cleaned.restarted.sum())
-    return found, len(COUNTS) * len(noisy), restarts
+    return results, len(COUNTS) * len(noisy), restarts
 
 
 LINEAR_COUNTS = (1, 4, 16, 32, 64, 128, 256)
 KERNEL_COUNTS = (1, 4, 16, 32, 64, 128, 256, 512, 1024)
-# Best numbers of components, linear and kernel PCA; then linear over kernel, each at its best.
+# Best numbers of components for linear and kernel PCA; then the ratio linear / kernel at the best.
 BEST = {"Gaussian": (32, 512), "Speckle": (32, 256)}
 FACTORS = {"Gaussian": 1.6, "Speckle": 1.2}
 
 SHOWN_COUNTS = (1, 4, 16, 64, 256, 1024)
-SHOWN = 150  # the digit shown at each of them: the first 3 of the test digits
+SHOWN = 150  # index of the digit shown, the first 3 of the test digits
 WITHIN = 0.05
 C = 0.5
-WITHOUT = {"Gaussian": 1.36, "Speckle": 1.03}  # FACTORS, measured on the same digits unsmoothed
+WITHOUT = {"Gaussian": 1.36, "Speckle": 1.03}  # FACTORS measured on unsmoothed digits
 
 
 def run_denoising_digits(data: PaperData) -> Outcome:
-    """USPS digits cleaned by linear and kernel PCA, kernel exp(-|x - y|^2 / (256 c)) with c = 0.5.
+    """Denoise USPS digits by linear and kernel PCA, kernel exp(-|x - y|^2 / (256 c)), c = 0.5.
 
-    The paper's c is twice the average variance of a pixel. That of our copy is nearly twice as
-    large, and that of the same digits smoothed is the paper's, so smoothed digits are taken.
+    The paper's c is twice the average variance of a pixel. In our copy this variance is nearly
+    twice as large; after smoothing it equals the paper's, so smoothed digits are used.
 
-    A number is the mean squared distance to the clean digit. Noise is Gaussian of standard
-    deviation .5, or speckle: each pixel black or white with probability .4.
+    Each number is the mean squared distance to the clean digit. Noise is Gaussian with standard
+    deviation .5, or speckle: each pixel turns black or white with probability .4.
     """
     raw, test = digits(data)
     train, clean = smoothed_digits(raw), smoothed_digits(test)
     kernel, linear = components(RBF(1.0 / (256 * C)), train, 1024), components(Linear(), train, 256)
-    # The paper's width against the variance of its pixels, by which it is chosen.
-    claims = [near("width", 2.0 * float(train.var(axis=0).mean()), 2.0 * raw.var(axis=0).mean())]
+    # The paper's width against the pixel variance that determines it.
+    claims = [compare("width", 2.0 * float(train.var(axis=0).mean()), 2.0 * raw.var(axis=0).mean())]
     figures: list[Curves | Pictures] = []
     columns: list[list[float]] = []
     rng = np.random.default_rng(0)
@@ -151,7 +151,8 @@ def run_denoising_digits(data: PaperData) -> Outcome:
         flat = {q: _project(linear.leading(q), noisy) for q in LINEAR_COUNTS}
         kernels = {q: kernel.leading(q) for q in KERNEL_COUNTS}
         cleaned = {
-            q: fixed_point(one, one.project(noisy), noisy).points for q, one in kernels.items()
+            q: fixed_point(subspace, subspace.project(noisy), noisy).points
+            for q, subspace in kernels.items()
         }
         by_linear = [_distance(flat[q], clean) for q in LINEAR_COUNTS]
         by_kernel = [_distance(cleaned[q], clean) for q in KERNEL_COUNTS]
@@ -166,7 +167,7 @@ def run_denoising_digits(data: PaperData) -> Outcome:
         ]
     pairs = zip(columns[::2], columns[1::2], strict=True)
     most = max(a / b for pair in pairs for a, b in zip(*pair, strict=False))
-    claims.append(near("most", most))
+    claims.append(compare("most", most))
     return Outcome(tuple(claims), tuple(figures), (_distance_table(columns),))
 
 
@@ -179,7 +180,7 @@ def digits(data: PaperData) -> tuple[Matrix, Matrix]:
 
 
 def spoil(kind: str, clean: Matrix, rng: np.random.Generator) -> Matrix:
-    """Return digits with "Gaussian" noise or "Speckle"."""
+    """Return digits with added "Gaussian" noise or "Speckle"."""
     if kind == "Gaussian":
         return clean + 0.5 * rng.normal(size=clean.shape)
     hit, white = rng.random(clean.shape) < 0.4, rng.random(clean.shape) < 0.5
@@ -198,10 +199,10 @@ def _distance(X: Matrix, clean: Matrix) -> float:
 def _judge_noise(kind: str, by_linear: list[float], by_kernel: list[float]) -> tuple[Claim, ...]:
     linear, kernel, factor = min(by_linear), min(by_kernel), FACTORS[kind]
     return (
-        judged("better", kernel < linear, kind, kernel, linear, WITHOUT[kind]),
+        judge("better", kernel < linear, kind, kernel, linear, WITHOUT[kind]),
         _best(kind, "linear", LINEAR_COUNTS, by_linear, BEST[kind][0]),
         _best(kind, "kernel", KERNEL_COUNTS, by_kernel, BEST[kind][1]),
-        near("factor", linear / kernel, kind, factor, WITHIN * factor, WITHOUT[kind]),
+        compare("factor", linear / kernel, kind, factor, WITHIN * factor, WITHOUT[kind]),
     )
 
 
@@ -209,11 +210,11 @@ def _best(
     kind: str, method: str, counts: tuple[int, ...], distances: list[float], known: int
 ) -> Claim:
     best, there = counts[int(np.argmin(distances))], distances[counts.index(known)]
-    return near("best count", best, kind, method, known, there, min(distances), best)
+    return compare("best count", best, kind, method, known, there, min(distances), best)
 
 
 def _distance_table(columns: list[list[float]]) -> Table:
-    """Return every distance, a column for each noise and method."""
+    """Return all distances, one column per noise and method."""
     heads = ["components"]
     heads += [f"{kind}, {method} PCA" for kind in BEST for method in ("linear", "kernel")]
     rows = []
@@ -243,7 +244,7 @@ def _pictures(kind: str, shown: list[Matrix]) -> Pictures:
 
 
 def _by_count(kind: str, flat: dict[int, Matrix], cleaned: dict[int, Matrix]) -> Pictures:
-    """Return one digit by number of components, linear above kernel PCA, as the paper shows it."""
+    """Return one digit by number of components, linear above kernel PCA, as in the paper."""
     images = np.full((2, len(SHOWN_COUNTS), 16, 16), np.nan)
     for row, by in enumerate((flat, cleaned)):
         for column, count in enumerate(SHOWN_COUNTS):

@@ -1,4 +1,4 @@
-"""Scholkopf, Smola and Muller (1996): the figures and tables of the report."""
+"""Scholkopf, Smola and Muller (1996): the report's figures and tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 
 from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.claims import judged, near
+from kpca_apps.papers.claims import compare, judge
 from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.drawn import parabola
 from kpca_apps.papers.figures import Contours, Curves, Table
@@ -19,21 +19,21 @@ from kpca_apps.papers.result import Claim, Outcome
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
-# Shares of the eigenvalues in the journal's version of the figure (1998, Fig. 3).
+# Eigenvalue shares in the journal version of the figure (1998, Fig. 3).
 JOURNAL = {
     1: (0.709, 0.291),
     2: (0.621, 0.345, 0.034),
     3: (0.570, 0.395, 0.026),
     4: (0.552, 0.418, 0.021),
 }
-WITHIN = 1.2  # standard deviations of one draw that a published share may lie from our mean
+WITHIN = 1.2  # tolerance of a published share, in standard deviations of one draw
 DRAWS = 100
 
 
 def run_parabola(data: PaperData) -> Outcome:
-    """Take the parabola with noise: contours and eigenvalues of (x.y)^d, degrees 1 to 4 (Fig. 2).
+    """Compute contours and eigenvalues of (x.y)^d on a noisy parabola, degrees 1 to 4 (Fig. 2).
 
-    A kernel (x.y)^d in the plane has d + 1 monomials and no more components: two for degree 1,
+    In the plane (x.y)^d has d + 1 monomials and at most as many components: two for degree 1,
     whose third panel stays empty.
     """
     rng = np.random.default_rng(0)
@@ -45,16 +45,16 @@ def run_parabola(data: PaperData) -> Outcome:
     means, spread = shares.mean(axis=0), shares.std(axis=0)
     counts = [fits[d].n_components for d in JOURNAL]
     claims = (
-        near("linear count", float(counts[0])),
-        judged("more monomials", min(counts[1:]) > 2, *counts[1:]),
-        judged("third component", noise > 0.5, noise, DRAWS),
+        compare("linear count", float(counts[0])),
+        judge("more monomials", min(counts[1:]) > 2, *counts[1:]),
+        judge("third component", noise > 0.5, noise, DRAWS),
         *(_shares(d, means[d - 1], spread[d - 1]) for d in JOURNAL),
     )
     return Outcome(claims, (_panels(fits, X),), (_shares_table(means, spread),))
 
 
 def _drawn(X: Matrix) -> tuple[Matrix, float]:
-    """Return shares (4, 3) of eigenvalues by degree; how degree 2's third follows the noise."""
+    """Return eigenvalue shares (4, 3) by degree, and degree 2's third correlation with noise."""
     shares = np.zeros((len(JOURNAL), 3))
     for row, degree in enumerate(JOURNAL):
         fit = components(Polynomial(degree), X)
@@ -70,7 +70,7 @@ def _shares(degree: int, mean: Matrix, spread: Matrix) -> Claim:
     mean, spread = mean[: len(known)], spread[: len(known)]
     gap = float(np.max(np.abs(mean - known) / spread))
     ours = _listed(mean)
-    return judged("shares", gap <= WITHIN, degree, _listed(known), ours, DRAWS, gap, WITHIN)
+    return judge("shares", gap <= WITHIN, degree, _listed(known), ours, DRAWS, gap, WITHIN)
 
 
 def _listed(shares: Matrix) -> str:
@@ -92,7 +92,7 @@ def _shares_table(means: Matrix, spread: Matrix) -> Table:
 
 
 def _panels(fits: dict[int, KernelSubspace], X: Matrix) -> Contours:
-    """Return the panels as the report has them: a column a degree, a row a component."""
+    """Return the panels in the report's layout: a column per degree, a row per component."""
     nowhere = np.zeros(len(X), dtype=np.intp)
     columns = [contours("", fit, X, nowhere) for fit in fits.values()]
     none = np.full_like(columns[0].values[0], np.nan)
@@ -108,7 +108,7 @@ def _panels(fits: dict[int, KernelSubspace], X: Matrix) -> Contours:
     return Contours(title, first.x, first.y, np.stack(values), X, nowhere, tuple(captions))
 
 
-# Test error in per cent by number of components, for degrees 1 to 7.
+# Test error in per cent by number of components, for degrees 1 to 7 (Table 1).
 CHAIRS = {
     64: ("23.0", "21.0", "17.6", "16.8", "16.5", "16.7", "16.6"),
     128: ("17.6", "9.9", "7.9", "7.1", "6.2", "6.0", "5.8"),
@@ -120,7 +120,7 @@ CHAIRS = {
 
 
 def run_chairs(data: PaperData) -> Outcome:
-    """Return the table of 25 chairs (Table 1, Fig. 3), and why there is no other."""
+    """Return the paper's table of 25 chairs (Table 1, Fig. 3), and why it is not reproduced."""
     claim = Claim(
         "test error by degree and number of components",
         "2.2 % at best, 16.8 % for linear components",
@@ -136,7 +136,7 @@ def run_chairs(data: PaperData) -> Outcome:
 
 
 DEGREES = (1, 2, 3, 4, 5, 6, 7)
-# Test error in per cent by number of components, for degrees 1 to 7.
+# Test error in per cent by number of components, for degrees 1 to 7 (Table 2).
 USPS = {
     32: (9.6, 8.8, 8.1, 8.5, 9.1, 9.3, 10.8),
     64: (8.8, 7.3, 6.8, 6.7, 6.7, 7.2, 7.5),
@@ -146,7 +146,7 @@ USPS = {
     1024: (np.nan, 4.9, 4.3, 4.4, 4.6, 4.8, 4.6),
     2048: (np.nan, 4.9, 4.2, 4.1, 4.0, 4.3, 4.4),
 }
-RAW_DEGREES, RAW_COUNTS = (1, 3), (32, 64, 128, 256)  # without smoothing
+RAW_DEGREES, RAW_COUNTS = (1, 3), (32, 64, 128, 256)  # for digits without smoothing
 
 FITTED_ROWS = 3000
 TOLERANCE = {"degrees 1 to 5": 0.7, "degrees 6 and 7": 1.3}
@@ -163,14 +163,14 @@ class Digits:
     truth: Labels
 
     def smoothed(self) -> Digits:
-        """Return the same digits, smoothed."""
+        """Return the digits smoothed."""
         return replace(self, train=smoothed_digits(self.train), test=smoothed_digits(self.test))
 
 
 def run_usps(data: PaperData) -> Outcome:
-    """USPS digits: linear SVM on polynomial components (Table 2).
+    """Train linear SVMs on polynomial components of USPS digits (Table 2).
 
-    The report counts 9,300 and 2,000 digits; the set has 9,298 and 2,007.
+    The report counts 9,300 and 2,000 digits; the data set has 9,298 and 2,007.
     """
     raw = Digits(*data.usps())
     smooth = raw.smoothed()
@@ -199,9 +199,9 @@ def run_usps(data: PaperData) -> Outcome:
 def errors(
     degree: int, digits: Digits, counts: tuple[int, ...], fitted_rows: int = FITTED_ROWS
 ) -> list[float]:
-    """Return test errors in per cent for each number of components; NaN where too few.
+    """Return the test error in per cent per number of components; NaN if there are too few.
 
-    Components are those of the first ``fitted_rows`` training digits.
+    Components come from the first ``fitted_rows`` training digits.
     """
     kernel = Polynomial(degree, 1.0 / 256.0)
     subspace = components(kernel, digits.train[:fitted_rows], max(counts))
@@ -213,28 +213,28 @@ def errors(
 
 
 def scaled(subspace: KernelSubspace, *parts: Matrix) -> list[Matrix]:
-    """Return rows on components, divided by one number: the first part's root mean square length.
+    """Return projections divided by the first part's root mean square length.
 
-    C then means the same whatever the size of the kernel.
+    The SVM's C then does not depend on the size of the kernel.
     """
-    found = [subspace.project(rows) for rows in parts]
-    scale = np.sqrt((found[0] ** 2).sum(axis=1).mean())
-    for rows in found:
+    projections = [subspace.project(rows) for rows in parts]
+    scale = np.sqrt((projections[0] ** 2).sum(axis=1).mean())
+    for rows in projections:
         rows /= scale
-    return found
+    return projections
 
 
 def machine_error(C: float, train: Matrix, labels: Labels, test: Matrix, truth: Labels) -> float:
-    """Return the test error, in per cent, of linear machines for each digit against the rest."""
+    """Return the test error, in per cent, of one-against-rest linear SVMs."""
     machine = LinearSVC(C=C, dual=False).fit(train, labels)
     return 100.0 * float(np.mean(machine.predict(test) != truth))
 
 
 def _error_table(title: str, counts: tuple[int, ...], columns: dict[int, list[float]]) -> Table:
-    """Return the paper's errors and ours, a column a degree."""
+    """Return the paper's errors and ours, one column per degree."""
     rows = []
     for i, count in enumerate(counts):
-        pairs = [(USPS[count][degree - 1], found[i]) for degree, found in columns.items()]
+        pairs = [(USPS[count][degree - 1], column[i]) for degree, column in columns.items()]
         cells = ("n.a." if np.isnan(a) else f"{a:.1f} / {b:.2f}" for a, b in pairs)
         rows.append((str(count), *cells))
     heads = ("components", *(f"degree {d}" for d in columns))
@@ -247,21 +247,21 @@ def _judge(paper: Matrix, ours: Matrix) -> tuple[Claim, ...]:
     for name, columns in (("degrees 1 to 5", slice(0, 5)), ("degrees 6 and 7", slice(5, 7))):
         part = gap[:, columns][~np.isnan(gap[:, columns])]
         most, within = part.max(), TOLERANCE[name]
-        claims.append(judged("cells", most <= within, name, part.size, within, part.mean(), most))
+        claims.append(judge("cells", most <= within, name, part.size, within, part.mean(), most))
     return (*claims, *_advantages(ours))
 
 
 def _advantages(ours: Matrix) -> tuple[Claim, ...]:
-    """Judge the two advantages of nonlinear kernels that the report names, and a third."""
+    """Judge the report's two advantages of nonlinear kernels, and a third."""
     best, linear = float(np.nanmin(ours)), float(np.nanmin(ours[:, 0]))
     same = ours[1:4, 1:] < ours[1:4, :1]
     falls = bool((ours[4, 1:] < ours[1, 1:]).all())
     where = "it does for every degree from 2 on" if falls else "not for every degree"
     return (
-        judged("nonlinear", best <= 5.0 and linear >= 8.0, best, linear),
-        judged("as many", bool(same.all()), int(same.sum()), same.size),
-        judged("beyond pixels", falls, where),
-        judged("fewer", ours[1, 2] < ours[3, 0], ours[1, 2], ours[3, 0]),
+        judge("nonlinear", best <= 5.0 and linear >= 8.0, best, linear),
+        judge("as many", bool(same.all()), int(same.sum()), same.size),
+        judge("beyond pixels", falls, where),
+        judge("fewer", ours[1, 2] < ours[3, 0], ours[1, 2], ours[3, 0]),
     )
 
 
@@ -269,22 +269,22 @@ def _judge_raw(plain: dict[int, list[float]]) -> tuple[Claim, ...]:
     paper = {d: np.array([USPS[count][d - 1] for count in RAW_COUNTS]) for d in RAW_DEGREES}
     largest = {d: float(np.abs(np.array(plain[d]) - paper[d]).max()) for d in RAW_DEGREES}
     return (
-        near("pixels", plain[1][-1]),
-        judged("raw 1", largest[1] <= 0.5, largest[1]),
-        judged("raw 3", largest[3] <= TOLERANCE["degrees 1 to 5"], largest[3]),
+        compare("pixels", plain[1][-1]),
+        judge("raw 1", largest[1] <= 0.5, largest[1]),
+        judge("raw 3", largest[3] <= TOLERANCE["degrees 1 to 5"], largest[3]),
     )
 
 
 DEGREE, COMPONENTS = 3, 512
-LEAST_GAIN = 0.25  # per cent, five digits
+LEAST_GAIN = 0.25  # per cent, that is five digits
 MACHINE_C = (10.0, 2.0)
 SHIFTS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
 
 def run_virtual_examples(data: PaperData) -> Outcome:
-    """USPS digits: virtual examples (6.3).
+    """Add shifted copies of USPS digits as virtual examples (6.3).
 
-    Five times the rows weigh as a larger C would, so they are tried with a smaller one, too.
+    Five times the rows act like a larger C, so a smaller C is tried, too.
     """
     X, y, new, truth = data.usps()
     rows = [smoothed_digits(part) for part in (X, new, *(moved(X, *shift) for shift in SHIFTS))]
@@ -298,11 +298,11 @@ def run_virtual_examples(data: PaperData) -> Outcome:
     )
     better = with_them < min(without, other[1]) - LEAST_GAIN and other[0] < other[1] - LEAST_GAIN
     settings = (DEGREE, COMPONENTS, *MACHINE_C)
-    return Outcome((judged("virtual", better, with_them, without, *settings, *other),))
+    return Outcome((judge("virtual", better, with_them, without, *settings, *other),))
 
 
 def moved(X: Matrix, down: int, right: int) -> Matrix:
-    """Return images of 16 x 16 pixels moved by whole pixels, paper (-1) coming in."""
+    """Return 16 x 16 images shifted by whole pixels; new pixels are paper (-1)."""
     wide = np.pad(X.reshape(-1, 16, 16), ((0, 0), (1, 1), (1, 1)), constant_values=-1.0)
     part = wide[:, 1 - down : 17 - down, 1 - right : 17 - right]
     return part.reshape(len(X), 256)

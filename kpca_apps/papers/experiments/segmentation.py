@@ -1,7 +1,8 @@
 """Image segmentation: test errors on components of four kernels (Table I and Fig. 5).
 
-Every test row is also trained on, and the last row of the table was not run at sigma 0.01: the
-script passes ``par`` where ``ksvm`` reads ``kpar``, which estimated its own. One error is .0048.
+Two flaws of the published run: every test row is also a training row, and the last row of the table
+did not use sigma 0.01, as the script passes ``par`` where ``ksvm`` reads ``kpar`` (it estimated a
+sigma instead). One error is .0048.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kpca_apps.engine.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
-from kpca_apps.papers.claims import judged, near
+from kpca_apps.papers.claims import compare, judge
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Curves, Table
 from kpca_apps.papers.kernels import monomials
@@ -34,7 +35,7 @@ KERNELS: dict[str, Kernel] = {
     "Laplace": Laplacian(0.01, "euclidean"),
 }
 
-# Test errors with all components and with 50; and of the SVM on the rows themselves.
+# Test errors with all components and with 50, and of the SVM on the rows themselves.
 PAPER: dict[str, tuple[float, float | None]] = {
     "linear": (0.0380, None),
     "polynomial": (0.0095, 0.0238),
@@ -59,7 +60,7 @@ LEAST_VARIANCE = 1e-4
 
 @dataclass(eq=False)
 class _Split:
-    """Training and test rows, and what kernel PCA makes of them with one kernel."""
+    """Training and test rows, with cached components and errors for each kernel."""
 
     train: Matrix
     train_names: Names
@@ -67,16 +68,16 @@ class _Split:
     test_names: Names
 
     def features(self, kernel: Kernel) -> tuple[Matrix, Matrix]:
-        """Return training and test rows on components of unit variance."""
+        """Return training and test rows on components scaled to unit variance."""
         if isinstance(kernel, Polynomial):
             return self._mapped()
         subspace = components(kernel, self.train)
-        kept = subspace.leading(int(np.count_nonzero(subspace.variances > LEAST_VARIANCE)))
-        scale = np.sqrt(kept.variances)
-        return kept.project(self.train) / scale, kept.project(self.test) / scale
+        leading = subspace.leading(int(np.count_nonzero(subspace.variances > LEAST_VARIANCE)))
+        scale = np.sqrt(leading.variances)
+        return leading.project(self.train) / scale, leading.project(self.test) / scale
 
     def _mapped(self) -> tuple[Matrix, Matrix]:
-        """Do so for (x.y + 1)^2 = ((x, 1).(y, 1))^2, by its map into monomials."""
+        """Return the same for (x.y + 1)^2 = ((x, 1).(y, 1))^2, by its monomial map."""
         train, test = (
             monomials(np.column_stack([rows, np.ones(len(rows))]), 2)
             for rows in (self.train, self.test)
@@ -84,18 +85,18 @@ class _Split:
         centre = train.mean(axis=0)
         _, lengths, axes = np.linalg.svd(train - centre, full_matrices=False)
         scale = lengths / np.sqrt(len(train))
-        kept = int(np.count_nonzero(scale**2 > LEAST_VARIANCE))
-        onto = axes[:kept].T / scale[:kept]
+        count = int(np.count_nonzero(scale**2 > LEAST_VARIANCE))
+        onto = axes[:count].T / scale[:count]
         return (train - centre) @ onto, (test - centre) @ onto
 
     def error(self, features: tuple[Matrix, Matrix], count: int | None = None) -> float:
-        """Return the test error of linear SVMs on the first components."""
+        """Return the test error of linear SVMs on the first ``count`` components."""
         train, test = (part[:, :count] for part in features)
         machine = SVC(kernel="linear", C=1.0).fit(train, self.train_names)
         return float(np.mean(machine.predict(test) != self.test_names))
 
     def standardised(self) -> tuple[Matrix, Matrix]:
-        """Return training and test rows, each attribute of mean 0 and variance 1 in training."""
+        """Return training and test rows standardised by the training rows."""
         scaler = StandardScaler().fit(self.train)
         return scaler.transform(self.train), scaler.transform(self.test)
 
@@ -114,14 +115,14 @@ class _Split:
         return np.array([self.error(self.every[name], count) for count in counts])
 
     def alone(self, sigma: float) -> float:
-        """Return the test error of the SVM with the Laplace kernel and no components."""
+        """Return the test error of an SVM with the Laplace kernel, without components."""
         kernel, (train, test) = Laplacian(sigma, "euclidean"), self.standardised()
         machine = SVC(kernel="precomputed", C=1.0).fit(kernel(train), self.train_names)
         return float(np.mean(machine.predict(kernel(test, train)) != self.test_names))
 
 
 def run_segmentation(data: PaperData) -> Outcome:
-    """Run the table as published, and without the repeated rows; then the curves."""
+    """Run the table as published and without the repeated rows, then the curves."""
     small, small_names, large, large_names = data.segmentation()
     published = _Split(large, large_names, small, small_names)
     known = {row.tobytes() for row in small}
@@ -142,19 +143,19 @@ def run_segmentation(data: PaperData) -> Outcome:
 
 
 def _published(split: _Split, sigma: float, estimated: float) -> list[Claim]:
-    """Compare the numbers of Table I, the last of which is the kernel SVM without components."""
+    """Compare the numbers of Table I, the last of them the kernel SVM without components."""
     claims = []
     for name, (full, few) in PAPER.items():
         ours = split.errors[name]
-        claims.append(near("all components", ours[0], name, full))
+        claims.append(compare("all components", ours[0], name, full))
         if few is not None:
-            claims.append(near("50 components", ours[1], name, few))
-    claims.append(near("estimated sigma", estimated, sigma))
-    return [*claims, near("printed sigma", split.alone(0.01))]
+            claims.append(compare("50 components", ours[1], name, few))
+    claims.append(compare("estimated sigma", estimated, sigma))
+    return [*claims, compare("printed sigma", split.alone(0.01))]
 
 
 def _caption(published: _Split, fresh: _Split, machines: tuple[float, float]) -> tuple[Claim, ...]:
-    """Judge what the caption of Table I makes of its numbers."""
+    """Judge the conclusions in the caption of Table I."""
     ours, true = published.errors, fresh.errors
     counts = {name: parts[0].shape[1] for name, parts in published.every.items()}
     linear, plain, (alone, fair) = true["linear"][0], ours["linear"][0], machines
@@ -168,10 +169,10 @@ def _caption(published: _Split, fresh: _Split, machines: tuple[float, float]) ->
     least = alone > max(error for error, _ in ours.values())
     wrong, ahead = (round(210 * error) for error in (alone, linear - best[0]))
     return (
-        judged("more than 100", many, numbers),
-        judged("50 are enough", enough, few, plain, alone, few_new, linear, fair),
-        judged("SVM alone", least, alone, plain, wrong, round(210 * plain), fair, everywhere),
-        judged("more components", best[0] < linear, *best, linear, ahead, others),
+        judge("more than 100", many, numbers),
+        judge("50 are enough", enough, few, plain, alone, few_new, linear, fair),
+        judge("SVM alone", least, alone, plain, wrong, round(210 * plain), fair, everywhere),
+        judge("more components", best[0] < linear, *best, linear, ahead, others),
     )
 
 
@@ -193,7 +194,7 @@ def _table(published: _Split, fresh: _Split, machines: tuple[float, float]) -> T
 
 
 def _other_way(split: _Split) -> Table:
-    """Return the errors in the direction the data were made for: 210 rows to train on."""
+    """Return the errors in the data's intended direction: trained on the 210 rows."""
     counts = {name: parts[0].shape[1] for name, parts in split.every.items()}
     rows = tuple(
         (name, str(counts[name]), f"{full:.4f}", f"{few:.4f}" if counts[name] > 50 else "n.a.")
@@ -204,15 +205,15 @@ def _other_way(split: _Split) -> Table:
 
 
 def estimated_sigma(X: Matrix) -> float:
-    """Return the inverse width that ``ksvm`` estimates of rows, as kernlab's ``sigest`` has it."""
-    # The mean of one over the quantiles .1 and .9 of the squared distances between rows, those of 0
-    # left out. sigest takes them of a random half of the rows, this function of every pair.
+    """Return the inverse width that ``ksvm`` estimates, as kernlab's ``sigest`` does."""
+    # The mean of 1 / q over the quantiles q = .1 and .9 of the non-zero squared distances. sigest
+    # uses a random half of the rows, this function all pairs.
     squared = pdist(X, "sqeuclidean")
     return float(np.mean(1.0 / np.quantile(squared[squared > 0.0], (0.1, 0.9))))
 
 
 def _curves(published: _Split, fresh: _Split) -> tuple[Curves, tuple[Claim, ...]]:
-    """Return Fig. 5, the errors on new test rows beside it, and what its caption claims."""
+    """Return Fig. 5, the errors on new test rows, and claims about its caption."""
     few, both = np.arange(1, 15), np.array([*range(1, 15), *range(15, 101, 5)])
     linear, laplace = published.curve("linear", few), published.curve("Laplace", both)
     true = fresh.curve("Laplace", both)
@@ -228,6 +229,6 @@ def _curves(published: _Split, fresh: _Split) -> tuple[Curves, tuple[Claim, ...]
     but = f" but {'one' if len(worse) == 1 else len(worse)} ({which})" if worse else ""
     condition = "but for one number of components" if worse else ""
     return figure, (
-        judged("first 14", len(worse) <= 1, but, condition),
-        judged("low errors", laplace[-1] < linear.min(), laplace[-1], true[-1]),
+        judge("first 14", len(worse) <= 1, but, condition),
+        judge("low errors", laplace[-1] < linear.min(), laplace[-1], true[-1]),
     )

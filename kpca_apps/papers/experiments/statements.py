@@ -1,7 +1,7 @@
-"""Statements of the papers put to the test, most on 60 rows of the plane and a Gaussian kernel.
+"""Test statements of the papers, mostly on 60 rows of the plane with a Gaussian kernel.
 
-A formula that holds once a misprint is corrected is one with a condition, which is the correction;
-a sentence that does not hold is not reproduced, with what is right as the reason.
+A formula with a misprint holds with a condition, which is the correction. A sentence that does not
+hold is not reproduced, and the correct statement is the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 
 from kpca_apps.engine.kernels import RBF, Polynomial
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.claims import judged
+from kpca_apps.papers.claims import judge
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import three_clusters
 from kpca_apps.papers.kernels import monomials, ordered_products
@@ -59,53 +59,53 @@ def _properties(
     """Judge the properties of PCA in feature space (1996 report, 4.2) against 500 other bases."""
     C = T.T @ T / N
     drawn = [rng.normal(size=C.shape) for _ in range(500)]
-    # Half of them anywhere, half of them close to the components.
+    # Half are random, half close to the components.
     drawn[::2] = [np.eye(len(C)) + 0.02 * B for B in drawn[::2]]
     bases = [np.linalg.qr(B)[0] for B in drawn]
     carried = [np.trace(B[:, :Q].T @ C @ B[:, :Q]) for B in bases]
     entropies = [_entropy(np.einsum("ia,ij,ja->a", B, C, B)) for B in bases]
     volumes = [np.linalg.slogdet(B[:, :Q].T @ C @ B[:, :Q])[1] for B in bases]
     first, total = float(subspace.variances[:Q].sum()), float(subspace.variances.sum())
-    left = float(subspace.leading(Q).reconstruction_error(X).mean())
+    mean_error = float(subspace.leading(Q).reconstruction_error(X).mean())
     cross = float(np.abs(C - np.diag(np.diag(C))).max())
     volume = float(np.log(subspace.variances[:Q]).sum())
-    is_least = abs(left - (total - first)) < 1e-10 and total - max(carried) >= left
+    is_least = abs(mean_error - (total - first)) < 1e-10 and total - max(carried) >= mean_error
     entropy = _entropy(subspace.variances)
     return (
-        judged("variance", first >= max(carried), Q, first, max(carried)),
-        judged("least error", is_least, left, total - first),
-        judged("uncorrelated", cross < 1e-10, cross),
-        judged("entropy", entropy <= min(entropies), entropy, min(entropies)),
-        judged("information", volume >= max(volumes), volume, max(volumes)),
+        judge("variance", first >= max(carried), Q, first, max(carried)),
+        judge("least error", is_least, mean_error, total - first),
+        judge("uncorrelated", cross < 1e-10, cross),
+        judge("entropy", entropy <= min(entropies), entropy, min(entropies)),
+        judge("information", volume >= max(volumes), volume, max(volumes)),
     )
 
 
 def _lengths(K: Matrix, subspace: KernelSubspace) -> tuple[Claim, ...]:
-    """Judge how eigenvectors are scaled, and whether eigenvalues rank them."""
+    """Judge the scaling of eigenvectors, and whether eigenvalues rank them."""
     about_mean = centred(K)
     values, vectors = np.linalg.eigh(about_mean / N)
     printed = vectors[:, -1] / np.sqrt(values[-1])
     length = float(np.sqrt(printed @ about_mean @ printed))
     plain = float(vectors[:, -1] @ about_mean @ vectors[:, -1])
-    # The eigenvalues of the centred K itself are n times those of K/n.
+    # The eigenvalues of the centred K are n times those of K/n.
     right = vectors[:, -1] / np.sqrt(N * values[-1])
     unit = float(right @ about_mean @ right)
     explained = float(subspace.variances.sum() * N / np.trace(about_mean))
     return (
-        judged("length", abs(unit - 1.0) < 1e-06, np.sqrt(unit), length, N, np.sqrt(N)),
-        judged("unit vectors", abs(unit - 1.0) < 1e-06, unit, plain),
-        judged("ranking", abs(explained - 1.0) > 1e-06, explained),
+        judge("length", abs(unit - 1.0) < 1e-06, np.sqrt(unit), length, N, np.sqrt(N)),
+        judge("unit vectors", abs(unit - 1.0) < 1e-06, unit, plain),
+        judge("ranking", abs(explained - 1.0) > 1e-06, explained),
     )
 
 
 def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ...]:
-    """Judge what is centred, and how."""
+    """Judge the statements on centring."""
     moved = RBF(0.1)(X - X.mean(axis=0))
     tops = [float(np.linalg.eigvalsh(G)[-1]) for G in (K, moved)]
     right = float(N * subspace.variances[0])
     about_mean = centred(K)
     smallest = float(np.abs(np.linalg.eigvalsh(about_mean)).min() / np.trace(about_mean))
-    # As printed, the indices run over one set only where there are as many new rows as old ones.
+    # As printed, the indices only fit if there are as many new rows as old ones.
     new = RBF(0.1)(X + 0.5, X)
     rows, columns, mean = new.mean(axis=1), K.mean(axis=0), K.mean()
     swapped = new - columns[:, None] - rows + mean
@@ -114,43 +114,43 @@ def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ..
     direct = first.project(X + 0.5)
     gaps = [float(np.abs(G @ first.weights - direct).max()) for G in (proper, swapped)]
     return (
-        judged("inputs centred", abs(tops[1] - right) < 1e-06, tops[1], tops[0], right),
-        judged("invertible", smallest > 1e-12, smallest),
-        judged("test rows", gaps[0] < 1e-10, gaps[0], gaps[1], N),
+        judge("inputs centred", abs(tops[1] - right) < 1e-06, tops[1], tops[0], right),
+        judge("invertible", smallest > 1e-12, smallest),
+        judge("test rows", gaps[0] < 1e-10, gaps[0], gaps[1], N),
     )
 
 
 def _dimensions(subspace: KernelSubspace, X: Matrix, rng: np.random.Generator) -> tuple[Claim, ...]:
-    """Judge how many components there are, and what all of them hold."""
+    """Judge the number of components, and what all of them represent."""
     narrow, scattered = RBF(20.0), rng.normal(scale=50.0, size=(N, 2))
     centred, plain = components(narrow, scattered), np.linalg.matrix_rank(narrow(scattered))
-    count, left = centred.n_components, float(subspace.reconstruction_error(X).max())
+    count, largest_error = centred.n_components, float(subspace.reconstruction_error(X).max())
     rows = rng.normal(size=(N, 2))
-    # Images and eigenvectors have length 1: an eigenvector's pre-image would have it as its image.
+    # Feature vectors and eigenvectors have length 1: a pre-image would map to the eigenvector.
     _, _, places = plane_grid(X)
     nearest = float(np.abs(subspace.kernel(places, X) @ subspace.weights[:, 0]).max())
     ranks = [int(np.linalg.matrix_rank(Polynomial(3, 1.0, c)(rows))) for c in (0.0, 1.0)]
     return (
-        judged("count", (plain, count) == (N, N - 1), N, plain, count),
-        judged("pre-image", nearest < 0.99, nearest, left),
-        judged("products", ranks[1] == comb(4, 3), comb(4, 3), ranks[1], ranks[0], comb(5, 3)),
+        judge("count", (plain, count) == (N, N - 1), N, plain, count),
+        judge("pre-image", nearest < 0.99, nearest, largest_error),
+        judge("products", ranks[1] == comb(4, 3), comb(4, 3), ranks[1], ranks[0], comb(5, 3)),
     )
 
 
 def _monomials() -> tuple[Claim, ...]:
-    """Judge the dimension and the coefficients of the map behind (x.y)^d (1996, 3 and B.1)."""
+    """Judge the dimension and coefficients of the feature map of (x.y)^d (1996, 3 and B.1)."""
     count = comb(256 + 5 - 1, 5)
     # The columns of degree 3 are x1^3, x1^2 x2, x1 x2^2 and x2^3.
-    found = float(monomials(np.ones((1, 2)), 3)[0, 1])
+    weight = float(monomials(np.ones((1, 2)), 3)[0, 1])
     same = int(np.count_nonzero(ordered_products(np.array([[2.0, 3.0]]), 3) == 12.0))
     return (
-        judged("monomial count", round(np.log10(count)) == 10, count),
-        judged("coefficient", abs(found - np.sqrt(same)) < 1e-12, np.sqrt(2.0), found, same),
+        judge("monomial count", round(np.log10(count)) == 10, count),
+        judge("coefficient", abs(weight - np.sqrt(same)) < 1e-12, np.sqrt(2.0), weight, same),
     )
 
 
 def _cluster_means() -> Claim:
-    """Judge the advice to put the means of clusters into K, in place of the rows."""
+    """Judge the advice to replace the rows in K by cluster means."""
     rng = np.random.default_rng(0)
     centres = 4.0 * rng.normal(size=(5, 2))
     which = rng.choice(5, size=1000, p=[0.6, 0.2, 0.1, 0.05, 0.05])
@@ -163,7 +163,7 @@ def _cluster_means() -> Claim:
         float(np.abs(mean_components(kernel, means, w, n_components=5).variances / true - 1).max())
         for w in (np.ones(60), sizes)
     )
-    return judged("cluster means", weighted < 0.1, weighted, plain)
+    return judge("cluster means", weighted < 0.1, weighted, plain)
 
 
 def _entropy(variances: Matrix) -> float:

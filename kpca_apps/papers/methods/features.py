@@ -1,4 +1,4 @@
-"""What is done in feature space: with components, means, clusters and nearest rows."""
+"""Methods in feature space: on components, means, clusters and nearest rows."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ from kpca_apps.system.arrays import Matrix
 
 
 def regress_on_components(subspace: KernelSubspace, X: Matrix, y: ArrayLike) -> Pipeline:
-    """Regress on the components of a subspace by least squares."""
-    # On the rows of the fit components are uncorrelated, so that each coefficient is found alone:
+    """Return a least-squares regression on the components, fitted."""
+    # On the fitted rows components are uncorrelated, so each coefficient is computed separately:
     #     b_a = 1/n sum_i (y_i - mean(y)) t_a(x_i) / lambda_a.
     # Course notes in Spanish, on y ~ x + x^2; Scholkopf, Smola and Muller (1996), end of 6.3;
     # Rosipal, Girolami, Trejo and Cichocki (2001), Kernel PCA for feature extraction and
     # de-noising in nonlinear regression, Neural Computing and Applications 10, 231-243.
-    return _on(subspace, LinearRegression()).fit(X, y)
+    return _pipeline_on_components(subspace, LinearRegression()).fit(X, y)
 
 
 def component_discriminant(subspace: KernelSubspace, X: Matrix, y: ArrayLike) -> Pipeline:
-    """Fit a linear discriminant analysis on the components, far fewer of them than rows."""
-    # Directions that maximise variance between classes over variance within them, among the
-    # components kept; with all of them this is the kernel Fisher discriminant (Mika, Ratsch,
+    """Return a linear discriminant analysis on the components, fitted."""
+    # Directions among the components kept that maximise the variance between classes over that
+    # within them. With all components this is the kernel Fisher discriminant (Mika, Ratsch,
     # Weston, Scholkopf and Muller, 1999, Neural Networks for Signal Processing IX, 41-48), which
-    # needs the ridge that leaving out components replaces. Scholkopf, Smola and Muller (1996), 7.3,
+    # needs a ridge; dropping components replaces it. Scholkopf, Smola and Muller (1996), 7.3,
     # after Swets and Weng (1996), Using discriminant eigenfeatures for image retrieval, IEEE
     # Transactions on Pattern Analysis and Machine Intelligence 18, 831-836.
-    return _on(subspace, LinearDiscriminantAnalysis()).fit(X, y)
+    return _pipeline_on_components(subspace, LinearDiscriminantAnalysis()).fit(X, y)
 
 
-def _on(subspace: KernelSubspace, model: BaseEstimator) -> Pipeline:
+def _pipeline_on_components(subspace: KernelSubspace, model: BaseEstimator) -> Pipeline:
     return make_pipeline(FunctionTransformer(subspace.project), model)
 
 
 def component_svm(subspace: KernelSubspace, X: Matrix, y: ArrayLike, *, C: float) -> Pipeline:
-    """Train scikit-learn's ``LinearSVC``, one class against the rest, on the components.
+    """Return scikit-learn's ``LinearSVC``, one class against the rest, fitted on the components.
 
-    Components are divided by the root of the largest variance, so that C means the same whatever
-    the size of the kernel.
+    Components are divided by the root of the largest variance, so that C does not depend on the
+    size of the kernel.
     """
-    # f(x) = w.t(x) + b, w = sum_i lambda_i t_i; as components are expansions over the points, w
-    # would fold into one coefficient a point. Scholkopf, Smola and Muller (1996), eq. 28-29.
+    # f(x) = w.t(x) + b, w = sum_i lambda_i t_i. As components are expansions over the points, w
+    # could become one coefficient per point. Scholkopf, Smola and Muller (1996), eq. 28-29.
     scale = float(np.sqrt(subspace.variances[0]))
     machine = LinearSVC(C=C, random_state=0, max_iter=20_000)
     scaled = FunctionTransformer(lambda rows: subspace.project(rows) / scale)
@@ -65,18 +65,18 @@ def component_svm(subspace: KernelSubspace, X: Matrix, y: ArrayLike, *, C: float
 def two_layer_machine(
     subspace: KernelSubspace, X: Matrix, y: ArrayLike, kernel: Kernel, *, C: float = 1.0
 ) -> Pipeline:
-    """Train a support vector machine on the components."""
+    """Return a support vector machine fitted on the components."""
     # f(x) = sgn(sum_i psi_i K2(g(x_i), g(x)) + b), g(x)_j = sum_k alpha_k^j K1(x_k, x): several
     # machines could share the first layer. Scholkopf, Smola and Muller (1996), eq. 30-31.
-    return _on(subspace, SVC(C=C, kernel=kernel)).fit(X, y)
+    return _pipeline_on_components(subspace, SVC(C=C, kernel=kernel)).fit(X, y)
 
 
 def component_moments(T: Matrix, order: int) -> Matrix:
     """Return the moments of order p, from 1 to 8, of projections (n, q): a tensor of q^p values."""
-    # In the span of the images C^p = 1/M sum_i phi~(x_i) o ... o phi~(x_i) (p factors, o the outer
-    # product) is given by its values on the components, 1/M sum_i prod_k t_{jk}(x_i). The second
-    # are the variances, all others zero; the third and fourth say how far from Gaussian the images
-    # lie. Scholkopf, Smola and Muller (1996), eq. 32-35.
+    # In the span of the feature vectors C^p = 1/M sum_i phi~(x_i) o ... o phi~(x_i) (p factors, o
+    # the outer product) is given by its values on the components, 1/M sum_i prod_k t_{jk}(x_i). The
+    # second moments are the variances, other entries zero; the third and fourth measure deviation
+    # from a Gaussian. Scholkopf, Smola and Muller (1996), eq. 32-35.
     letters = "abcdefgh"[:order]
     terms = ",".join(f"z{letter}" for letter in letters)
     moments: Matrix = np.einsum(f"{terms}->{letters}", *[T] * order, optimize=True)
@@ -84,9 +84,9 @@ def component_moments(T: Matrix, order: int) -> Matrix:
 
 
 def projection_pursuit(subspace: KernelSubspace, X: Matrix, random_state: int) -> Matrix:
-    """Return the rows of the fit along orthogonal directions of extreme kurtosis, ``(n, q)``.
+    """Return the fitted rows along orthogonal directions of extreme kurtosis, ``(n, q)``.
 
-    Directions are among the components of unit variance, those of the largest kurtosis first.
+    Directions lie in the span of the unit-variance components, largest kurtosis first.
     """
     # FastICA with the cubic contrast on components of unit variance: Hyvarinen (1999), Fast and
     # robust fixed-point algorithms for independent component analysis, IEEE Transactions on Neural
@@ -112,13 +112,13 @@ class FeatureMeans:
     points: Matrix  # (n, d)
     gamma: Matrix  # (k, n)
     norms: Matrix  # (k,), squared lengths of the means
-    classes: NDArray[np.generic]  # (k,), what each mean is called
+    classes: NDArray[np.generic]  # (k,), label of each mean
     labels: NDArray[np.generic]  # (n,), the class of each point
 
     def decision(self, X: Matrix) -> Matrix:
         """Return <phi(x), m> - |m|^2 / 2 for each mean, shape ``(n, k)``; larger is nearer.
 
-        Of two classes, the second column less the first is eq. (3.2) of the notes in Spanish.
+        For two classes, the second column minus the first is eq. (3.2) of the Spanish notes.
         """
         values: Matrix = self.kernel(X, self.points) @ self.gamma.T - 0.5 * self.norms
         return values
@@ -129,14 +129,14 @@ class FeatureMeans:
         return distances
 
     def predict(self, X: Matrix) -> NDArray[np.generic]:
-        """Return the label of the nearest mean of each row."""
+        """Return the label of each row's nearest mean."""
         labels: NDArray[np.generic] = self.classes[self.decision(X).argmax(axis=1)]
         return labels
 
 
 def class_means(kernel: Kernel, X: Matrix, y: ArrayLike) -> FeatureMeans:
-    """Return the means of the classes ``y`` (n,), to put a row into the class with the nearest."""
-    # To +1 if 1/m+ sum_{i in +} k(x, x_i) - 1/m- sum_{i in -} k(x, x_i) + b > 0, b = (|c-|^2 -
+    """Return the means of the classes ``y`` (n,); a row belongs to the nearest one."""
+    # Class +1 if 1/m+ sum_{i in +} k(x, x_i) - 1/m- sum_{i in -} k(x, x_i) + b > 0, b = (|c-|^2 -
     # |c+|^2) / 2: eq. 3.1-3.3, after Scholkopf and Smola (2002), Learning with kernels, 1.2.
     labels = np.asarray(y)
     classes, numbers = np.unique(labels, return_inverse=True)
@@ -147,11 +147,11 @@ def class_means(kernel: Kernel, X: Matrix, y: ArrayLike) -> FeatureMeans:
 
 
 def online_kernel_kmeans(kernel: Kernel, X: Matrix, k: int) -> FeatureMeans:
-    """Go through the rows once, moving the nearest mean each time; it begins at the first ``k``."""
-    # m <- m + zeta (phi(x_t) - m), which is gamma_j <- (1 - zeta) gamma_j, gamma_t <- zeta, with
-    # zeta = 1 / (rows of the mean, x_t among them). The report's counts (eq. 41) need one row in
-    # each of the first k clusters, as its means start there: they begin at 1. Scholkopf, Smola and
-    # Muller (1996), eq. 38-43.
+    """Return means after one pass over the rows, each moving the nearest of ``k`` means."""
+    # m <- m + zeta (phi(x_t) - m), that is gamma_j <- (1 - zeta) gamma_j, gamma_t <- zeta, with
+    # zeta = 1 / (rows of the mean, including x_t). The report's counts (eq. 41) need a row in each
+    # of the first k clusters, where the means start: counts begin at 1. Scholkopf, Smola and Muller
+    # (1996), eq. 38-43.
     gram = gram_matrix(kernel, X)
     gamma = np.eye(k, len(X))
     counts, norms = np.ones(k), np.diag(gram)[:k].copy()
@@ -168,20 +168,20 @@ def online_kernel_kmeans(kernel: Kernel, X: Matrix, k: int) -> FeatureMeans:
 
 
 def batch_kernel_kmeans(kernel: Kernel, X: Matrix, labels: Labels) -> FeatureMeans:
-    """Repeat Lloyd's two steps in feature space from given clusters, 0 to k - 1.
+    """Return the means after Lloyd's iteration in feature space from clusters 0 to k - 1.
 
-    A cluster that has lost its last row keeps its mean.
+    A cluster without rows keeps its mean.
     """
-    # Until no row changes its cluster, as the "once converged" of Scholkopf, Smola and Muller
-    # (1996), 7.2, asks. On all components scikit-learn's KMeans does the same.
+    # Iterates until no row changes its cluster, the "once converged" of Scholkopf, Smola and Muller
+    # (1996), 7.2. On all components, scikit-learn's KMeans does the same.
     gram = gram_matrix(kernel, X)
     k = int(labels.max()) + 1
     gamma = np.zeros((k, len(X)))
     for _ in range(100):
         members = (labels == np.arange(k)[:, None]).astype(np.float64)
         counts = members.sum(axis=1)
-        kept = counts > 0.0
-        gamma[kept] = members[kept] / counts[kept, None]
+        has_rows = counts > 0.0
+        gamma[has_rows] = members[has_rows] / counts[has_rows, None]
         norms = np.einsum("ai,ij,aj->a", gamma, gram, gamma, optimize=True)
         nearest = (norms - 2.0 * gram @ gamma.T).argmin(axis=1)
         if np.array_equal(nearest, labels):
@@ -191,7 +191,7 @@ def batch_kernel_kmeans(kernel: Kernel, X: Matrix, labels: Labels) -> FeatureMea
 
 
 def feature_distances(kernel: Kernel, X: Matrix, Z: Matrix) -> Matrix:
-    """Return the distances between images of rows in feature space, shape ``(n, m)``."""
+    """Return distances between rows' feature vectors, shape ``(n, m)``."""
     squared = kernel.diagonal(X)[:, None] - 2.0 * kernel(X, Z) + kernel.diagonal(Z)
     distances: Matrix = np.sqrt(np.maximum(squared, 0.0))
     return distances
@@ -200,10 +200,10 @@ def feature_distances(kernel: Kernel, X: Matrix, Z: Matrix) -> Matrix:
 def kernel_neighbour_labels(
     kernel: Kernel, X: Matrix, y: ArrayLike, new: Matrix, *, n_neighbours: int = 5
 ) -> NDArray[np.generic]:
-    """Return the label most frequent among the nearest neighbours in feature space."""
-    # For a kernel that falls with the distance the neighbours are those of the input space: it
-    # changes nothing, which Scholkopf, Smola and Muller (1996), 7.3, do not say. For polynomial
-    # ones it does: lengths count too.
+    """Return the most frequent label among the nearest neighbours in feature space."""
+    # For a kernel that falls with distance the neighbours are those in input space, so it changes
+    # nothing, which Scholkopf, Smola and Muller (1996), 7.3, do not say. For polynomial kernels
+    # lengths matter, too.
     classifier = KNeighborsClassifier(n_neighbours, metric="precomputed")
     classifier.fit(feature_distances(kernel, X, X), y)
     labels: NDArray[np.generic] = classifier.predict(feature_distances(kernel, new, X))
@@ -214,9 +214,8 @@ def neighbourhood_components(
     kernel: Kernel, X: Matrix, x: Matrix, n_neighbours: int, *, n_components: int | None = None
 ) -> KernelSubspace:
     """Return the components of the rows nearest to a point ``x`` (d,) of input space."""
-    # Locality in input space: each place gets directions of its own, at O(k^3) a place. Scholkopf,
-    # Smola and Muller (1996), B.6, after Bottou and Vapnik (1992), Local learning algorithms,
-    # Neural Computation 4, 888-900.
+    # Local directions for each point, at O(k^3) per point. Scholkopf, Smola and Muller (1996), B.6,
+    # after Bottou and Vapnik (1992), Local learning algorithms, Neural Computation 4, 888-900.
     squared = ((X - x) ** 2).sum(axis=1)
     nearest = np.sort(np.argsort(squared, kind="stable")[:n_neighbours])
     return components(kernel, X[nearest], n_components)

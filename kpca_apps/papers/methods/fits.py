@@ -1,4 +1,4 @@
-"""Components found otherwise: by iteration, from fewer rows or features, as points of a family."""
+"""Other ways to compute components: iterations, fewer rows or features, parametrised points."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kpca_apps.system.blas import one_blas_thread
 
 
 class PowerPairs(NamedTuple):
-    """Eigenpairs, and the products each of them took."""
+    """Eigenpairs, with the number of products each took."""
 
     values: Matrix  # (q,), decreasing
     vectors: Matrix  # (n, q)
@@ -37,15 +37,15 @@ class PowerPairs(NamedTuple):
 def power_pairs(
     K: Matrix, q: int, rng: np.random.Generator, *, tolerance: float = 1e-6, max_iter: int = 20_000
 ) -> PowerPairs:
-    """Return the ``q`` leading eigenpairs of a positive semi-definite matrix, by products with it.
+    """Return the ``q`` leading eigenpairs of a positive semi-definite matrix by the power method.
 
-    A pair is accepted where |K v - lambda v| <= tolerance lambda.
+    A pair is accepted if |K v - lambda v| <= tolerance lambda.
     """
-    # v <- Kv / |Kv|, lambda = v'Kv, then K <- K - lambda vv'. Convergence goes with the ratio of
-    # neighbouring eigenvalues, so that nearly equal ones cost thousands of products. Diamantaras
-    # and Kung (1996), Principal component neural networks, named in Scholkopf, Smola and Muller
-    # (1996), 4.4.
-    left = K.copy()
+    # v <- Kv / |Kv|, lambda = v'Kv, then K <- K - lambda vv'. The rate of convergence is the ratio
+    # of neighbouring eigenvalues, so nearly equal ones cost thousands of products. Diamantaras and
+    # Kung (1996), Principal component neural networks, cited in Scholkopf, Smola and Muller (1996),
+    # 4.4.
+    deflated = K.copy()
     values, vectors = np.empty(q), np.empty((len(K), q))
     products = np.zeros(q, dtype=np.int64)
     with one_blas_thread():
@@ -53,14 +53,14 @@ def power_pairs(
             image = rng.normal(size=len(K))
             for products[a] in range(1, max_iter + 1):
                 v = image / np.linalg.norm(image)
-                image = left @ v
+                image = deflated @ v
                 values[a] = v @ image
                 if np.linalg.norm(image - values[a] * v) <= tolerance * values[a]:
                     break
             else:
                 raise ValueError(f"Eigenpair {a + 1} has not settled; use KernelPCA.")
             vectors[:, a] = v
-            left -= values[a] * np.outer(v, v)
+            deflated -= values[a] * np.outer(v, v)
     return PowerPairs(values, vectors, products)
 
 
@@ -81,11 +81,11 @@ def hebbian_components(
     passes: int,
 ) -> KernelSubspace:
     """Return ``q`` components learned by Sanger's rule in feature space, one row at a time."""
-    # With y = A k~(x_t) the projections of row t on the current directions (rows of A are their
-    # coefficients over the centred images) and LT the lower triangle,
+    # With y = A k~(x_t) the projections of row t on the current directions (rows of A hold their
+    # coefficients over centred feature vectors) and LT the lower triangle,
     #     A <- A + eta (y e_t' - LT[y y'] A):
-    # each direction is pulled towards the row, less what those before it explain; with the linear
-    # kernel this is the Hebbian network of Oja and Sanger. Kim, Franz and Scholkopf (2005),
+    # each direction moves towards the row, minus the part that earlier directions explain. For the
+    # linear kernel this is the Hebbian network of Oja and Sanger. Kim, Franz and Scholkopf (2005),
     # Iterative kernel principal component analysis for image modeling, IEEE Transactions on
     # Pattern Analysis and Machine Intelligence 27, 1351-1366; Sanger (1989), Optimal unsupervised
     # learning in a single-layer linear feedforward neural network, Neural Networks 2, 459-473.
@@ -94,7 +94,7 @@ def hebbian_components(
     K = centred(gram)
     A = rng.normal(size=(q, n))
     A /= np.sqrt(np.einsum("ai,ij,aj->a", A, K, A))[:, None]
-    # In units of one over the mean of the centred k(x, x).
+    # In units of 1 / (mean of the centred k(x, x)).
     first_rate = 0.1 * n / float(np.trace(K))
     for turn in range(passes):
         eta = first_rate / (1.0 + turn / 10.0)
@@ -102,7 +102,7 @@ def hebbian_components(
             y = A @ K[t]
             A -= eta * np.tril(np.outer(y, y)) @ A
             A[:, t] += eta * y
-    # Directions are brought to unit length; the variances are those of the projections on them.
+    # Normalise the directions; the variances are those of the projections on them.
     lengths = np.sqrt(np.einsum("ai,ij,aj->a", A, K, A))
     coefficients = (A / lengths[:, None]).T
     variances = ((K @ coefficients) ** 2).mean(axis=0)
@@ -120,7 +120,7 @@ def assembled(
 ) -> KernelSubspace:
     """Return the subspace of the unit vectors V_a = sum_j A_ja (phi(x_j) - mean), A (p, q).
 
-    ``gram`` (p, p) is not centred; ``mean_weights`` (p,), those of the mean, sum to 1.
+    ``gram`` (p, p) is uncentred; ``mean_weights`` (p,) are the mean's and sum to 1.
     """
     weights = coefficients - np.outer(mean_weights, coefficients.sum(axis=0))
     weights *= component_signs(weights)
@@ -141,9 +141,9 @@ def assembled(
 def mean_components(
     kernel: Kernel, means: Matrix, sizes: ArrayLike, *, n_components: int | None = None
 ) -> KernelSubspace:
-    """Return the components of the means of clusters, each with the weight of its ``sizes`` (m,).
+    """Return the components of cluster means weighted by cluster ``sizes`` (m,).
 
-    Sizes of one are the encyclopedia's unweighted advice (section on large datasets).
+    Equal sizes give the encyclopedia's unweighted advice (section on large datasets).
     """
     # The weighted covariance sum_j w_j (phi(m_j) - mean)(phi(m_j) - mean)', w_j the cluster's share
     # of rows and mean = sum_j w_j phi(m_j), has the eigenvalues of W^(1/2) K~ W^(1/2): the means
@@ -169,16 +169,16 @@ def mean_components(
 
 
 def basic_patterns(K: Matrix, threshold: float) -> Labels:
-    """Return the rows whose kernel vectors differ enough from those of all patterns before.
+    """Return the rows whose kernel vectors differ enough from those of all earlier patterns.
 
     ``threshold``, in (0, 1], is the largest cosine between two patterns' kernel vectors.
     """
-    # Two rows whose columns of K point in nearly the same direction say nearly the same: row i
-    # becomes a pattern if |K_i'K_p| / (|K_i| |K_p|) < threshold for every pattern p so far. Fan,
-    # Wang, Xu and Tang (2014), An efficient KPCA algorithm based on feature correlation evaluation,
-    # Neural Computing and Applications 24, 1795-1806: only the abstract could be had, which the
-    # course notes in Spanish repeat in part. The cosine, and eigenvectors as combinations of few
-    # patterns, are from it; the order of the rows and the threshold are ours.
+    # Rows whose columns of K are nearly parallel are redundant: row i becomes a pattern if
+    # |K_i'K_p| / (|K_i| |K_p|) < threshold for every earlier pattern p. Fan, Wang, Xu and Tang
+    # (2014), An efficient KPCA algorithm based on feature correlation evaluation, Neural Computing
+    # and Applications 24, 1795-1806, of which only the abstract is available (the Spanish course
+    # notes repeat part of it). The cosine, and eigenvectors as combinations of few patterns, are
+    # theirs; the order of the rows and the threshold are ours.
     directions = unit_rows(K)
     nearest = np.zeros(len(K))
     chosen: list[int] = []
@@ -192,23 +192,23 @@ def basic_patterns(K: Matrix, threshold: float) -> Labels:
 def random_feature_pca(
     gamma: float, n_features: int, n_components: int, random_state: int
 ) -> Pipeline:
-    """Return linear PCA of random Fourier features of exp(-gamma |x - y|^2), not yet fitted."""
+    """Return unfitted linear PCA on random Fourier features of exp(-gamma |x - y|^2)."""
     # exp(-gamma |x - y|^2) = E[2 cos(w.x + b) cos(w.y + b)], w ~ N(0, 2 gamma I), b ~ U(0, 2 pi):
     # the columns sqrt(2/m) cos(w_j.x + b_j) have inner products that approximate it to order
-    # 1/sqrt(m), whatever the rows are. Lopez-Paz, Sra, Smola, Ghahramani and Scholkopf (2014),
-    # Randomized nonlinear component analysis, ICML 2014; Rahimi and Recht (2007), Random features
-    # for large-scale kernel machines, NIPS 20.
+    # 1/sqrt(m) for any rows. Lopez-Paz, Sra, Smola, Ghahramani and Scholkopf (2014), Randomized
+    # nonlinear component analysis, ICML 2014; Rahimi and Recht (2007), Random features for
+    # large-scale kernel machines, NIPS 20.
     features = RBFSampler(gamma=gamma, n_components=n_features, random_state=random_state)
     return make_pipeline(features, PCA(n_components, svd_solver="full"))
 
 
 class ParametrisedSet(NamedTuple):
-    """Points of a family whose images come nearest to spanning the components."""
+    """Points of a parametrised family whose feature vectors approximate the components."""
 
     parameters: Matrix  # (m, p)
-    points: Matrix  # (m, d), what the family makes of them
+    points: Matrix  # (m, d), the family at these parameters
     coefficients: Matrix  # (m, q): V_a ~ sum_j beta_ja phi(z_j)
-    rho: Matrix  # (q,), the squared length of V_a that the points leave, in [0, 1]
+    rho: Matrix  # (q,), squared length of V_a that the points do not explain, in [0, 1]
 
 
 def parametrised_set(
@@ -218,21 +218,21 @@ def parametrised_set(
     *,
     max_iter: int = 200,
 ) -> ParametrisedSet:
-    """Find parameters (m, p) of a smooth family whose points (m, d) explain most of the components.
+    """Return parameters (m, p) of a smooth family whose points (m, d) best explain the components.
 
-    The search ends in the minimum nearest to ``start`` (m, p): start from points that differ.
+    The search finds the local minimum nearest to ``start`` (m, p), whose rows should differ.
     """
-    # A component is a combination of all rows; here of few points z(theta) that can be read: an
-    # image moved by so much, a curve of such a slope. Over theta and beta is lessened
+    # Expands components over few interpretable points z(theta), such as an image moved by theta or
+    # a curve of slope theta. Minimises over theta and beta
     #     sum_a rho_a,  rho_a = |V_a - sum_j beta_ja phi(z(theta_j))|^2;
-    # for given points the best beta solve linear equations, so that the search is over theta alone,
-    # by L-BFGS with numerical slopes. Scholkopf, Smola and Muller (1996), 4.5 and eq. 25-27.
-    # A point stands for its image as it is, not for its difference from the column means.
+    # for given points beta solves linear equations, so L-BFGS searches over theta alone, with
+    # numerical gradients. Scholkopf, Smola and Muller (1996), 4.5 and eq. 25-27. The points are
+    # expanded by the kernel without its origin, so they need no column means.
     kernel = about_origin(subspace.kernel)
     prepared = kernel.against(subspace.points)
 
-    def solved(parameters: Matrix) -> tuple[Matrix, Matrix]:
-        """Return the coefficients, and what is left of each component."""
+    def solve_coefficients(parameters: Matrix) -> tuple[Matrix, Matrix]:
+        """Return the coefficients, and the unexplained part of each component."""
         points = family(parameters)
         inner = prepared(points) @ subspace.weights
         gram = kernel(points)
@@ -241,12 +241,12 @@ def parametrised_set(
         return coefficients, 1.0 - np.einsum("ja,ja->a", inner, coefficients)
 
     with one_blas_thread():
-        found = minimize(
-            lambda flat: float(solved(flat.reshape(start.shape))[1].sum()),
+        result = minimize(
+            lambda flat: float(solve_coefficients(flat.reshape(start.shape))[1].sum()),
             start.ravel(),
             method="L-BFGS-B",
             options={"maxiter": max_iter, "ftol": 1e-12, "gtol": 1e-8},
         )
-        parameters: Matrix = found.x.reshape(start.shape)
-        coefficients, left = solved(parameters)
-    return ParametrisedSet(parameters, family(parameters), coefficients, np.maximum(left, 0.0))
+        parameters: Matrix = result.x.reshape(start.shape)
+        coefficients, residual = solve_coefficients(parameters)
+    return ParametrisedSet(parameters, family(parameters), coefficients, np.maximum(residual, 0.0))

@@ -1,4 +1,4 @@
-"""What the papers claim and cite, how they are rerun, and where their data are: CSV files."""
+"""CSV tables of claims, experiments, references and data files of the papers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from importlib.resources import files
 
 @cache
 def read_table(name: str) -> tuple[dict[str, str], ...]:
-    """Return the rows of a table of this folder, by the heads of its columns."""
+    """Return the rows of a table, as dicts by column name."""
     text = files(__name__).joinpath(f"{name}.csv").read_text("utf-8")
     return tuple(csv.DictReader(text.splitlines()))

@@ -1,1 +1,1 @@
-"""Files of this machine: results that are whole or not there, temporary ones, models."""
+"""Local files: atomic results, temporary files, model files."""

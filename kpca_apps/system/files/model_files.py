@@ -1,18 +1,18 @@
-"""Model files: numpy's npz for the arrays, and one JSON part for everything else.
+"""Model files: numpy's npz for arrays, and one JSON document for everything else.
 
-A fitted model is a tree of dataclasses, and what their fields declare is what a file is held to:
+A fitted model is a tree of dataclasses. A file must match their annotations:
 
 - ``Annotated[FloatArray, "p q"]`` is an array of two dimensions. A letter stands for the same
-  length wherever it stands in one dataclass, a number for itself. Values are finite, unless
-  ``"NaN too"`` follows, and within the bounds of a ``msgspec.Meta`` that follows.
-- Other fields are numbers, text, tuples and dataclasses, each of its declared type and bounds
-  (msgspec, strict); none may be missing, none added.
-- A field of an abstract class may hold any dataclass derived from it, by its name.
-- A class that was renamed keeps its name in files as a class attribute ``stored_as``.
-- A method ``validate`` raises ``ValueError`` for what no annotation can say.
+  length everywhere in a dataclass, a number for itself. Values are finite, unless ``"NaN too"``
+  follows, and within the bounds of a ``msgspec.Meta`` that follows.
+- Other fields are numbers, text, tuples and dataclasses of the declared type and bounds (msgspec,
+  strict); no field may be missing or unknown.
+- A field of an abstract class may hold any derived dataclass, identified by its name.
+- A renamed class keeps its name in files as a class attribute ``stored_as``.
+- A method ``validate`` raises ``ValueError`` for what annotations cannot express.
 
-Nothing in such a file can run code: there is no pickle. Members are stored, not packed, so a small
-file cannot unpack into a large one, and carry a fixed date, so the same model is the same bytes.
+Loading cannot run code: there is no pickle. Members are stored uncompressed, so a small file cannot
+unpack into a large one, and with a fixed date, so equal models give equal bytes.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ FORMAT_VERSION = 13
 _DOCUMENT = "model.json"
 _DATE = (1980, 1, 1, 0, 0, 0)
 _LARGEST_INTEGER = 2**53
-_LONGEST_HEADER = 10_000  # bytes of an array's; numpy reads no longer one
+_LONGEST_HEADER = 10_000  # bytes; numpy's own limit for array headers
 _DEEPEST = 16
-"""Objects of an abstract class inside each other, such as kernels; deeper ones are hostile."""
+"""Largest nesting of objects of an abstract class, such as kernels; deeper ones are hostile."""
 
 
 def _as_plain(value: Any) -> Any:
-    """Return a number of numpy as Python's, and a note as what is left of it without values."""
+    """Return a numpy scalar as a Python number, and a `str` subclass as text."""
     return str(value) if isinstance(value, str) else value.item()
 
 
 def save_model_file(path: str | Path, kind: str, model: object) -> None:
-    """Write a fitted model, a dataclass, to a file, whole or not at all; `kind` is what it is for.
+    """Write a fitted model, a dataclass, atomically to a file; ``kind`` states its use.
 
-    An array that stands in it twice is stored once.
+    An array that occurs twice in the model is stored once.
     """
     check_model_path(path, force=True)
     members: dict[str, NDArray[Any]] = {}
@@ -72,7 +72,7 @@ def save_model_file(path: str | Path, kind: str, model: object) -> None:
     def plain(value: Any, place: str) -> Any:
         if isinstance(value, np.ndarray):
             name = names.setdefault(id(value), place)
-            # Laid out as it is in memory: products of another layout are rounded otherwise.
+            # Keep the memory layout: products of another layout round differently.
             members[name] = np.asarray(value, dtype=value.dtype.newbyteorder("<"))
             return {"type": value.dtype.name, "array": name}
         if is_dataclass(value):
@@ -90,15 +90,15 @@ def save_model_file(path: str | Path, kind: str, model: object) -> None:
     }  # fmt: skip
     data = msgspec.json.encode(document, enc_hook=_as_plain)
     with atomic_write(path) as file:
-        np.savez(file, **members)  # type: ignore[arg-type]  # no member is called allow_pickle
+        np.savez(file, **members)  # type: ignore[arg-type]  # no member is named allow_pickle
         with zipfile.ZipFile(file, "a") as archive:
             archive.writestr(zipfile.ZipInfo(_DOCUMENT, _DATE), data)
 
 
 def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str) -> Model:
-    """Read a model of this kind, a `make`, back; nothing in the file is trusted.
+    """Return the model in a file, an instance of ``make``; the content is not trusted.
 
-    `wanted` says the same for a message: "a novelty model; fit one with ...".
+    ``wanted`` describes the kind for messages: "a novelty model; fit one with ...".
     """
     place = located(path)
     label = one_line(str(place), 200)
@@ -127,7 +127,7 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
                 return _Reader(archive, entries).model(make, header.model)
         except (ModelFileError, MemoryLimitError, MemoryError):
             raise
-        except Exception as error:  # of zip, npy or JSON: numpy raises even what tokenize does
+        except Exception as error:  # from zip, npy or JSON; numpy even lets tokenize errors through
             reason = one_line(str(error).strip("'\""), 100) or type(error).__name__
             raise ModelFileError(
                 f"{label}: not a usable model file ({reason}); fit the model again."
@@ -135,22 +135,22 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
 
 
 def check_model_path(path: str | Path, *, force: bool = False) -> None:
-    """Refuse a path at which no model may be written; a run asks before it starts work.
+    """Raise unless a model may be written to a path; for a check before work starts.
 
-    Nothing but a model is ever replaced, by force: no link, no device, no table.
+    Only an existing model is ever replaced, and only with ``force``; no link, device or table.
     """
     target = Path(path)
     label = one_line(str(path), 200)
     try:
-        found = target.lstat().st_mode
+        mode = target.lstat().st_mode
     except FileNotFoundError:
-        found = None
+        mode = None
     except (OSError, ValueError) as error:
         raise InputError(f"{label}: is not a usable file name ({reason_of(error)}).") from None
     require_parent(path)
-    if found is None:
+    if mode is None:
         return
-    if not stat.S_ISREG(found) or not _is_model(target):
+    if not stat.S_ISREG(mode) or not _is_model(target):
         raise RefusedError(
             f"{label}: exists and is not a model, so it is never replaced; choose another file."
         )
@@ -162,7 +162,7 @@ def check_model_path(path: str | Path, *, force: bool = False) -> None:
 
 
 class _Header(msgspec.Struct):
-    """What every version of the format says of itself."""
+    """Fields that every version of the format has."""
 
     format: str
     format_version: int
@@ -171,17 +171,17 @@ class _Header(msgspec.Struct):
 
 
 class _Record(msgspec.Struct):
-    """What JSON held of a dataclass; each has a subclass of its own, made from its fields."""
+    """Decoded JSON of a dataclass; subclasses are generated from its fields."""
 
 
 class _Member(msgspec.Struct):
-    """An array of the model, by the name of its part of the file."""
+    """Reference to an array of the model, by the name of its zip member."""
 
     array: str
 
 
 class _Reader:
-    """The parts of a file, put together to a model."""
+    """Builds a model from the parts of a file."""
 
     def __init__(self, archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo]) -> None:
         self._archive, self._entries = archive, entries
@@ -197,7 +197,7 @@ class _Reader:
         return model
 
     def _derived(self, base: type, value: Any) -> Any:
-        """Make the dataclass derived from an abstract one whose name is given."""
+        """Return an instance of the derived dataclass that the value names."""
         name = value.get("type") if isinstance(value, dict) else None
         kind: Any = next((kind for kind in _derived_from(base) if kind.__name__ == name), None)
         if kind is None:
@@ -207,9 +207,9 @@ class _Reader:
         if self._depth > _DEEPEST:
             raise ValueError(f"{base.__name__} inside {base.__name__}, too deep")
         self._depth += 1
-        made = self._built(msgspec.convert(value, _schema(kind), dec_hook=self._derived))
+        instance = self._built(msgspec.convert(value, _schema(kind), dec_hook=self._derived))
         self._depth -= 1
-        return made
+        return instance
 
     def _built(self, value: Any) -> Any:
         if isinstance(value, _Member):
@@ -220,18 +220,18 @@ class _Reader:
             raise ValueError(f"{value:.3e} is too large a number")
         if not isinstance(value, _Record):
             return value
-        given = {name: self._built(getattr(value, name)) for name in value.__struct_fields__}
-        made = _DATACLASSES[type(value)](**given)
+        values = {name: self._built(getattr(value, name)) for name in value.__struct_fields__}
+        instance = _DATACLASSES[type(value)](**values)
         try:
-            _check_arrays(made)
-            if validate := getattr(made, "validate", None):
+            _check_arrays(instance)
+            if validate := getattr(instance, "validate", None):
                 validate()
         except ValueError as error:
-            raise ValueError(f"{_stored_name(type(made))}: {error}") from error
-        return made
+            raise ValueError(f"{_stored_name(type(instance))}: {error}") from error
+        return instance
 
     def _array(self, name: str, dtype: str) -> NDArray[Any]:
-        """Read an array, once its header is what the length of its bytes allows."""
+        """Return an array, after checking its header against the size of its data."""
         part = f"{name}.npy"
         if part not in self._arrays:
             entry = self._entries[part]
@@ -241,13 +241,13 @@ class _Reader:
                 begin, n_header = member.tell(), int.from_bytes(member.read(2), "little")
                 try:
                     ast.literal_eval(member.read(min(n_header, _LONGEST_HEADER)).decode("latin-1"))
-                except SyntaxError:  # which numpy mends and warns of, as Python 2 wrote it
+                except SyntaxError:  # numpy would repair Python 2 headers, with a warning
                     raise ValueError(f"{name}: its header is damaged") from None
                 member.seek(begin)
-                shape, _, found = np.lib.format.read_array_header_1_0(member)
-                n_bytes = math.prod(shape) * found.itemsize
-                if found != np.dtype(dtype) or not found.isnative:
-                    raise ValueError(f"{name} is an array of type {found}")
+                shape, _, stored = np.lib.format.read_array_header_1_0(member)
+                n_bytes = math.prod(shape) * stored.itemsize
+                if stored != np.dtype(dtype) or not stored.isnative:
+                    raise ValueError(f"{name} is an array of type {stored}")
                 if min(shape, default=0) < 0 or n_bytes != entry.file_size - member.tell():
                     raise ValueError(f"{name}: its size is not what its header says")
                 member.seek(0)
@@ -260,7 +260,7 @@ _DATACLASSES: dict[type[msgspec.Struct], Any] = {}
 
 @cache
 def _schema(kind: Hashable) -> Any:
-    """Return the type that msgspec is to hold the JSON of a declared type to."""
+    """Return the msgspec type that validates the JSON of an annotated type."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _schema(parts[0]) if scalar_of(parts[0]) else kind
@@ -287,7 +287,7 @@ def _schema(kind: Hashable) -> Any:
 
 
 def _stored_name(kind: Any) -> str:
-    """Return what files call a dataclass: its name, or one it had before."""
+    """Return the name of a dataclass in files, which may be an earlier name."""
     return str(getattr(kind, "stored_as", kind.__name__))
 
 
@@ -298,11 +298,11 @@ def _derived_from(base: Any) -> Iterator[Any]:
         yield from _derived_from(kind)
 
 
-def _check_arrays(made: Any) -> None:
-    """Hold the arrays of a dataclass to the lengths and bounds it declares."""
+def _check_arrays(instance: Any) -> None:
+    """Raise ValueError unless a dataclass's arrays have their declared lengths and bounds."""
     lengths: dict[str, int] = {}
-    for name, (shape, *further) in _declared_arrays(type(made)):  # type: ignore[arg-type]  # as above
-        array = getattr(made, name)
+    for name, (shape, *further) in _declared_arrays(type(instance)):  # type: ignore[arg-type]  # as above
+        array = getattr(instance, name)
         if not isinstance(array, np.ndarray):
             continue
         letters = shape.split()
@@ -314,7 +314,7 @@ def _check_arrays(made: Any) -> None:
             raise ValueError(f"{name} has shape {array.shape}")
         if not array.size:
             continue
-        # NaN is the least and the largest value where it occurs, and within no bounds.
+        # If an array contains NaN, min and max are NaN and within no bounds.
         low, high = array.min(), array.max()
         within = "NaN too" in further or (np.isfinite(low) and np.isfinite(high))
         for bounds in further:
@@ -329,7 +329,7 @@ def _check_arrays(made: Any) -> None:
 
 @cache
 def _declared_arrays(kind: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """Name the array fields of a dataclass, each with what is declared of it."""
+    """Return the array fields of a dataclass with their annotations."""
     hints = get_type_hints(kind, include_extras=True)
     return tuple(
         (name, part.__metadata__)
@@ -340,10 +340,10 @@ def _declared_arrays(kind: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 
 
 def _audited(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Return the parts of a zip by name, if they can be those of a model."""
+    """Return the zip entries by name; raise ValueError if they cannot be those of a model."""
     entries = archive.infolist()
-    found = {entry.filename: entry for entry in entries}
-    if _DOCUMENT not in found or len(found) != len(entries):
+    by_name = {entry.filename: entry for entry in entries}
+    if _DOCUMENT not in by_name or len(by_name) != len(entries):
         raise ValueError("its parts are not those of a model")
     for entry in entries:
         stored = entry.compress_type == zipfile.ZIP_STORED and not entry.flag_bits & 0x1
@@ -351,30 +351,30 @@ def _audited(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
             raise ValueError(f"unexpected part {entry.filename!r}")
     if sum(entry.file_size for entry in entries) > size:
         raise ValueError("its parts are larger than the file")
-    return found
+    return by_name
 
 
 def _opened(path: Path, label: str) -> IO[bytes]:
     try:
-        found = path.stat()
-        # Opening a named pipe would wait for whoever writes to it.
-        file = path.open("rb") if stat.S_ISREG(found.st_mode) else None
+        file_stat = path.stat()
+        # Opening a named pipe would block.
+        file = path.open("rb") if stat.S_ISREG(file_stat.st_mode) else None
     except FileNotFoundError:
         others = sorted(p.name for p in path.parent.glob("*") if p.name != path.name)
-        near = suggest(path.name, others)
-        raise ModelFileError(f"{label}: no such file.{near}") from None
+        hint = suggest(path.name, others)
+        raise ModelFileError(f"{label}: no such file.{hint}") from None
     except (OSError, ValueError) as error:
         raise ModelFileError(f"{label}: cannot be read ({reason_of(error)}).") from None
     if file is None:
         raise ModelFileError(f"{label}: is not a file; name a model.")
-    if found.st_size > available_bytes():
+    if file_stat.st_size > available_bytes():
         file.close()
         raise MemoryLimitError(f"{label}: the model is larger than the memory available.")
     return file
 
 
 def _is_model(path: Path) -> bool:
-    """Whether a file was written here, by this version or another one."""
+    """Return whether a file is a model of this or another version."""
     try:
         with zipfile.ZipFile(path) as archive:
             _audited(archive, path.stat().st_size)

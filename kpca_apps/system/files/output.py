@@ -1,7 +1,7 @@
-"""Results of a run: folders and files that are whole or not there at all.
+"""Results of a run as folders and files that appear completely or not at all.
 
-What is not finished lies under a hidden name (see `temporary`) until it takes its own; what a run
-that was killed left under such a name is removed by the next of the same target.
+Unfinished results have a hidden name (see `temporary`) until they are renamed; leftovers of a
+killed run are removed by the next run with the same target.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ LONGEST_MARKER = 1 << 20
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing (and reading back) that appears under its name only when complete."""
+    """Open a temporary file for writing and reading; it gets the name ``path`` when complete."""
     target = Path(path)
     label = one_line(str(target), 200)
     if target.is_dir():
         raise InputError(f"{label}: this is a folder; name a file to write.")
     try:
-        # Not tempfile: its files are private, and these should get the permissions of any other.
-        held = TemporaryPath(target)
+        # Not tempfile: its files are private, results need the usual permissions.
+        temporary = TemporaryPath(target)
     except (OSError, ValueError) as error:
         raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
-    with closing(held), storage_named(label):
-        with held.path.open("r+b") as file:
+    with closing(temporary), storage_named(label):
+        with temporary.path.open("r+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         try:
-            held.path.replace(target)
+            temporary.path.replace(target)
         except OSError as error:
             raise InputError(f"{label}: cannot be replaced ({reason_of(error)}).") from None
 
 
 def require_parent(path: str | Path) -> None:
-    """Refuse a file to be written in a folder that is not there, or in an object store."""
+    """Raise InputError if a file's folder does not exist or is in an object store."""
     target = located(path)
     if isinstance(target, StorePath):
         raise InputError(
@@ -64,10 +64,10 @@ def require_parent(path: str | Path) -> None:
 
 
 class ResultFolder(ABC):
-    """Build a folder of results elsewhere, then give it its place.
+    """Build a folder of results elsewhere, then move it to its place.
 
-    Its ``run.json``, a JSON object if the run writes one, is completed with the tool's name and the
-    files written: only a folder that holds these and nothing else is ever replaced, by force.
+    Its ``run.json``, a JSON object if the run writes one, gets the tool's name and the list of
+    files. Only a folder that contains nothing else is ever replaced, and only with ``force``.
     """
 
     path: AnyPath
@@ -75,15 +75,15 @@ class ResultFolder(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse a place that may not be written or replaced; a run asks before it starts work."""
+        """Raise if the place may not be written or replaced; for a check before work starts."""
 
     @abstractmethod
     def _begun(self) -> TemporaryPath:
-        """Make the temporary folder, or say why none can be made or take its place."""
+        """Return a temporary folder; raise if none can be made or moved to its place."""
 
     @abstractmethod
     def _swap(self, building: Path) -> None:
-        """Give what is built its place."""
+        """Move the built folder to its place."""
 
     def __enter__(self) -> Path:
         self._run = self._building()
@@ -94,14 +94,14 @@ class ResultFolder(ABC):
 
     @contextmanager
     def _building(self) -> Iterator[Path]:
-        with closing(self._begun()) as held, storage_named(self._label):
-            yield held.path
-            _sign(held.path)
-            self._swap(held.path)
+        with closing(self._begun()) as temporary, storage_named(self._label):
+            yield temporary.path
+            _sign(temporary.path)
+            self._swap(temporary.path)
 
 
 class OutputFolder(ResultFolder):
-    """Build a folder of results beside its final place, then swap it in."""
+    """Build a folder of results beside its final place, then move it there."""
 
     path: Path
 
@@ -112,7 +112,7 @@ class OutputFolder(ResultFolder):
             if folder.name in ("", ".."):
                 self.path = folder.resolve()
             else:
-                # Never the folder itself: a link there must be seen as one.
+                # Not resolved itself, so that a link is detected.
                 self.path = folder.parent.resolve() / folder.name
                 with suppress(FileNotFoundError, NotADirectoryError):
                     self.path.lstat()
@@ -122,7 +122,7 @@ class OutputFolder(ResultFolder):
             ) from None
 
     def check(self) -> None:
-        """Refuse a folder that may not be made or replaced; a run asks before it starts work."""
+        """Raise if the folder may not be made or replaced; for a check before work starts."""
         self._begun().close()
 
     def _begun(self) -> TemporaryPath:
@@ -155,14 +155,14 @@ class OutputFolder(ResultFolder):
 
     def _swap(self, building: Path) -> None:
         self._refuse()
-        retired, held = retired_path(self.path), None
+        retired, temporary = retired_path(self.path), None
         try:
-            # Without force nothing gives way, not even what came after the question.
+            # Without force nothing is replaced, not even a folder made since the check.
             if self.force and self.path.exists():
                 if exchanged(building, self.path):
                     return
-                # Killed between the renames, it leaves the earlier run to be put back by the next.
-                held = lock(self.path)
+                # If killed between the renames, the next run restores the earlier results.
+                temporary = lock(self.path)
                 self.path.rename(retired)
             try:
                 building.rename(self.path)
@@ -176,13 +176,13 @@ class OutputFolder(ResultFolder):
                 f"{self._label}: cannot be replaced ({error.strerror}); choose another folder."
             ) from None
         finally:
-            if held is not None:
-                os.close(held)
+            if temporary is not None:
+                os.close(temporary)
         shutil.rmtree(retired, ignore_errors=True)
 
 
-def exchanged(one: Path, other: Path) -> bool:
-    """Let two folders trade names in one step, where the system can: neither is ever missing."""
+def exchanged(first: Path, other: Path) -> bool:
+    """Exchange the names of two folders atomically; return False if the system cannot."""
     if sys.platform != "linux":
         return False
     try:
@@ -190,12 +190,12 @@ def exchanged(one: Path, other: Path) -> bool:
     except (OSError, AttributeError):
         return False
     here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    done: int = rename(here, os.fsencode(one), here, os.fsencode(other), exchange)
+    done: int = rename(here, os.fsencode(first), here, os.fsencode(other), exchange)
     return done == 0
 
 
 def _sign(folder: Path) -> None:
-    """Complete what the run tells of itself with its tool and its files."""
+    """Add the tool and the list of files to a run's marker file."""
     marker = folder / MARKER
     facts: dict[str, Any] = {"tool": TOOL}
     if marker.exists():
@@ -205,14 +205,14 @@ def _sign(folder: Path) -> None:
 
 
 class _Facts(msgspec.Struct):
-    """What a marker must say."""
+    """Required fields of a marker file."""
 
     tool: str
     files: list[str]
 
 
 def _foreign(folder: Path) -> str:
-    """Name something in a folder that no run wrote; empty if there is nothing."""
+    """Return the name of an item in a folder that no run wrote, or ''."""
     try:
         written = _files_written(folder)
         return next((item for item in _items(folder) if item not in written), "")
@@ -221,21 +221,21 @@ def _foreign(folder: Path) -> str:
 
 
 def _files_written(folder: Path) -> set[str]:
-    """Paths of what a run says it wrote, its folders and the marker too; none without a marker."""
+    """Return the paths a run lists in its marker, with folders; empty without a marker."""
     marker = folder / MARKER
     if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > LONGEST_MARKER:
         return set()
     files = files_named(marker.read_bytes())
     parents = [part.as_posix() for name in files for part in PurePosixPath(name).parents]
-    # A link is never ours, whatever it is called.
+    # A link is never ours, whatever its name.
     links = {name for name in (*files, *parents) if (folder / name).is_symlink()}
     return {MARKER, *files, *parents} - links
 
 
 def files_named(marker: bytes) -> list[str]:
-    """Name the files that a run says it wrote; none if it is another's, or damaged."""
+    """Return the files that a run lists; empty if the marker is damaged or another tool's."""
     try:
-        # Not msgspec.json, which takes no NaN, and a run may write one.
+        # Not msgspec.json, which rejects NaN; a run may write NaN.
         facts = msgspec.convert(json.loads(marker), _Facts)
     except (ValueError, RecursionError):
         return []
@@ -243,7 +243,7 @@ def files_named(marker: bytes) -> list[str]:
 
 
 def foreign(label: str, name: str) -> str:
-    """Say of a folder that something in it is not of an earlier run."""
+    """Return the message for a folder that contains something else than an earlier run."""
     return (
         f'{label}: exists and holds something other than an earlier run, "{one_line(name)}"; '
         "choose another folder with --out."
@@ -251,12 +251,12 @@ def foreign(label: str, name: str) -> str:
 
 
 def exists(label: str) -> str:
-    """Say of a folder that it holds an earlier run."""
+    """Return the message for a folder that contains an earlier run."""
     return f"{label}: exists already; replace it with --force, or choose another folder with --out."
 
 
 def _items(folder: Path) -> Iterator[str]:
-    """Paths of all files and folders in a folder, relative to it, in order; no link is followed."""
+    """Yield relative paths of all files and folders below a folder, without following links."""
 
     def fail(error: OSError) -> None:
         raise error

@@ -1,4 +1,4 @@
-"""What is kept in the folder for temporary files while a table or an image is worked on."""
+"""Temporary files and arrays of a table or image in work, in the system's temporary folder."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 _SPOOL = "kpca-rows"
 COPIES_IN: ContextVar[AnyPath | None] = ContextVar("copies_in", default=None)
-"""Folder for the copies of tables, which workers on other machines see, or the address of one in a
-store, where they are uploaded to; none: that of this machine."""
-# Left to whatever else writes to the same disk.
+"""Folder for copies of tables that workers on other machines see, on a disk or in a store; None
+for the local temporary folder."""
+# Free disk space left to other programs, in bytes.
 _RESERVE = 1 << 28
 
 
 def spool(chunks: Iterable[bytes]) -> TemporaryPath:
-    """Write bytes to a temporary file that only this user can read."""
-    held = spool_folder(folder=False)
+    """Write bytes to a private temporary file."""
+    temporary = spool_folder(folder=False)
     try:
-        write_spool(held.path, chunks)
+        write_spool(temporary.path, chunks)
     except BaseException:
-        held.close()
+        temporary.close()
         raise
-    return held
+    return temporary
 
 
 def write_spool(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write bytes to a file in the folder for temporary files, as long as its disk has room."""
+    """Write bytes to a file in the temporary folder while its disk has room."""
     folder = path.parent
     rest = iter(chunks)
-    first = next(rest, b"")  # what cannot be read leaves no file
+    first = next(rest, b"")  # read before the file is made: an unreadable source leaves none
     with storage_named(folder), path.open("wb") as file:
         for chunk in chain((first,), rest):
             require_disk(folder, len(chunk))
@@ -59,12 +59,12 @@ def spilled(
     label: str = "",
     folder: Path | None = None,
 ) -> np.memmap[Any, Any]:
-    """Make an array of zeros, at least one, that lies in a temporary file, or InputError.
+    """Return an array of zeros in an unnamed temporary file; raise InputError if that fails.
 
-    The file has no name that another program could open, takes the space it needs at once, and is
-    gone with the array or with this process, however that ends. The label is of what it is for.
+    The file takes its space at once, cannot be opened by name, and vanishes with the array or the
+    process. ``label`` names its purpose for messages.
     """
-    import numpy as np  # not above: the command's help is to come without it
+    import numpy as np  # imported here: the command's help must start quickly
 
     sides = (shape,) if isinstance(shape, int) else shape
     folder, label = folder or _temporary_folder(), label or f"A table of {sides[0]:,} rows"
@@ -79,7 +79,7 @@ def spilled(
 def allocate(
     file: IO[bytes], folder: Path, shape: tuple[int, ...], dtype: DTypeLike, label: str
 ) -> None:
-    """Give a file the space of an array: to run out of it later would end the process."""
+    """Allocate the space of an array in a file; running out later would kill the process."""
     import numpy as np
 
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
@@ -94,9 +94,9 @@ def allocate(
 
 
 def require_disk(folder: Path, n_bytes: int, label: str = "", *, written: int = 0) -> None:
-    """Refuse to write so many bytes, for what is labelled so, to a disk without room for them.
+    """Raise InputError if a disk has no room for so many bytes.
 
-    A copy whose end is not known, of which so many bytes are `written`, leaves as many free.
+    For a copy of unknown length, as many bytes as were ``written`` so far must stay free.
     """
     try:
         free = shutil.disk_usage(folder).free
@@ -115,13 +115,13 @@ def require_disk(folder: Path, n_bytes: int, label: str = "", *, written: int = 
 
 
 def remove_spools() -> None:
-    """Remove what runs that were killed left in the folder for temporary files."""
+    """Remove leftovers of killed runs from the temporary folder."""
     with suppress(InputError):
         remove_leftovers(_temporary_folder() / _SPOOL)
 
 
 def spool_folder(*, folder: bool = True) -> TemporaryPath:
-    """Make a temporary folder, or file, that only this user can look into."""
+    """Return a private temporary folder or file."""
     try:
         return private_path(_SPOOL, folder=folder)
     except OSError as error:
@@ -129,7 +129,7 @@ def spool_folder(*, folder: bool = True) -> TemporaryPath:
 
 
 def copy_folder() -> TemporaryPath:
-    """Make a temporary folder for the copy of a table, where its workers see it, if on a disk."""
+    """Return a temporary folder for a table's copy, visible to its workers unless in a store."""
     place = COPIES_IN.get()
     if place is None or isinstance(place, StorePath):
         return spool_folder()
@@ -153,7 +153,7 @@ def _temporary_folder() -> Path:
 
 
 def unusable(error: OSError) -> InputError:
-    """Return the error for a folder in which no temporary file can be made."""
+    """Return the error for a temporary folder that cannot be written."""
     folder = _temporary_folder()
     return storage_error(error, folder) or InputError(
         f"no temporary file can be made there ({error.strerror}); set TMPDIR to another folder.",

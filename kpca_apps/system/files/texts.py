@@ -1,4 +1,4 @@
-"""Text in UTF-8, whatever encoding its byte-order mark states; small files of text read whole."""
+"""Decode text to UTF-8 by its byte-order mark; read small text files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARKS = (
 
 
 class NotUtf8(InputError):
-    """Text that is not UTF-8; `byte` is the first that is not, on line `line`."""
+    """Text that is not UTF-8, with its first invalid byte and the line of it."""
 
     def __init__(self, message: str, byte: int, line: int) -> None:
         super().__init__(message)
@@ -29,25 +29,25 @@ class NotUtf8(InputError):
 
 
 def marked_encoding(head: bytes) -> tuple[str, str]:
-    """Return the codec that a byte-order mark states, and its name; UTF-8 without one."""
-    found = ((codec, name) for mark, codec, name in _MARKS if head.startswith(mark))
-    return next(found, ("utf-8", "utf-8"))
+    """Return codec and encoding name of a byte-order mark; UTF-8 without one."""
+    matches = ((codec, name) for mark, codec, name in _MARKS if head.startswith(mark))
+    return next(matches, ("utf-8", "utf-8"))
 
 
 def require_file(path: Path, what: str, most_bytes: int) -> None:
-    """Raise InputError, without the file's name, for a file too large, or a pipe or device.
+    """Raise InputError, without the file's name, unless it is a regular file of limited size.
 
-    Opening a named pipe would wait for whoever writes to it.
+    Opening a named pipe would block.
     """
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > most_bytes:
+    file_stat = path.stat()
+    if not stat.S_ISREG(file_stat.st_mode) or file_stat.st_size > most_bytes:
         raise InputError(f"{what} is a regular file of less than {most_bytes // 10**6} MB.")
 
 
 def read_text(path: Path, what: str, most_bytes: int) -> str:
-    """Return the text of a small file that a person may have edited, without a byte-order mark.
+    """Return the text of a small file without its byte-order mark.
 
-    InputError, without the file's name, if it is none of what is wanted, such as "a config file".
+    Raises InputError, without the file's name, if it is not ``what``, such as "a config file".
     """
     require_file(path, what, most_bytes)
     data = path.read_bytes()
@@ -56,9 +56,9 @@ def read_text(path: Path, what: str, most_bytes: int) -> str:
 
 
 def decoded(chunks: Iterable[bytes], codec: str, *, zeros: bool = False) -> Iterator[bytes]:
-    """Turn the chunks of a text into chunks of UTF-8, none of them empty.
+    """Yield text chunks re-encoded as UTF-8, none of them empty.
 
-    Zero bytes are refused, unless those who take the chunks look out for them.
+    Zero bytes raise InputError unless ``zeros`` allows them.
     """
     position = written = newlines = returns = 0
     try:
@@ -98,5 +98,5 @@ def decoded(chunks: Iterable[bytes], codec: str, *, zeros: bool = False) -> Iter
     except KpcaError:
         raise
     except (ValueError, LookupError, AttributeError, TypeError):
-        # Codecs that cannot take text in pieces ("punycode"), or leave lone surrogates behind.
+        # The codec cannot decode chunks ("punycode"), or leaves lone surrogates.
         raise InputError(f"cannot be read as {codec}; save it as UTF-8.") from None

@@ -1,4 +1,4 @@
-"""Arrays in temporary files, of which no more is in memory than what is read or written."""
+"""Arrays in temporary files, with only the accessed parts in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kpca_apps.system.memory import drop_pages
 
 
 class WindowedArray:
-    """An array of zeros in a file without a name, which is gone with it; see `spilled`."""
+    """An array of zeros in an unnamed file, removed with it; see `spilled`."""
 
     def __init__(
         self, shape: tuple[int, ...], dtype: DTypeLike, *, label: str, folder: Path
@@ -28,21 +28,21 @@ class WindowedArray:
 
     def __getitem__(self, window: Any) -> NDArray[Any]:
         """Return a copy of a part."""
-        # Pages are dropped, else all that was ever touched would count as memory of this process.
+        # Release the mapped pages, which would count as memory of this process.
         part = np.array(self._values[window])
         drop_pages(self._map)
         return part
 
     def __setitem__(self, window: Any, values: NDArray[Any]) -> None:
-        """Fill a part."""
+        """Write a part."""
         self._values[window] = values
         drop_pages(self._map)
 
 
 class SharedArray:
-    """Floats in a file that other processes of this machine read and write; zeros at first.
+    """Floats, initially zero, in a file shared by processes of this machine.
 
-    It is removed when nothing refers to this, or the program ends.
+    The file is removed with the object or at exit.
     """
 
     def __init__(self, shape: tuple[int, ...], label: str) -> None:
@@ -52,13 +52,13 @@ class SharedArray:
             allocate(file, self._path.parent, shape, float, label)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the removal to the process that made the file."""
+        """Pickle without the owner's handle, which removes the file."""
         return {name: value for name, value in self.__dict__.items() if name != "_held"}
 
     def __getitem__(self, window: Any) -> FloatArray:
         """Return a copy of a part."""
         try:
-            # Mapped for this once: pages of a map count as memory of the process.
+            # Mapped for this access only: pages of a map count as memory of the process.
             return np.array(np.memmap(self._path, np.float64, "r", shape=self.shape)[window])
         except (OSError, ValueError):
             raise InputError(
@@ -67,7 +67,7 @@ class SharedArray:
             ) from None
 
     def __setitem__(self, rows: slice, values: FloatArray) -> None:
-        """Fill some rows; written and not mapped, which takes a tenth of the time."""
+        """Write rows; writing takes a tenth of the time of a memory map."""
         try:
             with self._path.open("r+b") as file:
                 file.seek(rows.start * 8 * math.prod(self.shape[1:]))

@@ -1,1 +1,1 @@
-"""Object stores: addresses, what lies there, and folders of results in them."""
+"""Object stores: addresses, objects, and folders of results."""

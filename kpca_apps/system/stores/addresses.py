@@ -1,4 +1,4 @@
-"""Addresses of object stores, known without asking any; light to import, for the help needs it."""
+"""Addresses of object stores, parsed without network access; fast to import for the help."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SECRETS = re.compile(r"password|passwd|pwd|secret|token|signature|credential|^s
 
 
 class StorePath(PurePosixPath):
-    """The address of an object in a store, or of a folder of them; its parts are those of a path.
+    """The address of an object or folder in a store, with the interface of a path.
 
-    A `Path` is one of this machine, whatever it looks like.
+    A `Path` is always a local path, whatever it looks like.
     """
 
     def __str__(self) -> str:
@@ -34,20 +34,20 @@ AnyPath = Path | StorePath
 
 
 def located(place: str | AnyPath) -> AnyPath:
-    """Decide whether a text is an address or a path of this machine; refuse what is no address.
+    """Return a text as a store address or a local path; raise if an address is invalid.
 
     >>> located("s3://bucket/in") / "a.csv", located("./s3:/a.csv"), located(Path("s3://bucket"))
     (StorePath('s3://bucket/in/a.csv'), PosixPath('s3:/a.csv'), PosixPath('s3:/bucket'))
     """
     if isinstance(place, PurePath):
         return place
-    if (found := _ADDRESS.fullmatch(place)) is None:
+    if (match := _ADDRESS.fullmatch(place)) is None:
         return Path(place)
-    scheme, rest = found[1].lower(), found[2].rstrip("/")
-    if found[2].startswith("/"):
+    scheme, rest = match[1].lower(), match[2].rstrip("/")
+    if match[2].startswith("/"):
         raise InputError("names no bucket; name it, as in s3://bucket/table.csv.", place)
     bucket, _, key = rest.partition("/")
-    # The account of Azure's store may stand behind a container.
+    # An Azure container may be followed by its account.
     container = bucket.partition("@")[0] if scheme.startswith("abfs") else bucket
     if "@" in container or ":" in container or names_secret(key.partition("?")[2]):
         raise ConfigError(
@@ -61,7 +61,7 @@ def located(place: str | AnyPath) -> AnyPath:
 
 
 def names_secret(query: str) -> bool:
-    """Tell whether a field of a query is called like a secret; names of objects may look like one.
+    """Return whether a query field is named like a secret, ignoring object names.
 
     >>> names_secret("X-Amz-Signature=5f3a"), names_secret("a=b.png")
     (True, False)

@@ -1,7 +1,7 @@
-"""Objects of a store, by address: ``s3://bucket/key``, ``gs://bucket/key``, ``az://container/key``.
+"""Objects in stores: ``s3://bucket/key``, ``gs://bucket/key``, ``az://container/key``.
 
-By pyarrow's file systems: they list, read and write bytes of any kind (polars reads some kinds of
-tables), and find credentials as the tools of each store do. None is ever shown.
+Access is through pyarrow's file systems, which list, read and write any bytes and find credentials
+like each store's own tools. Credentials are never shown.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from kpca_apps.system.stores.addresses import CREDENTIALS, STORES, AnyPath, Stor
 
 T = TypeVar("T")
 
-CHUNK = 1 << 23  # bytes asked for at once
-ASKED = 16  # objects that are asked for at once, where many are
-PROBE = ".kpca-writable"  # an object that is made and removed, to see whether that may be
-# Not "detect", which would pack, or unpack, what has the name of a packed file.
+CHUNK = 1 << 23  # bytes per request
+ASKED = 16  # concurrent requests (codespell:ignore)
+PROBE = ".kpca-writable"  # object that is written and removed to test permissions
+# Not "detect", which would (de)compress objects named like compressed files.
 _AS_IT_IS: dict[str, Any] = {"compression": None}
-# Seconds until a store that does not answer is given up, and tries.
+# Timeouts in seconds, and the number of attempts.
 CONNECT, REQUEST, TRIES = 10.0, 30.0, 3
-LISTED = 600.0  # seconds until a listing is taken for one that never ends
+LISTED = 600.0  # seconds after which a listing is given up as endless
 _PLACES = {"s3": "AWS_ENDPOINT_URL", "gs": "STORAGE_EMULATOR_HOST", "az": "the name of the account"}
 _DENIED = re.compile(
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE|EXPIRED|ExpiredToken|InvalidToken|"
@@ -54,21 +54,21 @@ _UNREACHABLE = re.compile(
 
 @dataclass(frozen=True)
 class Item:
-    """An object below a place, or a folder of objects."""
+    """An object or folder below a place."""
 
     name: str  # relative to the place, parts separated by slashes
     is_folder: bool
-    modified: float  # seconds since 1970; 0 of folders
+    modified: float  # seconds since 1970; 0 for folders
     n_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class Place:
-    """An object of a store, or what is a folder to it: all objects whose names begin alike."""
+    """An object in a store, or a folder, that is, all objects with a common prefix."""
 
-    address: str  # as it was given, without a slash at its end
+    address: str  # as given, without a trailing slash
     path: str  # bucket and key
-    system: Any  # a file system of pyarrow
+    system: Any  # a pyarrow file system
 
     def inside(self, name: str) -> Place:
         """Return a place below this one."""
@@ -76,21 +76,21 @@ class Place:
 
     @property
     def name(self) -> str:
-        """The last part of its path."""
+        """Last part of the path."""
         return self.path.rpartition("/")[2]
 
     def kind(self) -> str:
-        """Tell ``"file"``, ``"folder"`` or ``""``, where there is nothing."""
+        """Return ``"file"``, ``"folder"``, or ``""`` if nothing is there."""
         from pyarrow.fs import FileType
 
-        found = self._info().type
-        return {FileType.File: "file", FileType.Directory: "folder"}.get(found, "")
+        file_type = self._info().type
+        return {FileType.File: "file", FileType.Directory: "folder"}.get(file_type, "")
 
     def items(self, *, recursive: bool = False) -> list[Item]:
-        """Return what lies in a folder, by name; nothing where there is no folder."""
+        """Return the content of a folder sorted by name; empty if there is no folder."""
         from pyarrow.fs import FileSelector, FileType
 
-        # Of Google's store only objects are listed, and a folder is known by those in it.
+        # Google's store lists only objects, from which folders are inferred.
         deep = recursive or self.system.type_name == "gcs"
         chosen = FileSelector(self.path, recursive=deep, allow_not_found=True)
         items: dict[str, Item] = {}
@@ -103,45 +103,45 @@ class Place:
                     self.address,
                 )
 
-        for one in self._asked(lambda: self.system.get_file_info(chosen), look):
+        for info in self._asked(lambda: self.system.get_file_info(chosen), look):
             try:
-                name = one.path[len(self.path) + 1 :]
+                name = info.path[len(self.path) + 1 :]
             except UnicodeDecodeError:
                 raise InputError(
                     "holds an object whose name is not UTF-8; copy it to another name.",
                     self.address,
                 ) from None
-            is_folder = one.type == FileType.Directory
+            is_folder = info.type == FileType.Directory
             if not recursive and "/" in name:
                 name, is_folder = name.partition("/")[0], True
             if is_folder and name in items:
-                continue  # an object whose name is that of a folder too
-            modified = 0.0 if is_folder else (one.mtime_ns or 0) / 1e9
-            items[name] = Item(name, is_folder, modified, 0 if is_folder else one.size or 0)
-        return sorted((one for one in items.values() if one.name), key=lambda one: one.name)
+                continue  # an object with the name of a folder
+            modified = 0.0 if is_folder else (info.mtime_ns or 0) / 1e9
+            items[name] = Item(name, is_folder, modified, 0 if is_folder else info.size or 0)
+        return sorted((info for info in items.values() if info.name), key=lambda info: info.name)
 
     def copyable(self, hidden: tuple[str, ...], *, recursive: bool = False) -> list[Item]:
-        """Return what lies in a folder, but for names of which a part begins as hidden ones do.
+        """Return the content of a folder, without names that have a part with a hidden prefix.
 
-        A name is refused that no path on disk can have, or that would lead out of a folder there.
+        Raises InputError for names that cannot exist on disk or would lead outside a folder.
         """
-        found = []
-        for one in self.items(recursive=recursive):
-            if any(part.startswith(hidden) for part in one.name.split("/")):
+        items = []
+        for item in self.items(recursive=recursive):
+            if any(part.startswith(hidden) for part in item.name.split("/")):
                 continue
-            if not is_path(one.name):
+            if not is_path(item.name):
                 raise InputError(
                     "has an empty part in its name, or another that no folder here can have; copy "
                     "it to another name.",
-                    f"{self.address}/{one.name}",
+                    f"{self.address}/{item.name}",
                 )
-            found.append(one)
-        return found
+            items.append(item)
+        return items
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the bytes of an object; one that is changed meanwhile, or cut short, is refused."""
+        """Yield the bytes of an object; raise if it changes meanwhile or is cut short."""
         before, n_bytes, stream = self._info(), 0, self._stream()
-        # One without an end would fill the disk.
+        # Bound the size: an endless object would fill the disk.
         while n_bytes <= (before.size or 0) and (chunk := self._asked(lambda: stream.read(CHUNK))):
             n_bytes += len(chunk)
             yield chunk
@@ -150,11 +150,11 @@ class Place:
             raise InputError("was changed while it was read; run again.", self.address)
 
     def n_bytes(self) -> int:
-        """Return the size of an object."""
+        """Return the size of an object in bytes."""
         return int(self._info().size or 0)
 
     def opened(self) -> Any:
-        """Open an object as a file of Arrow, which reads any of its bytes."""
+        """Return an object as an Arrow file with random access."""
         return self._asked(lambda: self.system.open_input_file(self.path))
 
     def head(self, n_bytes: int) -> bytes:
@@ -170,10 +170,10 @@ class Place:
         self._asked(stream.close)
 
     def upload(self, path: Path) -> None:
-        """Upload a file: the object is there whole, or not at all.
+        """Upload a file so that the object appears completely or not at all.
 
-        In one step: what is written in several appears as far as it came where an interrupt falls
-        between them. Written in pieces, it would also wait for the store in memory.
+        A single write: with several, an interrupt in between would leave a partial object, and the
+        pieces would wait for the store in memory.
         """
 
         def put() -> None:
@@ -187,12 +187,12 @@ class Place:
         self._asked(put)
 
     def remove(self) -> None:
-        """Remove an object, unless another run has done so."""
+        """Remove an object; ignore if it is missing."""
         self._removed(self.system.delete_file)
 
     def remove_folder(self) -> None:
-        """Remove all objects of a folder, if there is one."""
-        # Google's store has no object for a folder, and misses it at the end.
+        """Remove all objects of a folder, if it exists."""
+        # In Google's store folders are no objects, and deleting one raises at the end.
         if self.kind() == "folder":
             self._removed(self.system.delete_dir)
 
@@ -204,15 +204,15 @@ class Place:
         self._asked(removed)
 
     def require_writable(self) -> None:
-        """Refuse a folder in which no object can be made."""
+        """Raise InputError if no object can be written to the folder."""
         probe = self.inside(PROBE)
         probe.write([])
         probe.remove()
 
     def _stream(self) -> Any:
-        """Open an object for reading from its beginning.
+        """Open an object for sequential reading.
 
-        Where any byte can be read, Google's store keeps Python from hearing an interrupt.
+        With random access, Google's store would block Python from handling an interrupt.
         """
         return self._asked(lambda: self.system.open_input_stream(self.path, **_AS_IT_IS))
 
@@ -220,17 +220,17 @@ class Place:
         return self._asked(lambda: self.system.get_file_info(self.path))
 
     def missing(self, what: str = "there is no such object (404).") -> str:
-        """Say that nothing is there, or no bucket of that name."""
-        # Who may not look at a bucket is not told of it.
+        """Return the message for a missing object or bucket."""
+        # Without permission to see a bucket, its existence is unknown.
         with suppress(InputError):
             if not replace(self, path=self.path.partition("/")[0]).kind():
                 return _NO_BUCKET
         return what
 
     def _asked(self, call: Callable[[], T], look: Callable[[], None] | None = None) -> T:
-        """Ask the store; what it refuses is told in one line, and an interrupt heard meanwhile."""
+        """Call the store; turn its errors into one line, and let an interrupt end the wait."""
         try:
-            with _told(self.address):
+            with _one_line_errors(self.address):
                 return heard_while(call, look)
         except FileNotFoundError:
             raise InputError(self.missing(), self.address) from None
@@ -238,10 +238,7 @@ class Place:
 
 @contextmanager
 def here(path: AnyPath) -> Iterator[Path]:
-    """Give a file, or a folder, as it lies on disk, for as long as the block runs.
-
-    Of what lies in a store it is a copy, of the same name.
-    """
+    """Yield a file or folder as a local path; for a store, a temporary copy of the same name."""
     if isinstance(path, Path):
         yield path
         return
@@ -256,14 +253,14 @@ def here(path: AnyPath) -> Iterator[Path]:
 
 
 def download(place: Place, items: Iterable[Item], folder: Path) -> None:
-    """Copy some items of a folder in a store to one on disk, which is made."""
+    """Copy items of a folder in a store to a new local folder."""
     folder.mkdir()
-    for one in items:
-        if one.is_folder:
-            with _named(place.inside(one.name)):
-                (folder / one.name).mkdir(parents=True, exist_ok=True)
+    for item in items:
+        if item.is_folder:
+            with _named(place.inside(item.name)):
+                (folder / item.name).mkdir(parents=True, exist_ok=True)
         else:
-            _download(place.inside(one.name), folder / one.name)
+            _download(place.inside(item.name), folder / item.name)
 
 
 def _download(place: Place, target: Path) -> None:
@@ -275,7 +272,7 @@ def _download(place: Place, target: Path) -> None:
 
 @contextmanager
 def _named(place: Place) -> Iterator[None]:
-    """Say of an object that no file can have its name."""
+    """Raise InputError for an object whose name cannot exist on disk."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -287,7 +284,7 @@ def _named(place: Place) -> Iterator[None]:
 
 
 def is_path(name: str) -> bool:
-    """Tell whether a file in a folder here can have the name of an object.
+    """Return whether a local file below a folder can have an object's name.
 
     >>> is_path("a/b.png"), is_path("a//b.png"), is_path("../b.png")
     (True, False, False)
@@ -300,10 +297,10 @@ def is_path(name: str) -> bool:
 def matching(
     place: Place, hidden: tuple[str, ...], *, folders: bool = False
 ) -> tuple[Place, list[Item]]:
-    """Return the folder above the first wildcard of a pattern, and the objects in it that fit.
+    """Return the folder above a pattern's first wildcard, and the matching objects in it.
 
-    ``**`` is any number of parts of a name; with `folders`, a folder that fits is all that lies
-    below it. Of an address without wildcards it is the place itself, and nothing.
+    ``**`` matches any number of name parts; with `folders`, a matching folder stands for all
+    objects below it. For an address without wildcards: the place itself, and an empty list.
     """
     parts = place.path.split("/")
     n_fixed = next((k for k, part in enumerate(parts) if _PATTERN.search(part)), len(parts))
@@ -314,26 +311,26 @@ def matching(
         return place, []
 
     is_deep = len(wanted) > 1 or wanted == ["**"]
-    found = start.copyable(hidden, recursive=is_deep)
+    items = start.copyable(hidden, recursive=is_deep)
     if folders and not is_deep:
-        for one in [one for one in found if one.is_folder and _fits(one.name, wanted)]:
+        for one in [one for one in items if one.is_folder and _fits(one.name, wanted)]:
             below = start.inside(one.name).copyable(hidden, recursive=True)
-            found += [replace(item, name=f"{one.name}/{item.name}") for item in below]
-    fitting = [one for one in found if _fits(one.name, wanted, below=folders)]
-    return start, [one for one in fitting if not one.is_folder]
+            items += [replace(item, name=f"{one.name}/{item.name}") for item in below]
+    matches = [one for one in items if _fits(one.name, wanted, below=folders)]
+    return start, [one for one in matches if not one.is_folder]
 
 
 def _fits(name: str, wanted: list[str], *, below: bool = False) -> bool:
-    """Tell whether the parts of a pattern fit those of a name, or of a folder above it.
+    """Return whether a pattern's parts match a name, or with `below` a folder above it.
 
     >>> _fits("a/b/c.png", ["**", "*.png"]), _fits("a/b/c.png", ["a"], below=True)
     (True, True)
     """
     names = name.split("/")
-    reached = {0}  # how many parts of the name the pattern can stand for so far
+    reached = {0}  # numbers of name parts that the pattern so far can match
     for part in wanted:
         if part == "**":
-            first = min(reached, default=len(names))  # at the end of a name nothing is below it
+            first = min(reached, default=len(names))  # ** must match below a name's end
             reached = {*range(first, len(names) + 1)} if first < len(names) else set()
         else:
             reached = {n + 1 for n in reached if n < len(names) and fnmatchcase(names[n], part)}
@@ -341,23 +338,23 @@ def _fits(name: str, wanted: list[str], *, below: bool = False) -> bool:
 
 
 def nothing_there(start: Place, place: Place) -> str:
-    """Say that a pattern, or an address without wildcards, names nothing."""
+    """Return the message for a pattern or address that matches nothing."""
     return start.missing() if start is place else start.missing("no object has such a name.")
 
 
 def place_of(address: str | StorePath) -> Place:
-    """Find the store of an address; only Amazon is asked anything yet: where the bucket lies."""
+    """Return the place of an address; only Amazon is queried, for the bucket's region."""
     shown = str(located(address))
     scheme, _, rest = shown.partition("://")
     bucket, _, key = rest.partition("/")
     bucket, _, host = bucket.partition("@")
-    with _told(shown):
+    with _one_line_errors(shown):
         system = {"s3": _s3, "gs": _gs, "az": _az}[STORES[scheme]](bucket, host.partition(".")[0])
     return Place(shown, f"{bucket}/{key}" if key else bucket, system)
 
 
 def endpoint() -> str | None:
-    """Return where S3 is asked for, if not at Amazon's."""
+    """Return the S3 endpoint if it is not Amazon's, else None."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
@@ -372,7 +369,7 @@ def _s3_system(url: str | None, region: str | None, bucket: str) -> Any:
 
     options: dict[str, Any] = {}
     if url is not None:
-        # Stores that are not Amazon's mostly have no regions, and a signature needs one.
+        # Other stores mostly have no regions, but a signature needs one.
         region = region or "us-east-1"
         parts = urlsplit(url)
         options = {"endpoint_override": parts.netloc + parts.path, "scheme": parts.scheme}
@@ -380,7 +377,7 @@ def _s3_system(url: str | None, region: str | None, bucket: str) -> Any:
         try:
             region = heard_while(lambda: fs.resolve_s3_region(bucket))
         except OSError:
-            region = None  # as the library finds it
+            region = None  # the library will look it up
     retry = fs.AwsStandardS3RetryStrategy(max_attempts=TRIES)
     return fs.S3FileSystem(
         region=region,
@@ -408,22 +405,22 @@ def _az(_bucket: str, account: str) -> Any:
         return next(filter(None, map(os.environ.get, names)), None)
 
     text = os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "")
-    given = {name: value for name, _, value in (one.partition("=") for one in text.split(";"))}
-    if given.get("UseDevelopmentStorage", "").lower() == "true":
+    settings = {name: value for name, _, value in (part.partition("=") for part in text.split(";"))}
+    if settings.get("UseDevelopmentStorage", "").lower() == "true":
         raise ConfigError(
             "AZURE_STORAGE_CONNECTION_STRING says UseDevelopmentStorage, which is not known here; "
             "name the emulator's AccountName, AccountKey and BlobEndpoint."
         )
     try:
-        place = urlsplit(given.get("BlobEndpoint", ""))
+        place = urlsplit(settings.get("BlobEndpoint", ""))
     except ValueError:
         raise ConfigError(
             "the BlobEndpoint of AZURE_STORAGE_CONNECTION_STRING is no address; give one such as "
             "https://account.blob.core.windows.net."
         ) from None
-    # With a signature for a key, only the place may say whose it is.
-    found = re.match(r"(\w+)\.blob\.", place.netloc)
-    owner = given.get("AccountName") or (found[1] if found else "")
+    # A shared access signature is valid only for the account in the endpoint.
+    host_match = re.match(r"(\w+)\.blob\.", place.netloc)
+    owner = settings.get("AccountName") or (host_match[1] if host_match else "")
     account = account or of_environment("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME") or ""
     account = account or owner
     if not account:
@@ -434,16 +431,16 @@ def _az(_bucket: str, account: str) -> Any:
     key = of_environment("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
     if owner != account:
         return fs.AzureFileSystem(account, account_key=key)
-    key = key or given.get("AccountKey")
-    scheme = place.scheme or given.get("DefaultEndpointsProtocol", "https")
-    suffix = given.get("EndpointSuffix", "core.windows.net")
-    # Another host than Azure's own has the account in front, or as the first part of its paths.
+    key = key or settings.get("AccountKey")
+    scheme = place.scheme or settings.get("DefaultEndpointsProtocol", "https")
+    suffix = settings.get("EndpointSuffix", "core.windows.net")
+    # Other hosts name the account as a prefix or as the first part of paths.
     host = place.netloc or f"{account}.blob.{suffix}"
     host = host.removeprefix(account) if host.startswith(f"{account}.") else host
     return fs.AzureFileSystem(
         account,
         account_key=key,
-        sas_token=None if key else given.get("SharedAccessSignature"),
+        sas_token=None if key else settings.get("SharedAccessSignature"),
         blob_storage_authority=host,
         blob_storage_scheme=scheme,
         dfs_storage_authority=host.replace(".blob.", ".dfs.", 1),
@@ -452,20 +449,20 @@ def _az(_bucket: str, account: str) -> Any:
 
 
 @contextmanager
-def _told(address: str) -> Iterator[None]:
-    """Turn what a store, or the way to it, says into one line."""
+def _one_line_errors(address: str) -> Iterator[None]:
+    """Turn errors of a store or the network into one line."""
     import pyarrow as pa
 
     try:
         yield
     except FileNotFoundError:
-        raise  # it is known by who asked what it is
+        raise  # the caller knows what is missing
     except (OSError, pa.ArrowException) as error:
         raise InputError(reason(str(error), address), address) from None
 
 
 def reason(text: str, address: str = "s3://") -> str:
-    """Say in one line what went wrong, by what a library says of it."""
+    """Return a one-line reason for a library's error message."""
     if region := re.search(r"located in '([\w-]+)'", text):
         return f"the bucket lies in another region; set AWS_REGION={region[1]}."
     text = re.sub(r"'[^']*'", "it", text)  # names may hold any word
@@ -487,5 +484,5 @@ def reason(text: str, address: str = "s3://") -> str:
         return "the store is overloaded, or fails (5xx); try again later."
     if _UNREACHABLE.search(text):
         return f"the store cannot be reached; see to the network, and to {_PLACES[store]}."
-    told = re.sub(r"\s*\(Request ID: [^)]*\)", "", text.strip().partition("\n")[0])
-    return f"the store refuses: {one_line(told.rstrip('.'), 160)}."
+    first_line = re.sub(r"\s*\(Request ID: [^)]*\)", "", text.strip().partition("\n")[0])
+    return f"the store refuses: {one_line(first_line.rstrip('.'), 160)}."

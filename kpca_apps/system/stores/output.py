@@ -1,8 +1,8 @@
-"""Results of a run in an object store: built here, then uploaded, what marks them as whole last.
+"""Results of a run in an object store: built locally, then uploaded with the marker last.
 
-Nothing can be locked there. A run keeps an object in the folder and writes it anew from time to
-time. One that was killed leaves its object as it was, which is known by its process that is no
-more, or elsewhere by its age, on the clock of the store, and is removed by the next.
+Stores have no locks. A run keeps an object in the folder and rewrites it periodically. The object
+of a killed run is recognised by its ended process or, from another machine, by its age on the
+store's clock, and is removed by the next run.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
 from kpca_apps.system.stores.buckets import PROBE, Place, place_of
 
-RUNS = ".kpca-runs"  # folder of what runs keep while they write
-_ANEW, _DEAD = 15.0, 60.0  # seconds: between two writes, and from which on a run was killed
-# Of this machine, not by its name; and of this process, whose number another may have had before.
+RUNS = ".kpca-runs"  # folder of objects that mark active runs
+_ANEW, _DEAD = 15.0, 60.0  # seconds between rewrites, and until a run counts as killed
+# A hash of this machine's name, and an identifier of this process, as process numbers recur.
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 _PROCESS = secrets.token_hex(4)
-# Says, until the marker is there, what an upload has begun to write: the next may replace that.
+# Lists the files of an upload until the marker exists: the next run may replace them.
 _BEGUN = "run.json.partial"
 
 
 def output_folder(path: str | AnyPath, *, force: bool = False) -> ResultFolder:
-    """Return the folder of results of a path, or of an address such as ``s3://bucket/folder``."""
+    """Return the folder of results for a local path or an address in a store."""
     place = located(path)
     if isinstance(place, StorePath):
         return BucketFolder(place, force=force)
@@ -52,10 +52,9 @@ def output_folder(path: str | AnyPath, *, force: bool = False) -> ResultFolder:
 
 
 class BucketFolder(ResultFolder):
-    """Build a folder of results in a temporary one, then upload it.
+    """Build a folder of results locally, then upload it.
 
-    A store renames nothing: what an upload that was killed left has no ``run.json``, and the next
-    run replaces it.
+    Stores cannot rename: a killed upload leaves no ``run.json``, and the next run replaces it.
     """
 
     def __init__(self, path: StorePath, *, force: bool = False) -> None:
@@ -63,7 +62,7 @@ class BucketFolder(ResultFolder):
         self._label = one_line(str(path), 200)
 
     def check(self) -> None:
-        """Refuse a folder in which no object can be made either."""
+        """Raise also if no object can be written to the folder."""
         self._refuse()
         self.place.require_writable()
 
@@ -84,8 +83,8 @@ class BucketFolder(ResultFolder):
             self._refuse_earlier(self._written())
 
     def _written(self) -> list[str]:
-        """Name the objects that are there, but for those that say that a run goes on."""
-        there = [one.name for one in self.place.items(recursive=True) if not one.is_folder]
+        """Return the names of the objects there, without those that mark active runs."""
+        there = [item.name for item in self.place.items(recursive=True) if not item.is_folder]
         return [name for name in there if not name.startswith(f"{RUNS}/")]
 
     def _refuse_earlier(self, names: list[str]) -> None:
@@ -116,9 +115,9 @@ def upload_folder(
     before: Collection[str],
     marks: Collection[str],
 ) -> None:
-    """Upload files of a folder by name in place of those before, what marks it as whole last.
+    """Upload named files of a folder in place of earlier ones, marker files last.
 
-    The earlier marks go first: from there on, what is there is not whole.
+    Earlier markers are removed first: from then on the content is incomplete.
     """
     for name in marks:
         if name in before:
@@ -134,9 +133,9 @@ def upload_folder(
 
 @contextmanager
 def only_run(place: Place) -> Iterator[None]:
-    """Refuse a folder that another run writes to, and have others refused while the block runs.
+    """Raise RefusedError if another run writes to a folder; mark this run active meanwhile.
 
-    Two that begin at the same moment may both be refused, but never both go on.
+    Of two runs that start at the same moment both may be refused, but never do both continue.
     """
     process = f"{_MACHINE}-{os.getpid()}-{_PROCESS}"
     own = place.inside(f"{RUNS}/{process}-{secrets.token_hex(4)}")
@@ -149,7 +148,7 @@ def only_run(place: Place) -> Iterator[None]:
 
     own.write([])
     try:
-        runs = {one.name: one.modified for one in place.inside(RUNS).items()}
+        runs = {item.name: item.modified for item in place.inside(RUNS).items()}
         now = runs.pop(own.name, 0.0)
         if any(now - written < _DEAD and not _has_ended(name) for name, written in runs.items()):
             raise RefusedError(
@@ -172,14 +171,14 @@ def only_run(place: Place) -> Iterator[None]:
 
 
 def _has_ended(name: str) -> bool:
-    """Whether a run, by the name of its object, is of a process of this machine that is no more."""
+    """Return whether an active run's object belongs to an ended process of this machine."""
     machine, number, process, *_ = [*name.split("-"), "", "", ""]
     if machine != _MACHINE or not number.isdigit() or os.name != "posix":
         return False
     if int(number) == os.getpid():
         return process != _PROCESS
     try:
-        os.kill(int(number), 0)  # which asks, and does nothing
+        os.kill(int(number), 0)  # only tests whether the process exists
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):

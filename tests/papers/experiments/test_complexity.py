@@ -65,7 +65,7 @@ def test_projections_are_judged_by_their_exponents():
 
 
 def test_a_small_run_has_a_curve_for_each_claim(monkeypatch):
-    sizes = {"ROWS": (150, 300), "PROJECTED": (200, 400), "KEPT": (10, 20)}
+    sizes = {"ROWS": (150, 300), "PROJECTED": (200, 400), "COUNTS": (10, 20)}
     sizes |= {"ATTRIBUTES": (20, 40), "ALL_OF": (100, 200)}
     for name, value in {**sizes, "ROWS_OF_LAPACK": (150, 300), "TRAINED": (500, 1000)}.items():
         monkeypatch.setattr(complexity, name, value)
