@@ -105,21 +105,21 @@ class NoveltyOptions(Options):
         between=(0.0, 1.0),
     )
     fdr: float | None = _rule(
-        "Flag so that this share of the list is expected to be false discoveries. Needs clean "
-        "rows.",
+        "False discovery rate: the expected share of false alarms among the flagged rows. Needs "
+        "clean rows.",
         "Q",
         between=(0.0, 1.0),
     )
     accept: str | None = _known(
-        "Table of rows judged fine: they are learned as normal and not listed. Usually a "
-        "flagged.csv cut down to them. A row is accepted if it equals one of them in the columns "
-        "both have, an empty cell a missing one.",
+        "Table of rows that you judged fine: they are learned as normal and not listed. Usually "
+        "flagged.csv with the other rows deleted. A row is accepted if it equals one of them in "
+        "all columns that both tables have; an empty cell equals a missing one.",
         "FILE",
     )
     marks: str | None = _known(
-        "Report of an earlier run, saved with what was marked in it, or the list that it wrote: "
-        "fine rows are learned as normal, fine and known ones are not listed, wrong ones stay on "
-        "top.",
+        "Report of an earlier run, saved with your marks, or the accept.csv that it wrote. Rows "
+        "marked fine are learned as normal and not listed, known rows are not listed, wrong rows "
+        "stay first.",
         "FILE",
     )
     label: str | None = _column(
@@ -128,7 +128,7 @@ class NoveltyOptions(Options):
     positive: str | None = _column("The label that means outlier.", "VALUE")
     id: str | None = _column(
         "Column that names the rows. Default: a column that looks like an identifier and has no "
-        "value twice.",
+        "repeated value.",
         "COL",
     )
     exclude: list[str] | None = _column(
@@ -143,8 +143,7 @@ class NoveltyOptions(Options):
         "COL",
     )
     hide: list[str] | None = _column(
-        "Use this column, but keep its values out of all that is written but the model. "
-        "Repeatable.",
+        "Use this column, but write its values to no file except the model. Repeatable.",
         "COL",
     )
     dayfirst: bool | None = _column(
@@ -152,33 +151,34 @@ class NoveltyOptions(Options):
         flags=("--dayfirst/--monthfirst",),
     )
     explain: int = _model(
-        "Number of rows explained in full. Flagged rows are explained in full up to 500; beyond, "
-        "they get their first reason. 0 for none.",
+        "Number of rows explained in full. Up to 500 flagged rows are explained in full as well; "
+        "further flagged rows get their first reason. 0 for none.",
         "N",
         default=100,
         within=(0, _MOST),
     )
     method: MethodName = _model(
-        "What the score is. blocks: p-values of the row, its cells and the relations between them, "
-        "joined. hoffmann: the reconstruction error of the row alone, by one RBF kernel on "
-        "standardised columns (Hoffmann 2007).",
+        "How rows are scored. blocks: combined p-values of the row, its cells and the relations "
+        "between columns. hoffmann: the reconstruction error of the row alone, by one RBF kernel "
+        "on standardised columns (Hoffmann 2007).",
         "blocks|hoffmann",
         default="blocks",
     )
     sigma: float | None = _model(
-        "Of --method hoffmann: bandwidth as in exp(-r^2 / (2 sigma^2)), in standard deviations of "
-        "the columns. Default: r^2 = 2 sigma^2 at the median squared distance of two rows.",
+        "For --method hoffmann: bandwidth sigma in exp(-r^2 / (2 sigma^2)), in standard "
+        "deviations of the columns. Default: r^2 = 2 sigma^2 at the median squared distance of "
+        "two rows.",
         "S",
         within=(1e-100, 1e100),
     )
     components: int | float | None = _model(
-        "Of --method hoffmann: number of kernel components kept, or the share of the variance that "
-        "they hold, below 1. Default: 0.8.",
+        "For --method hoffmann: number of kernel components, or, below 1, the share of the "
+        "variance that they explain. Default: 0.8.",
         "Q",
         within=(0.0, float(_MOST)),
     )
     ridge: float | None = _model(
-        "Of --method blocks: regularisation of the Tikhonov filter, as a share of the variance.",
+        "For --method blocks: regularisation of the Tikhonov filter, as a share of the variance.",
         "R",
         within=RIDGES,
     )
@@ -191,8 +191,8 @@ class NoveltyOptions(Options):
         default="auto",
     )
     learn_from: LearnFrom = _model(
-        "Of a table of more than 100,000 rows, learn from a sample of 100,000 drawn with the seed, "
-        "or from all rows, which takes longer. All rows are scored.",
+        "For a table of more than 100,000 rows: learn from a sample of 100,000 rows drawn with "
+        "the seed, or from all rows, which takes longer. All rows are scored.",
         "sample|all",
         default="sample",
     )
@@ -208,57 +208,56 @@ class NoveltyOptions(Options):
         "KIND",
     )
     scheduler: str | None = _work(
-        "Address of a Dask scheduler, such as tcp://10.0.0.1:8786. What its workers cannot read is "
-        "sent to them.",
+        "Address of a Dask scheduler, such as tcp://10.0.0.1:8786. Files that its workers cannot "
+        "read are sent to them.",
         "ADDRESS",
     )
     work_dir: str | None = _work(
-        "Folder that all workers of Dask see, or one in a bucket: text is converted into it once, "
-        "so that they read it themselves, and a run that was killed goes on with the parts that "
-        "were done.",
+        "Folder that all Dask workers can read, or one in a bucket. Text is converted to it "
+        "once, so that the workers read it themselves and an interrupted run resumes where it "
+        "stopped.",
         "DIR",
     )
     out: str | None = files(
-        "Folder to write, here or in a bucket (s3://bucket/folder). Default: one here, named after "
-        "the input.",
+        "Folder to write, here or in a bucket (s3://bucket/folder). Default: a folder here, "
+        "named after the input.",
         "DIR",
     )
     force: bool = files("Overwrite the results of an earlier run.", default=False)
     each: bool = files(
-        "Screen each table by itself: a report for each, and an index of them with what moved "
-        "since the run that was there before.",
+        "Screen each table by itself: one report for each, and an index that lists what changed "
+        "since the previous run.",
         default=False,
     )
     to_send: bool = files(
-        "Write a folder to-send as well: a page and figures without whole rows, tables or the "
-        "model.",
+        "Also write a folder to-send that can be shared: a page and figures, without whole rows, "
+        "tables or the model.",
         default=False,
     )
     format: TableFormat = files(
-        "Format of the scored table: csv, parquet, or same as the input: the lists then have its "
-        "delimiter and decimal sign, too.",
+        "Format of the scored table: csv, parquet, or same as the input. With same, the lists "
+        "also use the delimiter and decimal sign of the input.",
         "KIND",
         default="csv",
     )
     keep_hidden: bool = files("Write hidden columns into the scored table.", default=False)
     flagged: FlaggedFormat = files(
-        "Format of the list of flagged rows: csv, or xlsx for a workbook with the odd cells "
-        "coloured, and listed in a second sheet.",
+        "Format of the list of flagged rows: csv, or xlsx for a workbook that colours the odd "
+        "cells and lists them on a second sheet.",
         "KIND",
         default="csv",
     )
     write_to: str | None = files(
-        "Write score and reason of each row, beside its key, into a new table of the database that "
-        "TABLE is in.",
+        "Write key, score and reason of each row to a new table of the database that TABLE is in.",
         "NAME",
     )
     junit: str | None = files(
-        "Write the rules as test cases into a file of JUnit XML, which continuous integration "
-        "reads: a rule that breaks is a failure, with the lines that break it.",
+        "Write the rules as test cases to a JUnit XML file for continuous integration. A broken "
+        "rule is a failure that lists the lines that break it.",
         "FILE",
     )
     fail_on_flagged: bool = files(
-        "End with exit code 6 where a row is flagged; all is written as without it.", default=False
+        "End with exit code 6 if a row is flagged; the results are the same.", default=False
     )
     delimiter: str | None = files("Column separator. Default: detected.", "C")
     encoding: str | None = files("Text encoding. Default: detected.", "NAME")
@@ -275,26 +274,23 @@ class NoveltyOptions(Options):
         default="refuse",
     )
     layout: LayoutName | None = files(
-        "Leave out titles, units, repeated headers, totals and footers of a text or a sheet, "
-        "and say so (auto), or read all below the first row as data (off). Default: that of the "
-        "model, or auto.",
+        "auto: leave out titles, units, repeated headers, totals and footers of a text file or "
+        "sheet, and report them. off: read everything below the first row as data. Default: that "
+        "of the model, or auto.",
         "auto|off",
     )
     as_of: str | None = files(
-        "Of a Delta table: its version, as a number, or the last one of a time, such as "
+        "Version of a Delta table: a number, or the last version at a time such as "
         "2026-01-31T12:00 (UTC). Default: the latest.",
         "VERSION|TIME",
     )
     query: str | None = files(
-        "The SELECT whose rows are read, where TABLE is a database. It runs in a transaction that "
-        "can only read.",
+        "SELECT whose rows are read, if TABLE is a database. It runs in a read-only transaction.",
         "SQL",
     )
-    table_name: str | None = files(
-        "The table that is read of a database: name or schema.name.", "NAME"
-    )
+    table_name: str | None = files("Table of the database to read: name or schema.name.", "NAME")
     timeout: float | None = files(
-        "Seconds that reading from a database may take. Default: as long as it takes.",
+        "Time limit in seconds for reading from a database. Default: none.",
         "S",
         within=(1e-3, 1e9),
     )
@@ -365,7 +361,9 @@ def _check_method(values: Any) -> None:
     """Refuse options of the other method, and what the components kept cannot be."""
     for name, method in _OF_METHOD.items():
         if getattr(values, name) is not None and values.method != method:
-            raise OptionError(name, f"is for --method {method}: give that, or leave {name} out")
+            raise OptionError(
+                name, f"applies to --method {method} only: choose that method, or leave {name} out"
+            )
     q = values.components
     if q is not None and q >= 1 and not is_number(q, whole=True):
         raise OptionError(
@@ -373,7 +371,8 @@ def _check_method(values: Any) -> None:
         )
     if values.method == "hoffmann" and values.calibration == "leave-one-out":
         raise OptionError(
-            "calibration", "leave-one-out is for --method blocks: use split with --method hoffmann"
+            "calibration",
+            "leave-one-out applies to --method blocks only: use split with --method hoffmann",
         )
 
 

@@ -122,7 +122,7 @@ def _sayable(word: str) -> str:
     with suppress(UnicodeEncodeError):
         if b"\0" not in os.fsencode(word):
             return word
-    raise ConfigError(f'"{one_line(word)}" holds what is no character; leave it out.')
+    raise ConfigError(f'"{one_line(word)}" holds a byte that is not a character; remove it.')
 
 
 class _InterruptError(KeyboardInterrupt):
@@ -193,9 +193,7 @@ def _end(error: BaseException) -> int:
         return UNWRITABLE
     # Python has no error of its own for a thread whose stack finds no room.
     if isinstance(error, MemoryError) or str(error) == "can't start new thread":
-        say_error(
-            "the memory of this machine does not suffice: use fewer rows, examples or --landmarks"
-        )
+        say_error("not enough memory on this machine: use fewer rows, examples or --landmarks")
         return REFUSED
     what = f"{type(error).__name__}: {error}"
     say_error(f"a bug in kpca, {what} (please report it; KPCA_DEBUG=1 shows where)")

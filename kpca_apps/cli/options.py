@@ -34,14 +34,14 @@ def number(text: object) -> float:
     """Take a number from the command line or a config file."""
     with suppress(ValueError):
         return float(str(text))
-    raise typer.BadParameter(f"{shown(text)} is no number; give one.")
+    raise typer.BadParameter(f"{shown(text)} is not a number.")
 
 
 def whole_number(text: object) -> int:
     """Take a whole number from the command line or a config file."""
     with suppress(ValueError):
         return int(str(text))
-    raise typer.BadParameter(f"{shown(text)} is no whole number; give one.")
+    raise typer.BadParameter(f"{shown(text)} is not a whole number.")
 
 
 def count_or_share(text: object) -> float:
@@ -50,9 +50,7 @@ def count_or_share(text: object) -> float:
         return int(str(text))
     if (value := number(text)) < 1:
         return value
-    raise typer.BadParameter(
-        f"{shown(str(text))} is no whole number and no share below 1; give one."
-    )
+    raise typer.BadParameter(f"{shown(str(text))} is neither a whole number nor a share below 1.")
 
 
 _PARSERS: dict[frozenset[type], Callable[[object], float]] = {
@@ -90,16 +88,18 @@ class CarefulCommand(TyperCommand):
             found = options.get(word)
             if waiting and found:
                 raise ConfigError(
-                    f"{waiting} needs a value, and {word} is an option: give one, or write "
-                    f"{waiting}={word} if it is meant"
+                    f"{waiting} needs a value, but the option {word} follows: give a value, or "
+                    f"write {waiting}={word} if the value is {word}"
                 )
             if found and found.secondary_opts and given.setdefault(found.name, word) != word:
-                raise ConfigError(f"{given[found.name]} and {word} exclude each other: give one")
+                raise ConfigError(
+                    f"{given[found.name]} and {word} cannot be used together: give one of them"
+                )
             waiting = word if found and not found.is_flag else ""
             if word == "--":
                 break
         if waiting:
-            raise ConfigError(f"{waiting} needs a value: give one behind it, or leave it out")
+            raise ConfigError(f"{waiting} needs a value: give one after it, or leave it out")
         try:
             rest = super().parse_args(ctx, args)
         except UsageError as error:
@@ -154,8 +154,8 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     for key, value in values.items():
         if key not in parameters:
             raise ConfigError(
-                f"{name}: no option {one_line(key)!r} in {context.command_path}; "
-                f"keys are options without their dashes.{suggest(key, parameters)}"
+                f"{name}: {context.command_path} has no option {one_line(key)!r}; "
+                f"keys are names of options without dashes.{suggest(key, parameters)}"
             )
         parameter: Any = parameters[key]
         items = value if isinstance(value, list) else [value]

@@ -36,7 +36,10 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 def schema(
     kind: Annotated[
-        str | None, typer.Argument(metavar="[KIND]", help="Which schema; without it, their names.")
+        str | None,
+        typer.Argument(
+            metavar="[KIND]", help="Name of the schema. Without it, all names are printed."
+        ),
     ] = None,
 ) -> None:
     """Print the JSON schema of what other commands write as JSON.
@@ -52,5 +55,5 @@ def schema(
     elif kind in found:
         console.data(json.dumps(found[kind], indent=2, ensure_ascii=False))
     else:
-        meant = suggest(kind, found) or f" There are {in_prose([*found])}."
-        raise ConfigError(f'there is no JSON of the kind "{one_line(kind)}".{meant}')
+        meant = suggest(kind, found) or f" Schemas: {in_prose([*found])}."
+        raise ConfigError(f'there is no JSON schema "{one_line(kind)}".{meant}')

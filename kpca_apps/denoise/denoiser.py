@@ -234,8 +234,8 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     asked = strength > 0.0 and (sigma is None or np.any(sigma))
     if asked and info.impulses:
         warn_caller(
-            "Single pixels stand out as impulse noise (salt and pepper) makes them: "
-            'noise="impulse" takes them out.'
+            "Single pixels stand out, as in impulse noise (salt and pepper): "
+            'noise="impulse" removes them.'
         )
     if asked and not info.established:
         warn_caller(
@@ -467,8 +467,8 @@ def doubt_level(
     if not 0.0 < sigma < 1.0:
         return ""
     return (
-        f"sigma {sigma:g} is less than one step of {dtype}, and removes next to nothing: if a "
-        f"share of the range was meant, give {sigma * data_range:g}."
+        f"sigma {sigma:g} is less than one step of {dtype}, and removes almost nothing: if you "
+        f"meant a share of the range, give {sigma * data_range:g}."
     )
 
 

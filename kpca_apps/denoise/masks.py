@@ -109,7 +109,7 @@ def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
             where += f", page {page}" if len(channel) > 1 else ""
             raise InputError(
                 f"image holds {channel[page, row, column]} at row {row}, column {column}{where}; "
-                "replace such pixels first, by NaN where they are no data"
+                "replace such pixels first, with NaN where there are no data"
             )
     if data is not None and not data.any():
         raise InputError("image has no pixel that is data: all are masked, or not a number")

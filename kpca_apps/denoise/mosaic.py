@@ -172,8 +172,8 @@ def denoise_mosaic(
     cleaned, info = clean_mosaic(light, pattern, limit, curves, options)
     if not info.established:
         warn_caller(
-            "No noise could be measured, for the mosaic is too small, or too much of it black or "
-            "white, and it is returned as it is: give noise."
+            "No noise could be measured, because the mosaic is too small, or too much of it is "
+            "black or white, and it is returned as it is: give noise."
         )
     return np.asarray(light + np.float32(strength) * (cleaned - light) + np.float32(black))
 

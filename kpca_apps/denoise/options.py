@@ -91,10 +91,10 @@ class Options:
                 raise ParameterError(name, f"is {shown(value)}; give one of {', '.join(offered)}")
         if self.bandwidth is not None and self.method == "linear":
             raise ParameterError(
-                "bandwidth", "is that of the RBF kernel; choose method rbf or mika, too"
+                "bandwidth", "applies to the RBF kernel only; choose method rbf or mika as well"
             )
         factor = f"a factor from 0 to {LARGEST_FACTOR:g}, best near 1"
-        wide = f"a finite number from {LEAST_BANDWIDTH:g} up: below, no patch resembles another"
+        wide = f"a finite number of {LEAST_BANDWIDTH:g} or more: below, no two patches are similar"
         for name, low, high, what in (
             ("bandwidth", LEAST_BANDWIDTH, math.inf, wide),
             ("luma", 0.0, LARGEST_FACTOR, factor),
@@ -112,8 +112,8 @@ class Options:
         if self.pages > 1 and self.noise not in STACK_NOISES:
             raise ParameterError(
                 "noise",
-                f"is {self.noise!r}, but a stack is denoised for {', '.join(STACK_NOISES)} noise "
-                "alone; denoise its pages one by one",
+                f"is {self.noise!r}, but a stack is only denoised for {', '.join(STACK_NOISES)} "
+                "noise; denoise its pages one by one",
             )
         if self.pages > 1 and (self.method == "mika" or self.content == "text"):
             raise ConfigError("a stack is denoised by method rbf or linear, with content photo")

@@ -169,9 +169,9 @@ def find_accepted(
     n_accepted, n_rows = int(is_accepted.sum()), len(is_accepted)
     if n_accepted > most * n_rows or n_accepted == n_rows:
         raise InputError(
-            f"{name}: accepts {n_accepted:,} of the {n_rows:,} rows of {where}, "
-            f"{counts.max():,} of them by {accept.place_of(int(counts.argmax()))}: too many to "
-            "judge the others by; say more about the rows that are fine."
+            f"{name}: accepts {n_accepted:,} of the {n_rows:,} rows of {where}, {counts.max():,} "
+            f"of them by {accept.place_of(int(counts.argmax()))}: too few are left to judge; give "
+            "more cells of the rows that are fine."
         )
     return Accepted(is_accepted, name, tuple(_notes(accept, where, counts, ignored, table)))
 
@@ -208,8 +208,8 @@ def _notes(
         more = f" and {len(idle) - MAX_NAMED:,} more" if len(idle) > MAX_NAMED else ""
         rows = "1 row is" if len(idle) == 1 else f"{len(idle):,} rows are"
         notes.append(
-            f"{name}: {rows} none of {where} ({', '.join(places)}{more}); an accepted row whose "
-            "cells have changed is another one, and listed again."
+            f"{name}: {rows} none of {where} ({', '.join(places)}{more}); a row whose cells have "
+            "changed is no longer accepted and is listed again."
         )
     if ignored:
         noun, say = ("column", "says") if len(ignored) == 1 else ("columns", "say")

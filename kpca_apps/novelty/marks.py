@@ -220,8 +220,8 @@ def marks_of(table: Table, name: str) -> Marks:
     """
     if not is_list_of_marks(table):
         raise InputError(
-            f"{name}: no list of marks, for it has no column {KEY!r}: give a saved page, or the "
-            "accept.csv that its button wrote."
+            f"{name}: not a list of marks, as it has no column {KEY!r}: give a page saved with "
+            "marks, or the accept.csv that its button writes."
         )
     marks = []
     for row, record in enumerate(_records(table)):
@@ -304,9 +304,9 @@ def _columns_of(marks: Marks, table: AnyTable, hidden: Collection[str]) -> list[
         if mark.key[1:9] != start:
             where = one_line(table.source.name, 60)
             raise InputError(
-                f"{marks.name}: its rows were seen with other columns than {where} shows: give the "
-                "table of the report with the same --hide, and mark the rows of another one in its "
-                "own report."
+                f"{marks.name}: the marks were made for other columns than {where} shows: give "
+                "the table of that report with the same --hide, and mark rows of another table "
+                "in its own report."
             )
     return seen
 
@@ -332,7 +332,7 @@ def _notes(marks: Marks, idle: Sequence[_Mark], where: str) -> Iterator[str]:
     rows = "1 marked row is" if len(idle) == 1 else f"{len(idle):,} marked rows are"
     yield (
         f"{marks.name}: {rows} none of {where} ({', '.join(names)}{more}); a row whose cells have "
-        "changed is another one, and judged again."
+        "changed is judged again."
     )
 
 

@@ -106,7 +106,8 @@ def read_frame(
                     return Frame(None, found, None if id is None else column_name(id))
             if data is stream and not n_rows:
                 raise InputError(
-                    "the table has no rows; a stream can be read once: make it again if it was."
+                    "the table has no rows; a stream can be read only once: create it again if "
+                    "it was read."
                 )
             frame, columns = _columns_of(pa.Table.from_batches(held, stream.schema))
             frame = frame if data is stream else None
@@ -265,7 +266,7 @@ def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
             table = from_dataframe(data)
         else:
             makers = (f".{name}() makes one; " for name in _MAKERS if hasattr(data, name))
-            raise InputError(f"{_type_name(data)} is no table: {next(makers, '')}{_WANTED}")
+            raise InputError(f"{_type_name(data)} is not a table: {next(makers, '')}{_WANTED}")
     except KpcaError:
         raise
     except Exception as error:
@@ -297,7 +298,7 @@ def _batches(stream: pa.RecordBatchReader, data: Any) -> Iterator[pa.RecordBatch
         yield from stream
     except Exception as error:  # whatever its library raises
         raise InputError(
-            f"{_type_name(data)} broke off while it was read ({reason_of(error)}); make it again."
+            f"{_type_name(data)} broke off while it was read ({reason_of(error)}); create it again."
         ) from None
 
 
@@ -317,7 +318,7 @@ def _columns_of_array(data: NDArray[Any]) -> list[tuple[Hashable, Any]]:
     if data.ndim != 2 or data.dtype.names is not None:
         shape = " x ".join(map(str, data.shape)) or "no"
         raise InputError(
-            f"an array of {data.ndim} dimensions ({shape}) is no table: give one of rows by "
+            f"an array of {data.ndim} dimensions ({shape}) is not a table: give one of rows by "
             "columns."
         )
     return [(f"column_{k}", data[:, k]) for k in range(data.shape[1])]
@@ -364,8 +365,8 @@ def _read_columns(
         # Panics are no Exceptions.
         except (Exception, pl.exceptions.PanicException) as error:
             raise InputError(
-                f"{where} cannot be read ({reason_of(error)}): make numbers, dates or text of it, "
-                "or drop it."
+                f"{where} cannot be read ({reason_of(error)}): convert it to numbers, dates or "
+                "text, or drop it."
             ) from None
         if isinstance(cells.dtype, pl.Duration):
             remarks.add(DURATIONS)
@@ -502,8 +503,8 @@ def _family(kind: type) -> str:
     is_nameless = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
     if is_nameless or issubclass(kind, set | frozenset | Mapping):
         raise InputError(
-            f"holds objects of the type {one_line(kind.__name__)}: make numbers, dates or text of "
-            "them, or drop it."
+            f"holds objects of the type {one_line(kind.__name__)}: convert them to numbers, dates "
+            "or text, or drop it."
         )
     return kind.__qualname__
 

@@ -94,8 +94,8 @@ class ReadOptions:
             if len(character) != 1 or character in '\0"\r\n' or character.isalnum() or is_half:
                 raise OptionError(
                     "delimiter",
-                    f'"{one_line(self.delimiter)}" is not one character that can cut cells; give '
-                    'one such as ";", or "tab".',
+                    f'"{one_line(self.delimiter)}" is not a character that can separate cells; '
+                    'give one such as ";", or "tab".',
                 )
             object.__setattr__(self, "delimiter", character)
         if self.encoding is not None:
@@ -237,8 +237,8 @@ class KnownFile:
     def unreadable(self, error: OSError) -> InputError:
         """Return the error for a file the system cannot read."""
         return UnreachableError(
-            f"cannot be read ({error.strerror or error}); it must stay where it is until the work "
-            "is done, for workers elsewhere too.",
+            f"cannot be read ({error.strerror or error}); keep it in its place until the run "
+            "ends, where all workers can read it.",
             self.label,
         )
 
@@ -422,9 +422,7 @@ def _packed(file: KnownFile, head: bytes) -> tuple[KnownFile, bytes]:
     if not packing:
         return file, head
     if file.packing:
-        raise InputError(
-            f"this is packed with {packing} twice, not a table; unpack it.", file.label
-        )
+        raise InputError(f"this is packed with {packing} twice; unpack it once.", file.label)
     file = replace(file, packing=packing)
     return _packed(file, _head(file))
 

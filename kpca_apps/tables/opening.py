@@ -306,7 +306,7 @@ def _refuse_scheme(found: Address) -> Table | PartedTable:
     instead = suggest(f"{scheme}://", known)
     if scheme in _OTHER_DATABASES:
         instead = " Export it to CSV or Parquet, or pass an Arrow stream from Python."
-    raise InputError(f"{scheme}:// is not read; what is read is {in_prose(known)}.{instead}")
+    raise InputError(f"{scheme}:// cannot be read; supported are {in_prose(known)}.{instead}")
 
 
 def _read_copies(folder: Folder) -> Table | PartedTable:
@@ -346,7 +346,7 @@ def _read_text(file: InputFile) -> Table | PartedTable:
             "of its tables with --table."
         )
     if file.suffix in _BINARY_SUFFIXES and file.is_binary:
-        raise InputError(f"the contents are not what {file.suffix} promises; export it again.")
+        raise InputError(f"the contents do not match the ending {file.suffix}; export it again.")
     try:
         return _read_characters(file)
     except NotUtf8 as error:

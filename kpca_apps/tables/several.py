@@ -51,7 +51,7 @@ def open_several(
         is_elsewhere = scheme_of(path) not in (None, *STORE_SCHEMES)
         if str(path) == "-" or is_elsewhere or Path(path).is_dir():
             what = "standard input" if str(path) == "-" else path
-            raise InputError("is no file, and cannot be one of several.", what)
+            raise InputError("is not a file, so it cannot be one of several.", what)
         tables.append(open_one(path, replace(options, in_memory_rows=left)))
         left -= min(left, tables[-1].source.n_rows)
     if values is None:

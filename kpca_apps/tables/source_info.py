@@ -49,7 +49,7 @@ class SourceInfo:
             parts.append(f"{', '.join(shown)}{more} ({many}{quote})")
             n_all += n
         noun = "row" if self.format == "excel" else "line"
-        said = f"Left out as no data: {noun}{'s' * (n_all > 1)} {', '.join(parts)}"
+        said = f"Left out as not data: {noun}{'s' * (n_all > 1)} {', '.join(parts)}"
         return said * bool(parts)
 
     @property

@@ -138,7 +138,7 @@ class TablePart:
             raise type(error)(str(error), self.place.capitalize()) from error
         if frame.height != self.stop - self.start:
             raise InputError(
-                f"{self.place} are no longer there; run again once the file is complete.",
+                f"{self.place} no longer exist; run again once the file is complete.",
                 self.source.name,
             )
         return Table(frame, lines, self.source)
@@ -307,11 +307,11 @@ def _left_open(name: str, column: Column, known: ValueFormat, of: str) -> Iterat
     """Say that the cells of a column leave the order open in which they are read."""
     if (n_against := column.leaves_open(known)) is None:
         return
-    tells = f"no cell tells whether it has {known.order}; it is read so"
+    tells = f"no cell shows whether it has {known.order}; it is read so"
     if n_against:
         tells = (
             f"{n_against} {'cell' if n_against == 1 else 'cells'} cannot be read with "
-            f"{known.order}, and no other tells; the rest is read so"
+            f"{known.order}, and no other cell shows which it is; the rest is read so"
         )
     yield f'Column "{one_line(name)}": {tells}, as in {of}.'
 
@@ -374,7 +374,7 @@ def extended(
             raise InputError(
                 f'column "{one_line(column)}" is {_noun(of_other[column])}, and in '
                 f"{one_line(table.source.name, 60)} {_noun(of_table[column])}; rows of one cannot "
-                "join the other: bring both as files of one kind.",
+                "join the other: give both in the same file format.",
                 other.source.name,
             )
     types, has_lines = common_types((of_table, of_other), names), head.lines is not None
@@ -564,7 +564,7 @@ def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
     while inner:
         part = inner.pop()
         if pa.types.is_decimal256(part) or (pa.types.is_timestamp(part) and not _is_zone(part.tz)):
-            raise ValueError(f"{part} inside of other values is not read")
+            raise ValueError(f"{part} inside other values is not read")
         inner += [part.field(number).type for number in range(part.num_fields)]
     return column
 
@@ -654,8 +654,8 @@ def _spooled(
             return as_frame(pa.Table.from_batches([opened.get_batch(number)]), has_lines)
     except (OSError, pa.ArrowException, KpcaError) as error:
         raise UnreachableError(
-            f"its temporary copy cannot be read ({reason_of(error)}); it must stay "
-            "where it is until the work is done, for workers elsewhere too."
+            f"its temporary copy cannot be read ({reason_of(error)}); keep it in its place until "
+            "the run ends, where all workers can read it."
         ) from None
 
 

@@ -77,7 +77,7 @@ def test_scores_are_written_beside_the_key(uri: str, kpca: Run, shop: Path) -> N
         found = scores[name].cast(pl.Int64) if kind == pl.Boolean else scores[name]
         assert found.cast(expected.dtype).equals(expected), name
     # It is the table of scores now: what is there is only replaced when asked, and no other ever.
-    assert_refused(kpca(*words, "--out", "next"), 4, "is there already; replace it with --force")
+    assert_refused(kpca(*words, "--out", "next"), 4, "exists already; replace it with --force")
     assert kpca(*words, "--out", "out", "--force", "--count", 9).code == 0
     assert query(uri, 'SELECT bird FROM "bird scores" WHERE flagged').height == 9
     for name in ("birds", "main.birds"):
@@ -159,7 +159,7 @@ def test_a_reference_in_a_database_and_options_that_do_not_fit(kpca: Run, shop: 
         (("screen", "sqlit:///shop.db"), 3, 'Did you mean "sqlite://"'),
         (("screen", "shop.db"), 3, "name it sqlite:///shop.db, and one of its tables"),
         (("screen", "shop.duckdb"), 3, "name it duckdb:///shop.duckdb"),
-        (("screen", "duckdb:///shop.db"), 3, "is no DuckDB database"),
+        (("screen", "duckdb:///shop.db"), 3, "is not a DuckDB database"),
     ):
         assert_refused(kpca(*words), code, message)
 

@@ -168,13 +168,13 @@ def test_failures_are_listed_and_the_rest_is_done(kpca: Run) -> None:
     ("words", "code", "message"),
     [
         (("run", "in", "--out", "dangling"), 4, "is a link that leads nowhere"),
-        (("run", "in", "--out", "linked", "--force"), 4, "which leads results elsewhere"),
-        (("run", "in", "--out", "back", "--force"), 4, "would take the place of this input"),
+        (("run", "in", "--out", "linked", "--force"), 4, "so results would be written elsewhere"),
+        (("run", "in", "--out", "back", "--force"), 4, "would replace this input"),
         (("run", "in", "--out", "taken", "--force"), 4, "taken/report"),
         (("run", "in", "--out", "x" * 300), 3, "xxx...: cannot be made (File name too long)"),
         (("run", "in", "--reference", "in"), 2, "in: a.png is the noisy image itself"),
         (("run", "in/a.png", "--reference", "in/a.png"), 2, "is the noisy image itself"),
-        (("run", "in", "--region", "0,0,8,8", "--preview"), 2, "--preview chooses a part itself"),
+        (("run", "in", "--region", "0,0,8,8", "--preview"), 2, "--preview chooses a part of"),
         (("run", "in", "--mask", "own.csv"), 3, "own.csv: is not an image that can be read"),
         (("run", "in", "--model", "x", "--per-image", "own.csv"), 2, "--per-image cannot be used"),
         (
@@ -204,7 +204,7 @@ def test_mistakes_are_one_line_and_write_nothing(
 def test_a_level_below_one_step_is_doubted(kpca: Run) -> None:
     done = kpca("run", "in/a.png", *FAST, "--sigma", 0.1)
     assert done.code == 0
-    assert "if a share of the range was meant, give 25.5." in " ".join(done.err.split())
+    assert "if you meant a share of the range, give 25.5." in " ".join(done.err.split())
     assert len(result()["notes"]) == 1
     assert kpca("run", "in/a.png", *FAST, "--sigma", 1, "--force").code == 0
     assert result()["notes"] == []
@@ -466,7 +466,7 @@ def test_the_noise_of_a_set_is_kept_and_used(kpca: Run) -> None:
     assert done.code == 0
     (image,) = json.loads(done.out)["images"]
     assert image["sigma"] == pytest.approx(kinds[0]["sigma"][0])
-    assert "that of --profile p.json." in " ".join(done.err.split())
+    assert "taken from --profile p.json, not measured." in " ".join(done.err.split())
 
 
 def test_the_same_noise_for_a_batch_is_measured_and_said(kpca: Run) -> None:

@@ -126,7 +126,7 @@ def test_an_end_at_the_report_leaves_the_images(
         patch.setattr("kpca_apps.report.denoising.page.denoising_pages", fail)
         assert_refused(kpca("run", "in", *GIVEN), code, message)
     assert sorted(path.name for path in Path("kpca-denoised").iterdir()) == ["images"]
-    assert "An earlier run had done all of these." in kpca("run", "in", *GIVEN).err
+    assert "All of these were done by an earlier run." in kpca("run", "in", *GIVEN).err
 
 
 def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:

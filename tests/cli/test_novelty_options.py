@@ -79,7 +79,7 @@ def test_every_option_reaches_the_application() -> None:
 
 @pytest.mark.parametrize("components", ["1.0", "2.0", "1.5", "nan"])
 def test_components_are_a_whole_number_or_a_share_below_1(components: str) -> None:
-    with pytest.raises(UsageError, match="no whole number and no share below 1"):
+    with pytest.raises(UsageError, match="neither a whole number nor a share below 1"):
         told_by(f"--method hoffmann --components {components}")
 
 

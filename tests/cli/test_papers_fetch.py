@@ -107,8 +107,8 @@ def test_what_cannot_be_had_is_told_in_a_line_and_the_rest_is_kept(
     assert missing.startswith(
         "failed: set/missing.csv: cannot be fetched (404 Client Error: Not Found"
     )
-    assert "set/truncated.csv: broke off after 700 of 2,000 bytes; try again" in truncated
-    assert "set/other.csv: another file stands at" in other
+    assert "set/truncated.csv: stopped after 700 of 2,000 bytes; try again" in truncated
+    assert "set/other.csv: the file at" in other
     assert silent.startswith("failed: set/silent.csv: cannot be fetched (timed out)")
     assert [path.name for path in Path("data").rglob("*") if path.is_file()] == ["whole.csv"]
     assert done.out == ""
@@ -147,7 +147,7 @@ def test_where_there_is_no_server_one_line_says_so_and_nothing_is_left(
     assert done.code == 5 and done.out == ""
     assert [line for line in done.err.splitlines() if "a.csv" in line or "b.csv" in line][-1:] == [
         "failed: set/a.csv: 127.0.0.1 cannot be reached (Connection refused); 0 of 2 files are "
-        "there: run the same command again when it can be"
+        "there: run the same command again later"
     ]
     assert "b.csv" not in done.err and not Path("data").exists()
 

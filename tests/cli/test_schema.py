@@ -24,7 +24,7 @@ def test_every_kind_is_listed_and_printed(run_kpca: Run) -> None:
         Draft202012Validator.check_schema(schema)
         assert schema["description"].endswith(".")
         assert json.loads(run_kpca("schema", kind).out) == schema
-    assert_refused(run_kpca("schema", "novelty"), 2, "there is no JSON of the kind")
+    assert_refused(run_kpca("schema", "novelty"), 2, "there is no JSON schema")
     assert_refused(run_kpca("schema", "novelty-screen"), 2, 'Did you mean "novelty-screening"?')
 
 

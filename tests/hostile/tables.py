@@ -193,7 +193,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "cut_old_workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\x00" * 600, "Excel"),
     "broken_json": (b'{"a": 1}\n{"a": \n', "line 2, column"),
     "json_that_is_no_object": (b'{"a": 1}\n[1]\n', "line 2 is not a JSON object"),
-    "json_with_a_key_twice": (b'{"a": 1, "a": 2}\n', "line 1: a key stands twice"),
+    "json_with_a_key_twice": (b'{"a": 1, "a": 2}\n', "line 1: a key occurs twice"),
     "json_nested_without_end": (b'{"a": 1}\n' + b'{"a":' * 99999, "line 2 is nested too deeply"),
     "json_with_half_a_pair": (b'{"a": "\\ud800"}\n', "line 1 holds half a surrogate pair"),
     "json_without_keys": (b"{}\n{}\n", "no line holds a key"),

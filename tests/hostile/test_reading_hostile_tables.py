@@ -246,7 +246,7 @@ def test_a_cell_of_a_database_that_fills_the_memory_is_refused(
     n_bytes = 20_000_000 if stored == "TABLE" else 499_000_000
     with closing(sqlite3.connect(tmp_path / "a.db")) as made, made:
         made.execute(f"CREATE {stored} t AS SELECT 1 AS x, {cell.format(n_bytes)} AS a")
-    with pytest.raises(InputError, match=r"SQLite holds a cell, or gives one, of more than 16 MB"):
+    with pytest.raises(InputError, match=r"SQLite returns a cell of more than 16 MB"):
         read_table(f"sqlite:///{tmp_path / 'a.db'}")
 
 

@@ -289,13 +289,13 @@ def test_arrays_of_two_dimensions() -> None:
         ({"a": [1, 2], "b": "xy"}, 'column "b" is a single value'),
         ({"a": [10**400, 1.5]}, r'column "a" cannot be read \(int too large'),
         ({"a": np.ones((2, 2))}, 'column "a" has 2 dimensions'),
-        (np.arange(3), r"array of 1 dimensions \(3\) is no table"),
+        (np.arange(3), r"array of 1 dimensions \(3\) is not a table"),
         (np.ones((2, 2, 2)), r"array of 3 dimensions \(2 x 2 x 2\)"),
         (np.ones((2, 2), complex), 'column "column_0" holds complex numbers'),
         (pl.LazyFrame({"a": [1]}).select("b"), "LazyFrame cannot be collected: "),
-        (3, "int is no table: give a data frame of pandas"),
-        ([{"a": 1}], "list is no table"),
-        (None, "NoneType is no table"),
+        (3, "int is not a table: give a data frame of pandas"),
+        ([{"a": 1}], "list is not a table"),
+        (None, "NoneType is not a table"),
     ],
 )
 def test_what_is_no_table_is_told_in_one_line(given: Any, message: str) -> None:
@@ -327,7 +327,7 @@ def test_a_stream_of_one_column_is_no_table() -> None:
         def __arrow_c_stream__(self, requested_schema: object = None) -> object:
             return pl.Series([1, 2]).__arrow_c_stream__(requested_schema)
 
-    with pytest.raises(InputError, match=r"\.Column is no table \("):
+    with pytest.raises(InputError, match=r"\.Column is not a table \("):
         read_frame(Column())
 
 
@@ -336,7 +336,7 @@ def test_a_frame_elsewhere_is_to_be_brought_first() -> None:
         def compute(self) -> pd.DataFrame:
             return FRAME
 
-    with pytest.raises(InputError, match=r"\.DataFrame is no table: \.compute\(\) makes one; give"):
+    with pytest.raises(InputError, match=r"\.DataFrame is not a table: \.compute\(\) makes one"):
         read_frame(DataFrame())
     assert read_frame(DataFrame().compute()).table.frame.height == 3
 
@@ -435,5 +435,5 @@ def test_pandas_is_not_needed() -> None:
 def test_a_stream_that_was_read_is_to_be_made_again() -> None:
     stream = pa.RecordBatchReader.from_stream(pa.table({"a": [1, 2, 3]}))
     assert read_frame(stream).table.frame.height == 3
-    with pytest.raises(InputError, match="has no rows; a stream can be read once: make it again"):
+    with pytest.raises(InputError, match="has no rows; a stream can be read only once: create"):
         read_frame(stream)

@@ -49,7 +49,7 @@ def test_source_states_how_a_text_table_was_read(tmp_path: Path) -> None:
     assert source.notes == (
         "Unpacked from gzip.",
         "Read as cp1252 (Windows, western Europe): byte 0xf6 on line 1 is not UTF-8.",
-        "Cells are cut at the semicolon (found by itself).",
+        "Cells are separated by the semicolon (detected).",
     )
 
 
@@ -222,7 +222,7 @@ def test_given_delimiter_that_never_occurs_is_refused_where_another_cuts(tmp_pat
 
 @pytest.mark.parametrize("given", ["::", "", '"', "\n", "x", "1"])
 def test_delimiter_that_cannot_cut_is_refused(given: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is not one character that can cut cells"):
+    with pytest.raises(ConfigError, match="is not a character that can separate cells"):
         read_table(tmp_path / "table.csv", delimiter=given)
 
 

@@ -61,7 +61,7 @@ def test_columns_go_by_name_and_rows_by_file_and_line(folder: Path, rows: float)
     assert table.source.sha256 == hashlib.sha256(listing.encode()).hexdigest()
     assert table.source.notes == (
         'Read from 3 files, named in the column "file".',
-        "b.csv: Cells are cut at the semicolon (found by itself).",
+        "b.csv: Cells are separated by the semicolon (detected).",
         "c.csv.gz: Unpacked from gzip.",
     )
 
@@ -219,10 +219,10 @@ def test_what_is_true_of_several_files_is_said_once(tmp_path: Path) -> None:
     for number in range(6):
         (tmp_path / f"{number}.csv").write_text(f"id;v\na{number};1\nb{number};2\n")
     found = open_table(tmp_path).source.notes
-    assert found[1:] == ("All 6 files: Cells are cut at the semicolon (found by itself).",)
+    assert found[1:] == ("All 6 files: Cells are separated by the semicolon (detected).",)
     (tmp_path / "5.csv").write_text("id,v\na,1\n")
     found = open_table(tmp_path).source.notes
-    assert found[1:] == ("0.csv and 4 more: Cells are cut at the semicolon (found by itself).",)
+    assert found[1:] == ("0.csv and 4 more: Cells are separated by the semicolon (detected).",)
 
 
 def test_lines_left_out_of_several_files_are_listed_behind_the_names_of_theirs(

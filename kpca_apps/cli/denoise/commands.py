@@ -26,7 +26,7 @@ def run(
         list[str],
         typer.Argument(
             metavar="IMAGES...",
-            help="Images (PNG, TIFF, JPEG, camera raw and more), folders with all below them, "
+            help="Images (PNG, TIFF, JPEG, camera raw and more), folders with their subfolders, "
             "quoted patterns, or addresses of a bucket (s3://bucket/folder).",
             show_default=False,
         ),
@@ -93,8 +93,8 @@ def noise(
         str | None,
         typer.Option(
             "--save",
-            help="Keep what is typical of the noise of each kind of images (camera and ISO, where "
-            "EXIF says so, else size, and type) in a file, for kpca denoise run --profile.",
+            help="Save the typical noise of each kind of images (same camera and ISO by EXIF, "
+            "else same size and type) to a file for kpca denoise run --profile.",
             metavar="FILE",
             show_default=False,
         ),

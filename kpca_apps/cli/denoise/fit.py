@@ -115,8 +115,8 @@ def fit_dictionary(examples: Sequence[str], model: str, options: FitOptions) -> 
 
 
 _NOT_SHARED = (
-    "what stands with a question mark is not sure, and noise of finished photographs (camera) and "
-    "speckle are each image's own"
+    "a level with a question mark is uncertain, and camera noise and speckle differ from image "
+    "to image"
 )
 
 
@@ -166,19 +166,19 @@ def _save_profile(
     kinds = pooled(known)
     if not kinds:
         raise InputError(
-            f"{one_line(path, 200)}: is not written, for no image has noise that all of its "
-            f"kind may share: {_NOT_SHARED}"
+            f"{one_line(path, 200)}: not written, because no image has noise that others of its "
+            f"kind share: {_NOT_SHARED}"
         )
     from kpca_apps.report.result_json import to_json
 
     with atomic_write(path) as file:
         file.write(to_json(NOISE_PROFILE, {"kinds": kinds}).encode())
     for one in kinds:
-        console.say(f"Kept of {plural(one.n_images, 'image')}: {_in_words(one.images)}.")
+        console.say(f"Saved from {plural(one.n_images, 'image')}: {_in_words(one.images)}.")
     if left := n_measured - sum(one.n_images for one in kinds):
         were = "was" if left == 1 else "were"
         console.say(f"{plural(left, 'image')} {were} left out: {_NOT_SHARED}.")
-    console.say(f"Use it by --profile {near(Path(path))}.")
+    console.say(f"Use it with --profile {near(Path(path))}.")
 
 
 def _in_words(kind: str) -> str:
@@ -210,7 +210,7 @@ def _require_usable(
             )
     if are_all_alike(images, whole=whole):
         raise InputError(
-            f"{one_line(names[0])}: no other example differs from it: there is nothing to learn; "
+            f"{one_line(names[0])}: all examples are equal to it, so there is nothing to learn; "
             "give images that differ"
         )
     with in_flags():
@@ -301,8 +301,7 @@ def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
         )
     if any(map(is_at_brightest, files)):
         sentences.append(
-            "poisson without a law: sigma is what it would be where the image is as bright as its "
-            "range."
+            "poisson without a law: sigma is the level at the largest value of the range."
         )
     if any(one.noise == "speckle" for one in files):
         sentences.append(
@@ -314,15 +313,15 @@ def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
             for one in left[:MOST_FAILURES]
             if one.evidence.option
         ]
-        instead = f" What was measured is taken out by {', '.join(options)}." if options else ""
+        instead = f" To remove it as noise, give {', '.join(options)}." if options else ""
         sentences.append(
-            "?: no noise could be established, for what was measured may be texture; kpca denoise "
-            f"run leaves the image as it is.{instead}"
+            "?: no noise could be established, because what was measured may be texture; kpca "
+            f"denoise run leaves the image as it is.{instead}"
         )
     if any(one.impulses for one in files):
         sentences.append(
-            "impulses: single pixels stand out as impulse noise (salt and pepper) makes them; "
-            "try kpca denoise run --noise impulse."
+            "impulses: single pixels stand out, as in impulse noise (salt and pepper); try kpca "
+            "denoise run --noise impulse."
         )
     return sentences
 

@@ -75,27 +75,26 @@ class RunOptions(Checked):
             f"{name} ({model.about})" if model.about else name
             for name, model in NOISE_MODELS.items()
         )
-        + ". auto takes poisson where noise for sure grows with brightness or is shared by "
-        "neighbours, with the law measured; camera for photographs as a camera saves them; else "
-        "gaussian. It leaves alone what may be texture.",
+        + ". auto chooses poisson, with the measured law, if the noise clearly grows with "
+        "brightness or is shared by neighbours; camera for photographs as a camera saves "
+        "them; else gaussian. It leaves an image unchanged if the noise may be texture.",
         "KIND",
         default=Method.noise,
     )
     data_range: float | None = _noise(
-        "Largest possible value minus the smallest, where the type of the values does not say it: "
-        "floats, 12 bits stored in 16. It clips nothing: floats are never clipped, integers only "
-        "at the range of their type.",
+        "Largest possible value minus the smallest, if the type of the values does not define "
+        "it: floats, or 12 bits stored in 16. Results are not clipped to it: floats are never "
+        "clipped, integers only to the range of their type.",
         "R",
     )
     same_noise: bool = _noise(
-        "Take the noise of all images of one kind (camera and ISO, where EXIF says so, else size "
-        "and type) for the same: measured on each, the median of those in which it is there for "
-        "sure.",
+        "Use one noise level for all images of one kind (same camera and ISO by EXIF, else same "
+        "size and type): the median of the levels measured on those where noise is certain.",
         default=False,
     )
     profile: str | None = _noise(
-        "Take the noise of images of each kind from a file that kpca denoise noise --save wrote. "
-        "Images of other kinds are not denoised, and listed.",
+        "File written by kpca denoise noise --save: use its noise level for each kind of images. "
+        "Images of other kinds are listed and not denoised.",
         "FILE",
     )
     quality: Quality = _method(
@@ -125,45 +124,45 @@ class RunOptions(Checked):
     )
     method: MethodName = _method(
         "mika: kernel PCA of groups of similar patches and fixed-point pre-images, once, as in "
-        "1998; principal components where the patches of a group differ little beyond their noise. "
-        "rbf: the same in several passes, with a Tikhonov filter. linear: principal components "
-        "everywhere; text and drawings lose 1 to 2 dB.",
+        "1998; and principal components where the patches of a group differ by little more than "
+        "noise. rbf: the same in several passes, with a Tikhonov filter. linear: principal "
+        "components everywhere; text and drawings lose 1 to 2 dB.",
         "NAME",
         default=Method.method,
     )
     bandwidth: float | None = _method(
-        "c of the RBF kernel exp(-|x - y|^2 / c), in squared distances between patches of noise "
-        "alone. Default: 12, wider where the noise is faint or strong.",
+        "c of the RBF kernel exp(-|x - y|^2 / c), in units of the squared distance between "
+        "patches of pure noise. Default: 12, wider for faint or strong noise.",
         "C",
     )
     per_image: str | None = _method(
-        "Table of images with options of their own: column file, as --dry-run lists it, and any of "
-        "strength, luma, chroma, sigma, noise and quality; an empty cell is as for the others. "
-        "--preview prints lines for it, and marks in a report make it.",
+        "Table of options for single images: column file, with names as --dry-run lists them, "
+        "and any of strength, luma, chroma, sigma, noise and quality. An empty cell means the "
+        "option of the command. --preview prints lines for it, and a report with marks writes it.",
         "FILE",
     )
     stack: bool = _method(
-        "Denoise the pages of a file together, as one volume or film. The axes are taken from its "
-        "metadata (OME or ImageJ in TIFF); without them all pages are one stack, in their order. "
-        "For gaussian and poisson noise.",
+        "Denoise the pages of a file together, as one volume or film. The axes are read from its "
+        "metadata (OME or ImageJ in TIFF); without metadata all pages are one stack, in their "
+        "order. For gaussian and poisson noise.",
         default=False,
     )
     mask: str | None = _method(
-        "Image of the same size that says where there are data: anything but 0 (one page for all "
-        "pages, or as many). Other pixels are neither used nor changed (of JPEG, which is encoded "
-        "anew, nearly: --format png keeps them). Pixels that are not a number, or wholly "
-        "transparent, never are.",
+        "Image of the same size that is not 0 where there are data; one page for all pages, or "
+        "as many pages. Pixels where it is 0 are neither used nor changed. JPEG is encoded "
+        "again, which changes them slightly; --format png keeps them. Pixels that are not a "
+        "number or fully transparent are always left out.",
         "FILE",
     )
     region: str | None = _method(
-        "Denoise this part of each image alone, and measure the noise in it: column and row of its "
-        "first pixel, from 0, width and height, in pixels as they are stored. The rest stays as it "
-        "is; of JPEG, which is encoded anew, nearly: --format png keeps it.",
+        "Denoise this part of each image alone, and measure the noise there: column and row of "
+        "its first pixel, counted from 0, width and height, in pixels as stored. The rest stays "
+        "as it is, but JPEG is encoded again, which changes it slightly; --format png keeps it.",
         "X,Y,W,H",
     )
     model: str | None = _method(
-        "Denoise with a dictionary that kpca denoise fit made from similar images. Photographs are "
-        "better off without.",
+        "Denoise with a dictionary that kpca denoise fit learned from similar images. For "
+        "photographs, leave it out.",
         "FILE",
     )
     out: str = files(
@@ -178,8 +177,8 @@ class RunOptions(Checked):
         default="same",
     )
     raw_out: RawOut = files(
-        "What becomes of a camera's raw files: tiff, developed by LibRaw, or dng, their mosaic "
-        "without noise, to be developed like the original.",
+        "Format for a camera's raw files: tiff, developed by LibRaw, or dng, the denoised "
+        "mosaic, to develop like the original.",
         "KIND",
         default="tiff",
     )
@@ -191,11 +190,12 @@ class RunOptions(Checked):
         "needs --reference.",
         default=False,
     )
-    force: bool = files("Overwrite files that stand in the way.", default=False)
+    force: bool = files("Overwrite existing files.", default=False)
     preview: bool = general(
         "Denoise one crop of the first image at three strengths and stop. The page is "
-        "preview/report.html in --out, or kpca-preview-NAME/report.html here. The crop equals that "
-        "of the whole denoised image; camera and impulse noise take the time of the whole for it.",
+        "preview/report.html in --out, or kpca-preview-NAME/report.html here. The crop equals "
+        "that part of the whole denoised image; with camera and impulse noise it takes as long "
+        "as the whole image.",
         default=False,
     )
     jobs: int | None = general(
@@ -205,8 +205,8 @@ class RunOptions(Checked):
         "Executor: processes, or dask for a local cluster. Results do not depend on it.", "KIND"
     )
     scheduler: str | None = general(
-        "Address of a Dask scheduler, such as tcp://10.0.0.1:8786. Images are sent to its workers, "
-        "and results back: they share no folder.",
+        "Address of a Dask scheduler, such as tcp://10.0.0.1:8786. Images are sent to its "
+        "workers, and results are sent back; no shared folder is needed.",
         "ADDRESS",
     )
 
@@ -233,13 +233,13 @@ class RunOptions(Checked):
             raise OptionError(
                 "region",
                 f"is '{what}'; give four whole numbers, X,Y,W,H: column and row of its first "
-                "pixel, from 0, width and height",
+                "pixel, counted from 0, width and height",
             ) from None
 
     def refuse_contradictions(self, given: Collection[str]) -> None:
         """Refuse options that exclude each other; those `given` may have their default value."""
         if self.compare and self.reference is None:
-            raise OptionError("compare", "needs clean images; name their folder by --reference")
+            raise OptionError("compare", "needs clean images; name their folder with --reference")
         for is_asked, others, rest in (
             (self.model, (*METHOD, *WITHOUT_MODEL), "--model"),
             (
@@ -250,7 +250,7 @@ class RunOptions(Checked):
             (
                 self.profile,
                 ("same_noise", "preview", "sigma", "noise"),
-                "--profile, which has the noise",
+                "--profile, which sets the noise",
             ),
         ):
             for name in others:
@@ -271,7 +271,9 @@ class RunOptions(Checked):
                 f"{' and '.join(STACK_NOISES[1:])} noise; leave one out",
             )
         if self.region is not None and self.preview:
-            raise OptionError("preview", "chooses a part itself; leave out --region, or this")
+            raise OptionError(
+                "preview", "chooses a part of the image itself; leave out --region or --preview"
+            )
         if self.stack and self.preview:
             raise OptionError(
                 "preview",
@@ -291,25 +293,25 @@ class FitOptions(Checked):
         "N",
     )
     max_examples: int = _examples(
-        "Examples kept, drawn at random from more. Twice as many take eight times as long.",
+        "Largest number of examples, drawn at random. Twice as many take eight times as long.",
         "N",
         default=2000,
     )
     seed: int = _examples("Seed of all random draws.", "N", default=0)
     sigma: float | None = _noise(
-        "Noise level to learn for, in the units of the images. Default: several, of which the "
-        "nearest to an image's noise is used.",
+        "Noise level to learn for, in the units of the images. Default: several; the one nearest "
+        "to the noise of an image is used.",
         "S",
     )
     examples_sigma: float = _noise(
         "Noise level of the examples themselves, if no clean ones exist.", "S", default=0.0
     )
     components: int | None = _method(
-        "Number of kernel components. Default: what denoises held-out examples best.", "Q"
+        "Number of kernel components. Default: the value that denoises held-out examples best.", "Q"
     )
     bandwidth: float | None = _method(
-        "c of the kernel exp(-|x - y|^2 / c), in squared units of the images. Default: what "
-        "denoises held-out examples best.",
+        "c of the kernel exp(-|x - y|^2 / c), in squared units of the images. Default: the value "
+        "that denoises held-out examples best.",
         "C",
     )
     force: bool = general("Overwrite the model file.", default=False)

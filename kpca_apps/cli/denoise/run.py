@@ -119,7 +119,7 @@ def _hash_of_mask(path: AnyPath | None) -> str:
         if local.is_dir():
             raise InputError(f"{label}: this is a folder; name one image.")
         if (found := hash_file(local)) is None:
-            raise InputError(f"{label}: no such file; name the image of a mask.")
+            raise InputError(f"{label}: no such file; give the mask as an image file.")
         with suppress(MemoryLimitError):  # one of bits is read another way
             read_image(local, label)
     return found
@@ -139,8 +139,8 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
     inputs = tuple(one for one in inputs if real(located(one)) != apart)
     if not inputs:
         raise RefusedError(
-            f"{one_line(str(out), 200)}: is the folder of the inputs itself, where results "
-            "would be taken for inputs later; choose another with --out"
+            f"{one_line(str(out), 200)}: is the folder of the inputs, where results would later "
+            "be read as inputs; choose another with --out"
         )
     planned, _ = plan_outputs(
         inputs, out / IMAGES, format=options.format, raw_out=options.raw_out, passed_over=out
@@ -179,8 +179,8 @@ def run_whole(batch: Batch) -> int:
         folder.check()
         if isinstance(batch.images, Path) and batch.images.is_symlink():
             raise RefusedError(
-                f"{one_line(str(batch.images), 200)}: is a link, which leads results elsewhere; "
-                "remove it, or choose another folder with --out"
+                f"{one_line(str(batch.images), 200)}: is a link, so results would be written "
+                "elsewhere; remove it, or choose another folder with --out"
             )
         workers = None
         if on_dask(options.workers, options.scheduler):
@@ -220,7 +220,8 @@ def run_whole(batch: Batch) -> int:
             ) from None
         except InputError as error:
             raise InputError(
-                f"{error} The images are done and kept: the same command goes on with the report."
+                f"{error} The images are done and kept: run the same command again to write the "
+                "report."
             ) from error
     _say_outcome(batch, result)
     print_result(batch.console, folder.path, result, options.json)
@@ -293,8 +294,8 @@ def _try_strengths(batch: Batch, place: AnyPath) -> None:
             taken = in_units(result, trial.residual_sd)
             console.say(f"{trial_title(trial)}: removes {taken}.")
         console.say(
-            f"For {first.name} alone, give a table of the first of these lines and the one chosen "
-            "by --per-image:"
+            f"To use a strength for {first.name} alone, write the first of these lines and the "
+            "one of your choice to a file, and give it with --per-image:"
         )
         header, *_ = result.trials[0].per_image.splitlines()
         lines = [trial.per_image.removeprefix(header).strip() for trial in result.trials]
@@ -360,11 +361,11 @@ def denoise_batch(
             )
     except KeyboardInterrupt:
         raise StoppedError(
-            f"interrupted; run the same command again to go on: {n_done} of {len(batch.planned)} "
+            f"interrupted; run the same command again to resume: {n_done} of {len(batch.planned)} "
             "are done"
         ) from None
     of_profile = (
-        [f"the noise is not measured, but that of --profile {one_line(options.profile)}."]
+        [f"the noise is taken from --profile {one_line(options.profile)}, not measured."]
         if options.profile
         else []
     )
@@ -414,8 +415,8 @@ def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> li
     notes += left_note(result)
     if impulses := sum(image.impulses for image in result.images):
         notes.append(
-            f"single pixels of {plural(impulses, 'image')} stand out as impulse noise (salt and "
-            "pepper) makes them: try --noise impulse."
+            f"single pixels of {plural(impulses, 'image')} stand out, as in impulse noise (salt "
+            "and pepper): try --noise impulse."
         )
     return notes
 
@@ -442,7 +443,7 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
         n_now = len(result.done) - result.n_resumed
         were = "1 was" if result.n_resumed == 1 else f"{result.n_resumed:,} were"
         now = f"{were} done by an earlier run and {n_now:,} by this one"
-        console.say(f"Of these {now}." if n_now else "An earlier run had done all of these.")
+        console.say(f"Of these {now}." if n_now else "All of these were done by an earlier run.")
     for note in result.notes[:MOST_FAILURES]:
         console.say(f"Note: {note}")
     if result.n_failed < len(result.images):

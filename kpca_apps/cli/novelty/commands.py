@@ -333,7 +333,7 @@ def rules(
         Path | None,
         typer.Option(
             "--rules",
-            help="Check the table against the rules of this file, which --format json wrote.",
+            help="Check the table against the rules in this file, written with --format json.",
             metavar="FILE",
         ),
     ] = None,
@@ -344,8 +344,8 @@ def rules(
         RuleFormat | None,
         typer.Option(
             "--format",
-            help="How rules are written: text; json, to check tables against; sql, pandera or "
-            "dqx. Default: as the name of the file ends, else text.",
+            help="Format of the rules: text; json, to check other tables with --rules; sql, "
+            "pandera or dqx. Default: by the ending of the file, else text.",
             metavar="KIND",
         ),
     ] = None,

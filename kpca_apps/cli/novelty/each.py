@@ -68,9 +68,12 @@ def screen_each(
     Returns whether any failed, and whether flagged rows make the command fail.
     """
     if options.marks is not None:
-        raise ConfigError("--marks is of one report: leave it out, or screen its table by itself")
+        raise ConfigError(
+            "--marks belongs to the report of one table: leave it out, or screen that table "
+            "without --each"
+        )
     if options.dry_run and options.json:
-        raise ConfigError("--dry-run with --each prints a plan for people: leave out --json")
+        raise ConfigError("--dry-run with --each prints text only: leave out --json")
     paths = [str(path) for path in expand_each(tables)]
     refuse_shared_input(reference, options.accept, *paths)
     folder = open_folder(options, "novelty", tables, reference)

@@ -40,11 +40,11 @@ TOP = 5
 MAX_WARNINGS = 5
 MAX_PATTERNS = 8
 IS_FLAGGED = {"flagged": "yes", "odd cell": "odd cell", "not flagged": "no"}
-SHARES = "share: of all that the score drops when the values seen are replaced by those expected."
+SHARES = "share: part of the drop of the score when values seen are replaced by those expected."
 SENT = (
     "to-send holds a page and its figures: names of columns, what odd rows read in the columns "
     "that make them odd, and identifiers; rows are dots in figures. It has no whole row, no "
-    "table and no model. What nobody else may read, hide with --hide."
+    "table and no model. Hide columns that no one else may read with --hide."
 )
 
 
@@ -79,7 +79,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
         console.say(f"Rule: {rule.rule} {holds}; not in {breaking_rows(rule, TOP)}.")
     if result.flagged_rows and result.flagged_file:
         rows = plural(len(result.flagged_rows), "row")
-        console.say(f"{result.flagged_file} holds {rows}: send it to whoever can correct them.")
+        console.say(f"{result.flagged_file} holds {rows}: send it to anyone who can correct them.")
     if result.moved:
         assert result.reference is not None
         console.lines(moved_lines(result.moved, result.reference.name))
@@ -191,8 +191,9 @@ def moved_lines(moved: Sequence[MovedColumn], against: str) -> list[str]:
         rows.append((one_line(one.column, 24), f"{one.size:.2f}", one_line(one.words, 44)))
     n = len(moved)
     left = [f"... and {n - TOP:,} more in the report."] if n > TOP else []
-    noun = "1 column lies" if n == 1 else f"{n:,} columns lie"
-    return [f"{noun} otherwise than in {one_line(against)}:", *column_lines(rows), *left, ""]
+    noun = "1 column is" if n == 1 else f"{n:,} columns are"
+    title = f"{noun} distributed differently than in {one_line(against)}:"
+    return [title, *column_lines(rows), *left, ""]
 
 
 def diff_lines(diff: ScreeningDiff) -> list[str]:

@@ -83,12 +83,21 @@ class Target:
             )
         if known is not None:
             if out is not None and Path(out).resolve() == known.resolve():
-                raise OptionError("out", "is the file of rules that is read; choose another file")
+                raise OptionError(
+                    "out",
+                    "is the file of rules to check, so it is not replaced; choose another file",
+                )
             for name in _OF_FINDING:
                 if getattr(options, name) not in (None, []):
-                    raise OptionError(name, "says how rules are found: leave it out with --rules")
+                    raise OptionError(
+                        name,
+                        "applies when rules are learned, not when they are checked with --rules: "
+                        "leave it out",
+                    )
         elif options.junit is not None:
-            raise OptionError("junit", "is of a check: name the rules with --rules")
+            raise OptionError(
+                "junit", "writes the result of a check: name the rules to check with --rules"
+            )
         if out is not None and not options.dry_run:
             check_target(out, force=options.force)
         check_junit(options, out)

@@ -42,13 +42,13 @@ def fetch_files(console: Console, folder: Path) -> int:
     except _NoServerError as error:
         say_line(
             f"failed: {error}; {n_there + n_new} of {len(files)} files are there: run the same "
-            "command again when it can be"
+            "command again later"
         )
         return len(files) - n_there - n_new
     except KeyboardInterrupt:
         raise StoppedError(
-            f"interrupted; {n_there + n_new} of {len(files)} files are there: run the same command "
-            "again to go on"
+            f"interrupted; {n_there + n_new} of {len(files)} files are there: run the same "
+            "command again to resume"
         ) from None
     console.say(f"{n_there + n_new} of {len(files)} files are there, {n_there} from before.")
     if n_there + n_new == len(files):
@@ -106,8 +106,8 @@ def _failure(file: PaperFile, target: Path, error: Exception) -> InputError:
         raise InputError(f"{one_line(str(target), 200)}: cannot be written ({error.strerror}).")
     if "does not match the known hash" in str(error):
         return InputError(
-            f"{file.path}: another file stands at {file.address} now (its SHA-256 differs); it was "
-            "not kept."
+            f"{file.path}: the file at {file.address} has changed (its SHA-256 differs); it was "
+            "not saved."
         )
     root: BaseException = error
     while cause := root.__cause__ or root.__context__:
@@ -118,7 +118,7 @@ def _failure(file: PaperFile, target: Path, error: Exception) -> InputError:
     if isinstance(root, IncompleteRead) and root.expected is not None:
         n_bytes = int(root.partial)  # not the bytes themselves, unlike the standard library's
         return InputError(
-            f"{file.path}: broke off after {n_bytes:,} of {n_bytes + root.expected:,} bytes; try "
+            f"{file.path}: stopped after {n_bytes:,} of {n_bytes + root.expected:,} bytes; try "
             "again."
         )
     if root is not error and not isinstance(root, OSError):

@@ -11,6 +11,6 @@ class PapersOptions(Options):
     """The options of the commands; each command takes those of use to it."""
 
     data: Path | None = files("Folder of the data files.", "DIR")
-    out: Path | None = files("Folder of the results; kpca-papers-NAME unless told.", "DIR")
+    out: Path | None = files("Folder of the results. Default: kpca-papers-NAME.", "DIR")
     force: bool = files("Replace the results of an earlier run.", default=False)
     json: bool = general("Print the result as JSON.", default=False)

@@ -114,14 +114,14 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
                     write_result(building, result, pages, gallery_figures(result), clock)
             except MemoryError:
                 raise RefusedError(
-                    "the memory of this machine does not suffice to draw the page: end other "
-                    "programs, or run the experiments one by one"
+                    "not enough memory on this machine to draw the page: end other programs, or "
+                    "run the experiments one by one"
                 ) from None
     if interrupted:
         page = near(folder.path) / REPORT_FILE
         earlier = f"; {near(complete.path)} is as it was" if folder is not complete else ""
         raise StoppedError(
-            f"interrupted; {n_done} of {len(chosen)} experiments were done, and are kept in "
+            f"interrupted; {n_done} of {len(chosen)} experiments were done, and are saved in "
             f"{page}{earlier}"
         )
     console.say(headline(result))
@@ -151,7 +151,7 @@ def _check_data(folder: Path | None) -> None:
     try:
         os.stat(f"{folder}/.")  # noqa: PTH116 (a path would drop the point)
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{label}: no folder; kpca papers fetch makes one.") from None
+        raise InputError(f"{label}: is not a folder; create it with kpca papers fetch.") from None
     except OSError as error:
         raise InputError(f"{label}: cannot be read ({error.strerror}).") from None
 

@@ -24,7 +24,7 @@ async def in_process(function: Callable[..., Any], *arguments: Any) -> Any:
             _owned, os.getpid(), function, *arguments, cancellable=True
         )
     except BrokenWorkerProcess:
-        return Refusal("the process of this call was ended, perhaps for want of memory")
+        return Refusal("the process of this call was killed, perhaps because memory ran out")
 
 
 def _owned(owner: int, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -43,7 +43,7 @@ def call_tool(tools: Tools, name: str, arguments: dict[str, Any]) -> Any:
     except KpcaError as error:
         return Refusal(in_keywords(str(error), OF_TOOLS))
     except MemoryError:
-        return Refusal("the memory of this machine does not suffice")
+        return Refusal("not enough memory on this machine")
     except Exception as error:
         if os.environ.get("KPCA_DEBUG") == "1":
             raise

@@ -17,7 +17,7 @@ def mcp(
         list[Path],
         typer.Option(
             "--root",
-            help="Folder that files are read from and runs are written to. Repeatable.",
+            help="Folder to read files from and to write runs to. Repeatable.",
             metavar="DIR",
         ),
     ],
@@ -25,7 +25,7 @@ def mcp(
         list[str] | None,
         typer.Option(
             "--hide",
-            help="Column whose values are never told or written; a table without it is refused. "
+            help="Column whose values are never shown or written. A table without it is refused. "
             "Repeatable.",
             metavar="COL",
         ),

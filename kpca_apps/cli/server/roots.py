@@ -71,7 +71,7 @@ class Roots:
                     if place.is_symlink():
                         raise InputError(f"{_said(name)}: is a link, which is never replaced.")
                     return place.parent.resolve() / place.name
-        raise InputError(f"{_said(name)}: lies in no folder that is there and served.")
+        raise InputError(f"{_said(name)}: is not in an existing folder that the server serves.")
 
     def shown(self, path: Path) -> str:
         """Name a path as a caller may name it again."""
@@ -108,12 +108,14 @@ class Roots:
         if places:
             with suppress(OSError, ValueError):
                 near = suggest(places[0].name, [one.name for one in places[0].parent.iterdir()])
-        raise InputError(f"{_said(name)}: there is no such file in the folders served.{near}")
+        raise InputError(
+            f"{_said(name)}: no such file in the folders that the server serves.{near}"
+        )
 
     def _places(self, name: str) -> list[Path]:
         """Return where a name may be meant to be; nothing is asked of the disk."""
         if "\0" in name or not name.strip() or ".." in Path(name).parts:
-            raise InputError(f'{_said(name)}: is not a name to use; name a file without "..".')
+            raise InputError(f'{_said(name)}: is not allowed; name a file without "..".')
         return [folder / name for folder in self.folders]
 
     def _inside(self, place: Path) -> bool:

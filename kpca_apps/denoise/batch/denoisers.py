@@ -75,13 +75,12 @@ class Denoiser:
 
     def of_large_page(self) -> GroupDenoiser:
         """Return how to denoise a page of which parts alone are in memory."""
-        raise ConfigError("a page of this size is denoised without a model alone; cut it")
+        raise ConfigError("a page of this size can only be denoised without a model; cut it")
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
         """Denoise what a camera's sensor saw, to be had at any strength."""
         raise InputError(
-            "a raw file is denoised by kernel PCA on groups of patches alone, without a model; "
-            "develop it to a 16-bit TIFF first"
+            "a raw file can only be denoised without a model; develop it to a 16-bit TIFF first"
         )
 
 
@@ -124,8 +123,8 @@ class GroupDenoiser(Denoiser):
                 return replace(self, sigma=sigma, laws=laws, curves=one.curves)
         if self.from_profile:
             raise InputError(
-                f"is of another kind ({kind}) than the images of the profile; measure the noise of "
-                "such images by kpca denoise noise --save, or leave out --profile"
+                f"is of a kind ({kind}) that the profile does not have; measure the noise of such "
+                "images with kpca denoise noise --save, or leave out --profile"
             )
         return self
 
@@ -157,7 +156,7 @@ class GroupDenoiser(Denoiser):
                     row, column = np.argwhere(infinite)[0][:2]
                     raise InputError(
                         f"page {number + 1} holds {pixels[row, column]} at row {row}, column "
-                        f"{column}; replace such pixels first, by NaN where they are no data"
+                        f"{column}; replace such pixels first, with NaN where there are no data"
                     )
                 pages.append(pixels)
                 masks.append(data)
@@ -190,8 +189,8 @@ class GroupDenoiser(Denoiser):
         """Return it, unless a page is needed as a whole."""
         if self.options.noise not in STACK_NOISES:
             raise ConfigError(
-                f"noise is {self.options.noise!r}, but a page of this size is denoised for "
-                f"{', '.join(STACK_NOISES)} noise alone; cut it"
+                f"noise is {self.options.noise!r}, but a page of this size can only be denoised "
+                f"for {', '.join(STACK_NOISES)} noise; cut it"
             )
         for name in ("mask", "region"):
             if getattr(self, name) is not None:
@@ -246,7 +245,8 @@ class GroupDenoiser(Denoiser):
         for name in ("mask", "region"):
             if getattr(self, name) is not None:
                 raise ConfigError(
-                    f"{name} cannot be used for a raw file, all of which is developed; leave it out"
+                    f"{name} cannot be used for a raw file, which is developed as a whole; leave "
+                    "it out"
                 )
         noise = None if self.options.noise == "auto" else self.options.noise
         asked = {"noise": noise, "sigma": self.sigma, "data_range": self.data_range}

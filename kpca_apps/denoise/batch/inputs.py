@@ -31,8 +31,8 @@ from kpca_apps.system.workers import Workers
 
 _ARRAY = re.compile(rb'"node_type"\s*:\s*"array"')
 _NO_PATH = (
-    "has a name that no file here can have: an empty part, . or .., or another object is its "
-    "folder; copy it to another name."
+    "has a name that a file here cannot have (an empty part, . or .., or a folder that is "
+    "another object); copy it to another name."
 )
 _MOST_SAID = 1 << 20  # bytes of what Zarr says of an array
 
@@ -69,8 +69,8 @@ def plan_outputs(
     )
     if format == "same":
         renamed = tuple(
-            f'"{one_line(name)}" holds another kind of image than its name says: its result is '
-            f'called "{one_line(output)}".'
+            f'"{one_line(name)}" is not the kind of image that its name says: its result is named '
+            f'"{one_line(output)}".'
             for name, output in outputs.items()
             if name != output and written_kind(kinds[name], format) == kinds[name]
         )
@@ -87,8 +87,8 @@ def plan_outputs(
         taken = sources.get(real(folder / image.output))
         if taken is not None:
             raise RefusedError(
-                f"{one_line(taken)}: the result would take the place of this input; choose "
-                "another output folder with --out."
+                f"{one_line(taken)}: the result would replace this input; choose another output "
+                "folder with --out."
             )
     return planned, (*notes, *renamed)
 
@@ -137,7 +137,7 @@ def find_images(
         raise InputError(f"{label}: no image there; give PNG, TIFF or JPEG files, or their folder.")
     notes: tuple[str, ...] = ()
     if n_passed:
-        what = "file is no image and was" if n_passed == 1 else "files are no images and were"
+        what = "file is not an image and was" if n_passed == 1 else "files are not images and were"
         notes = (f"{n_passed} {what} passed over.",)
     return sorted(found.values()), notes
 
@@ -347,7 +347,7 @@ def find_references(
         if clean is not None and real(clean) == real(image.source):
             raise ConfigError(
                 f"{label}: {one_line(image.name)} is the noisy image itself; name the folder of "
-                "the clean ones by --reference."
+                "the clean ones with --reference."
             )
     missing = len(planned) - len(found)
     if not missing:

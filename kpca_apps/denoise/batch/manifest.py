@@ -44,7 +44,7 @@ class Manifest(AbstractContextManager["Manifest"]):
         self._records: Records = {}
         if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
             raise RefusedError(
-                f"{self._label}: is no plain file; choose another folder with --out."
+                f"{self._label}: is not a plain file; choose another folder with --out."
             )
         try:
             self._file = self.path.open("ab+")
@@ -204,7 +204,7 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-_BUSY = "{}: another run is writing to this folder; wait for its end, or choose another folder."
+_BUSY = "{}: another run is writing to this folder; wait until it ends, or choose another folder."
 
 if sys.platform == "win32":
     import msvcrt

@@ -32,8 +32,8 @@ def read_per_image(
         if name not in (FILE, *COLUMNS, NOTE):
             known = (FILE, *COLUMNS, NOTE)
             raise InputError(
-                f'{label}: the column "{one_line(name)}" is none of {", ".join(known)}; '
-                f"rename it or take it out.{suggest(name, known)}"
+                f'{label}: the column "{one_line(name)}" is not one of {", ".join(known)}; '
+                f"rename it or remove it.{suggest(name, known)}"
             )
     if FILE not in columns:
         raise InputError(f'{label}: has no column "{FILE}"; name the image of each row in it.')

@@ -52,15 +52,15 @@ def read_profile(path: str | Path) -> tuple[KindNoise, ...]:
     """Read a profile that ``kpca denoise noise --save`` wrote; InputError where it is none."""
     place = located(path)
     label = one_line(str(place), 200)
-    again = "measure it again by kpca denoise noise --save"
+    again = "measure it again with kpca denoise noise --save"
     with about(label), here(place) as file, opening(label):
         content = read_text(file, "a noise profile", MOST_BYTES)
     if not content.lstrip().startswith("{"):
-        raise InputError(f"{label}: is no noise profile; {again}.")
+        raise InputError(f"{label}: is not a noise profile; {again}.")
     try:
         document: Any = msgspec.json.decode(content)
         if not isinstance(document, Mapping) or document.get("kind") != KIND:
-            raise InputError(f"{label}: is no noise profile; {again}.")
+            raise InputError(f"{label}: is not a noise profile; {again}.")
         if document.get("schema_version") != VERSION:
             version = one_line(str(document.get("schema_version")), 20)
             raise InputError(f"{label}: is of version {version}, and {VERSION} is read; {again}.")
@@ -90,7 +90,8 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
         read_profile(target)
     except InputError:
         raise RefusedError(
-            f"{label}: exists and is no noise profile, so it is never replaced; choose another."
+            f"{label}: exists and is not a noise profile, so it is never replaced; choose another "
+            "file."
         ) from None
     if not force:
         raise RefusedError(f"{label}: exists already; replace it with --force.")

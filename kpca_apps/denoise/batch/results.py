@@ -45,7 +45,7 @@ from kpca_apps.system.stores.output import only_run
 from kpca_apps.system.workers import Workers
 
 FOREIGN = (
-    "exists in the output folder and is no result of this batch; replace it with --force, or "
+    "exists in the output folder and is not a result of this batch; replace it with --force, or "
     "choose another folder with --out."
 )
 
@@ -103,14 +103,14 @@ class FolderResults:
         place = Path(os.path.realpath((self.folder / image.output).parent))
         if not place.is_relative_to(self.folder):
             raise RefusedError(
-                f"{one_line(image.output)}: a link in the output folder leads out of it; remove "
+                f"{one_line(image.output)}: a link in the output folder points outside it; remove "
                 "the link, or choose another folder with --out."
             )
         for parent in PurePosixPath(image.output).parents:
             if os.path.lexists(self.folder / parent) and not (self.folder / parent).is_dir():
                 raise RefusedError(
-                    f"{one_line(str(parent))}: is a file in the output folder where a folder of "
-                    "results would stand; choose another with --out."
+                    f"{one_line(str(parent))}: is a file in the output folder, but the results "
+                    "need a folder of that name; choose another with --out."
                 )
 
     def seen(self, task: Task, run: Run) -> Task:

@@ -212,8 +212,8 @@ def _check_options(
         raise ConfigError(f"jobs is {shown(jobs)}; give a whole number from 1 to {MOST_JOBS:,}.")
     for name in baselines:
         if name not in BASELINES:
-            raise ConfigError(f"{name!r} is no baseline; give one of {', '.join(BASELINES)}.")
+            raise ConfigError(f"{name!r} is not a baseline; give one of {', '.join(BASELINES)}.")
     if baselines and reference is None:
         raise ConfigError(
-            "baselines are compared with clean images; name their folder by --reference."
+            "baselines are compared with clean images; name their folder with --reference."
         )

@@ -106,8 +106,8 @@ def look(
     black = picture.lowest * unit if NOISE_MODELS[noise].from_black else 0.0
     if abs(black) > FARTHEST_BLACK:
         raise InputError(
-            "values that differ by less than a millionth of what they are show no noise that grows "
-            f"with brightness: use noise='gaussian', not {noise!r}."
+            "values that differ by less than a millionth of their size cannot show noise that "
+            f"grows with brightness: use noise='gaussian', not {noise!r}."
         )
     impulses &= noise in WITHOUT_IMPULSES
     is_asked = options.noise == noise

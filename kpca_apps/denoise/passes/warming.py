@@ -13,7 +13,7 @@ from kpca_apps.denoise.passes.planes import denoise_planes
 from kpca_apps.engine.linalg.small_matrices import padded_size
 
 KEPT_NOWHERE = (
-    "The compiled code can be kept nowhere, so every run compiles it again: set NUMBA_CACHE_DIR to "
+    "The compiled code cannot be cached, so every run compiles it again: set NUMBA_CACHE_DIR to "
     "a folder that can be written to."
 )
 

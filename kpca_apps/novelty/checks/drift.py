@@ -41,16 +41,17 @@ def find_drift(
     laid = [one.spec.name for one in encoder.coders if isinstance(one, MovedDates)]
     if laid:
         notes.append(
-            f"Most dates of {listed(laid)} lie beyond those of {where}: that counts against no "
-            "row, and each is judged by how it lies to the other dates of its table and its row. "
-            "Columns whose dates say nothing of a row are left out of a model with --exclude."
+            f"Most dates of {listed(laid)} are outside the range of {where}. This counts against "
+            "no row: each is compared with the other dates of its table and its row. To leave a "
+            "column of dates out of the model, use --exclude."
         )
     if doubtful := [one.column for one in moved if one.column not in laid]:
         what = "p-values and rates hold" if clean else "how rare a score is called holds"
-        verb = "lies" if len(doubtful) == 1 else "lie"
+        verb = "is" if len(doubtful) == 1 else "are"
         notes.append(
-            f"{listed(doubtful)} {verb} otherwise than in {where}: {what} for rows like those; "
-            "see which columns moved, and fit a new model if that is how the data are now."
+            f"{listed(doubtful)} {verb} distributed differently than in {where}: {what} only for "
+            "rows like those; see which columns moved, and fit a new model if the data have "
+            "changed for good."
         )
     run_on = _run_on(before, now) if clean else ()
     return moved, (*notes, *run_on)

@@ -107,7 +107,7 @@ class FormRule:
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
         """Say what a text lacks; what was meant is open."""
         if value.kind == STAND_IN:
-            return "Typed for something that was not known?", ""
+            return "A placeholder for an unknown value?", ""
         lacking = [quoted(sign) for sign, n in self.signs.items() if value.seen.count(sign) != n]
         if lacking:
             times = "as often as" if any(map(value.seen.count, self.signs)) else "which"

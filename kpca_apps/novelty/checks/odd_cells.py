@@ -304,8 +304,7 @@ class CellFaults:
             if n_gaps and not spec.n_missing:
                 rows = "1 row lacks" if n_gaps == 1 else f"{n_gaps} rows lack"
                 what = (
-                    "which no row drawn to learn from did; that a value is missing counts for "
-                    "nothing in their scores."
+                    "which no training row did; a missing value does not change their scores."
                     if drawn
                     else "which no row of the reference did; false alarms may be more frequent "
                     "than stated."
@@ -328,12 +327,12 @@ def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: st
     if 2 * n > faults.n_cells - faults.n_missing:
         unread = "1 cell does not read so" if n == 1 else f"{n} cells do not read so"
         which = (
-            f"{name}, {word} {faults.first_place}: column {quoted(spec.name)} holds "
-            f"{noun}s in the reference, but {unread}, first this one"
+            f"{name}, {word} {faults.first_place}: column {quoted(spec.name)} holds {noun}s in "
+            f"the reference, but {unread}, the first here"
         )
         rest = "; correct them, or fit a model without the column."
         raise InputError(Note(f"{which}{first}{rest}", f"{which}{rest}", (spec.name,)))
-    what = f"1 cell is no {noun}" if n == 1 else f"{n} cells are no {noun}s"
+    what = f"1 cell is not a {noun}" if n == 1 else f"{n} cells are not {noun}s"
     counts = "counts" if n == 1 else "count"
     where = f"{'on' if word == 'line' else 'in'} {word} {faults.first_place}"
     where = where if n == 1 else f"first {where}"

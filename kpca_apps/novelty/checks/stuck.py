@@ -114,8 +114,8 @@ class StuckRule:
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
         """Say how long the readings stand still."""
         return (
-            f"{value.n_cells:,} readings that stand still, where at most {self.usual:,} equal ones "
-            "follow each other elsewhere.",
+            f"{value.n_cells:,} equal readings in a row, where at most {self.usual:,} follow each "
+            "other elsewhere.",
             "",
         )
 

@@ -359,7 +359,7 @@ def inferred_spec(
         if cells.dtype != pl.String or (format is not None and read >= READS_AS):
             spec = _valued(column, readings, "numeric", format or NumberFormat(), "numbers")
             if _names_dates(name):
-                note = f"Column {quoted(name)} is named as dates, but its numbers are none."
+                note = f"Column {quoted(name)} is named as dates, but its numbers are not dates."
                 spec = replace(spec, notes=(*spec.notes, note))
             return spec
         notes = _mixed_units(column) or _mixed_marks(column, format, readings)
@@ -388,8 +388,8 @@ def _note_of_text(column: Column, read: float, noun: str) -> str:
     name = column.name
     overrides = "; --numeric overrides this" if noun == "number" else ""
     return (
-        f"Column {quoted(name)}: {read:.0%} of the cells read as {noun}s, too few to take the "
-        f"others for typing errors, so it is taken as {_of_text(column).role}{overrides}."
+        f"Column {quoted(name)}: {read:.0%} of the cells read as {noun}s, too few to treat the "
+        f"others as typing errors, so it is taken as {_of_text(column).role}{overrides}."
     )
 
 
@@ -566,13 +566,13 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
         read = (format.thousands, "separator of thousands"), (format.decimal, "decimal mark")
         (mark, job), (_, other) = read if format.thousands else read[::-1]
         notes.append(
-            f'Column {quoted(name)}: "{mark}" is read as a {job}; nothing in the column rules out '
+            f'Column {quoted(name)}: "{mark}" is read as a {job}; no cell of the column rules out '
             f"a {other}."
         )
     if len(format.units) > 1:
         units = ", ".join(unit or "none" for unit in format.units)
         start = f"Column {quoted(name)}: cells carry different units"
-        rest = "; the signs are taken off and the numbers compared as they stand."
+        rest = "; the units are removed and the numbers compared without conversion."
         notes.append(Note(f"{start} ({units}){rest}", f"{start}{rest}", (name,)))
     return tuple(notes)
 

@@ -74,10 +74,10 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
             (column,),
         )
     elif positive not in values:
-        instead = "give --positive a value that it holds."
+        instead = "give --positive a value of that column."
         near = suggest(positive, list(values))
-        text = f"{where} never says {quoted(positive)}: {instead}{near}"
-        raise ConfigError(Note(text, f"{where} never says that: {instead}", (column,)))
+        text = f"{where} does not contain {quoted(positive)}: {instead}{near}"
+        raise ConfigError(Note(text, f"{where} does not contain that value: {instead}", (column,)))
     return Labels(
         column=column,
         positive=positive,

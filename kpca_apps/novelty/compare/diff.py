@@ -87,10 +87,10 @@ def diff_runs(
     if not keys:
         first, second = (one_line(str(run.folder), 200) for run in runs)
         raise InputError(
-            f"{second}: every column that {second} shares with {first} is hidden, so no row can be "
-            "found again; hide fewer columns in both runs."
+            f"{second}: every column that {second} shares with {first} is hidden, so rows cannot "
+            "be matched; hide fewer columns in both runs."
             if in_both
-            else f"{second}: has no column of {first}; compare runs on tables alike."
+            else f"{second}: has no column in common with {first}; compare runs on similar tables."
         )
     listed = [_rows(run, keys, shared) for run in runs]
     # What the other table says of the rows of a list, listed there or not.
@@ -134,9 +134,9 @@ def _read(folder: Path) -> _Run:
     label, path = one_line(str(folder), 200), folder / "result.json"
     again = "screen the table again."
     if not folder.is_dir():
-        raise InputError(f"{label}: is no folder; name the folder that a screening wrote.")
+        raise InputError(f"{label}: is not a folder; name the folder that a screening wrote.")
     if path.exists() and not path.is_file():
-        raise InputError(f"{label}: its result.json is no file; {again}")
+        raise InputError(f"{label}: its result.json is not a file; {again}")
     try:
         with about(label):
             require_memory(path.stat().st_size)
@@ -169,7 +169,7 @@ def _read(folder: Path) -> _Run:
     is_same = is_same and {"flagged", "rank", "reason_column"} <= found
     if not is_same or n_rows != table.source.n_rows:
         raise InputError(
-            f"{label}: {scored.name} is not the table that result.json tells of; {again}"
+            f"{label}: {scored.name} is not the table that result.json describes; {again}"
         )
     return run
 
@@ -398,15 +398,15 @@ def _warnings(
     if settings_changed:
         names = ", ".join(name for name, *_ in settings_changed[:5])
         yield (
-            f"The runs differ in how they were made ({names}): that alone may put rows on a list "
-            "or take them off it."
+            f"The runs differ in their settings or versions ({names}): this alone may add rows to "
+            "a list or remove them."
         )
     ids = {name for of in of_column for name, column in of.items() if column["role"] == "id"}
     if ids and key not in ids:
         yield (
             f"{listed(sorted(ids))} does not differ in every row of both tables: rows are matched "
-            f"by {'another column' if key else 'all their cells'}, and one whose cells changed "
-            "counts as gone and as new."
+            f"by {'another column' if key else 'all their cells'}, so a row whose cells changed "
+            "counts as removed and as new."
         )
     # A column that is renamed or hidden moves unseen.
     every = dict.fromkeys(name for of in of_column for name in of)

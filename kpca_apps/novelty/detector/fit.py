@@ -435,8 +435,8 @@ class _Fitting:
         is_share = 0.0 < asked < 1.0
         spanned = OptionError(
             "components",
-            f"{asked:g} leaves an error of 0 for half of the {rows.n_rows:,} rows learned from, "
-            "or for more: choose fewer",
+            f"{asked:g} leaves an error of 0 for at least half of the {rows.n_rows:,} training "
+            "rows: choose fewer",
         )
         if asked >= rows.n_rows:
             raise spanned

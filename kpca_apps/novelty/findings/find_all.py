@@ -48,22 +48,19 @@ ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS, EXCLUDED)
 # What became of accepted rows.
 LEARNED = "; the model learned them as normal"
 LEARNED_OF_DRAWN = "; where it drew them, the model learned them as normal"
-JOINED = "; they are part of the reference, which rates are about"
+JOINED = "; they are part of the reference, to which rates refer"
 SAME_TABLE = (
-    "The table is the very one the model was fitted on: its rows are scored as if each had been "
-    "left out."
+    "The model was fitted on this very table: its rows are scored as if each had been left out."
 )
-SAME_TABLE_P_VALUES = (
-    " A row that calibrates counts itself in its p-value, which is {:.2g} at least."
-)
+SAME_TABLE_P_VALUES = " A calibrating row counts itself in its p-value, which is at least {:.2g}."
 SAME_TABLE_LARGE = (
-    "The table is the very one the model was fitted on, which had too many rows for their "
-    "leave-one-out scores to be saved: rows are scored as new ones, and those the model was "
-    "fitted on score slightly low."
+    "The model was fitted on this very table, which had too many rows for their leave-one-out "
+    "scores to be saved: rows are scored as new ones, and those the model was fitted on score "
+    "slightly low."
 )
 SAME_TABLE_HARD = (
-    "The table is the very one the model was fitted on. --method hoffmann has no "
-    "leave-one-out: the rows it was fitted on score too low, and their p-values are too high."
+    "The model was fitted on this very table. --method hoffmann has no leave-one-out: the rows "
+    "it was fitted on score too low, and their p-values are too high."
 )
 
 

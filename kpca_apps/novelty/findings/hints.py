@@ -507,7 +507,7 @@ def hint_rows(
     for row, several in lacking.items():
         if len(several) > 1:
             which = in_prose([quoted(name) for name in several])
-            says = f"{which} are missing, each of which fewer than 1 in 100 rows lack."
+            says = f"{which} are missing; fewer than 1 in 100 rows lack any one of them."
             found[row] = found[row]._replace(sentences=(*found[row].sentences, says))
     for row, several in adding.items():
         if len(several) > 1:  # a row may be the sum of the others by chance in one column

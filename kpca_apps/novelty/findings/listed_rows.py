@@ -433,7 +433,7 @@ def _cut(text: str) -> str:
 
 
 # What is said of a cell that is alone in its column.
-ALONE = ", and hardly any other cell of the column lies nearly as far from what such rows read."
+ALONE = ", and almost no other cell of the column is as far from its expected value."
 
 # A mended value agrees with what is expected if it lies within this part of the way it came.
 PART_OF_WAY = 0.25

@@ -103,8 +103,8 @@ def plan_fit(
     if options.columns.by and options.method == "hoffmann":
         raise OptionError(
             "method",
-            "hoffmann scores rows by an error whose scale differs from group to group: leave it or "
-            "--by out",
+            "hoffmann gives scores that cannot be compared between groups: leave out --method or "
+            "--by",
         )
     sample = draw_sample(table, options.seed, execution)
     learned = rows_learned_from(sample, options, clean)
@@ -254,9 +254,10 @@ def _fit_detector(
                 f"{quoted(spec.name)} is {spec.role}" for spec in encoder.plan.used[:5]
             )
             why = (
-                f"rows differ in nothing that the model sees of the columns left for it ({used}): "
-                "of a text its length and kinds of letters, of categories those that repeat; "
-                "screen a table with columns of numbers, dates or repeated categories."
+                f"all rows look equal to the model in the columns left for it ({used}), because "
+                "it compares only the length and the kinds of letters of texts, and categories "
+                "that repeat; screen a table with columns of numbers, dates or repeated "
+                "categories."
             )
         raise InputError(f"{rows.source.name}: {why}") from error
     if is_drawn:
@@ -360,7 +361,7 @@ def own_groups(
             f"{where}: none of the {len(keys):,} groups by {listed(by)} has the {enough:,} rows "
             "that a model needs: the largest"
         )
-        size = f" has {sizes[order[0]]:,}; leave --by out, or name a column of fewer values"
+        size = f" has {sizes[order[0]]:,}; leave --by out, or name a column with fewer values"
         largest = f", {quoted(group_text(keys[order[0]]))},"
         raise ConfigError(Note(f"{few}{largest}{size}", f"{few}{size}", tuple(by)))
     return own[:MAX_GROUPS]

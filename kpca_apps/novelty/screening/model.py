@@ -73,7 +73,9 @@ class ScreeningOptions:
         if len(given) > 1:
             others = " ".join(f"and {flag_of(name)}" for name in given[1:])
             raise OptionError(
-                given[0], f"{others} exclude each other: each says which rows are flagged; give one"
+                given[0],
+                f"{others} cannot be used together: each decides which rows are flagged; give "
+                "one of them",
             )
         check_limits(self)
         if self.positive is not None and self.columns.label is None:
@@ -97,8 +99,8 @@ def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None
             if rule.calibrated and not clean:
                 raise OptionError(
                     name,
-                    "needs a clean reference: no calibrated rate exists without clean rows; give "
-                    "one with --reference, or choose with --share or --count",
+                    "needs clean rows to calibrate the rate; give them with --reference, or use "
+                    "--share or --count",
                 )
             return rule
     return default or (Rule("alpha", DEFAULT_ALPHA) if clean else Rule("share", DEFAULT_SHARE))

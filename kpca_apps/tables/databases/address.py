@@ -102,7 +102,7 @@ def _file_in(uri: str, scheme: str) -> str:
     begin = f"{scheme}:///"
     if not uri.lower().startswith(begin) or uri == begin or "?" in uri:
         raise ConfigError(
-            f"{one_line(uri, 200)}: name the file of the database behind three slashes, and "
+            f"{one_line(uri, 200)}: name the file of the database after three slashes, and "
             f"nothing else: {begin}folder/file.db, or {begin}/data/file.db"
         )
     path = unquote(uri[len(begin) :])
@@ -119,7 +119,9 @@ def _reading(query: str) -> str:
         # With the remarks behind it.
         text = text[: len(words.rstrip("; \t\r\n"))]
     if not _READS.match(text) or "\0" in text:
-        raise OptionError("query", "must be a SELECT: nothing else is run, and nothing changed.")
+        raise OptionError(
+            "query", "must be a SELECT: no other statement is run, and the database is not changed."
+        )
     return text
 
 
@@ -155,8 +157,8 @@ def table_name(text: str) -> TableName:
     if place < len(text) or not text or text.endswith(".") or len(parts) > 2:
         raise OptionError(
             "table_name",
-            f"cannot be {one_line(text, 60)!r}: give name or schema.name, and put a part with a "
-            'dot or a quotation mark into "...", where two such marks stand for one.',
+            f"cannot be {one_line(text, 60)!r}: give name or schema.name; put a part with a dot "
+            'or a quotation mark in "...", and double each quotation mark in it.',
         )
     return tuple(parts)
 

@@ -73,7 +73,7 @@ def require_file(address: Address) -> Path:
             raise InputError("this is a pipe or a device; name the file of a database.")
         with path.open("rb") as file:
             if scheme_of_file(file.read(HEAD)) != address.kind.lower():
-                raise InputError(f"this file is no {address.kind} database.")
+                raise InputError(f"this file is not a {address.kind} database.")
     return path
 
 
@@ -178,13 +178,12 @@ def checked(
         )
     if n_far:
         notes.append(
-            f"{n_far:,} dates that are infinite, or beyond what a calendar has, are read as "
-            "missing."
+            f"{n_far:,} dates that are infinite or outside the calendar are read as missing."
         )
     if long := [name for name, is_long in zip(names, is_rounded, strict=True) if is_long]:
         notes.append(
-            f"Whole numbers from {EXACT:,} on are rounded: {listed(long)}. Where they are "
-            "identifiers, have --query cast them to text."
+            f"Whole numbers from {EXACT:,} on are rounded: {listed(long)}. If they are "
+            "identifiers, cast them to text in --query."
         )
 
 
@@ -221,8 +220,8 @@ def _sentence(kind: str, text: str) -> str:
         return f"{kind} holds text that is not UTF-8; cast it to a blob in --query."
     if text == "string or blob too big":
         return (
-            f"{kind} holds a cell, or gives one, of more than {LONGEST_ROW / 2**20:g} MB; name the "
-            "columns that matter in --query, or cut it there by substr()."
+            f"{kind} returns a cell of more than {LONGEST_ROW / 2**20:g} MB; select only the "
+            "columns you need in --query, or shorten the cell there with substr()."
         )
     line = _BEFORE.sub("", text.strip()).split("\n", 1)[0].strip().rstrip(".;:!")
     line = one_line(_OF_ADDRESS.sub(r'\1 "..."', line), 200)

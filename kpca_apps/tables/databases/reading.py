@@ -35,12 +35,12 @@ _PATIENCE = 5.0  # seconds that a cancelled query is given to end
 _LISTED = 20  # tables that a message names
 _MODULES = {"SQLite": "sqlite", "DuckDB": "duck", "PostgreSQL": "postgresql"}
 _STORED = (
-    "The table has no primary key: its rows come as the server stores them, and may come in "
-    "another order once some are changed."
+    "The table has no primary key: its rows are read in the order in which the server stores "
+    "them, which may change when rows are updated."
 )
 _UNORDERED = (
-    "The query has no ORDER BY: its rows may come in another order another time, and row numbers, "
-    "ties and samples with them."
+    "The query has no ORDER BY: the order of its rows may differ next time, and with it row "
+    "numbers, ties and samples."
 )
 
 
@@ -60,7 +60,7 @@ class Waiting:
     def _look(self) -> None:
         if self.seconds is not None and time.monotonic() > self._began + self.seconds:
             raise InputError(
-                f"what is read took longer than the {self.seconds:g} s of --timeout, and was "
+                f"reading took longer than the {self.seconds:g} s of --timeout, and was "
                 "cancelled; allow more, or read less."
             )
 
@@ -124,7 +124,7 @@ def _only_table(database: Database, waiting: Waiting) -> TableName:
     if len(tables) != 1:
         among = _listed(tables) if tables else "none that you may read"
         raise OptionError(
-            "table_name", f"or --query has to say what is read; the tables are: {among}."
+            "table_name", f"or --query must name what to read; the tables are: {among}."
         )
     return tables[0]
 

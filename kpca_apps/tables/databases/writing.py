@@ -81,8 +81,8 @@ def _write(
     waiting(partial(database.write, name, rows, replace=is_there))
     if not waiting(partial(database.columns, name)):
         raise RefusedError(
-            f"{_shown(name)} would be temporary, and gone at the end of the connection; name one "
-            "of a schema that stays."
+            f"{_shown(name)} would be a temporary table, deleted at the end of the connection; "
+            "name a table of another schema."
         )
 
 
@@ -90,7 +90,8 @@ def _target(uri: str, table: str) -> tuple[Address, TableName]:
     """Return a database, and the table that is to be made in it."""
     if not is_database(uri):
         raise OptionError(
-            "write_to", "names a table of the database that is read; this is a file: leave it out."
+            "write_to",
+            "writes to the database that is read, but the input is a file: leave it out.",
         )
     try:
         name = table_name(table)
@@ -110,7 +111,7 @@ def _refuse(name: TableName, database: Database, waiting: Waiting, force: bool) 
             f"{shown} holds something other than the scores of an earlier run; name another."
         )
     if not force:
-        raise RefusedError(f"{shown} is there already; replace it with --force, or name another.")
+        raise RefusedError(f"{shown} exists already; replace it with --force, or name another.")
     return True
 
 

@@ -129,8 +129,8 @@ class DelimitedText:
             given = f'delimiter "{one_line(self._delimiter)}"'
             raise InputError(
                 f"the {DELIMITER_NAMES.get(self._delimiter, given)} given as --delimiter does not "
-                f"occur in the file; its rows look cut at the {DELIMITER_NAMES[found]}: leave the "
-                "option out."
+                "occur in the file; its cells seem to be separated by the "
+                f"{DELIMITER_NAMES[found]}: leave the option out."
             )
         # Before a header without rows is refused: bad lines may have been all there was below it.
         if self.body is not None and not self._n_rows:
@@ -318,8 +318,8 @@ class DelimitedText:
         if not self.names:
             # Without it, the first row of data would name the columns.
             raise InputError(
-                f"line {line} should name the columns and {cause}; mend it, or leave out what "
-                "stands above the header with --skip-rows."
+                f"line {line} should name the columns and {cause}; correct it, or skip the lines "
+                "above the header with --skip-rows."
             ) from None
         self._bad.leave_out(line, cause)
 
@@ -331,8 +331,8 @@ class DelimitedText:
         if is_title and 2 * sum(len(row) == n_cells for row in rows) > len(rows):
             noun = "line" if line == 2 else "lines"
             return (
-                f"if a title stands above a header on line {line}, leave its {line - 1} {noun} out "
-                f"with --skip-rows {line - 1}, else repair the row."
+                f"if there is a title above a header on line {line}, leave its {line - 1} {noun} "
+                f"out with --skip-rows {line - 1}, else repair the row."
             )
         name = DELIMITER_NAMES.get(self._delimiter, one_line(self._delimiter))
         return (
@@ -347,8 +347,8 @@ class DelimitedText:
         self.renamed.clear()
         if not any(name.strip() for name in cells):
             raise InputError(
-                f"line {line} should name the columns and is blank; add a header, or leave out "
-                "what stands above it with --skip-rows."
+                f"line {line} should name the columns and is blank; add a header, or skip the "
+                "lines above it with --skip-rows."
             )
         head = self._layout.head or first_row([cells])
         if head.names is None:

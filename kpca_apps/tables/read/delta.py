@@ -100,7 +100,7 @@ def _refuse_elsewhere(paths: list[str]) -> None:
         parts = [unquote(part) for part in re.split(r"[/\\]", path)]
         if not parts[0] or ".." in parts or _SCHEME.match(path):
             raise InputError(
-                f'its log names a file outside of it, "{one_line(path, 100)}", as that of a '
+                f'its log names a file outside the table, "{one_line(path, 100)}", as that of a '
                 "shallow clone does; make a deep clone."
             )
 
@@ -113,7 +113,7 @@ def _refuse_damaged(place: AnyPath, paths: list[str]) -> None:
         with about(f"{place}/{name}"):
             if there is None:
                 if not Path(place / name).is_file():
-                    raise InputError("is missing, or no file; the table lacks its rows.")
+                    raise InputError("is missing or not a file, so the table lacks its rows.")
                 with pa.OSFile(os.fsencode(place / name)) as file:
                     refuse_damaged(file)
             else:
@@ -157,7 +157,7 @@ def _told(place: AnyPath) -> Iterator[None]:
     except Exception as error:
         text = " ".join(_COLOUR.sub("", str(error)).split())
         if "No files in log segment" in text:
-            why = "its log is empty; it is no Delta table, or a damaged one."
+            why = "its log is empty; it is not a Delta table, or it is damaged."
         elif isinstance(place, StorePath):
             why = reason(text, str(place))
         else:

@@ -140,9 +140,9 @@ def _read_in_process(data: bytes, options: ReadOptions, unpacked: int) -> ReadSh
         if done.returncode < 0:
             why = signal.Signals(-done.returncode).name
         raise InputError(
-            f"is damaged, or takes more than {most / 2**30:.1f} GB to read ({why}), as a cell far "
-            "below or beside all others does; open it in a spreadsheet program, delete what stands "
-            "far off, and save it anew, or save the sheet as CSV."
+            f"is damaged, or takes more than {most / 2**30:.1f} GB to read ({why}), as happens if "
+            "a cell is far from all others; open it in a spreadsheet program, delete such cells "
+            "and save it again, or save the sheet as CSV."
         )
     head, _, body = done.stdout.partition(b"\n")
     found = json.loads(head)
@@ -328,8 +328,8 @@ def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[list[s
             listed.append(f'"{one_line(name, 40)}" ({size}{hidden})')
         more = len(workbook.sheet_names) - MOST_LISTED
         raise InputError(
-            f'its first sheet, "{one_line(workbook.sheet_names[place])}", is no table, or a small '
-            "one beside the others; say which to read with --sheet: "
+            f'its first sheet, "{one_line(workbook.sheet_names[place])}", is not a table, or '
+            "much smaller than others; choose one with --sheet: "
             + ", ".join(listed)
             + (f" and {more:,} more." if more > 0 else ".")
         )

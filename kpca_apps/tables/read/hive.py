@@ -41,7 +41,7 @@ def unhidden(folder: Path) -> list[Path]:
     try:
         return sorted(item for item in folder.iterdir() if not item.name.startswith(HIDDEN))
     except OSError as error:
-        raise InputError(f"cannot be looked into ({error.strerror}).", folder) from None
+        raise InputError(f"cannot be listed ({error.strerror}).", folder) from None
 
 
 def partitioned_files(
@@ -60,7 +60,8 @@ def partitioned_files(
             names = ", ".join(map(one_line, values)) or "none"
             raise InputError(
                 f"its folders are named after other columns ({names}) than those of "
-                f"{one_line(str(first.relative_to(folder)), 200)}; write all alike.",
+                f"{one_line(str(first.relative_to(folder)), 200)}; name all after the same "
+                "columns.",
                 path,
             )
     return found
@@ -103,12 +104,12 @@ def _below(
             named = _value_of(item.name)
             if named is None and is_partition(item.name):
                 raise InputError(
-                    "its name holds characters that no column can; name it after a text.", item
+                    "its name holds characters that a column cannot hold; rename it.", item
                 )
             if named is None or named[0] in values:
                 raise InputError(
-                    "is not named after one more column, such as year=2024, as the folders of "
-                    "this table are; put it elsewhere.",
+                    "is not named like the other folders of this table, such as year=2024; move "
+                    "it elsewhere.",
                     item,
                 )
             yield from _below(item, {**values, named[0]: named[1]}, suffixes)

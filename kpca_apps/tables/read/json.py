@@ -159,7 +159,7 @@ class JsonDocument:
         for key, start, _ in self._members(self._top):
             if key in starts:
                 line = self._text.count("\n", 0, start) + 1
-                raise InputError(f"line {line}: a key stands twice in one object; fix it.")
+                raise InputError(f"line {line}: a key occurs twice in one object; remove one.")
             starts[key] = start
         self._require_end()
         found = [key for key, start in starts.items() if self._is_list_of_objects(start)]
@@ -190,7 +190,7 @@ class JsonDocument:
         if place < len(self._text):
             line = self._text.count("\n", 0, place) + 1
             raise InputError(
-                f"line {line} goes on after the end of the JSON; {_ADVICE}, or one object a line."
+                f"line {line} has text after the end of the JSON; {_ADVICE}, or one object a line."
             )
 
     @contextmanager
@@ -202,10 +202,10 @@ class JsonDocument:
         except RecursionError:
             raise InputError("is nested too deeply; flatten it.") from None
         except IndexError:
-            raise InputError("the JSON has no end; fetch the file again.") from None
+            raise InputError("the JSON is cut short; fetch the file again.") from None
         except json.JSONDecodeError as error:
             raise InputError(
-                f"line {error.lineno}, column {error.colno}: not JSON ({error.msg}); mend it "
+                f"line {error.lineno}, column {error.colno}: not JSON ({error.msg}); correct it "
                 "there, or fetch the file again."
             ) from None
         except ValueError as error:
@@ -267,9 +267,9 @@ def _pieces(
             n_rows, n_values = n_rows + 1, n_values + len(record)
             if n_rows * width - n_values > MOST_EMPTY_CELLS:
                 raise InputError(
-                    f"{unit} {number}: {n_rows:,} rows of {width:,} different keys leave more than "
-                    f"{MOST_EMPTY_CELLS:,} cells without a value; write what differs from row to "
-                    "row as a value, not as a key, or split the file."
+                    f"{unit} {number}: {n_rows:,} rows of {width:,} different keys leave more "
+                    f"than {MOST_EMPTY_CELLS:,} cells without a value; write what differs between "
+                    "rows as values, not as keys, or split the file."
                 )
             records.append(record)
             kept_numbers.append(number)
@@ -334,7 +334,7 @@ def _again(
 def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) != len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("a key occurs twice in one object")
     return record
 
 

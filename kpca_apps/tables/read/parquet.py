@@ -85,7 +85,7 @@ def _known(path: Path) -> KnownFile:
     try:
         return KnownFile.at(path)
     except OSError as error:
-        raise InputError(f"cannot be looked at ({error.strerror}).", path) from None
+        raise InputError(f"cannot be opened ({error.strerror}).", path) from None
 
 
 @contextmanager
@@ -333,8 +333,8 @@ def _read_files(
             require_columns(len(schema))
             for name in filter(is_pattern, schema.names):
                 raise InputError(
-                    f'a column is called "{one_line(name)}", which would be taken for a pattern of '
-                    "names: rename it, as to one without the $."
+                    f'a column is called "{one_line(name)}", which would be read as a pattern of '
+                    "names: rename it, for example without the $."
                 )
             dtypes = as_polars(schema.empty_table()).schema
             # Types that read as the same are the same.

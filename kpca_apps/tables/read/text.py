@@ -96,8 +96,8 @@ class BadLines:
         n, first = self._n_lines, "; ".join(f"line {line:,} {why}" for line, why in self._first)
         if n > n_rows:
             raise InputError(
-                f"{n:,} bad lines beside {n_rows:,} rows ({first}): this is read wrongly "
-                "rather than damaged; look at the delimiter, encoding and header."
+                f"{n:,} bad lines beside {n_rows:,} rows ({first}): the file seems to be read "
+                "wrongly rather than damaged; check the delimiter, encoding and header."
             )
         more = f"; and {n - _LISTED:,} more" if n > _LISTED else ""
         noun = "1 bad line was" if n == 1 else f"{n:,} bad lines were"

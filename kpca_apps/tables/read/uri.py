@@ -60,6 +60,6 @@ An @ in a name is written %40.
         if scheme_of(text) in STORE_SCHEMES:
             by = "the environment, such as AWS_PROFILE, or the files of the store's own tools"
         raise ConfigError(
-            "an address holds a password, which others could read in lists of processes and in "
-            f"logs; leave it out, and give it by {by}. An @ in a name is written %40."
+            "an address holds a password, which other users could read in process lists and "
+            f"logs; remove it, and give it by {by}. Write an @ in a name as %40."
         )

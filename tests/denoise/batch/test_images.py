@@ -112,7 +112,7 @@ def test_a_killed_worker_costs_one_image_and_is_told_in_one_line(folder: Path) -
     result = run(folder, denoise=killed, jobs=2)
     (lost,) = result.failed
     assert lost.reason == (
-        "grey.png: the system ended the process that worked on it, most likely for want of memory; "
+        "grey.png: the system killed its worker process, most likely because memory ran out; "
         "use fewer --jobs, or cut the image."
     )
     assert list(contents(folder / "out")) == ["sub/colour.png", "sub/deeper/photo.jpg"]

@@ -95,7 +95,7 @@ def test_content_tells_an_image_without_a_suffix(tree: Path) -> None:
     save(tree / "in", "photo", picture(0), format="PNG")
     found, notes = find_images([tree / "in"])
     assert "photo" in {one.name for one in found}
-    assert notes == ("1 file is no image and was passed over.",)
+    assert notes == ("1 file is not an image and was passed over.",)
 
 
 def test_what_is_no_image_is_taken_when_named(tree: Path) -> None:
@@ -135,7 +135,7 @@ def test_an_image_under_the_suffix_of_another_kind_is_renamed_and_said(tree: Pat
     assert outputs["photo.JPG"] == "photo.tif"
     assert outputs["x/b.jpg"] == "x/b.jpg.png"
     assert [name for name, output in outputs.items() if name != output] == ["photo.JPG", "x/b.jpg"]
-    assert '"photo.JPG" holds another kind of image than its name says' in " ".join(notes)
+    assert '"photo.JPG" is not the kind of image that its name says' in " ".join(notes)
     assert names(tree, "in", format="tiff")["photo.JPG"] == "photo.tif"
 
 
@@ -148,7 +148,7 @@ def test_kinds_that_are_not_read_are_images_all_the_same(tree: Path) -> None:
     (tree / "in" / "participants.txt").write_bytes(b"P1 23\nP2 41\n")
     found, notes = find_images([tree / "in"])
     assert {"a.npy", "b.fits", "c", "d.ppm", "e"} <= {one.name for one in found}
-    assert notes == ("2 files are no images and were passed over.",)
+    assert notes == ("2 files are not images and were passed over.",)
 
 
 def test_a_clash_that_cannot_be_avoided_is_refused(tree: Path) -> None:

@@ -74,7 +74,7 @@ def test_a_file_of_another_kind_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / MANIFEST).read_text() == "my own notes\n"
     (tmp_path / MANIFEST).unlink()
     (tmp_path / MANIFEST).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(RefusedError, match="no plain file"), Manifest(tmp_path):
+    with pytest.raises(RefusedError, match="not a plain file"), Manifest(tmp_path):
         pass
     assert not (tmp_path / "elsewhere").exists()
 

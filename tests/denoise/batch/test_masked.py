@@ -137,7 +137,7 @@ def test_of_jpeg_it_is_said_that_the_rest_is_encoded_anew(tmp_path: Path) -> Non
     assert ["--format png keeps it" in one for one in notes] == [True, False]
     for one in ("in/b.png", "out/a.jpg"):
         (tmp_path / one).unlink()
-    assert "encoded anew" not in " ".join(run(tmp_path).images[0].notes)
+    assert "encoded again" not in " ".join(run(tmp_path).images[0].notes)
 
 
 def test_a_mask_file_that_is_not_a_number_somewhere_is_refused(tmp_path: Path) -> None:

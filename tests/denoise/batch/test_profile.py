@@ -113,7 +113,7 @@ def test_curves_of_raw_files_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"kind": "measured noise"}, "is no noise profile"),
+        ({"kind": "measured noise"}, "is not a noise profile"),
         ({"schema_version": 9}, "is of version 9, and 1 is read"),
         ({"kinds": []}, "holds no noise"),
         ({"kinds": None}, "is damaged"),
@@ -141,9 +141,9 @@ def test_what_is_no_profile_is_refused(
 
 def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
     for content, what in (
-        (b"", "is no noise profile"),
-        (b"\xff\xfe", "is no noise profile"),
-        (b"[" * 100_000, "is no noise profile"),
+        (b"", "is not a noise profile"),
+        (b"\xff\xfe", "is not a noise profile"),
+        (b"[" * 100_000, "is not a noise profile"),
         (b"\x89PNG\r\n", "line 1, byte 1 .0x89. is not utf-8 text"),
         (b"{", "is damaged"),
     ):

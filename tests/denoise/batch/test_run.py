@@ -44,7 +44,7 @@ def test_results_mirror_the_tree_and_hold_what_was_denoised(folder: Path) -> Non
     assert [image.name for image in result.images] == names
     assert [image.status for image in result.images] == ["ok"] * 3
     assert list(contents(folder / "out")) == names
-    assert result.notes == ("1 file is no image and was passed over.",)
+    assert result.notes == ("1 file is not an image and was passed over.",)
     with Image.open(folder / "out" / "sub" / "colour.png") as seen:
         expected = np.rint(smooth(picture(1, (24, 30, 3)), -1)[0])
         np.testing.assert_array_equal(np.array(seen), expected)
@@ -192,7 +192,7 @@ def test_a_link_in_the_output_folder_is_not_followed(folder: Path) -> None:
     (folder / "elsewhere").mkdir()
     (folder / "out").mkdir()
     (folder / "out" / "sub").symlink_to(folder / "elsewhere")
-    with pytest.raises(RefusedError, match="leads out of it"):
+    with pytest.raises(RefusedError, match="points outside it"):
         run(folder)
     assert contents(folder / "elsewhere") == {}
 

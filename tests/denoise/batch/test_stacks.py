@@ -68,7 +68,7 @@ def test_pages_of_a_volume_are_not_taken_together_unasked_but_it_is_said(tmp_pat
     code, output = run(tmp_path, "--sigma", "15", "--quality", "fast")
     assert code == 0, output
     report = (tmp_path / "out/report/report.html").read_text()
-    assert "a volume or film, by its metadata: --stack denoises them together" in report
+    assert "its pages are a volume or film: --stack denoises them together" in report
     one = denoise_kpca(pages(3)[1], sigma=15, quality="fast")
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "out/images/a.tif")[1], np.round(one))
 
@@ -123,7 +123,7 @@ def with_a_hole(path: Path) -> None:
     ("make", "words"),
     [
         (of_several_sizes, "page 2 is of another size or type than page 1"),
-        (described_otherwise, "describe other pages than the 3 it has"),
+        (described_otherwise, "do not match its 3 pages"),
         (with_a_hole, "page 13 holds inf at row 3, column 4"),
     ],
 )

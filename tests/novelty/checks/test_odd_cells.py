@@ -311,5 +311,5 @@ def test_gaps_that_no_row_drawn_had_are_said() -> None:
     frame = pl.DataFrame({"a": ["", "1.5", "2.5"], "b": ["u"] * 3, "c": ["u"] * 3})
     faults = faults_of(Table(frame, None, CLEAN.source))
     (said, filled) = faults.sentences(PLAN, "t", in_lines=False, drawn=True)
-    assert said.startswith('Column "a": 1 row lacks a value, which no row drawn to learn from did')
+    assert said.startswith('Column "a": 1 row lacks a value, which no training row did')
     assert filled.startswith("1 missing value was filled")

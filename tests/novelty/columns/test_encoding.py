@@ -70,7 +70,7 @@ def test_faulty_cells_are_said_with_their_place_and_become_gaps(birds: Table) ->
     encoder = fitted(birds)
     rows = encode(encoder, Sample.of(birds))
     assert visible_notes(rows.warnings, ()) == (
-        'Column "mass": 1 cell is no number and counts as missing, in row 4 ("12O").',
+        'Column "mass": 1 cell is not a number and counts as missing, in row 4 ("12O").',
         'Column "seen": 1 cell is no possible date and counts as missing, in row 6 ("2008-13-45").',
         '3 missing values were filled with what the other columns suggest, in "mass", "seen".',
     )

@@ -276,7 +276,7 @@ def test_a_later_table_that_would_be_misread_is_refused() -> None:
         with pytest.raises(InputError, match=words):
             screen_table(table, reference=reference)
     result = score_table(fit_model(dated(AUTUMN, ISO)), dated(DECEMBER, DAY))
-    words = "no cell tells whether it has month before day; it is read so, as in the reference"
+    words = "no cell shows whether it has month before day; it is read so, as in the reference"
     assert any(words in note for note in result.warnings)
     whole = [f"{k}" for k in rng.integers(100, 900, 50)] + ["n.d."] * 10 + ["250-"] * 5
     result = score_table(fit_model(pl.DataFrame({"a": comma})), pl.DataFrame({"a": whole}))
@@ -293,12 +293,12 @@ DOTTED = pl.DataFrame({"a": [f"{k:,}".replace(",", ".") for k in SIZES[:70]]})
     [
         # One cell alone tells; the others read either way.
         (dated(AUTUMN, MONTH), dated([*DECEMBER, date(2024, 12, 25)], DAY), "1 cell cannot be"),
-        (dated(AUTUMN, MONTH), dated(DECEMBER, DAY), "no cell tells whether it has month before"),
+        (dated(AUTUMN, MONTH), dated(DECEMBER, DAY), "no cell shows whether it has month before"),
         # Dots are day-first, unless those of the reference are not.
-        (dated(AUTUMN, "%m.%d.%Y"), dated(DECEMBER, DOTS), "no cell tells whether it has month"),
+        (dated(AUTUMN, "%m.%d.%Y"), dated(DECEMBER, DOTS), "no cell shows whether it has month"),
         (dated(AUTUMN, MONTH), dated(DECEMBER, DOTS), ""),
         (dated(AUTUMN, DOTS), dated(DECEMBER, DOTS), ""),
-        (WHOLE, DOTTED, "no cell tells whether it has decimal points"),
+        (WHOLE, DOTTED, "no cell shows whether it has decimal points"),
         (WHOLE, WHOLE.head(60), ""),
     ],
 )

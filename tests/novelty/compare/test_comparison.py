@@ -166,5 +166,5 @@ def test_unknown_column_and_value_get_a_suggestion() -> None:
     options = ScreeningOptions(columns=ColumnOptions(label="clas"))
     with pytest.raises(ConfigError, match='Did you mean "class"'):
         compare_table(labelled("a", "b"), options)
-    with pytest.raises(ConfigError, match=r'never says "yess".* Did you mean "yes"'):
+    with pytest.raises(ConfigError, match=r'does not contain "yess".* Did you mean "yes"'):
         read_labels(labelled("yes", "no"), "class", "yess")

@@ -188,7 +188,7 @@ def damaged(change: Change) -> None:
         (lambda result: result.pop("columns"), "of another version"),
         (lambda result: result.update(columns=[1]), "of another version"),
         (lambda result: result.update(n_rows=float("inf")), "of another version"),
-        (lambda result: result.update(n_rows=7), "not the table that result.json tells of"),
+        (lambda result: result.update(n_rows=7), "not the table that result.json describes"),
         (lambda result: Path("old/scored.csv").unlink(), "has no scored.csv"),
     ],
 )

@@ -370,7 +370,7 @@ def test_one_gross_value_does_not_blind_its_column():
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"sigma": 5.0}, "sigma= is for method= hoffmann: give that, or leave sigma out"),
+        ({"sigma": 5.0}, "sigma= applies to method= hoffmann only: choose that method"),
         ({"components": 5}, "components= is for method= hoffmann"),
         (HARD | {"ridge": 0.1}, "ridge= is for method= blocks"),
         (HARD | {"kernel": RBF(1.0), "sigma": 5.0}, "sigma=5 is no width of kernel="),

@@ -186,7 +186,7 @@ def test_hints_stand_beside_the_reasons_of_a_screening(frame: pl.DataFrame) -> N
     }
     assert told[18] == ('"height" fits if divided by 1000.',)
     assert told[34] == (
-        '"arm", "hand" and "age" are missing, each of which fewer than 1 in 100 rows lack.',
+        '"arm", "hand" and "age" are missing; fewer than 1 in 100 rows lack any one of them.',
     )
 
 

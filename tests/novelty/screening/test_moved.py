@@ -34,7 +34,7 @@ def test_a_score_says_which_columns_moved_and_what_that_means(tmp_path: Path) ->
     assert (moved.column, moved.what) == ("weight", "distribution")
     assert moved.size > 0.9 and moved.words.startswith("median 15")
     # It is what to know first: rates hold for rows like the reference.
-    assert result.warnings[0].startswith('"weight" lies otherwise than in table: p-values')
+    assert result.warnings[0].startswith('"weight" is distributed differently than in table: p-')
     assert result.n_doubts >= 1
     page = render_screening(result)
     assert "Columns that moved" in page and moved.words in page

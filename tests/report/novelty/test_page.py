@@ -118,12 +118,12 @@ def test_lines_that_are_no_data_are_said_at_the_head(form: str, noun: str) -> No
     left_out = (("title", ((1, 4),)), ("units", ((6, 6),)), ("total", ((90, 90), (184, 185))))
     source = replace(result.source, format=form, left_out=left_out)
     html = render_screening(replace(result, source=source))
-    said = f"Left out as no data: {noun} 1-4 (title), 6 (units), 90, 184-185 (3 totals)."
+    said = f"Left out as not data: {noun} 1-4 (title), 6 (units), 90, 184-185 (3 totals)."
     assert said in first_screen(html)
     alone = replace(source, left_out=(("units", ((2, 2),)),))
-    said = f"Left out as no data: {noun[:-1]} 2 (units)."
+    said = f"Left out as not data: {noun[:-1]} 2 (units)."
     assert said in Page(render_screening(replace(result, source=alone))).text
-    assert "Left out as no data" not in render_screening(result)
+    assert "Left out as not data" not in render_screening(result)
 
 
 def test_what_was_done_is_all_there() -> None:

@@ -49,8 +49,8 @@ def test_each_column_of_sqlite_has_one_type(tmp_path: Path) -> None:
         "text": ["a", None, "\u00e9\u0000b"],
     }
     assert table.source.notes == (
-        f'Whole numbers from {2**53:,} on are rounded: "number". Where they are identifiers, have '
-        "--query cast them to text.",
+        f'Whole numbers from {2**53:,} on are rounded: "number". If they are identifiers, '
+        "cast them to text in --query.",
     )
 
 
@@ -163,7 +163,7 @@ def test_types_of_duckdb(tmp_path: Path) -> None:
     }  # fmt: skip
     assert table.source.notes == (
         'Intervals read as seconds, a year as 365.25 days and a month as 30: "span", "years".',
-        "2 dates that are infinite, or beyond what a calendar has, are read as missing.",
+        "2 dates that are infinite or outside the calendar are read as missing.",
         'Lists and records read as text: "list", "record", "map".',
     )
 

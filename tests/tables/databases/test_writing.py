@@ -42,7 +42,7 @@ def test_rows_come_back_as_they_were_written(make: Make) -> None:
         found = read_table(uri, table_name=table).frame
         # SQLite has no Booleans.
         assert found.cast(SCORES.schema).sort("row").equals(SCORES)  # type: ignore[arg-type]
-        with pytest.raises(RefusedError, match="is there already"):
+        with pytest.raises(RefusedError, match="exists already"):
             check_new_table(uri, table, force=False)
         write_rows(uri, table, iter([SCORES[:2]]), force=True)
         assert read_table(uri, table_name=table).frame.height == 2

@@ -128,7 +128,7 @@ def test_broken_records_are_left_out(tmp_path: Path, suffix: str, keep: float) -
     bad = {
         3: (b'{"a": ', "not JSON"),
         4: (b"[1]", "is not a JSON object"),
-        7: (b'{"a": 1, "a": 2}', "a key stands twice"),
+        7: (b'{"a": 1, "a": 2}', "a key occurs twice"),
         9: (b'{"a": 1, "b": "\xff"}', "is not UTF-8 text"),
     }
     random.seed(0)

@@ -184,7 +184,7 @@ def test_titles_above_a_header_are_left_out_and_rows_keep_their_numbers(
     assert table.frame.rows() == [tuple(row) for row in DATA[1:]]
     assert table.lines is not None and table.lines.tolist() == list(range(4, 64))
     assert table.source.notes == (
-        'Left out as no data: rows 1-2 (title "Sales"); --layout off reads them as data.',
+        'Left out as not data: rows 1-2 (title "Sales"); --layout off reads them as data.',
     )
 
 

@@ -61,7 +61,7 @@ def test_records_on_lines_of_their_own_are_named_by_them(tmp_path: Path) -> None
 
 def test_records_on_one_line_have_no_lines_and_are_named_by_their_order(tmp_path: Path) -> None:
     assert read(json.dumps(RECORDS), tmp_path).lines is None
-    with pytest.raises(InputError, match=r"table\.json: record 2: a key stands twice"):
+    with pytest.raises(InputError, match=r"table\.json: record 2: a key occurs twice"):
         read('[{"a": 1}, {"a": 1, "a": 2}]', tmp_path)
 
 
@@ -93,15 +93,15 @@ def test_other_shapes_of_pandas_are_refused_with_advice(
         ('[{"a": 1},\n3]', "line 2 is not a JSON object"),
         ('[{"a": 1},]', "line 1, column 11"),
         ('[{"a": 1} {"a": 2}]', "Expecting ',' or ']'"),
-        ('[{"a": 1}', "has no end"),
+        ('[{"a": 1}', "is cut short"),
         ('[{"a": 1}, {"a": ', "line 1, column 18"),
-        ('{"data": [{"a": 1}, {"a": 2}]', "has no end"),
+        ('{"data": [{"a": 1}, {"a": 2}]', "is cut short"),
         ('{"data": [{"a": 1}], }', "Expecting a key"),
         ('{"data": [{"a": 1}] "n": 3}', "Expecting ',' or '}'"),
-        ('{"data": [{"a": 1}], "data": [{"a": 2}]}', "stands twice"),
+        ('{"data": [{"a": 1}], "data": [{"a": 2}]}', "occurs twice"),
         ('{"u": [{"a": 1}], "v": [{"a": 2}]}', 'several keys ("u", "v")'),
-        ('[{"a": 1}]\n{"a": 2}', "line 2 goes on after the end"),
-        ('{\n"a": 1\n}\n{\n"a": 2\n}', "line 4 goes on after the end"),
+        ('[{"a": 1}]\n{"a": 2}', "line 2 has text after the end"),
+        ('{\n"a": 1\n}\n{\n"a": 2\n}', "line 4 has text after the end"),
         ('{"type": "FeatureCollection", "features": [{"properties": {}}]}', "GeoJSON"),
         ('[{"a": ' + "[" * 50_000, "nested too deeply"),
         ('{"a": ' + '{"a": ' * 50_000, "nested too deeply"),

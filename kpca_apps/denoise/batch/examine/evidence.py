@@ -87,7 +87,7 @@ def _why(info: DenoiseInfo, asked: str, found: Evidence) -> str:
         return f"{'is too faint to be told from' if faint else 'may be'} fine texture"
     if asked != "auto":
         # A dictionary knows no other.
-        return "it was asked for" if info.n_components is None else ""
+        return "it was requested" if info.n_components is None else ""
     if info.noise == "camera":
         return "neighbouring pixels share it, as in photographs that a camera saved"
     if info.noise == "poisson":
@@ -102,10 +102,10 @@ def _why(info: DenoiseInfo, asked: str, found: Evidence) -> str:
         low, high = (f"{level:.3g}" for level in info.place_range)
         return f"it differs from place to place, from {low} to {high}"
     if not found.laws:
-        return "too little is to be seen to tell whether it grows with brightness"
+        return "the image shows too little to tell whether it grows with brightness"
     if not found.is_sure:
-        return "how it grows with brightness cannot be told from texture"
-    return "" if rises else "it is as strong in the dark as in the light, as far as can be told"
+        return "its growth with brightness cannot be distinguished from texture"
+    return "" if rises else "it seems as strong in dark as in bright areas"
 
 
 def _option(info: DenoiseInfo, laws: tuple[FoundLaw, ...]) -> str:

@@ -48,7 +48,7 @@ OTHER = (
     "was made from another input or with other settings; replace it with --force, or choose "
     "another folder with --out."
 )
-APPEARED = "appeared in the output folder meanwhile; it is kept."
+APPEARED = "appeared in the output folder during the run; it was not replaced."
 IMAGE, REFERENCE, RESULTS = "image", "reference", "results"  # folders on the worker
 # What the files of an image hold, by their places in its folder; of one file, by no name.
 Contents = Mapping[str, bytes]
@@ -187,7 +187,7 @@ def work_on_sent(sent: SentTask, run: Run) -> Returned:
     except (OSError, UnwritableError) as error:
         raise InputError(
             "a worker cannot write to its folder for temporary files: make room there, or set "
-            "TMPDIR for it, then run the same command again: what is done is kept."
+            "TMPDIR for it, then run the same command again to resume."
         ) from error
 
 

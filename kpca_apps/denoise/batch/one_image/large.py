@@ -47,8 +47,8 @@ def denoised_in_bands(
     page = image.pages[number]
     if image.window is None:
         raise InputError(
-            f"{image.label}: has {page.width} x {page.height} pixels, which are read in bands of "
-            "TIFF and OME-Zarr alone, and not of CMYK; cut it into smaller images."
+            f"{image.label}: has {page.width} x {page.height} pixels, which can be read in bands "
+            "only from TIFF (not CMYK) and OME-Zarr; cut it into smaller images."
         )
     groups = denoise.of_large_page()
     large = _LargePage(image, number, bool(page.alpha) and _is_clear(image, number))
@@ -108,8 +108,8 @@ class _LargePage:
         data = numbers_in(colours, seen, colours.ndim == 3)
         if np.isinf(colours if data is None else colours[data]).any():
             raise InputError(
-                f"{self.label}: holds infinite values; replace them first, by NaN where they are "
-                "no data"
+                f"{self.label}: holds infinite values; replace them first, with NaN where there "
+                "are no data"
             )
         return data
 
@@ -134,8 +134,8 @@ def _squares(large: _LargePage) -> tuple[NDArray[Any], Mask | None]:
             data = np.stack(masks)
             return np.stack(squares), None if data.all() else data
     raise InputError(
-        f"{large.label}: no data were found in {MOST_PLACES} squares of it, all transparent or not "
-        "a number; cut out what has data"
+        f"{large.label}: no data were found in {MOST_PLACES} squares of it, which are transparent "
+        "or not a number; cut out the part that has data"
     )
 
 

@@ -220,14 +220,14 @@ def _together(
     for number, page in enumerate(image.pages, 1):
         if page != image.pages[0]:
             raise InputError(
-                f"{image.label}: page {number} is of another size or type than page 1, so that its "
-                "pages are no stack; leave out --stack."
+                f"{image.label}: page {number} has another size or type than page 1, so its pages "
+                "are not a stack; leave out --stack."
             )
     groups = _groups(image, source)
     if groups == ():
         raise InputError(
-            f"{image.label}: its metadata describe other pages than the {n_pages} it has, "
-            "so that it is not clear which are a stack; write it anew, or leave out --stack."
+            f"{image.label}: its metadata do not match its {n_pages} pages, so it is not clear "
+            "which are a stack; save it again, or leave out --stack."
         )
     groups = groups or (tuple(range(n_pages)),)
     found = _by_stack(image, groups, denoise)
@@ -287,7 +287,7 @@ def stack_note(image: ImageFile, source: Path, denoise: Denoiser) -> tuple[str, 
         return ("If its pages are one volume or film, --stack denoises them together.",)
     if len(groups) in (0, len(image.pages)):
         return ()
-    return ("Its pages are a volume or film, by its metadata: --stack denoises them together.",)
+    return ("By its metadata, its pages are a volume or film: --stack denoises them together.",)
 
 
 def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Denoiser) -> tuple[str, ...]:
@@ -308,8 +308,9 @@ def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Denoiser) ->
     if (n_more := len(noisy) - _MOST_NAMED) > 0:
         noisy[_MOST_NAMED:] = [f"{n_more} more"]
     return (
-        f"Noise is left on page{'s' * (len(noisy) > 1)} {in_prose(noisy)}, where it is stronger "
-        "than the one level of the stack: leave out --stack, or denoise such pages by themselves.",
+        f"Noise remains on page{'s' * (len(noisy) > 1)} {in_prose(noisy)}, where it is stronger "
+        "than the level used for the stack: leave out --stack, or denoise such pages by "
+        "themselves.",
     )
 
 
@@ -331,4 +332,4 @@ def defects_note(infos: Sequence[DenoiseInfo]) -> tuple[str, ...]:
     found = [f"{n:,} {what}{'s' * (n > 1)}" for n, what in counts if n]
     if not found:
         return ()
-    return (f"Taken for defects: {in_prose(found)}; a mask that is 0 there keeps them.",)
+    return (f"Treated as defects: {in_prose(found)}; a mask that is 0 there keeps them.",)

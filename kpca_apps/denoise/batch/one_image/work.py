@@ -51,22 +51,20 @@ from kpca_apps.system.files.temporary import remove
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 
 BUG = "a bug in kpca"
-IMPULSES = (
-    "Single pixels stand out as impulse noise (salt and pepper) makes them: try --noise impulse."
-)
-POOLED = "The noise is what is typical of images of its kind in this batch, by --same-noise."
+IMPULSES = "Single pixels stand out, as in impulse noise (salt and pepper): try --noise impulse."
+POOLED = "The noise level is that of images of its kind in this batch, by --same-noise."
 ANEW = (
-    "JPEG is encoded anew, so what was not denoised is only nearly as it was: --format png keeps "
-    "it."
+    "JPEG is encoded again, which slightly changes the part that was not denoised: --format png "
+    "keeps it."
 )
 DITHERED = (
-    "Integers cannot hold the fractions of its few counts: they are spread over neighbours, so "
-    "that the light stays; save it as float32 first to keep them."
+    "Integers cannot hold fractions of its low counts, so they are spread over neighbouring "
+    "pixels, which keeps the total; save it as float32 first to keep the fractions."
 )
 IN_BANDS = (
-    "A page so large is denoised in pieces: lone pixels, dead lines and padding of each are not "
-    "counted, fractions of its few counts are rounded, and its share of no data is that of the "
-    "squares in which noise was measured."
+    "A page this large is denoised in pieces: lone pixels, dead lines and padding are not "
+    "counted, fractions of low counts are rounded, and the share of pixels without data is that "
+    "of the squares in which noise was measured."
 )
 NOT_COMPARED = "Not compared: "
 PROFILED = "The noise is that of images of its kind, by --profile."
@@ -140,7 +138,9 @@ def work(task: Task, run: Run) -> Done:
     except KpcaError as error:
         return failed(name, str(error))
     except MemoryError:
-        return failed(name, "takes more memory than there is; use fewer workers, or cut the image.")
+        return failed(
+            name, "takes more memory than available; use fewer workers, or cut the image."
+        )
     except Exception as error:
         # A bug, which must not cost the other images their results.
         reason = f"{BUG}, {type(error).__name__}: {error}"
@@ -156,7 +156,7 @@ def lost(task: Task) -> Done:
     """Give up an image on which its worker process ended each time."""
     return failed(
         task.planned.name,
-        "the system ended the process that worked on it, most likely for want of memory; use fewer "
+        "the system killed its worker process, most likely because memory ran out; use fewer "
         "--jobs, or cut the image.",
     )
 
@@ -215,7 +215,7 @@ def _fresh(task: Task, run: Run) -> Done:
         impulses = any(info.impulses for info in infos)
         stored = read_image(partial, label=name, name=target.name)
         if is_copied and stored.sha256 != image.sha256:
-            raise InputError("was changed while it was worked on; run again.", one_line(name))
+            raise InputError("was changed during the run; run again.", one_line(name))
         outcome = ImageOutcome(
             name=name,
             status="ok",
@@ -308,8 +308,8 @@ def _denoise_of_kind(image: ImageFile, denoise: Denoiser) -> Denoiser:
     is_uniform = all(page == image.pages[0] for page in image.pages)
     if denoise.from_profile and not is_uniform:
         raise InputError(
-            f"{image.label}: its pages are of several kinds, and a profile is of one; leave out "
-            "--profile."
+            f"{image.label}: its pages are of several kinds, but a profile applies to one; leave "
+            "out --profile."
         )
     # The noise of raw files is pooled for a profile alone; most bring their own.
     known = is_uniform and (image.mosaic is None or denoise.from_profile)
@@ -332,8 +332,7 @@ def writing_to(target: Path) -> Iterator[None]:
             raise
         raise UnwritableError(
             f"{one_line(str(target), 200)}: cannot be written ({error.strerror}); make room or "
-            "choose another folder with --out, then run the same command again: what is done is "
-            "kept."
+            "choose another folder with --out, then run the same command again to resume."
         ) from None
 
 

@@ -35,7 +35,7 @@ def contradicted(
     elif 2 * n > others:
         says += " have no value there."
     else:
-        says = f"Hardly any of the {others:,} other rows with {given} read so."
+        says = f"Very few of the {others:,} other rows with {given} read so."
     return Evidence(
         row=row,
         column=column,

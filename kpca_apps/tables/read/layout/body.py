@@ -209,8 +209,8 @@ class Body:
         notes: tuple[str, ...] = (said,) * bool(left_out)
         if n_cells:
             notes += (
-                f"Labels that stand once a block are filled down in {quoted(table.columns[0])}, "
-                f"into {n_cells:,} empty cells; --layout off leaves them empty.",
+                f"Labels given once per block are filled down in {quoted(table.columns[0])}, into "
+                f"{n_cells:,} empty cells; --layout off leaves them empty.",
             )
         if self.bad is not None:
             notes += (*self.bad.notes(source.n_rows - len(self.short)),)

@@ -61,7 +61,7 @@ class Layout:
                 start = _start_of_line(head, options.skip_rows)
             except ValueError:
                 raise InputError(
-                    f"has no {options.skip_rows:,} lines above a header; give a smaller "
+                    f"has no header after {options.skip_rows:,} skipped lines; give a smaller "
                     "--skip-rows."
                 ) from None
         below, is_open = head[start:], options.layout != "off"
@@ -92,7 +92,7 @@ class Layout:
         notes = []
         if not stated and delimiter not in (",", ONE_COLUMN):
             name = DELIMITER_NAMES[delimiter]
-            notes.append(f"Cells are cut at the {name} (found by itself).")
+            notes.append(f"Cells are separated by the {name} (detected).")
         lines = [1 + options.skip_rows + place for place in starts]
         line = 1 + options.skip_rows if found is None else lines[found.place]
         return cls(delimiter, tidy, is_drawn, start, line, rows, lines, found, tuple(notes))

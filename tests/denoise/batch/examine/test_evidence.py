@@ -84,7 +84,7 @@ def test_what_was_given_or_asked_for_has_no_runner_up() -> None:
     assert evidence_of(replace(info, estimated=False)) == Evidence()
     assert evidence_of(replace(info, noise="raw")) == Evidence()
     asked = evidence_of(info, "poisson")
-    assert (asked.why, asked.runner_up, asked.log_odds) == ("it was asked for", "", None)
+    assert (asked.why, asked.runner_up, asked.log_odds) == ("it was requested", "", None)
     assert asked.laws
 
 

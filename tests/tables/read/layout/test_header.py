@@ -98,7 +98,7 @@ def test_a_title_is_left_out_and_lines_stay_those_of_the_file(
 def test_a_title_is_told_of(tmp_path: Path, above: str, said: str) -> None:
     path = tmp_path / "t.csv"
     path.write_text(above + written([["id", "size", "kind", "what"], *([*r, "a"] for r in BODY)]))
-    assert read_table(path).source.notes[0].startswith(f"Left out as no data: {said}")
+    assert read_table(path).source.notes[0].startswith(f"Left out as not data: {said}")
 
 
 def test_a_title_stands_below_excels_own_line_too(tmp_path: Path) -> None:
