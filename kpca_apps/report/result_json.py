@@ -29,11 +29,11 @@ from kpca_apps.report.papers.text import headline as gallery_headline
 from kpca_apps.report.text import writable
 
 SHARES = {
-    "share": "of a reason: of the sum by which the score of the row drops when the values told are "
-    "replaced by those expected; that of columns told together is divided evenly among them; 0 "
-    "where nothing lowers it and the column told is the one farthest from what is expected",
-    "share of flagged_rows": "of the first reason alone, the sum over its columns",
-    "reason_share": "of a column: of the shares of all reasons of the flagged rows explained",
+    "share": "for a reason: its part of the drop in the score when values are replaced by those "
+    "expected; columns explained together share it evenly; 0 if nothing lowers the score and the "
+    "column is the one farthest from its expected value",
+    "share of flagged_rows": "for the first reason only: the sum over its columns",
+    "reason_share": "for a column: its part of the reasons of the flagged rows explained",
 }
 # Of a screening: a number a row stands in the scored table; the map and contours are figures.
 DRAWN = (

@@ -303,7 +303,7 @@ def _batches(stream: pa.RecordBatchReader, data: Any) -> Iterator[pa.RecordBatch
 
 
 def _no_table(data: Any, error: Exception) -> InputError:
-    return InputError(f"{_type_name(data)} is no table ({reason_of(error)}): {_WANTED}")
+    return InputError(f"{_type_name(data)} is not a table ({reason_of(error)}): {_WANTED}")
 
 
 def _type_name(data: Any) -> str:

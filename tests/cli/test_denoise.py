@@ -457,7 +457,7 @@ def test_the_noise_of_a_set_is_kept_and_used(kpca: Run) -> None:
         Image.fromarray(noisy).save(name)
     done = kpca("noise", "set", "--save", "p.json", "--json")
     assert done.code == 0
-    assert "Kept of 2 images: 96 x 96 pixels, 1 channel of uint8." in " ".join(done.err.split())
+    assert "Saved from 2 images: 96 x 96 pixels, 1 channel of uint8." in " ".join(done.err.split())
     kinds = json.loads(Path("p.json").read_text())["kinds"]
     assert kinds[0]["sigma"][0] == pytest.approx(9, rel=0.1)
     assert kpca("noise", "set", "--save", "p.json").code == 4

@@ -28,7 +28,7 @@ from tests.quick import quick
 
 __all__ = ["kpca"]
 
-STOPPED = "interrupted; run the same command again to go on: 1 of 4 are done"
+STOPPED = "interrupted; run the same command again to resume: 1 of 4 are done"
 
 
 def outcome(name: str, **fields: Any) -> ImageOutcome:
@@ -212,4 +212,4 @@ def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(
     # On a machine where nothing is compiled yet, that is said first.
     lines = [line for line in said.splitlines() if not line.startswith("Compiling for")]
     assert len(lines) == 1
-    assert lines[0].startswith("error: interrupted; run the same command again to go on: ")
+    assert lines[0].startswith("error: interrupted; run the same command again to resume: ")

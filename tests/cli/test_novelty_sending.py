@@ -29,7 +29,7 @@ def test_what_is_to_send_holds_no_whole_row(command: str, kpca: Run) -> None:
     assert MARKED not in html
     page = check_sound(html)
     assert page.blocks == {}
-    assert "Made to be sent on" in page.text
-    assert "beside this report" not in page.text and "What to do next" not in page.text
+    assert "Made for sharing" in page.text
+    assert "beside this report" not in page.text and "Next steps" not in page.text
     whole = Page(Path("out/report.html").read_text("utf-8"))
     assert len(page.all("tr")) == len(whole.all("tr"))

@@ -110,7 +110,7 @@ def test_a_check_is_a_suite_of_test_cases(invoices: Path, kpca: Run) -> None:
 def test_the_rules_that_are_read_are_not_replaced(invoices: Path, kpca: Run) -> None:
     kpca("rules", "invoices.csv", "--out", "rules.json")
     words = ("rules", "more.csv", "--rules", "rules.json", "--force", "--format", "text")
-    assert_refused(kpca(*words, "--out", "./rules.json"), 2, "is the file of rules that is read")
+    assert_refused(kpca(*words, "--out", "./rules.json"), 2, "is the file of rules to check")
     assert read_rules("rules.json").rules
     check = ("rules", "more.csv", "--rules", "rules.json", "--force")
     assert kpca(*check, "--junit", "rules.xml").code == 5

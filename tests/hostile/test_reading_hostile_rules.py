@@ -137,7 +137,7 @@ def test_paths_that_are_no_files_are_refused(
             read(tmp_path / "pipe")
     (tmp_path / "run").mkdir()
     os.mkfifo(tmp_path / "run" / "result.json")
-    with pytest.raises(InputError, match=r"its result\.json is no file"):
+    with pytest.raises(InputError, match=r"its result\.json is not a file"):
         diff_runs(tmp_path / "run", tmp_path / "run")
     monkeypatch.setattr(rule_file, "LARGEST", 100)
     with pytest.raises(InputError, match="a file of rules is a regular file of less than"):

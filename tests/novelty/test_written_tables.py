@@ -344,7 +344,7 @@ def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_pat
     assert {*result.row_files.values()} == {"a.csv", "b.csv"}
     # A line would be one of each file.
     assert any(
-        '"weight": 2 cells are no numbers' in w and "in row 8 " in w for w in result.warnings
+        '"weight": 2 cells are not numbers' in w and "in row 8 " in w for w in result.warnings
     )
     # The page names the file of each, and of the rows on the cards.
     page = " ".join(re.sub("<[^>]+>", " ", render_screening(result)).split())

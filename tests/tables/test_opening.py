@@ -214,7 +214,7 @@ def test_given_delimiter_is_obeyed(given: str, cells: int, tmp_path: Path) -> No
 def test_given_delimiter_that_never_occurs_is_refused_where_another_cuts(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(b"a\tb\nd\te\n")
-    with pytest.raises(InputError, match=r"the semicolon given .* does not occur .* at the tab"):
+    with pytest.raises(InputError, match=r"the semicolon given .* does not occur .* by the tab"):
         read_table(path, delimiter=";")
     path.write_bytes(b"a\n1\n2\n")
     assert read_table(path, delimiter=";").frame.shape == (2, 1)

@@ -155,7 +155,7 @@ def test_what_names_no_files_is_refused(
         ("nowhere/*.csv", "no file has such a name"),
         *([("data/**.csv", "data/")] if sys.version_info < (3, 13) else []),  # then as data/*.csv
         ("data/*\0.csv", "no file has such a name"),
-        (["data/a.csv", "-"], "standard input: is no file"),
+        (["data/a.csv", "-"], "standard input: is not a file"),
         (["data/a.csv", "data/z.csv"], "data/z.csv"),
     ]:
         with pytest.raises(InputError, match=said) as caught:
@@ -300,6 +300,6 @@ def test_a_file_that_leaves_the_order_of_its_dates_open_is_said(tmp_path: Path) 
     said = [note for note in open_table(tmp_path).source.notes if "it is read so" in note]
     said += [note for note in open_table(tmp_path).source.notes if "the rest is read so" in note]
     assert [note[:30] for note in said] == [
-        '4.csv: Column "day": no cell t',
+        '4.csv: Column "day": no cell s',
         '3.csv: Column "day": 1 cell ca',
     ]

@@ -147,7 +147,7 @@ def odd_cell_lines(result: ScreeningResult) -> list[str]:
     cells, n = clearest(result.odd_cells)[:TOP], result.n_odd_cells
     found = "1 cell is odd:" if n == 1 else f"{n:,} cells are odd:"
     in_lines = any(cell.line is not None for cell in cells)
-    rows = [("line" if in_lines else "row", "file", "column", "reads", "probably meant")]
+    rows = [("line" if in_lines else "row", "file", "column", "reads", "suggested")]
     for cell in cells:
         more = f" (and {cell.n_cells - 1:,} more)" if cell.n_cells > 1 else ""
         where = str(cell.row if cell.line is None else cell.line)
@@ -208,7 +208,7 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
             (f"{now:,}", f"{before:,}", one_line(name, 56)) for name, before, now in diff.kinds
         ]
         lines += [*column_lines(kinds[: TOP + 1]), ""]
-    for title, rows in (("New on the list:", diff.appeared), ("Gone from it:", diff.gone)):
+    for title, rows in (("New on the list:", diff.appeared), ("No longer on it:", diff.gone)):
         if rows:
             cells: list[tuple[str, ...]] = [("row", "before", "now", "why")]
             for row in rows[:TOP]:

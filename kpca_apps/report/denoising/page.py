@@ -59,7 +59,7 @@ MODES = {
 }
 UNSET = {
     "sigma": "measured on each image",
-    "data_range": "told by the type of the values",
+    "data_range": "given by the type of the values",
     "bandwidth": "by the noise level",
 }
 PARTS = ("marks.js", "viewer.js", "redo.js", "marks.css", "denoising.css")

@@ -169,7 +169,7 @@ def flagged_against_threshold(result: ScreeningResult) -> Drawing:
     plain_ticks(axes.xaxis, axes.yaxis)
     return Drawing(
         "threshold",
-        "How many rows if the threshold moved",
+        "Flagged rows by threshold",
         "Rows flagged at each possible threshold. Where the line falls steeply a small move of "
         f"the threshold changes the list. {_elsewhere(result)}",
         figure,

@@ -44,8 +44,8 @@ BLOCKS = (
     "relations between columns, as the logarithm of the sum of weight / p (Wilson 2019); a cell "
     "rarer than one row in 150 has counts once more. The row's p is that of its kernel PCA error "
     "with a soft cut, E(x) = r + rho (z - mean)' (C + rho I)^-1 (z - mean) (Hoffmann 2007; Rudi et "
-    "al. 2017). The cells' are those of their residuals under a kernel that is a sum over columns: "
-    "what each column is beyond what all others predict."
+    "al. 2017). Those of cells are of their residuals under a kernel that is a sum over columns: "
+    "what each column differs by from what all others predict."
 )
 # Of a method: the attributes that hold the areas it is judged by.
 AREAS = {"auroc": "area under the ROC curve", "auprc": "average precision"}
@@ -345,6 +345,6 @@ def diff_headline(diff: ScreeningDiff) -> str:
         return f"No row is in both tables: {now} rows are flagged now, {before} before; {moved}."
     new = f"{plural(len(diff.appeared), 'row')} {'is' if len(diff.appeared) == 1 else 'are'} new"
     n_gone = len(diff.gone)
-    gone = f"{count(n_gone)} {'is' if n_gone == 1 else 'are'} gone from it"
+    gone = f"{count(n_gone)} {'is' if n_gone == 1 else 'are'} no longer on it"
     stayed = f"{count(len(diff.stayed))} stayed"
     return f"{new} on the list, {gone}, {stayed}; {moved}."

@@ -29,11 +29,11 @@ def headline(result: GalleryResult) -> str:
         (judged["reproduced with a condition"], "with a condition"),
     ]
     (n_first, how), *others = [pair for pair in came if pair[0]] or came[:1]
-    verb = "comes" if 1 in (n_first, n_all) else "come"
-    parts = [f"{count(n_first)} of {plural(n_all, 'claim')} {verb} out {how}"]
+    verb = "is" if 1 in (n_first, n_all) else "are"
+    parts = [f"{count(n_first)} of {plural(n_all, 'claim')} {verb} reproduced {how}"]
     parts += [f"{count(n)} {how}" for n, how in others]
     if n := judged["not reproduced"]:
-        parts.append(f"{count(n)} {'does' if n == 1 else 'do'} not")
+        parts.append(f"{count(n)} {'is' if n == 1 else 'are'} not")
     return f"{', '.join(parts)}."
 
 

@@ -179,7 +179,7 @@
     const lines = [...marks.values()].map((mark) => ["file", ...data.options, "note"].map((name) => mark[name]));
     if (!lines.length) return say("No image is marked yet.");
     download("per-image.csv", "text/csv", csv([["file", ...data.options, "note"], ...lines]));
-    say("Run the command of this report again with --per-image per-image.csv --force: only what changed is done anew.");
+    say("Run the command of this report again with --per-image per-image.csv --force: only changed images are denoised again.");
   };
   const save = () => {
     const name = savePage({ ...saved, marks: [...marks.values()] });
@@ -189,7 +189,7 @@
   };
   const { bar, tally, say } = markBar([
     ["Undo", "u", undo],
-    ["Save page with marks", "the same page, to go on with later", save],
+    ["Save page with marks", "the same page, to continue later", save],
     ["per-image.csv", "options of single images, for --per-image", writeTable],
     ["?", "keys", () => help.showModal()],
   ]);

@@ -193,7 +193,7 @@ def test_an_image_left_as_it_was_is_the_same_file(tmp_path: Path) -> None:
     ("change", "words"),
     [
         (Path.unlink, "no such file"),
-        (lambda path: path.write_bytes(path.read_bytes() + b"more"), "changed while"),
+        (lambda path: path.write_bytes(path.read_bytes() + b"more"), "changed during"),
     ],
 )
 def test_an_image_that_changes_before_it_is_copied_is_refused(
@@ -222,7 +222,7 @@ def test_pages_of_a_stack_that_are_noisier_than_its_level_are_named() -> None:
     page = Page(96, 96, 1, np.dtype("u2"))
     image = ImageFile("a", "tiff", (page,) * 5, lambda n: (left[n] + 3000).astype(np.uint16))
     (note,) = left_note(image, [info] * 5, stack)
-    assert "left on pages 3 and 5, where" in note
+    assert "remains on pages 3 and 5, where" in note
     left[2:5:2] = left[0], left[1]
     assert left_note(image, [info] * 5, stack) == ()
 
@@ -235,7 +235,7 @@ def test_a_colour_page_is_named_where_its_colours_are_noisier_than_their_level()
     page = Page(96, 96, 3, np.dtype("u2"))
     image = ImageFile("a", "tiff", (page,) * 2, lambda n: pages[n].astype(np.uint16))
     (note,) = left_note(image, [info] * 2, stack)
-    assert "left on page 2, where" in note
+    assert "remains on page 2, where" in note
 
 
 def test_a_batch_warns_of_no_single_image() -> None:

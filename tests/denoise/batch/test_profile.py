@@ -84,7 +84,7 @@ def test_images_of_another_kind_are_not_denoised(tmp_path: Path) -> None:
         [tmp_path / "in"], tmp_path / "out", denoiser.settings, denoise=denoiser
     ).images
     assert (a.status, a.sigma) == ("ok", 9.0)
-    assert small.reason.startswith("small.png: is of another kind (160 x 96, 1 x uint8)")
+    assert small.reason.startswith("small.png: is of a kind (160 x 96, 1 x uint8)")
 
 
 def test_curves_of_raw_files_are_kept(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_a_file_that_appears_meanwhile_is_kept(folder: Path) -> None:
 
 def test_inputs_are_never_overwritten(folder: Path) -> None:
     for force in (False, True):
-        with pytest.raises(RefusedError, match="place of this input"):
+        with pytest.raises(RefusedError, match="replace this input"):
             run_batch([folder / "in"], folder / "in", SETTINGS, denoise=smooth, force=force)
         with pytest.raises(RefusedError):
             run_batch(

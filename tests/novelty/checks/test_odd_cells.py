@@ -302,7 +302,7 @@ def test_a_column_of_which_most_cells_do_not_read_is_refused_for_the_whole_table
     frame = pl.DataFrame({"a": ["x"] * 4 + ["1.5"] * 6, "b": ["u"] * 10, "c": ["u"] * 10})
     halves = [faults_of(Table(frame[i : i + 5], None, CLEAN.source), i) for i in (0, 5)]
     said = [*(halves[0] + halves[1]).sentences(PLAN, "t.csv", in_lines=False)]
-    assert 'Column "a": 4 cells are no numbers and count as missing, first in row 1' in said[0]
+    assert 'Column "a": 4 cells are not numbers and count as missing, first in row 1' in said[0]
     with pytest.raises(InputError, match=r't\.csv, row 1: column "a" holds numbers'):
         [*halves[0].sentences(PLAN, "t.csv", in_lines=False)]
 

@@ -71,7 +71,8 @@ def test_faulty_cells_are_said_with_their_place_and_become_gaps(birds: Table) ->
     rows = encode(encoder, Sample.of(birds))
     assert visible_notes(rows.warnings, ()) == (
         'Column "mass": 1 cell is not a number and counts as missing, in row 4 ("12O").',
-        'Column "seen": 1 cell is no possible date and counts as missing, in row 6 ("2008-13-45").',
+        'Column "seen": 1 cell is not a possible date and counts as missing, in row 6 '
+        '("2008-13-45").',
         '3 missing values were filled with what the other columns suggest, in "mass", "seen".',
     )
     assert rows.sample[:, 1].nonzero()[0].tolist() == [3, 4]

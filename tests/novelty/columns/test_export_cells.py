@@ -99,7 +99,7 @@ def test_six_digits_are_dates_under_a_name_that_says_so(
     # In another column, and where some more are no dates, they are numbers.
     assert spec_and_values(cells, "amount")[0] != "datetime"
     role, _, notes = spec_and_values([*cells, *30 * [typed("997722")]], "Datum")
-    assert role != "datetime" and "named as dates, but its numbers are none" in notes[-1]
+    assert role != "datetime" and "named as dates, but its numbers are not" in notes[-1]
 
 
 @pytest.mark.parametrize("pattern", ["%d%m%y", "%y%m%d", "%m%d%y"])
@@ -143,7 +143,7 @@ def test_months_are_no_days_of_2020() -> None:
     months = [f"{year}{month:02}" for year in range(2001, 2013) for month in range(1, 13)]
     role, values, notes = spec_and_values(months, "date")
     assert role == "numeric" and values.tolist() == [*map(float, months)]
-    assert "named as dates, but its numbers are none" in notes[-1]
+    assert "named as dates, but its numbers are not" in notes[-1]
 
 
 def test_a_column_half_of_dates_is_said_to_be_text() -> None:

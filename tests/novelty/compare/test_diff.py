@@ -170,7 +170,7 @@ def test_runs_that_share_only_hidden_columns_are_told_so() -> None:
     with pytest.raises(InputError, match=r"every column that new shares with old is hidden"):
         diff_runs(old, new)
     apart = run(table().select(pl.all().name.suffix("_2")), "apart")
-    with pytest.raises(InputError, match=r"apart: has no column of new;"):
+    with pytest.raises(InputError, match=r"apart: has no column in common with new;"):
         diff_runs(new, apart)
 
 
@@ -232,7 +232,7 @@ def test_the_command_says_what_changed_and_leaves_a_page(
     assert main(["novelty", "diff", "old", "new"]) == 0
     done = capsys.readouterr()
     assert done.out == "kpca-diff-new/report.html\n"
-    assert done.err.startswith("1 row is new on the list, 1 is gone from it, 0 stayed;")
+    assert done.err.startswith("1 row is new on the list, 1 is no longer on it, 0 stayed;")
     assert max(map(len, done.err.splitlines())) <= 80
     result = json.loads(Path("kpca-diff-new/result.json").read_text(encoding="utf-8"))
     assert (result["kind"], result["appeared"][0]["name"]) == ("novelty diff", "N020")

@@ -371,8 +371,8 @@ def test_one_gross_value_does_not_blind_its_column():
     ("parameters", "said"),
     [
         ({"sigma": 5.0}, "sigma= applies to method= hoffmann only: choose that method"),
-        ({"components": 5}, "components= is for method= hoffmann"),
-        (HARD | {"ridge": 0.1}, "ridge= is for method= blocks"),
+        ({"components": 5}, "components= applies to method= hoffmann"),
+        (HARD | {"ridge": 0.1}, "ridge= applies to method= blocks"),
         (HARD | {"kernel": RBF(1.0), "sigma": 5.0}, "sigma=5 is no width of kernel="),
         (HARD | {"components": 1.5}, "an int in the range .* a float in the range"),
         ({"calibration": "split"}, "calibration= split needs a clean reference, rows known"),

@@ -130,7 +130,8 @@ def test_a_table_in_parts_is_screened_as_one_in_memory(birds: Path) -> None:
     parted = screen(in_parts(birds), options=LABELLED)[0]
     assert_same(whole, parted)
     assert any(
-        "2 cells are no numbers and count as missing, first on line 7" in w for w in parted.warnings
+        "2 cells are not numbers and count as missing, first on line 7" in w
+        for w in parted.warnings
     )
     assert next(w for w in parted.warnings if w not in whole.warnings).startswith(
         "The table has 700 rows and is read in parts"

@@ -64,13 +64,14 @@ def test_hostile_words_stay_words() -> None:
 def test_the_first_sentence_counts_claims() -> None:
     result = examples.usual()
     assert (
-        headline(result) == "2 of 4 claims come out as published, 1 with a condition, 1 does not."
+        headline(result)
+        == "2 of 4 claims are reproduced as published, 1 with a condition, 1 is not."
     )
     assert standing(result.reproductions[1]) == "1 reproduced"
     for verdicts, told in (
-        (["reproduced with a condition"] * 2, "2 of 2 claims come out with a condition."),
-        (["not reproduced"], "0 of 1 claim comes out as published, 1 does not."),
-        (["reproduced"], "1 of 1 claim comes out as published."),
+        (["reproduced with a condition"] * 2, "2 of 2 claims are reproduced with a condition."),
+        (["not reproduced"], "0 of 1 claim is reproduced as published, 1 is not."),
+        (["reproduced"], "1 of 1 claim is reproduced as published."),
     ):
         assert headline(GalleryResult((Reproduction("a", "b", "c", _claims(*verdicts)),))) == told
     none = GalleryResult((Reproduction("a", "b", "c", Outcome(()), "gone"),))
