@@ -131,7 +131,7 @@ def test_many_and_long_lines_are_left_out(tmp_path: Path) -> None:
     table = read_table(path, skip_rows=9_000)
     assert table.frame.rows() == [("1", "2")]
     assert table.lines is not None and table.lines.tolist() == [9_002]
-    with pytest.raises(InputError, match="has no 9,500 lines above a header"):
+    with pytest.raises(InputError, match="has no header after 9,500 skipped lines"):
         read_table(path, skip_rows=9_500)
 
 
