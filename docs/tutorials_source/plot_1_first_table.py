@@ -14,9 +14,9 @@ result = kpca_apps.screen_table(table, share=0.05, id="Individual ID")
 result
 
 # %%
-# That is the first screen of the report. ``share=0.05`` flags five rows in a hundred: without rows
-# that are known to be normal no false-alarm rate can be known, so how many to flag is your
-# choice. The flagged rows, oddest first:
+# That is the first screen of the report. ``share=0.05`` flags five rows in a hundred. A
+# false-alarm rate needs rows that are known to be normal; without them you choose how many to
+# flag. The flagged rows, oddest first:
 
 result.flagged()[["rank", "reason_column", "seen", "expected"]]
 

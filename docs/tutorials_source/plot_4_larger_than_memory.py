@@ -36,5 +36,5 @@ print(result)
 #     kpca novelty screen large --label planted --scheduler tcp://10.0.0.1:8786
 #
 # The scores do not depend on the workers: to the bit for any number of threads, to 1e-10 on
-# a cluster. A worker that is lost loses nothing; its parts are done again. The workers of a cluster
-# need not see the files.
+# a cluster. If a worker is lost, its parts are done again. The workers of a cluster need no access
+# to the files.

@@ -17,8 +17,8 @@ clean = data.brick()[100:292, 100:292].astype(float)
 noisy = clean + rng.normal(0, 20, clean.shape)
 
 # %%
-# An endoscope sees a disc, and some of its pixels are dead. What stands there, here 0, is no data:
-# a mask says so, as NaN would. On the command line it is an image, ``--mask FILE``.
+# An endoscope sees a disc, and some of its pixels are dead. Their value, here 0, is not data: a
+# mask marks them, as NaN would. On the command line it is an image, ``--mask FILE``.
 
 rows, columns = np.indices(clean.shape)
 mask = (np.hypot(rows - 96, columns - 96) < 90) & (rng.random(clean.shape) > 0.02)
@@ -28,8 +28,8 @@ print(f"level found: {info.sigma:.1f}")
 print("outside the mask nothing has changed:", np.array_equal(denoised[~mask], seen[~mask]))
 
 # %%
-# The noise is that of the data, and the values under the mask have no say: whatever they are, the
-# rest comes out the same, to the last bit.
+# The noise is measured on the data only. Values under the mask have no influence: the rest is the
+# same to the last bit, whatever they are.
 
 other = np.where(mask, noisy, 255)
 again = denoise_kpca(other, mask=mask, data_range=255, quality="fast")
@@ -37,7 +37,7 @@ print("the same inside:", np.array_equal(again[mask], denoised[mask]))
 
 # %%
 # A region is given by the column and row of its corner, its width and its height. Its noise is
-# measured in it; around it nothing changes.
+# measured inside; outside nothing changes.
 
 part = denoise_kpca(noisy, region=(40, 30, 112, 96), data_range=255, quality="fast")
 

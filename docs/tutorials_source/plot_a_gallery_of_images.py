@@ -60,8 +60,8 @@ show(counted[2], tifffile.imread(path)[2])
 # %%
 # A telescope's image
 # -------------------
-# Floats in FITS, with pixels that are none (NaN): they stay so and have no say in the rest. So do
-# the headers stay.
+# Floats in FITS, with missing pixels (NaN): these stay missing and do not influence the rest. The
+# headers stay as well.
 
 galaxy = 40 * np.exp(-np.hypot(*np.indices((160, 160)) - 80) / 18)
 sky = (galaxy + rng.normal(5, 2, galaxy.shape)).astype(np.float32)

@@ -92,9 +92,7 @@ class CarefulCommand(TyperCommand):
                     f"write {waiting}={word} if the value is {word}"
                 )
             if found and found.secondary_opts and given.setdefault(found.name, word) != word:
-                raise ConfigError(
-                    f"{given[found.name]} and {word} cannot be used together: give one of them"
-                )
+                raise ConfigError(f"{given[found.name]} and {word} cannot be combined: give one")
             waiting = word if found and not found.is_flag else ""
             if word == "--":
                 break

@@ -36,10 +36,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 def schema(
     kind: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[KIND]", help="Name of the schema. Without it, all names are printed."
-        ),
+        str | None, typer.Argument(metavar="[KIND]", help="Name of a schema. Default: list them.")
     ] = None,
 ) -> None:
     """Print the JSON schema of what other commands write as JSON.

@@ -106,8 +106,7 @@ def read_frame(
                     return Frame(None, found, None if id is None else column_name(id))
             if data is stream and not n_rows:
                 raise InputError(
-                    "the table has no rows; a stream can be read only once: create it again if "
-                    "it was read."
+                    "the table has no rows; a stream is read only once: create it again."
                 )
             frame, columns = _columns_of(pa.Table.from_batches(held, stream.schema))
             frame = frame if data is stream else None

@@ -174,7 +174,7 @@ def test_failures_are_listed_and_the_rest_is_done(kpca: Run) -> None:
         (("run", "in", "--out", "x" * 300), 3, "xxx...: cannot be made (File name too long)"),
         (("run", "in", "--reference", "in"), 2, "in: a.png is the noisy image itself"),
         (("run", "in/a.png", "--reference", "in/a.png"), 2, "is the noisy image itself"),
-        (("run", "in", "--region", "0,0,8,8", "--preview"), 2, "--preview chooses a part of"),
+        (("run", "in", "--region", "0,0,8,8", "--preview"), 2, "--preview chooses its own part"),
         (("run", "in", "--mask", "own.csv"), 3, "own.csv: is not an image that can be read"),
         (("run", "in", "--model", "x", "--per-image", "own.csv"), 2, "--per-image cannot be used"),
         (

@@ -104,7 +104,7 @@ def test_a_check_is_a_suite_of_test_cases(invoices: Path, kpca: Run) -> None:
     assert_refused(again, 4, "exists already")
     table = kpca("screen", "invoices.csv", "--junit", "good.csv", "--force")
     assert_refused(table, 4, "never replaced")
-    assert_refused(kpca("rules", "good.csv", "--junit", "a.xml"), 2, "name the rules to check")
+    assert_refused(kpca("rules", "good.csv", "--junit", "a.xml"), 2, "name them with --rules")
 
 
 def test_the_rules_that_are_read_are_not_replaced(invoices: Path, kpca: Run) -> None:

@@ -435,5 +435,5 @@ def test_pandas_is_not_needed() -> None:
 def test_a_stream_that_was_read_is_to_be_made_again() -> None:
     stream = pa.RecordBatchReader.from_stream(pa.table({"a": [1, 2, 3]}))
     assert read_frame(stream).table.frame.height == 3
-    with pytest.raises(InputError, match="has no rows; a stream can be read only once: create"):
+    with pytest.raises(InputError, match="has no rows; a stream is read only once: create"):
         read_frame(stream)

@@ -271,9 +271,7 @@ class RunOptions(Checked):
                 f"{' and '.join(STACK_NOISES[1:])} noise; leave one out",
             )
         if self.region is not None and self.preview:
-            raise OptionError(
-                "preview", "chooses a part of the image itself; leave out --region or --preview"
-            )
+            raise OptionError("preview", "chooses its own part; leave out --region or --preview")
         if self.stack and self.preview:
             raise OptionError(
                 "preview",

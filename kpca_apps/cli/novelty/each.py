@@ -68,10 +68,7 @@ def screen_each(
     Returns whether any failed, and whether flagged rows make the command fail.
     """
     if options.marks is not None:
-        raise ConfigError(
-            "--marks belongs to the report of one table: leave it out, or screen that table "
-            "without --each"
-        )
+        raise ConfigError("--marks belongs to the report of one table: leave out --marks or --each")
     if options.dry_run and options.json:
         raise ConfigError("--dry-run with --each prints text only: leave out --json")
     paths = [str(path) for path in expand_each(tables)]

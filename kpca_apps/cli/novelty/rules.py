@@ -83,21 +83,12 @@ class Target:
             )
         if known is not None:
             if out is not None and Path(out).resolve() == known.resolve():
-                raise OptionError(
-                    "out",
-                    "is the file of rules to check, so it is not replaced; choose another file",
-                )
+                raise OptionError("out", "is the file of rules to check; choose another file")
             for name in _OF_FINDING:
                 if getattr(options, name) not in (None, []):
-                    raise OptionError(
-                        name,
-                        "applies when rules are learned, not when they are checked with --rules: "
-                        "leave it out",
-                    )
+                    raise OptionError(name, "has no effect with --rules: leave one of them out")
         elif options.junit is not None:
-            raise OptionError(
-                "junit", "writes the result of a check: name the rules to check with --rules"
-            )
+            raise OptionError("junit", "needs rules to check: name them with --rules")
         if out is not None and not options.dry_run:
             check_target(out, force=options.force)
         check_junit(options, out)

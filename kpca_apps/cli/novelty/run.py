@@ -178,9 +178,7 @@ def open_folder(
     out = options.out or f"kpca-{application}-{safe_stem(named)}"
     folder = output_folder(out, force=options.force)
     if options.write_to is not None and (options.each or not is_one):
-        raise OptionError(
-            "write_to", "takes the scores of one table: name one table, without --each."
-        )
+        raise OptionError("write_to", "needs a single table: name one, without --each.")
     if options.junit is not None and options.each:
         raise OptionError("junit", "takes the rules of one table: leave out --each.")
     if not options.dry_run:

@@ -108,9 +108,7 @@ class Roots:
         if places:
             with suppress(OSError, ValueError):
                 near = suggest(places[0].name, [one.name for one in places[0].parent.iterdir()])
-        raise InputError(
-            f"{_said(name)}: no such file in the folders that the server serves.{near}"
-        )
+        raise InputError(f"{_said(name)}: no such file in the served folders.{near}")
 
     def _places(self, name: str) -> list[Path]:
         """Return where a name may be meant to be; nothing is asked of the disk."""

@@ -90,8 +90,7 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
         read_profile(target)
     except InputError:
         raise RefusedError(
-            f"{label}: exists and is not a noise profile, so it is never replaced; choose another "
-            "file."
+            f"{label}: exists and is not a noise profile, so it is never replaced; choose another."
         ) from None
     if not force:
         raise RefusedError(f"{label}: exists already; replace it with --force.")

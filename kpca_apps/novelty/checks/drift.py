@@ -50,8 +50,7 @@ def find_drift(
         verb = "is" if len(doubtful) == 1 else "are"
         notes.append(
             f"{listed(doubtful)} {verb} distributed differently than in {where}: {what} only for "
-            "rows like those; see which columns moved, and fit a new model if the data have "
-            "changed for good."
+            "rows like those; see which columns moved, and fit a new model if the data changed."
         )
     run_on = _run_on(before, now) if clean else ()
     return moved, (*notes, *run_on)

@@ -254,10 +254,9 @@ def _fit_detector(
                 f"{quoted(spec.name)} is {spec.role}" for spec in encoder.plan.used[:5]
             )
             why = (
-                f"all rows look equal to the model in the columns left for it ({used}), because "
-                "it compares only the length and the kinds of letters of texts, and categories "
-                "that repeat; screen a table with columns of numbers, dates or repeated "
-                "categories."
+                f"all rows look equal to the model in the columns left for it ({used}): it "
+                "compares length and kinds of letters of texts, and repeated categories; screen "
+                "a table with columns of numbers, dates or repeated categories."
             )
         raise InputError(f"{rows.source.name}: {why}") from error
     if is_drawn:

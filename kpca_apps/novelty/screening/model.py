@@ -73,9 +73,7 @@ class ScreeningOptions:
         if len(given) > 1:
             others = " ".join(f"and {flag_of(name)}" for name in given[1:])
             raise OptionError(
-                given[0],
-                f"{others} cannot be used together: each decides which rows are flagged; give "
-                "one of them",
+                given[0], f"{others} cannot be combined: each sets which rows are flagged; give one"
             )
         check_limits(self)
         if self.positive is not None and self.columns.label is None:

@@ -119,9 +119,7 @@ def _reading(query: str) -> str:
         # With the remarks behind it.
         text = text[: len(words.rstrip("; \t\r\n"))]
     if not _READS.match(text) or "\0" in text:
-        raise OptionError(
-            "query", "must be a SELECT: no other statement is run, and the database is not changed."
-        )
+        raise OptionError("query", "must be a SELECT: no other statement is run.")
     return text
 
 

@@ -115,9 +115,7 @@ def _with_patience(uri: str) -> str:
         options = parse_qsl(urlsplit(uri).query)
     except ValueError:
         # The reason holds what stands before the host, which may be a password.
-        raise InputError(
-            "the host name has a character that is not allowed; correct the address"
-        ) from None
+        raise InputError("the host name has an invalid character; correct the address") from None
     if "PGCONNECT_TIMEOUT" in os.environ or any(
         name in ("connect_timeout", "service") for name, _ in options
     ):

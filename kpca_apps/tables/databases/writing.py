@@ -90,8 +90,7 @@ def _target(uri: str, table: str) -> tuple[Address, TableName]:
     """Return a database, and the table that is to be made in it."""
     if not is_database(uri):
         raise OptionError(
-            "write_to",
-            "writes to the database that is read, but the input is a file: leave it out.",
+            "write_to", "writes to the database that is read; this is a file: leave it out."
         )
     try:
         name = table_name(table)

@@ -220,7 +220,7 @@ def test_nothing_outside_is_read(served: Path, ask: Ask) -> None:
     for tool, arguments in calls:
         text = refused(ask, tool, **arguments)
         assert any(
-            words in text for words in ("no such file in the folders that", "is not allowed")
+            words in text for words in ("no such file in the served folders", "is not allowed")
         ), (tool, arguments, text)
     assert not (served / "other").exists()
 

@@ -167,7 +167,7 @@ def test_a_rule_outside_its_range_is_refused(rule: dict[str, float]) -> None:
 
 
 def test_two_rules_exclude_each_other() -> None:
-    with pytest.raises(ConfigError, match="--share and --fdr cannot be used together"):
+    with pytest.raises(ConfigError, match="--share and --fdr cannot be combined"):
         resolve_rule(ScreeningOptions(share=0.1, fdr=0.1), clean=True)
 
 
