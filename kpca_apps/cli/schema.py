@@ -41,8 +41,8 @@ def schema(
 ) -> None:
     """Print the JSON schema of what other commands write as JSON.
 
-    A document names its schema as $schema; of urn:kpca-apps:schema:novelty-screening:1 the kind is
-    novelty-screening. Keys that a schema does not name are refused.
+    A document names its schema in $schema, such as urn:kpca-apps:schema:novelty-screening:1 for the
+    kind novelty-screening. Keys that a schema does not name are refused.
     """
     console, found = Console(), schemas()
     if kind is None:

@@ -71,7 +71,7 @@ def test_odd_cells_are_listed_with_what_was_meant() -> None:
     said = replace(result, odd_cells=(cell, bare), n_odd_cells=4)
     head, *rows = odd_cell_lines(said)
     assert head == "4 cells are odd:"
-    assert rows[0].split() == ["line", "column", "reads", "probably", "meant"]
+    assert rows[0].split() == ["line", "column", "reads", "suggested"]
     assert rows[1].split()[:2] == ["4", "bill"]
     assert rows[1].split()[-4:] == ["(and", "2", "more)", "4"]
     assert "\x1b" not in rows[1]

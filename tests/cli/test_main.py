@@ -110,7 +110,7 @@ def test_a_shell_completes_a_line_that_is_not_yet_whole(
     [
         (InputError("a.csv, line 3:\nno number"), 3, "error: a.csv, line 3: no number"),
         (MemoryLimitError("too big"), 4, "error: too big"),
-        (MemoryError(), 4, "error: the memory of this machine"),
+        (MemoryError(), 4, "error: not enough memory"),
         (KeyboardInterrupt(), 130, "error: interrupted; nothing was written"),
         (ZeroDivisionError("oh"), 1, "error: a bug in kpca, ZeroDivisionError: oh"),
     ],

@@ -38,9 +38,9 @@ def run(
     Results keep type, size, format, colour profile, orientation and transparency. Run the same
     command again to resume a batch that was interrupted.
 
-    Raw files (extra "raw") are denoised before development and written as TIFF or, by --raw-out,
-    DNG. FITS, DICOM and such need the extra "lab", HEIC "heic". Denoising takes about ten seconds
-    a megapixel and channel on one processor.
+    Raw files (extra "raw") are denoised before development and written as TIFF, or as DNG with
+    --raw-out dng. FITS, DICOM and such need the extra "lab", HEIC "heic". Denoising takes about ten
+    seconds a megapixel and channel on one processor.
     """
     from kpca_apps.cli.denoise.run import plan_batch, print_plan, run_trial, run_whole
 
@@ -103,18 +103,18 @@ def noise(
     """Measure the noise of images, without denoising them.
 
     Prints the level in the units of the image, as kpca denoise run would use it. A level marked "?"
-    may be texture: kpca denoise run would leave that image as it is, and the option that takes it
-    out is named. For a raw file it is that of the sensor, on a scale from 0 (no light) to 65,535
-    (white).
+    may be texture: kpca denoise run would leave that image unchanged, and the option that removes
+    it is named. The level of a raw file is that of the sensor, on a scale from 0 (no light) to
+    65,535 (white).
 
-    Where noise follows a law of brightness, a second table has the law: the variance at brightness
-    x, in the units of the image, within which range of it nine of ten such pictures lie, and
-    whether neighbours share the noise.
+    If the noise follows a law of brightness, a second table shows it: the variance at brightness x
+    in the units of the image, its range in nine of ten such pictures, and whether neighbouring
+    pixels share the noise.
 
     shared: neighbouring pixels or the colours share their noise, as in photographs saved by a
     camera; it is treated as --noise camera.
 
-    impulses: single pixels stand out as salt-and-pepper noise makes them; use --noise impulse.
+    impulses: single pixels stand out, as in salt-and-pepper noise; use --noise impulse.
     """
     from kpca_apps.cli.denoise.fit import print_noise
 

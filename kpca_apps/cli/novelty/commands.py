@@ -60,7 +60,7 @@ def screen(
 
     The result is a folder: report.html, the flagged rows, the scored table and the model. The model
     holds rows of the table: share it as you would share the data. --to-send adds a page without
-    whole rows; of a table in a database, --write-to puts the scores into a new table there.
+    whole rows. For a table in a database, --write-to writes the scores to a new table there.
     """
     from kpca_apps.cli.novelty.run import (
         expected_time,
@@ -130,8 +130,8 @@ def fit(
 ) -> None:
     """Fit a model to rows known to be normal, and save it.
 
-    The model file holds rows of the reference, among which reasons are found: share it as you would
-    share the data.
+    The model file holds rows of the reference, from which reasons are computed: share it as you
+    would share the data.
     """
     from kpca_apps.cli.novelty.run import print_plan, require_inputs, running
     from kpca_apps.novelty.screening.model import ScreeningOptions, resolve_rule
@@ -278,7 +278,7 @@ def compare(
     ],
     options: NoveltyOptions,
 ) -> None:
-    """Compare the detector with others where outliers are known.
+    """Compare the detector with others on a table whose outliers are known.
 
     The others are Hoffmann's kernel PCA (that of screen --method hoffmann), linear PCA, a one-class
     SVM, Parzen density, an isolation forest and the local outlier factor. All are fitted on all

@@ -40,9 +40,9 @@ def run(
 ) -> None:
     """Run an experiment, or all, and write a page.
 
-    Each claim of a paper stands beside our value, with the tolerance and the outcome. Experiments
-    whose data are missing are listed, the others run, and the exit code is 5. After an interrupt
-    the finished experiments are kept (in DIR.interrupted, if DIR holds an earlier result).
+    Each claim of a paper is listed with our value, the tolerance and the outcome. Experiments whose
+    data are missing are listed, the others run, and the exit code is 5. After an interrupt the
+    finished experiments are saved (in DIR.interrupted, if DIR holds an earlier result).
 
     All take about five minutes with the data on two processors, one minute without.
     """
