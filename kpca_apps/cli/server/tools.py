@@ -223,9 +223,9 @@ class Tools:
     def diff_runs(
         self, old: str, new: str, top: int = 10, out: str | None = None, replace: bool = False
     ) -> Answer:
-        """Compare two runs of screen_table or score_table: rows new on the list or gone from it.
+        """Compare two runs of screen_table or score_table: rows new on the list or no longer on it.
 
-        old, new: their folders. top: rows told of each list, 1 to 50. out: a folder for the report;
+        old, new: their folders. top: rows shown of each list, 1 to 50. out: folder for the report;
         without it nothing is written. replace: overwrite an earlier comparison there.
         """
         folders = [self.roots.run(name) for name in (old, new)]
@@ -279,7 +279,7 @@ class Tools:
         """Check a table against a file of rules: which are broken, and by which rows.
 
         rules: a file that find_rules wrote. id: the column that names rows. hide: columns whose
-        values are told nowhere. top: rows told of each rule, 1 to 50.
+        values are shown nowhere. top: rows shown of each rule, 1 to 50.
         """
         known = read_rules(self.roots.file(rules))
         opened = _opened(self.roots.file(table))

@@ -121,7 +121,7 @@ def diff_runs(
         reasons=_reasons_changed(*runs),
         kinds=_kinds_changed(*runs, hidden),
         settings_changed=settings_changed,
-        settings={"rows told of a list": MOST_ROWS, "rate of the tests of columns": RATE},
+        settings={"rows listed": MOST_ROWS, "rate of the tests of columns": RATE},
         versions=library_versions(),
         is_apart=is_apart,
         warnings=tuple(_warnings(of_column, key, not_compared, settings_changed)),

@@ -400,7 +400,7 @@ def _spec_of_group(spec: ColumnSpec, table: Table) -> ColumnSpec:
     n_missing = len(column) - n_read
     spec = replace(spec, n_missing=n_missing, n_distinct=n_distinct, notes=())
     if n_unreadable > n_read or not n_read:
-        return replace(spec, role="empty", why="hardly a value in the group", format=None)
+        return replace(spec, role="empty", why="almost no value in the group", format=None)
     # A category that some rows lack varies.
     if n_distinct == 1 and not (spec.has_levels and n_missing):
         return replace(spec, role="constant", why="one value only in the group", format=None)

@@ -78,11 +78,11 @@ def score_distribution(result: ScreeningResult) -> Drawing:
             color=PALETTE["accent"],
         )
         beyond = (
-            f" The axis ends where the threshold can still be told from the heap: {rows} "
+            f" The axis ends where the threshold is still distinct from the bulk: {rows} "
             f"{'scores' if found.n_beyond == 1 else 'score'} above its end, up to {highest}."
         )
     caption = (
-        f"The scores of {plural(found.n_rows, 'row')}; most lie in the grey heap. "
+        f"The scores of {plural(found.n_rows, 'row')}; most are in the grey bars. "
         f"{_threshold_words(result)}{beyond}"
     )
     if is_marked:

@@ -138,7 +138,7 @@ def share_words(share: float, row: RankedRow) -> str:
     """Write a share of the score of a row; one that is shown for another reason, in words."""
     if share >= LEAST_SHARE:
         return percent(share)
-    return "hardly scored" if any(one.share for one in row.reasons) else "farthest off"
+    return "little effect" if any(one.share for one in row.reasons) else "farthest off"
 
 
 def headline(result: ScreeningResult) -> list[str]:

@@ -220,7 +220,7 @@ def test_what_is_left_says_why_and_what_takes_it_out() -> None:
         "Left as it is: what was measured (4.2 of 255) may be fine texture; if it is noise, give "
         "its level by --sigma."
     )
-    found = Evidence(why="is too faint to be told from fine texture", option="--noise poisson")
+    found = Evidence(why="is too faint to distinguish from fine texture", option="--noise poisson")
     assert noise_sentence(replace(left, evidence=found, n_pages=3)) == (
         "At least one of the pages was left as it is: what was measured (4.2 of 255) is too faint "
         "to be told from fine texture; --noise poisson takes it out."

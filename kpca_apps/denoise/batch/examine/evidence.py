@@ -84,7 +84,7 @@ def _why(info: DenoiseInfo, asked: str, found: Evidence) -> str:
         if info.noise in ("camera", "poisson"):
             return "lies in spectral lines, as the screen of a print does"
         faint = info.sigma <= FAINT * info.data_range
-        return f"{'is too faint to be told from' if faint else 'may be'} fine texture"
+        return f"{'is too faint to distinguish from' if faint else 'may be'} fine texture"
     if asked != "auto":
         # A dictionary knows no other.
         return "it was requested" if info.n_components is None else ""

@@ -67,7 +67,7 @@ def test_what_is_left_alone_says_why_and_what_takes_it_out() -> None:
     options = Options(quality="fast", noise="auto" if given else value)
     assert np.any(clean_image(texture, options, **given).at(1.0) != texture)
     faint = replace(info, sigma=0.5)
-    assert evidence_of(faint).why == "is too faint to be told from fine texture"
+    assert evidence_of(faint).why == "is too faint to distinguish from fine texture"
     assert evidence_of(faint).option == "--sigma 0.5"
     # Without thousands separators or powers, which a command line would not read.
     deep = replace(info, sigma=12345.6, data_range=65535.0, laws=())
