@@ -138,7 +138,7 @@ class TablePart:
             raise type(error)(str(error), self.place.capitalize()) from error
         if frame.height != self.stop - self.start:
             raise InputError(
-                f"{self.place} no longer exist; run again once the file is complete.",
+                f"{self.place} are no longer there; run again once the file is complete.",
                 self.source.name,
             )
         return Table(frame, lines, self.source)

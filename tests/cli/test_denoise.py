@@ -426,7 +426,7 @@ def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
     assert "yes" in kpca("noise", "shared.png").out
     assert "share their noise" in kpca("noise", "shared.png").err
     said = " ".join(kpca("noise", "--help").out.split())
-    assert all(word in said for word in ("as it is", "shared:", "impulses:", 'marked "?"'))
+    assert all(word in said for word in ("unchanged", "shared:", "impulses:", 'marked "?"'))
 
 
 def test_tables_of_noise_in_colour_fit_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,8 +101,8 @@ def test_bad_input_ends_before_any_work(kpca: Run) -> None:
     for words, code, told in (
         (("run", "nobody"), 2, 'no experiment "nobody". kpca papers list names them all.'),
         (("run", "half-moon"), 2, '"half-moon". Did you mean "half-moons"? kpca papers list names'),
-        (("run", "clusters", "--data", "a-file"), 3, "a-file: no folder"),
-        (("run", "clusters", "--data", "nowhere"), 3, "nowhere: no folder"),
+        (("run", "clusters", "--data", "a-file"), 3, "a-file: is not a folder"),
+        (("run", "clusters", "--data", "nowhere"), 3, "nowhere: is not a folder"),
         (("run", "clusters", "--data", "loop/deep"), 3, "loop/deep: cannot be read (Too many"),
         (("run", "clusters", "--out", "gone/deep"), 3, "does not exist"),
         (("run", "clusters", "--data", ""), 2, "--data is empty"),
@@ -134,7 +134,7 @@ def test_an_interrupt_keeps_what_is_done(kpca: Run, monkeypatch: pytest.MonkeyPa
     done = kpca("run", "all")
     assert done.code == 130 and done.out == ""
     assert [line for line in done.err.splitlines() if line.startswith("error")] == [
-        "error: interrupted; 1 of 3 experiments were done, and are kept in "
+        "error: interrupted; 1 of 3 experiments were done, and are saved in "
         "kpca-papers-all/report.html"
     ]
     told = json.loads(Path("kpca-papers-all/result.json").read_text(encoding="utf-8"))
@@ -168,7 +168,7 @@ def test_a_second_interrupt_does_not_lose_what_the_first_kept(
     assert done.code == 130
     assert done.err.splitlines()[-2:] == [
         "interrupted; writing the 1 experiment done",
-        "error: interrupted; 1 of 3 experiments were done, and are kept in "
+        "error: interrupted; 1 of 3 experiments were done, and are saved in "
         "kpca-papers-all/report.html",
     ]
     assert Path("kpca-papers-all/report.html").is_file()
@@ -192,7 +192,7 @@ def test_an_interrupted_run_replaces_no_earlier_result(
     for _ in range(2):
         done = kpca("run", "all", "--out", "x", "--force")
         assert done.code == 130 and done.err.endswith(
-            "are kept in x.interrupted/report.html; x is as it was\n"
+            "are saved in x.interrupted/report.html; x is as it was\n"
         )
     assert {path: path.read_bytes() for path in Path("x").iterdir()} == before
     assert json.loads(Path("x.interrupted/result.json").read_text(encoding="utf-8"))

@@ -65,9 +65,9 @@ def test_rows_that_are_gone_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     file = SharedArray((10, 2), "it")
     (path,) = tmp_path.iterdir()
     path.write_bytes(b"")
-    with pytest.raises(InputError, match="the encoded rows no longer exist"):
+    with pytest.raises(InputError, match="the encoded rows are no longer there"):
         file[:5]
-    with pytest.raises(InputError, match="the encoded rows no longer exist"):
+    with pytest.raises(InputError, match="the encoded rows are no longer there"):
         file[[3]]
     path.unlink()
     with pytest.raises(InputError):

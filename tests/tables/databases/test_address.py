@@ -48,9 +48,9 @@ def test_what_is_no_name_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("uri", "options", "message"),
     [
-        ("sqlite://shop.db", {}, "behind three slashes"),
-        ("sqlite:///shop.db?mode=rwc", {}, "behind three slashes"),
-        ("duckdb:///", {}, "behind three slashes"),
+        ("sqlite://shop.db", {}, "after three slashes"),
+        ("sqlite:///shop.db?mode=rwc", {}, "after three slashes"),
+        ("duckdb:///", {}, "after three slashes"),
         ("sqlite:///shop.db#a", {"table": "b"}, "keep one of them"),
         ("sqlite:///shop.db", {"table": "b", "query": "SELECT 1"}, "keep one of them"),
         ("sqlite:///shop.db", {"query": "DROP TABLE a"}, "must be a SELECT"),
