@@ -358,7 +358,7 @@ def test_the_first_bad_pixel_is_named() -> None:
         ({"method": "poly"}, "method is 'poly'"),
         ({"content": "film"}, "content is 'film'"),
         ({"method": "linear", "bandwidth": 4.0}, "bandwidth is that of the RBF kernel"),
-        ({"bandwidth": 0.0}, "bandwidth is 0; give a finite number from 0.1 up"),
+        ({"bandwidth": 0.0}, "bandwidth is 0; give a finite number of 0.1 or more"),
         ({"luma": -1}, "luma is -1"),
         ({"chroma": np.inf}, "chroma is inf"),
         ({"strength": 1.5}, "strength is 1.5"),
@@ -422,7 +422,7 @@ def test_type_checkers_know_all_kinds_of_noise() -> None:
 @pytest.mark.parametrize("noise", ["poisson", "speckle"])
 def test_values_far_from_no_light_beside_their_differences_are_refused(noise):
     image = (1e15 + np.arange(36.0).reshape(6, 6)) * 1e22
-    with pytest.raises(InputError, match=f"no noise that grows with brightness.*not '{noise}'"):
+    with pytest.raises(InputError, match=f"noise that grows with brightness.*not '{noise}'"):
         denoise_kpca(image.astype(np.float32), noise=noise)
 
 

@@ -79,7 +79,7 @@ def test_what_cannot_be_is_said(shown: Any, qtbot: Any) -> None:
     widget.stack.setChecked(True)
     widget.noise.setCurrentText("camera")
     widget.denoise_all()
-    assert "a stack is denoised for" in widget.message.text()
+    assert "a stack is only denoised for" in widget.message.text()
     viewer.layers.clear()
     assert not widget.run.isEnabled()
     viewer.add_image(np.full((32, 32), np.inf, np.float32), contrast_limits=(0, 1))

@@ -178,7 +178,7 @@ def test_the_table_fitted_on_is_recognised() -> None:
     again = score(model, table)
     np.testing.assert_array_equal(again.scores, screened.scores)
     assert again.ranked == screened.ranked
-    (said,) = (text for text in again.warnings if "very one the model was fitted on" in text)
+    (said,) = (text for text in again.warnings if "model was fitted on this very table" in text)
     assert "p-value" not in said
 
 

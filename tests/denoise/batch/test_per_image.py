@@ -71,7 +71,7 @@ def test_other_kinds_of_table_say_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("file,strenght\na.png,1\n", 'column "strenght" is none of .* Did you mean "strength"'),
+        ("file,strenght\na.png,1\n", 'column "strenght" is not one of .* Did you mean "strength"'),
         ("luma,chroma\n1,2\n", 'has no column "file"'),
         ("file,luma\nA.png,1\n", 'line 2, column "file": .*"A.png".* Did you mean "a.png"'),
         ("file,luma\na.png,1\n,2\n", 'line 3, column "file": is empty'),

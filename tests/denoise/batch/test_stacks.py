@@ -122,7 +122,7 @@ def with_a_hole(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (of_several_sizes, "page 2 is of another size or type than page 1"),
+        (of_several_sizes, "page 2 has another size or type than page 1"),
         (described_otherwise, "do not match its 3 pages"),
         (with_a_hole, "page 13 holds inf at row 3, column 4"),
     ],

@@ -206,7 +206,7 @@ def test_what_is_another_is_replaced_by_force_alone(folder: Path, store: Any) ->
     assert held(store)["sub/b.png"] == before["sub/b.png"]
     assert other(force=True).n_failed == 0
     store.put_object(Bucket=BUCKET, Key="theirs/a.png", Body=b"years of work")
-    with pytest.raises(RefusedError, match="is no result of this batch"):
+    with pytest.raises(RefusedError, match="is not a result of this batch"):
         run(IN, f"s3://{BUCKET}/theirs")
     with pytest.raises(RefusedError, match="would replace this input"):
         run(IN, IN, force=True)

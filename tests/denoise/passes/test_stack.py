@@ -115,7 +115,7 @@ def test_what_cannot_be_is_refused_by_name() -> None:
         denoise_kpca(noisy, stack_axis=3)
     with pytest.raises(ConfigError, match="are both 0"):
         denoise_kpca(noisy[..., np.newaxis], stack_axis=0, channel_axis=0)
-    with pytest.raises(ConfigError, match="a stack is denoised for"):
+    with pytest.raises(ConfigError, match="a stack is only denoised for"):
         denoise_kpca(noisy, stack_axis=0, noise="impulse")
     noisy[2, 5, 7] = np.inf
     with pytest.raises(InputError, match="row 5, column 7, page 2"):

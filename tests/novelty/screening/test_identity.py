@@ -13,7 +13,7 @@ from kpca_apps import fit_model, score_table
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import open_table
 
-SAME = "very one the model was fitted on"
+SAME = "model was fitted on this very table"
 
 
 def rows(seed: int, n: int = 60) -> np.ndarray:

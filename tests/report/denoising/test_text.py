@@ -223,7 +223,7 @@ def test_what_is_left_says_why_and_what_takes_it_out() -> None:
     found = Evidence(why="is too faint to distinguish from fine texture", option="--noise poisson")
     assert noise_sentence(replace(left, evidence=found, n_pages=3)) == (
         "At least one of the pages was left as it is: what was measured (4.2 of 255) is too faint "
-        "to be told from fine texture; --noise poisson takes it out."
+        "to distinguish from fine texture; --noise poisson takes it out."
     )
     raw = image(noise="raw", established=False, evidence=Evidence(why="is too small"))
     assert noise_sentence(raw) == (

@@ -167,7 +167,7 @@ def test_a_log_that_names_files_elsewhere_is_refused(path: str, tmp_path: Path) 
     log = tmp_path / "lake" / "_delta_log" / f"{0:020}.json"
     (file,) = (tmp_path / "lake").glob("*.parquet")
     log.write_text(log.read_text().replace(file.name, path.format("private.parquet")))
-    with pytest.raises(InputError, match="its log names a file outside of it"):
+    with pytest.raises(InputError, match="its log names a file outside the table"):
         open_table(tmp_path / "lake")
 
 

@@ -185,7 +185,7 @@ def _twice(folder: Path) -> None:
     [
         (_beside, "zone=1: is a folder beside the tables of .*year=2023"),
         (_unlike, r"folders are named after other columns \(year, zone\) than those of year=2023"),
-        (_twice, "more: is not named after one more column"),
+        (_twice, "more: is not named like the other folders"),
         (lambda folder: (folder / "a%00b=1").mkdir(), "its name holds characters"),
         (lambda folder: (folder / "zone=\udcff").mkdir(), "its name holds characters"),
         (_iceberg, "this is an Iceberg table; read it with pyiceberg"),
