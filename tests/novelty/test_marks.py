@@ -172,7 +172,7 @@ DAMAGED = {
         '<!DOCTYPE html><script type="application/json" id="redo">{}</script>',
         "this is a report of kpca denoise; give one of kpca novelty",
     ),
-    "a table without keys": ("a,b\n1,2\n", "no list of marks"),
+    "a table without keys": ("a,b\n1,2\n", "not a list of marks"),
     "a key cut short": ("row_key,row\nv0123,1\n", "line 2: no mark that a page wrote"),
     "no row": (f"row_key,row\n{KEY},0\n", "line 2: no mark that a page wrote"),
 }
