@@ -22,13 +22,17 @@ from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.checks.number_rules import LOOKALIKES
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
-from kpca_apps.novelty.relations.conditional.writing import difference, edits
+from kpca_apps.novelty.relations.conditional.writing import (
+    RARE_CELLS,
+    TIMES_RARER,
+    difference,
+    edits,
+)
 from kpca_apps.novelty.result import MISSPELT
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# Rare is at most so many cells, or this share of them; and so many times fewer than the common.
-RARE_CELLS, RARE_SHARE, TIMES_RARER = 2, 0.001, 20
+RARE_SHARE = 0.001  # of the cells, that are rare where they are more
 # The same but for case and space: more frequent mixtures are as wrong.
 TIMES_RARER_FOLDED = 5
 # Codes that frequent are levels that a slip may stand for.

@@ -56,7 +56,7 @@ MOST_BY_RIGHT = 0.1
 # Share of the rows like its own that agree on another value than that of a cell.
 AGREEING = 0.75
 # A value is expected where so many rows agree, and less is left for others.
-LEAST_AGREEING, UNDECIDED = 3, 0.1
+LEAST_AGREEING, UNDECIDED = 5, 0.1
 # Of a new value, as if so many rows had it.
 NEW = 0.5
 # Up to so many possible pairs of values for each row, all are counted; beyond, those that occur.
@@ -272,7 +272,7 @@ class Said(NamedTuple):
     @property
     def agrees(self) -> BoolArray:
         """Whether most other rows of the group agree on a value."""
-        most: BoolArray = self.n_expected >= np.maximum(AGREEING * self.n_rows, 2)
+        most: BoolArray = self.n_expected >= np.maximum(AGREEING * self.n_rows, LEAST_AGREEING)
         return most
 
 
