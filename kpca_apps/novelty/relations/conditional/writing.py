@@ -62,7 +62,7 @@ class Writing:
     def likeness(self, seen: str, n_seen: int, expected: int) -> float:
         """Log share of other values that are as close to the one expected as `seen`.
 
-        0 where `seen` is not the rarer one, or neither close to it nor it with words more or less.
+        0 where `seen` is not the rarer one, or not close to it.
         """
         text = self._texts[expected]
         longest = max(len(text), len(seen))
@@ -75,11 +75,8 @@ class Writing:
         if not {*NUMERAL.findall(seen)} <= {*NUMERAL.findall(text)}:
             return 0.0  # and so does what is numbered
         most = int(max(MOST_EDITED * longest, 1.0))
-        is_within = f" {text} " in f" {seen} " or f" {seen} " in f" {text} "
-        if abs(len(text) - len(seen)) > most and not is_within:
-            return 0.0
-        distance = edits(seen, text, longest if is_within else most)
-        if distance > most and not is_within:
+        distance = edits(seen, text, most) if abs(len(text) - len(seen)) <= most else longest
+        if distance > most:
             return 0.0
         others, of_kind = self._distances(expected)
         if any(letter not in self._place for letter in seen):
