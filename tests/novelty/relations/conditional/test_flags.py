@@ -78,11 +78,12 @@ def test_few_rows_alike_say_nothing() -> None:
     assert not of.cells
 
 
-def test_a_value_is_not_odd_because_other_rows_lack_theirs() -> None:
+@pytest.mark.parametrize("lacking", [None, "nk", "Unknown"])
+def test_a_value_is_not_odd_because_other_rows_lack_theirs(lacking: str | None) -> None:
     rng = np.random.default_rng(5)
     n = 2_000
     is_filled = rng.random(n) < 0.5
-    columns = {name: np.where(is_filled, rng.choice([*"pq"], n), None) for name in "abc"}
+    columns = {name: np.where(is_filled, rng.choice([*"pq"], n), lacking) for name in "abc"}
     columns["a"][np.flatnonzero(~is_filled)[:3]] = "p"
     assert not judged(pl.DataFrame(columns))[1].cells
 
