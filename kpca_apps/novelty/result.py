@@ -124,6 +124,11 @@ class TailShare:
     share: float
     words: str  #: the same as "1 in N"
 
+    @property
+    def in_prose(self) -> str:
+        """The same for a sentence: "fewer than 1 in n"."""
+        return self.words.replace("< ", "fewer than ")
+
 
 @dataclass(frozen=True)
 class ScoreMark:
