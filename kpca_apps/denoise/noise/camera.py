@@ -128,8 +128,22 @@ def measure(seen: Seen) -> Measured:
     known = measure_camera(seen.planes)
     opponent = to_opponent(seen.planes)
     spectra, in_lines = removed_by_draft(opponent, known.spectra, extreme_pixels(seen.planes))
-    known = replace(known, spectra=np.maximum(known.spectra, spectra))
+    known = replace(known, spectra=with_lowest(np.maximum(known.spectra, spectra)))
     return Measured(known, known.levels, seen.is_asked or in_lines <= MOST_IN_LINES)
+
+
+def with_lowest(spectra: Array) -> Array:
+    """Return deviations (c, 8, 8) that fall from the lowest frequencies as those of a blur do.
+
+    The logarithm falls with the square of the frequency. Of low ones a draft leaves some, and the
+    mean of a patch shows texture rather than noise.
+    """
+    lowest = spectra.copy()
+    for k in (1, 0):
+        near, far = (np.maximum(lowest[:, k + more, 0], FAINT_LOG) for more in (1, 2))
+        least = near * np.maximum(near / far, 1.0) ** ((2 * k + 1) / (2 * k + 3))
+        lowest[:, ORDER == k] = np.maximum(lowest[:, ORDER == k], least[:, np.newaxis])
+    return lowest
 
 
 def removed_by_draft(
@@ -350,6 +364,7 @@ def whitened_denoising(
     Each is divided by its spectrum to a power, and denoised at the level left, which is `least`
     times the strongest at the least. Those of a camera are the defaults.
     """
+    options = replace(options, shared=True)
     strongest = spectra.max(axis=(1, 2))
     gains, white = np.ones_like(spectra), np.empty_like(planes)
     for gain, spectrum, most, power in zip(gains, spectra, strongest, powers, strict=False):
