@@ -133,16 +133,13 @@ def measure(seen: Seen) -> Measured:
 
 
 def with_lowest(spectra: Array) -> Array:
-    """Return deviations (c, 8, 8) that fall from the lowest frequencies as those of a blur do.
+    """Return deviations (c, 8, 8) whose lowest is as if all were those of a blur.
 
-    The logarithm falls with the square of the frequency. Of low ones a draft leaves some, and the
-    mean of a patch shows texture rather than noise.
+    Their logarithm falls with the square of the frequency; patches show it as a mean, as texture.
     """
+    near, far = (np.maximum(spectra[:, k, 0], FAINT_LOG) for k in (1, 2))
     lowest = spectra.copy()
-    for k in (1, 0):
-        near, far = (np.maximum(lowest[:, k + more, 0], FAINT_LOG) for more in (1, 2))
-        least = near * np.maximum(near / far, 1.0) ** ((2 * k + 1) / (2 * k + 3))
-        lowest[:, ORDER == k] = np.maximum(lowest[:, ORDER == k], least[:, np.newaxis])
+    lowest[:, 0, 0] = near * np.maximum(near / far, 1.0) ** (1 / 3)
     return lowest
 
 
@@ -365,7 +362,8 @@ def whitened_denoising(
     times the strongest at the least. Those of a camera are the defaults.
     """
     options = replace(options, shared=True)
-    strongest = spectra.max(axis=(1, 2))
+    # The lowest frequency of all, which few groups show, has no say in the level.
+    strongest = spectra.reshape(len(spectra), -1)[:, 1:].max(axis=1)
     gains, white = np.ones_like(spectra), np.empty_like(planes)
     for gain, spectrum, most, power in zip(gains, spectra, strongest, powers, strict=False):
         if most > 0:
