@@ -204,16 +204,20 @@ class PageLaws(NamedTuple):
     rises_far: bool = True  # it is plainly stronger in the light
 
 
+def typical_law(laws: Sequence[NoiseLaw]) -> NoiseLaw:
+    """Return the median of laws, with what was seen where it is nearest to that."""
+    terms = np.array([(law.gain, law.constant, law.blur) for law in laws])
+    gain, constant, blur = np.median(terms, axis=0).tolist()
+    nearest = laws[int(np.abs(terms[:, 0] - gain).argmin())]
+    return replace(nearest, gain=gain, constant=constant, blur=blur)
+
+
 def typical_page(pages: Sequence[PageLaws]) -> tuple[NoiseLaw, ...]:
-    """Return the law of each channel, typical of pages, with what is seen in the middle one."""
-    typical = []
-    for own in zip(*(page.laws for page in pages), strict=True):
-        # Of the pages that show the channel, if any do.
-        found = [law for law in own if law.gain or law.constant] or own
-        terms = np.median([(law.gain, law.constant, law.blur) for law in found], axis=0).tolist()
-        middle = found[len(found) // 2]
-        typical.append(replace(middle, gain=terms[0], constant=terms[1], blur=terms[2]))
-    return tuple(typical)
+    """Return the law of each channel, typical of the pages that show it, if any do."""
+    channels = zip(*(page.laws for page in pages), strict=True)
+    return tuple(
+        typical_law([law for law in own if law.gain or law.constant] or own) for own in channels
+    )
 
 
 @dataclass(frozen=True)

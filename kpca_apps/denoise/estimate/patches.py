@@ -68,18 +68,17 @@ def class_likelihoods(
     and a spectrum of texture (spectra, 5) times any of the amplitudes, which are summed out.
     """
     freedom = np.maximum(pixels[:, None] * COEFFICIENTS / PIXELS, 1.0)
-    logs, variances = (
-        x.T[..., None, None, None] for x in (np.log(energies), 2.0 / freedom + believed)
-    )
     unsure = SCATTER_SD**2 + 2.0 / np.maximum(pixels / PIXELS, 1.0)
-    # In single precision it takes half the time.
-    textures, noises, logs, variances = (
-        x.astype(np.float32)
-        for x in (spectra.T[..., None, None] * amplitudes, noises.T[..., None], logs, variances)
+    # (bands, n, spectra, levels, amplitudes), in single precision, which takes half the time.
+    logs, variances = (
+        np.asarray(x.T[..., None, None, None], np.float32)
+        for x in (np.log(energies), 2.0 / freedom + believed)
     )
+    textures = np.asarray(spectra.T[..., None, None] * amplitudes, np.float32)
+    levels = np.asarray(noises.T[..., None], np.float32)
     misfit, spread, of_texture = 0.0, 1.0, 0.0  # in the end (n, spectra, levels, amplitudes)
     for band, share_of_all in enumerate((COEFFICIENTS / N_COEFFICIENTS).tolist()):
-        means = noises[band] + textures[band]
+        means = levels[band] + textures[band]
         shares = textures[band] / means
         variance = variances[band] + (shares * TEXTURE_SD) ** 2
         misfit = misfit + (np.log(means) - logs[band]) ** 2 / variance
