@@ -105,49 +105,39 @@ def house_style() -> Iterator[None]:
             _IS_STYLED.reset(outside)
 
 
-def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Figure, list[Axes]]:
-    """Start a figure of `rows` axes above each other, `width` x `height` inches."""
+def new_axes(width: float = 4.9, height: float = 2.9) -> tuple[Figure, Axes]:
+    """Start a figure of `width` x `height` inches."""
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
-    return figure, list(axes)
+    return figure, figure.subplots()
 
 
 def settle(figure: Figure) -> None:
     """Lay a figure out, once: half of what drawing it costs."""
     if (engine := figure.get_layout_engine()) is None:
         return
-    grids = [(axes.get_gridspec(), axes.get_aspect()) for axes in figure.axes]
-    if not figure.legends and all(g and g.ncols == 1 and a == "auto" for g, a in grids):
-        _stack(figure)
+    if not figure.legends and len(figure.axes) == 1 and figure.axes[0].get_aspect() == "auto":
+        _fill(figure, figure.axes[0])
     else:
         engine.execute(figure)
     # With "none" a stand-in is left, for which saving draws all twice.
     figure.set_layout_engine(None)
 
 
-def _stack(figure: Figure) -> None:
-    """Give axes one above the other all the room that their labels leave.
+def _fill(figure: Figure, axes: Axes) -> None:
+    """Give axes all the room that their labels leave.
 
     As the constrained layout does, which measures the labels again once axes have moved.
     """
     width, height = figure.bbox.size
-    pad, n = PAD * figure.dpi, len(figure.axes)
-    for i, axes in enumerate(figure.axes):
-        # About where they come to lie: how many ticks there are depends on it.
-        axes.set_position((0.1, 1 - (i + 0.9) / n, 0.88, 0.8 / n))
-    inner = [axes.get_window_extent() for axes in figure.axes]
-    outer = [axes.get_tightbbox(for_layout_only=True) or axes.bbox for axes in figure.axes]
-    left = pad + max(a.x0 - b.x0 for a, b in zip(inner, outer, strict=True))
-    right = pad + max(b.x1 - a.x1 for a, b in zip(inner, outer, strict=True))
-    above = [pad + b.y1 - a.y1 for a, b in zip(inner, outer, strict=True)]
-    below = [pad + a.y0 - b.y0 for a, b in zip(inner, outer, strict=True)]
-    each = (height - sum(above) - sum(below)) / n
-    top = height
-    for axes, over, under in zip(figure.axes, above, below, strict=True):
-        bottom = top - over - each
-        place = (left / width, bottom / height, (width - left - right) / width, each / height)
-        axes.set_position(place)
-        top = bottom - under
+    pad = PAD * figure.dpi
+    # About where they come to lie: how many ticks there are depends on it.
+    axes.set_position((0.1, 0.1, 0.88, 0.8))
+    inner = axes.get_window_extent()
+    outer = axes.get_tightbbox(for_layout_only=True) or axes.bbox
+    left, below = pad + inner.x0 - outer.x0, pad + inner.y0 - outer.y0
+    right, above = pad + outer.x1 - inner.x1, pad + outer.y1 - inner.y1
+    sides = (width - left - right) / width, (height - below - above) / height
+    axes.set_position((left / width, below / height, *sides))
 
 
 def plain_ticks(*axes: Axis) -> None:
