@@ -432,7 +432,7 @@ def screen_table(
     ----------
     table : DataFrame, dict, array, str, Path, list of paths, Table or PartedTable
         The table, of at least 3 rows: a frame of pandas, polars (also lazy) or pyarrow, or of any
-        library that offers Arrow's stream interface or the data frame interchange protocol; a dict
+        library that offers Arrow's stream interface; a dict
         of columns; a numpy array of rows by columns, or a structured one; the path of a file, of a
         folder of files, a pattern or a list of paths; the URI of a database, such as
         ``"sqlite:///shop.db"``, with `query` or `table_name`; or what `open_table` returns. More

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
 MODEL_FILE = "model.kpca"
 TO_SEND = "to-send"
-WIDE = 500  # columns from which on a terminal shows about how long a table takes
 A_WORKER = 400_000_000  # bytes a worker takes while it reads a part of a table and works on it
 
 
@@ -126,18 +124,6 @@ def running(options: NoveltyOptions) -> Iterator[Run]:
     ):
         run.execution = Execution(workers, run.timed_pass, finished)
         yield run
-
-
-def expected_time(table: AnyTable) -> str:
-    """Say about how long it takes to screen a table that is wide; nothing of others.
-
-    Measured with one core on tables of 60 to 4,000 rows and 300 to 3,000 columns of numbers.
-    """
-    n_rows, n_columns = table.source.n_rows, len(table.columns)
-    if n_columns < WIDE:
-        return ""
-    seconds = 10 + n_columns * (3.5e-3 + 5.5e-6 * n_columns + 3.4e-5 * n_rows)
-    return f" {n_columns:,} columns, about {math.ceil(seconds / 60):,} min in all"
 
 
 def _folder_of(tables: list[str]) -> str:
