@@ -115,29 +115,9 @@ def settle(figure: Figure) -> None:
     """Lay a figure out, once: half of what drawing it costs."""
     if (engine := figure.get_layout_engine()) is None:
         return
-    if not figure.legends and len(figure.axes) == 1 and figure.axes[0].get_aspect() == "auto":
-        _fill(figure, figure.axes[0])
-    else:
-        engine.execute(figure)
+    engine.execute(figure)
     # With "none" a stand-in is left, for which saving draws all twice.
     figure.set_layout_engine(None)
-
-
-def _fill(figure: Figure, axes: Axes) -> None:
-    """Give axes all the room that their labels leave.
-
-    As the constrained layout does, which measures the labels again once axes have moved.
-    """
-    width, height = figure.bbox.size
-    pad = PAD * figure.dpi
-    # About where they come to lie: how many ticks there are depends on it.
-    axes.set_position((0.1, 0.1, 0.88, 0.8))
-    inner = axes.get_window_extent()
-    outer = axes.get_tightbbox(for_layout_only=True) or axes.bbox
-    left, below = pad + inner.x0 - outer.x0, pad + inner.y0 - outer.y0
-    right, above = pad + outer.x1 - inner.x1, pad + outer.y1 - inner.y1
-    sides = (width - left - right) / width, (height - below - above) / height
-    axes.set_position((left / width, below / height, *sides))
 
 
 def plain_ticks(*axes: Axis) -> None:
