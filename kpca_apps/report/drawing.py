@@ -11,7 +11,6 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -65,8 +64,6 @@ NAMESPACE = re.compile(r"\{[^}]*\}")
 FRACTION = re.compile(r"(\.\d\d)\d+")
 AROUND = re.compile(r"\s*([A-Za-z])\s*")
 REFERENCE = re.compile(r"(url\(#|^#)([\w-]+)")
-COLOURS = re.compile(r"(?:(?:fill|stroke)[a-z-]*: [^;]+(?:; )?)+")
-_IS_STYLED: ContextVar[bool] = ContextVar("_IS_STYLED", default=False)
 
 
 @dataclass(frozen=True)
@@ -85,24 +82,14 @@ class Drawing:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw and save in the house style, whatever the user's own matplotlib settings.
-
-    Inside another such block nothing is set again, which takes longer than some figures.
-    """
-    if _IS_STYLED.get():
-        yield
-        return
+    """Draw and save in the house style, whatever the user's own matplotlib settings."""
     with mpl.rc_context(), warnings.catch_warnings():
         # Names from tables may use scripts the drawing font lacks; browsers have other fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
-        outside = _IS_STYLED.set(True)
-        try:
-            yield
-        finally:
-            _IS_STYLED.reset(outside)
+        yield
 
 
 def new_axes(width: float = 4.9, height: float = 2.9) -> tuple[Figure, Axes]:
@@ -168,7 +155,6 @@ def to_svg(drawing: Drawing) -> Markup:
         _adapt(element, names)
     for key in ("width", "height", "version"):
         root.attrib.pop(key, None)
-    _shorten(root)
     root.attrib |= {"role": "img", "aria-label": f"{drawing.title}. {drawing.caption}"}
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
@@ -194,22 +180,6 @@ def _adapt(element: ElementTree.Element, names: Mapping[str, str]) -> None:
         attributes[key] = value
     element.attrib.clear()
     element.attrib.update(attributes)
-
-
-def _shorten(root: ElementTree.Element) -> None:
-    """Say once what the marks of a group have in common, and leave out space between elements."""
-    for element in root.iter():
-        if element.tag != "text":
-            element.text = None
-        element.tail = None
-        marks = [child for child in element if child.tag == "use"]
-        styles = {mark.get("style", "") for mark in marks}
-        # A colour is inherited by what is used; the opacity of a group would be another thing.
-        is_free = len(marks) > 1 and "style" not in element.attrib
-        if is_free and len(styles) == 1 and COLOURS.fullmatch(min(styles)):
-            element.set("style", min(styles))
-            for mark in marks:
-                del mark.attrib["style"]
 
 
 def _font(match: re.Match[str]) -> str:

@@ -280,7 +280,6 @@ def write_screening(
     from kpca_apps.novelty.redact import masked
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.written_tables import write_tables
-    from kpca_apps.report.drawing import house_style
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening
 
@@ -305,18 +304,17 @@ def write_screening(
         if save:
             save_model(model, building / MODEL_FILE)
         run.clock.lap("scored table, flagged rows and model")
-        with house_style():
-            drawn = ScreeningDrawings.of(result)
-            pages = [(REPORT_FILE, render_screening(result, drawn))]
-            figures = screening_figures(drawn)
-            if run.options.to_send:
-                sent_on = masked(context.params, result, to_send=True)
-                command = reproduce(context, sent_on, replacing=True)
-                page = render_screening(replace(result, command=command), drawn, is_to_send=True)
-                (building / TO_SEND / "figures").mkdir(parents=True)
-                (building / TO_SEND / REPORT_FILE).write_bytes(page.encode("utf-8"))
-                for name, png in figures.items():
-                    (building / TO_SEND / "figures" / f"{name}.png").write_bytes(png)
+        drawn = ScreeningDrawings.of(result)
+        pages = [(REPORT_FILE, render_screening(result, drawn))]
+        figures = screening_figures(drawn)
+        if run.options.to_send:
+            sent_on = masked(context.params, result, to_send=True)
+            command = reproduce(context, sent_on, replacing=True)
+            page = render_screening(replace(result, command=command), drawn, is_to_send=True)
+            (building / TO_SEND / "figures").mkdir(parents=True)
+            (building / TO_SEND / REPORT_FILE).write_bytes(page.encode("utf-8"))
+            for name, png in figures.items():
+                (building / TO_SEND / "figures" / f"{name}.png").write_bytes(png)
         if table.source.version:
             run.clock.details["version of the table"] = table.source.version
         write_result(building, result, pages, figures, run.clock)
