@@ -23,6 +23,7 @@ def test_every_result_becomes_json(make: examples.Make) -> None:
     assert list(content) == sorted(content)
     assert (content["n_rows"], content["n_flagged"]) == (len(result.scores), result.n_flagged)
     assert not {"scores", "p_values", "rarities", "flagged", "ranks", "map"} & set(content)
+    assert set(content["components"]) == {"variances", "gains", "explained"}
 
 
 def test_numbers_are_exact_and_infinity_has_a_name() -> None:
