@@ -1,17 +1,21 @@
-"""Figures of a batch: one line an image."""
+"""Figures of a batch: one line an image, and of some images how noise grows with brightness."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
+from kpca_apps.denoise.result import DenoisingResult, FoundLaw, ImageOutcome
 from kpca_apps.report.denoising.text import (
+    CHANNELS,
     compared_images,
+    law_name,
+    law_text,
     method_name,
     typical_level,
 )
@@ -35,6 +39,9 @@ MARKS = {
     "wavelet": ("s", "purple", "purple"),
 }
 OTHER = ("D", "green", "green")
+MOST_LAWS = 12  # drawn: a report of many images stays small
+CHANNEL_MARKS = (("accent", "o"), ("green", "s"), ("blue", "D"))
+HEADROOM = 2.0  # how far above the law a point may be and still be drawn in its place
 
 
 def denoising_figures(result: DenoisingResult) -> dict[str, bytes]:
@@ -46,6 +53,7 @@ def denoising_drawings(result: DenoisingResult) -> dict[str, Drawing]:
     """Draw every figure of a batch that applies, by name."""
     with house_style():
         drawings = [drawing for draw in FIGURES if (drawing := draw(result))]
+        drawings += law_drawings(result)
     return {drawing.name: drawing for drawing in drawings}
 
 
@@ -101,6 +109,64 @@ def noise(result: DenoisingResult) -> Drawing | None:
 
 def _taken(image: ImageOutcome) -> float:
     return 100 * image.residual.sd / image.own_range if image.residual else 0.0
+
+
+def law_drawings(result: DenoisingResult) -> list[Drawing]:
+    """Draw the laws of noise of the images in which it is there for sure, those that tell most.
+
+    Those are the ones with the strongest and with the weakest noise.
+    """
+    numbered = enumerate(result.done, 1)
+    sure = [(number, image) for number, image in numbered if image.evidence.is_sure]
+    sure.sort(key=lambda one: (typical_level(one[1]) / one[1].own_range, one[0]))
+    if len(sure) > MOST_LAWS:
+        sure = sure[: MOST_LAWS // 2] + sure[-MOST_LAWS // 2 :]
+    return [_law(law_name(number), image.evidence.laws) for number, image in sure]
+
+
+def _law(name: str, laws: Sequence[FoundLaw]) -> Drawing:
+    """Variance over brightness: what was measured, and the laws with their intervals."""
+    figure, axes = new_axes(4.9, 2.7)
+    highest = [max(1.0, law.interval[1]) * law.deviations[2] ** 2 for law in laws]
+    top = 1.08 * max(
+        np.clip(max(law.variances), high, HEADROOM * high)
+        for law, high in zip(laws, highest, strict=True)
+    )
+    marks = CHANNEL_MARKS if len(laws) > 1 else (("blue", "o"),)
+    for law, (colour, marker), channel in zip(laws, marks, CHANNELS[len(laws)], strict=False):
+        _plot_law(axes, law, PALETTE[colour], marker, top)
+        # Points distinguish several laws, too.
+        axes.lines[-1 if channel else 0].set_label(channel or f"variance = {law_text(law)}")
+    axes.set_ylim(0, top)
+    axes.set_xlabel("brightness, in the units of the image")
+    axes.set_ylabel("variance")
+    plain_ticks(axes.xaxis, axes.yaxis)
+    _legend(axes, len(laws))
+    follows = "grows along" if any(law.rises for law in laws) else "is the same everywhere, along"
+    lines = "the lines" if len(laws) > 1 else f"the line, {law_text(laws[0])}"
+    above = any(value > top for law in laws for value in law.variances)
+    arrows = " (triangles: still more)" if above else ""
+    black = "; at black noise is cut off" if any(law.clipped for law in laws) else ""
+    caption = (
+        "Points are what varies in the quietest patches of each brightness; the noise in it "
+        f"{follows} {lines} (band: nine of ten such pictures), and what lies above is texture of "
+        f"the picture{arrows}{black}."
+    )
+    return Drawing(name, "Noise over brightness", caption, figure)
+
+
+def _plot_law(axes: Axes, law: FoundLaw, ink: str, marker: str, top: float) -> None:
+    """Draw one law, what lies above the top as triangles there, and the points last."""
+    ends = np.array([law.brightness[0], law.brightness[-1]])
+    line = np.array([law.variance(end) for end in ends.tolist()])
+    low, high = law.interval
+    axes.fill_between(ends, low * line, high * line, color=ink, alpha=0.2, lw=0)
+    axes.plot(ends, line, color=ink, lw=1.2)
+    places, seen = np.array(law.brightness), np.array(law.variances)
+    above = seen > top
+    kept: dict[str, Any] = {"ls": "none", "ms": 4.0, "mec": ink, "clip_on": False}
+    axes.plot(places[above], np.full(above.sum(), top), marker="^", mfc="none", **kept)
+    axes.plot(places[~above], seen[~above], marker=marker, mfc=ink, **kept)
 
 
 def _lines(images: Sequence[ImageOutcome]) -> tuple[Figure, Axes]:

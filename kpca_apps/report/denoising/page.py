@@ -27,6 +27,7 @@ from kpca_apps.report.denoising.text import (
     headline,
     in_units,
     is_left,
+    law_name,
     level_text,
     likeness_sentence,
     looks_like,
@@ -84,11 +85,11 @@ def denoising_pages(result: DenoisingResult) -> Iterator[tuple[str, str]]:
         from kpca_apps.report.denoising.figures import denoising_drawings
 
         drawings = denoising_drawings(result)
-    views = _views(result, "../images", has_details)
+    views = _views(result, "../images", has_details, drawings)
     yield "report.html", _overview(result, views, has_details, drawings)
     if not has_details:
         return
-    views = _views(result, "../../images", has_details)
+    views = _views(result, "../../images", has_details, drawings)
     for place, view in enumerate(views):
         following = views[place + 1] if place + 1 < len(views) else None
         page = make_page(
@@ -142,6 +143,7 @@ def _overview(
         has_details=has_details,
         extremes=_extremes(views),
         likeness=[view for view in views if view["cells"]],
+        with_laws=[view for view in views if view["law"]] if has_details else [],
         total=_cells(result.mean_comparison),
         drawings=drawings,
         dictionary=dictionary,
@@ -230,13 +232,16 @@ def _thumb(picture: Preview) -> Picture:
     return Picture(picture, max(1, round(picture.width * THUMB / side)), zoomed=False)
 
 
-def _views(result: DenoisingResult, images: str, has_details: bool) -> list[View]:
+def _views(
+    result: DenoisingResult, images: str, has_details: bool, drawings: Mapping[str, Drawing]
+) -> list[View]:
     """Return the denoised images, ready to show, and where each of them is shown."""
     return [
         _image(image, images, result.dictionary is None)
         | {
             "number": number,
             "page": f"details/{number:04d}.html" if has_details else f"#image-{number}",
+            "law": drawings.get(law_name(number)),
             "strength": strength_of(image, result),
             "chroma": chroma_of(image, result),
         }

@@ -86,9 +86,15 @@ def method_sentence(settings: Mapping[str, Any]) -> str:
     return _SENTENCES.get("dictionary" if of_examples else str(settings.get("method")), "")
 
 
+def law_name(place: int) -> str:
+    """Return the name of the figure of the law of an image, which are numbered from 1."""
+    return f"law_{place:04d}"
+
+
 def has_figures(result: DenoisingResult) -> bool:
-    """Whether there is anything to draw: several images, or comparisons."""
-    return len(result.done) > 1 or bool(compared_images(result))
+    """Whether there is anything to draw: several images, comparisons, or laws of noise."""
+    is_sure = any(image.evidence.is_sure for image in result.done)
+    return len(result.done) > 1 or bool(compared_images(result)) or is_sure
 
 
 def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Comparison]]:

@@ -7,11 +7,13 @@ import math
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from PIL import Image
 
-from kpca_apps.denoise.result import DenoisingResult
+from kpca_apps.denoise.result import DenoisingResult, FoundLaw
 from kpca_apps.report.denoising.figures import MOST_NAMED, denoising_drawings, denoising_figures
-from tests.report.denoising_examples import compared, failed, image, many
+from kpca_apps.report.denoising.text import has_figures
+from tests.report.denoising_examples import compared, counted, failed, image, law, many
 
 
 def marks(result: DenoisingResult, name: str) -> dict[str, list[float]]:
@@ -65,6 +67,59 @@ def test_many_images_have_no_names_and_no_more_room() -> None:
     assert names(result, "noise") == []
     figures = [denoising_drawings(many(n))["noise"].figure for n in (MOST_NAMED + 1, 400)]
     assert figures[0].get_figheight() == figures[1].get_figheight()
+
+
+def law_axes(*laws: FoundLaw) -> Axes:
+    (axes,) = denoising_drawings(DenoisingResult((counted("a", *laws),)))["law_0001"].figure.axes
+    return axes
+
+
+def test_a_law_is_drawn_with_its_points_and_its_interval() -> None:
+    found = law(interval=(0.8, 1.3))
+    axes = law_axes(found)
+    line, _, points = axes.lines
+    np.testing.assert_allclose(line.get_xdata(), [4, 80])
+    np.testing.assert_allclose(line.get_ydata(), [3.76 * 4 - 12.45, 3.76 * 80 - 12.45])
+    np.testing.assert_allclose(points.get_xdata(), found.brightness)
+    np.testing.assert_allclose(points.get_ydata(), found.variances)
+    (band,) = axes.collections
+    (corners,) = (path.vertices for path in band.get_paths())
+    assert corners[:, 1].max() == pytest.approx(1.3 * (3.76 * 80 - 12.45))
+    right = corners[np.isclose(corners[:, 0], 80), 1]
+    assert right.min() == pytest.approx(0.8 * (3.76 * 80 - 12.45))
+    assert line.get_label() == "variance = 3.76 x - 12.45"
+
+
+def test_texture_far_above_a_law_does_not_press_it_to_the_floor() -> None:
+    lively = law(variances=(*law().variances[:-1], 1e5))
+    axes = law_axes(lively)
+    assert axes.get_ylim()[1] < 1000
+    _, above, points = axes.lines
+    assert len(points.get_xdata()) == len(lively.variances) - 1
+    assert list(above.get_xdata()) == [80] and above.get_ydata()[0] == axes.get_ylim()[1]
+    result = DenoisingResult((counted("a", lively),))
+    assert "triangles: still more" in denoising_drawings(result)["law_0001"].caption
+
+
+def test_channels_are_told_apart_by_more_than_colour() -> None:
+    axes = law_axes(law(), law(3.0, 5.0), law(2.0, 1.0))
+    points = axes.lines[2::3]
+    assert len({line.get_marker() for line in points}) == 3
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["red", "green", "blue"]
+    assert axes.get_ylim()[1] > 3.76 * 80 - 12.45
+
+
+def test_laws_are_drawn_where_they_are_sure_and_not_too_many() -> None:
+    sure = [counted(f"{n:02d}", law(1.0 + n)) for n in range(20)]
+    unsure = counted("unsure", law(established=False))
+    drawn = denoising_drawings(DenoisingResult((unsure, failed(), image(), *sure)))
+    numbers = [int(name[4:]) for name in drawn if name.startswith("law_")]
+    # Images that failed have no number; the first two have no law for sure.
+    assert numbers == [*range(3, 9), *range(17, 23)]
+    assert has_figures(DenoisingResult((counted(),)))
+    assert not has_figures(DenoisingResult((unsure,)))
 
 
 def test_files_are_pictures_the_same_for_the_same_result() -> None:

@@ -216,3 +216,22 @@ def test_images_are_ranked_by_how_much_of_their_own_range_was_removed() -> None:
     first = render_denoising(DenoisingResult((twelve_bits, *others)))["report.html"]
     extremes = re.findall(r"<h2>(Changed \w+): <a[^>]*><bdi>(.*?)</bdi>", first)
     assert extremes == [("Changed most", "twelve.tif"), ("Changed least", "5.0.png")]
+
+
+def test_a_law_is_drawn_beside_its_image() -> None:
+    page = check_sound(
+        render_denoising(DenoisingResult((examples.counted(), examples.image())))["report.html"]
+    )
+    labels = [values.get("aria-label", "") for tag, values in page.elements if tag == "svg"]
+    assert sum(label.startswith("Noise over brightness. ") for label in labels) == 1
+    assert "Noise over brightness" in page.text
+
+
+def test_of_a_large_batch_the_pages_with_a_law_are_named() -> None:
+    images = [examples.image(f"{n}.png") for n in range(MAX_TOGETHER)]
+    found = render_denoising(DenoisingResult((*images, examples.counted("cells.tif"))))
+    assert "Noise over brightness is drawn on the pages of" in found["report.html"]
+    assert "Noise over brightness" in found["details/0013.html"]
+    assert "Noise over brightness" not in found["details/0012.html"]
+    for html in found.values():
+        check_sound(html)
