@@ -23,6 +23,7 @@ Settings = Mapping[str, Setting]
 COLUMN_BINS = 40
 BINS = 60  # of all scores
 MAX_TICKS = 200  # flagged rows whose score is kept
+MAX_STEPS = 400  # places of the list whose score is kept
 WIDE = 30.0  # a spread of scores that only a logarithmic axis shows
 REACH = 2.0  # how far the histogram goes beyond the flagged, in steps from the median to them
 N_KINDS = 5  # kinds of reason that come first
@@ -335,6 +336,20 @@ class GroupInfo:
 
 
 @dataclass(frozen=True)
+class ComponentMap:
+    """Rows on the leading kernel components: a drawn sample of p, and every ranked row."""
+
+    x: FloatArray  #: (p,), coordinates on component 1
+    y: FloatArray  #: (p,), on component 2
+    rank: IntArray  #: (p,), 0 where the row is not in the ranked list
+    flagged: BoolArray  #: (p,)
+    n_rows: int  #: rows in the table
+    variances: FloatArray  #: (k,), of the leading components in feature space, largest first
+    gains: FloatArray  #: (k,), how much of each the model keeps, 0..1 (a step for truncation)
+    explained: tuple[float, float]  #: share of the feature-space variance on components 1 and 2
+
+
+@dataclass(frozen=True)
 class PlaneAxis:
     """One column of a `ColumnPlane`, in its own units."""
 
@@ -385,13 +400,20 @@ class ScoreDistribution:
     n_beyond: int  #: rows above the last bin
     logarithmic: bool  #: whether the bins widen from left to right by a constant factor
     flagged_scores: FloatArray  #: of at most 200 flagged rows, evenly chosen along the list
-    highest: float  #: score
+    ranks: IntArray  #: (k,), 1 = most novel: all of a short list, else some 400, densest at its top
+    scores: FloatArray  #: (k,), what the rows there score, falling
+    n_above: IntArray  #: (k,), how many rows score higher than each
 
     @classmethod
     def of(cls, scores: FloatArray, n_flagged: int) -> ScoreDistribution:
         """Summarise the scores (n,) of a table, n >= 1, in memory or mapped from a file."""
         n, ordered = len(scores), np.sort(scores)
+        steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
+        # Where half and twice as many rows would be flagged is asked for by name.
+        asked = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
+        places = np.unique(np.concatenate([steps, np.array(asked, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
+        kept = ordered[n - places]
         low, high = float(ordered[0]), float(ordered[-1])
         logarithmic = False
         if high - low <= 1e-12 * max(abs(high), 1e-300):  # all alike: a heap still needs a width
@@ -417,7 +439,9 @@ class ScoreDistribution:
             n_beyond=int((ordered > edges[-1]).sum()),
             logarithmic=logarithmic,
             flagged_scores=np.sort(ordered[n - ticks.astype(np.int64)]),
-            highest=float(ordered[-1]),
+            ranks=places,
+            scores=kept,
+            n_above=n - np.searchsorted(ordered, kept, side="right"),
         )
 
 
@@ -520,6 +544,7 @@ class ScreeningResult:
     threshold: ThresholdInfo  #: of the scores, above which rows are flagged
     ranked: tuple[RankedRow, ...]  #: the oddest rows by rank: 100, or more where more are explained
     columns: tuple[ColumnProfile, ...]  #: every column of the table in input order
+    map: ComponentMap  #: rows on the first two components, scree and gains
     contours: ScoreContours | None  #: for tables of two numeric columns
     evaluations: tuple[Evaluation, ...]  #: where labels were given
     warnings: tuple[str, ...]  #: sentences a reader must know before believing the list

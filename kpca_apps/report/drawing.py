@@ -92,10 +92,11 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def new_axes(width: float = 4.9, height: float = 2.9) -> tuple[Figure, Axes]:
-    """Start a figure of `width` x `height` inches."""
+def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """Start a figure of `rows` axes above each other, `width` x `height` inches."""
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
+    axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
+    return figure, list(axes)
 
 
 def settle(figure: Figure) -> None:

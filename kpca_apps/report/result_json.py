@@ -16,6 +16,7 @@ from kpca_apps.denoise.result import Comparison, DenoisingResult, Preview, Trial
 from kpca_apps.names import visible_json
 from kpca_apps.novelty.result import (
     ComparisonResult,
+    ComponentMap,
     ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
@@ -34,14 +35,19 @@ SHARES = {
     "share of flagged_rows": "of the first reason alone, the sum over its columns",
     "reason_share": "of a column: of the shares of all reasons of the flagged rows explained",
 }
-# Of a screening: a number a row stands in the scored table; the plane and contours are figures.
+# Of a screening: a number a row stands in the scored table; the map and contours are figures.
 DRAWN = (
     *("scores", "p_values", "rarities", "is_flagged", "is_accepted", "ranks"),
-    *("contours", "plane"),
+    *("map", "contours", "plane"),
     *("usual_rows", "row_keys"),  # of the page
 )
 
-# What is told of an experiment and its outcome together.
+# What is told of the map in a screening; of an experiment and its outcome together.
+COMPONENTS = Part(
+    "Components",
+    "The leading kernel components.",
+    ((ComponentMap, ("x", "y", "rank", "flagged", "n_rows")),),
+)
 EXPERIMENT = Part(
     "Experiment",
     "An experiment that was run, or was not, and what it came to.",
@@ -71,6 +77,7 @@ _RESULTS: dict[type, tuple[str, str, Collection[str], Added]] = {
             "n_rows": (int, attrgetter("n_rows")),
             "n_flagged": (int, attrgetter("n_flagged")),
             "what_shares_are_of": (dict[str, str], lambda result: SHARES),
+            "components": (COMPONENTS, lambda result: _fields(COMPONENTS.of, result.map)),
         },
     ),
     ScreenedTables: (

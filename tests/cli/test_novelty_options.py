@@ -183,7 +183,7 @@ def test_the_command_of_a_report_gives_the_same_report(whole_kpca: Run, folder: 
     command = shlex.split(str(result("first")["command"]))
     assert command[:2] == ["kpca", "novelty"]
     assert str(folder) not in Path("first", "report.html").read_text(encoding="utf-8")
-    names = ("report.html", "result.json", "scored.csv", "model.kpca", "figures/scores.png")
+    names = ("report.html", "result.json", "scored.csv", "model.kpca", "figures/map.png")
     before = {name: Path("first", name).read_bytes() for name in names}
     assert whole_kpca(*command[2:], "--quiet").code == 0
     assert before == {name: Path("first", name).read_bytes() for name in names}

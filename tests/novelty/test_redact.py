@@ -47,6 +47,7 @@ FREE = {
     "MovedColumn": "what size",
     "FoundRule": "rule kind",  # as it stands: a rule that cites values is a note
     "GroupInfo": "threshold",
+    "ComponentMap": "x y variances gains explained",
     "Evaluation": "setting",
     "Curves": "name auroc auprc false_positive_rate true_positive_rate recall precision seconds "
     "note",

@@ -214,11 +214,12 @@ def test_contours_are_drawn_for_two_numeric_columns_only() -> None:
     assert screen(table_from_frame(gaps))[0].contours is not None
 
 
-def test_the_plane_draws_a_sample_and_every_ranked_row() -> None:
-    plane = screen(correlated(1800), options=ScreeningOptions(explain=1))[0].plane
-    assert plane is not None and plane.n_rows == 1800
-    assert 1500 <= len(plane.rank) <= 1600
-    assert sorted(plane.rank[plane.rank > 0]) == list(range(1, 101))
+def test_the_map_draws_a_sample_and_every_ranked_row() -> None:
+    result = screen(correlated(1800), options=ScreeningOptions(explain=1))[0]
+    assert result.map.n_rows == 1800
+    assert 1500 <= len(result.map.x) <= 1600
+    assert sorted(result.map.rank[result.map.rank > 0]) == list(range(1, 101))
+    assert 0 < result.map.explained[1] <= result.map.explained[0] < 1
 
 
 def test_the_planted_faults_that_no_one_could_miss_are_on_the_list(datasets: Path) -> None:

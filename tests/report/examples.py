@@ -14,6 +14,7 @@ from kpca_apps.novelty.result import (
     ColumnPlane,
     ColumnProfile,
     ComparisonResult,
+    ComponentMap,
     Curves,
     DuplicateRows,
     Evaluation,
@@ -147,6 +148,21 @@ def drawn_rows(ranks: np.ndarray) -> np.ndarray:
     return np.flatnonzero((ranks <= 100) | (np.arange(len(ranks)) < 1500))
 
 
+def component_map(flagged: np.ndarray, ranks: np.ndarray) -> ComponentMap:
+    rng, drawn = np.random.default_rng(5), drawn_rows(ranks)
+    variances = 0.4 * 0.8 ** np.arange(60)
+    return ComponentMap(
+        x=rng.normal(size=len(drawn)) + (drawn % 3),
+        y=rng.normal(size=len(drawn)),
+        rank=np.where(ranks[drawn] <= 100, ranks[drawn], 0),
+        flagged=flagged[drawn],
+        n_rows=len(ranks),
+        variances=variances,
+        gains=variances / (variances + 0.02),
+        explained=(0.31, 0.18),
+    )
+
+
 def column_plane(flagged: np.ndarray, ranks: np.ndarray, scores: np.ndarray) -> ColumnPlane:
     """The oddest row lies far off to the right, the second lacks a value."""
     rng, drawn = np.random.default_rng(6), drawn_rows(ranks)
@@ -189,6 +205,7 @@ def screening(
         ),
         ranked=tuple(ranked(scores, flagged, reasons)),
         columns=columns(),
+        map=component_map(flagged, ranks),
         contours=None,
         evaluations=(),
         warnings=(

@@ -21,7 +21,7 @@ from kpca_apps.report.novelty.figures import evaluation_drawings
 from tests.report import examples
 from tests.report.pages import screening_drawings
 
-FIGURES = ("plane", "scores", "contours", "roc", "pr")
+FIGURES = ("plane", "scores", "threshold", "map", "scree", "contours", "roc", "pr")
 
 
 @pytest.fixture(scope="module")
@@ -61,15 +61,15 @@ def test_png_has_twice_the_pixels_of_the_screen() -> None:
 
 
 def test_the_users_own_settings_neither_matter_nor_change() -> None:
-    before = str(to_svg(screening_drawings(examples.screening())["scores"]))
+    before = str(to_svg(screening_drawings(examples.screening())["scree"]))
     with mpl.rc_context({"lines.linewidth": 20.0, "font.size": 40.0}):
-        assert str(to_svg(screening_drawings(examples.screening())["scores"])) == before
+        assert str(to_svg(screening_drawings(examples.screening())["scree"])) == before
         assert mpl.rcParams["font.size"] == 40.0
 
 
 def test_text_of_a_table_is_text() -> None:
     with house_style():
-        figure, axes = new_axes()
+        figure, (axes,) = new_axes()
         axes.set_xlabel(drawable(examples.HOSTILE))
         axes.set_ylabel(drawable("$x^2$ " + PALETTE["ink"]))
     svg = str(to_svg(Drawing("figure", "title <b>", 'caption "', figure)))
@@ -80,12 +80,14 @@ def test_text_of_a_table_is_text() -> None:
     assert "\x0b" not in svg
 
 
-def test_axes_get_the_room_that_a_constrained_layout_gives_them() -> None:
+@pytest.mark.parametrize("rows", [1, 2])
+def test_axes_get_the_room_that_a_constrained_layout_gives_them(rows: int) -> None:
     places = []
     for lay_out in (settle, lambda figure: figure.get_layout_engine().execute(figure)):
-        figure, axes = new_axes(4.9, 3.5)
-        axes.plot([0, 1, 2], [0, -1234.5, 7])
-        axes.set(xlabel="a column", ylabel="what it is\nin two lines", title="above")
+        figure, axes = new_axes(4.9, 3.5, rows=rows)
+        for number, one in enumerate(axes):
+            one.plot([0, 1, 2], [0, -1234.5 * (number + 1), 7])
+            one.set(xlabel="a column", ylabel="what it is\nin two lines", title="above" * number)
         lay_out(figure)
-        places.append(axes.get_window_extent().extents)
+        places.append([one.get_window_extent().extents for one in axes])
     np.testing.assert_allclose(*places, atol=1.0)

@@ -137,6 +137,13 @@ class Detector(Uncached):
             )
         return scores
 
+    def map_components(self, X: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
+        """Return the coordinates of rows (r, d) on the leading two kernel components, (r, 2)."""
+        leading = np.zeros((len(X), 2))
+        projected = self.viewed.leading(2).project(self.views.transform(X), n_jobs=n_jobs)
+        leading[:, : projected.shape[1]] = projected
+        return leading
+
     def explain(
         self, X: FloatArray, own: IntArray, *, least: float = 0.0, n_jobs: int | None = None
     ) -> list[tuple[ColumnDrop, ...]]:

@@ -98,7 +98,7 @@ def find_all(
     row_ids, row_files, keys = _names_of_rows(
         rows, id_column, clearest(lists.odd_cells), duplicates
     )
-    contours, plane = draw_rows(verdict, lists, columns)
+    map, contours, plane = draw_rows(verdict, lists, columns)
     # A model that was fitted with the same columns hidden says so of its reference.
     of_hidden = revealed_notes(
         rows.sample_table, rows.encoder.plan, rows.encoder.relations.rules, options.seed
@@ -125,6 +125,7 @@ def find_all(
         ranked=lists.ranked,
         columns=columns,
         patterns=patterns,
+        map=map,
         contours=contours,
         evaluations=evaluations,
         warnings=(*doubts, *(note for note in notes if note not in doubts)),

@@ -1,4 +1,4 @@
-"""What the pictures of a screening need: rows by two columns, on a grid."""
+"""What the pictures of a screening need: rows by two columns, on kernel components, on a grid."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kpca_apps.novelty.result import (
     CategoryProfile,
     ColumnPlane,
     ColumnProfile,
+    ComponentMap,
     NumericProfile,
     PlaneAxis,
     RankedRow,
@@ -24,16 +25,45 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
+N_VARIANCES = 30
 GRID = 60
 OTHER_LEVELS = "(other)"
 
 
 def draw_rows(
     verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]
-) -> tuple[ScoreContours | None, ColumnPlane | None]:
-    """Place rows on a grid of scores, and by the columns of the reasons."""
+) -> tuple[ComponentMap, ScoreContours | None, ColumnPlane | None]:
+    """Place rows on kernel components, on a grid of scores, and by the columns of the reasons."""
     plane = column_plane(verdict, columns, lists.ranked, lists.table, verdict.model.options.seed)
-    return _score_grid(verdict, lists.first[:MAX_DRAWN]), plane
+    return (
+        _map_rows(verdict, lists.first[: len(lists.ranked)]),
+        _score_grid(verdict, lists.first[:MAX_DRAWN]),
+        plane,
+    )
+
+
+def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
+    """Place a drawn sample of rows, and those listed, on the leading two kernel components."""
+    model = verdict.model
+    drawn, matrix = _drawn(verdict.rows, listed, model.options.seed)
+    points = model.detector.map_components(matrix, n_jobs=model.options.jobs)
+    ranks = verdict.ranks[drawn]
+    subspace = model.detector.viewed
+    # Total variance in feature space, mean k(x, x) - |mu|^2, over the rows the model keeps.
+    kept = model.detector.views.transform(model.detector.neighbours.rows)
+    total = float(subspace.kernel.diagonal(kept).mean() - subspace.mean_norm)
+    leading = np.zeros(2)
+    leading[: min(2, len(subspace.variances))] = subspace.variances[:2] / (total or 1.0)
+    return ComponentMap(
+        x=points[:, 0],
+        y=points[:, 1],
+        rank=np.where(ranks <= len(listed), ranks, 0),
+        flagged=np.asarray(verdict.flagged[drawn]),
+        n_rows=verdict.rows.n_rows,
+        variances=subspace.variances[:N_VARIANCES],
+        gains=subspace.gain[:N_VARIANCES],
+        explained=(float(leading[0]), float(leading[1])),
+    )
 
 
 def column_plane(

@@ -126,7 +126,7 @@ def law_drawings(result: DenoisingResult) -> list[Drawing]:
 
 def _law(name: str, laws: Sequence[FoundLaw]) -> Drawing:
     """Variance over brightness: what was measured, and the laws with their intervals."""
-    figure, axes = new_axes(4.9, 2.7)
+    figure, (axes,) = new_axes(4.9, 2.7)
     highest = [max(1.0, law.interval[1]) * law.deviations[2] ** 2 for law in laws]
     top = 1.08 * max(
         np.clip(max(law.variances), high, HEADROOM * high)
@@ -173,7 +173,7 @@ def _lines(images: Sequence[ImageOutcome]) -> tuple[Figure, Axes]:
     """Start a figure with a line for each image, the last on top."""
     named = len(images) <= MOST_NAMED
     height = max(0.8 + LINE * len(images), FEWEST_INCHES) if named else WITHOUT_NAMES
-    figure, axes = new_axes(5.6, height)
+    figure, (axes,) = new_axes(5.6, height)
     places = np.arange(len(images))
     axes.set_ylim(-0.7, len(images) - 0.3)
     if named:

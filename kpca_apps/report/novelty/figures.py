@@ -25,13 +25,23 @@ from kpca_apps.report.drawing import (
     plain_ticks,
     to_files,
 )
-from kpca_apps.report.novelty.marks import MAX_FLAGGED, MAX_POINTS, evenly
+from kpca_apps.report.novelty.marks import (
+    MARK,
+    MAX_FLAGGED,
+    MAX_POINTS,
+    N_LABELLED,
+    by_rank,
+    evenly,
+    label_marks,
+)
 from kpca_apps.report.novelty.plane import column_plane
-from kpca_apps.report.novelty.text import scores_text, threshold_text
-from kpca_apps.report.text import count, percent, plural
+from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text
+from kpca_apps.report.text import count, in_prose, number, percent, plural
 
 Fold = tuple[str, str, list[Drawing]]  # of a page: title, hint and the figures in it
 MARK_ROOM = 0.17  # of the width of the axes: what a label such as "1 in 10,000" takes
+MAX_COMPONENTS = 40
+WIDE = 30.0  # a spread of variances that only a logarithmic axis shows
 N_LEVELS = 7
 COLOURS = ("blue", "green", "purple", "orange", "sky", "muted")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (2, 2)), (0, (8, 2, 1, 1, 1, 2)))
@@ -39,7 +49,7 @@ DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (2, 2)), (0, (
 
 def score_distribution(result: ScreeningResult) -> Drawing:
     """Histogram of all scores; the threshold as a labelled line, flagged rows as ticks."""
-    figure, axes = new_axes()
+    figure, (axes,) = new_axes()
     found = result.distribution
     _score_axis(axes, found, result.threshold.value)
     heights = np.sqrt(found.counts)
@@ -58,7 +68,7 @@ def score_distribution(result: ScreeningResult) -> Drawing:
     plain_ticks(axes.xaxis)
     beyond = ""
     if found.n_beyond:
-        highest = scores_text([found.highest], result.threshold.value)[0][0]
+        highest = scores_text(found.scores[:1].tolist(), result.threshold.value)[0][0]
         rows = plural(found.n_beyond, "row")
         axes.annotate(
             f"{rows} beyond,\nup to {highest} \u25b8",
@@ -135,6 +145,63 @@ def _threshold_words(result: ScreeningResult) -> str:
     return f"The threshold is {threshold_text(result)}{reached}; {few[n] if n < 2 else ticks}."
 
 
+def flagged_against_threshold(result: ScreeningResult) -> Drawing:
+    """How many rows would be flagged if the threshold moved."""
+    figure, (axes,) = new_axes()
+    found = result.distribution
+    _score_axis(axes, found, result.threshold.value)
+    axes.set_yscale("log")
+    axes.step(found.scores, found.ranks, where="pre", color=PALETTE["ink"])
+    axes.set_ylim(0.8, 1.3 * found.n_rows)
+    value, n_flagged = result.threshold.value, found.n_flagged
+    _threshold_line(axes, result)
+    if np.isfinite(value) and n_flagged:
+        axes.plot([value], [n_flagged], "o", color=PALETTE["accent"], ms=5, clip_on=False)
+        axes.annotate(
+            f"{count(n_flagged)} flagged",
+            (value, n_flagged),
+            xytext=(7, 9),
+            textcoords="offset points",
+            color=PALETTE["accent"],
+        )
+    axes.set_xlabel("threshold: novelty score (no unit)")
+    axes.set_ylabel("rows flagged (log scale)")
+    plain_ticks(axes.xaxis, axes.yaxis)
+    return Drawing(
+        "threshold",
+        "How many rows if the threshold moved",
+        "Rows flagged at each possible threshold. Where the line falls steeply a small move of "
+        f"the threshold changes the list. {_elsewhere(result)}",
+        figure,
+    )
+
+
+def _elsewhere(result: ScreeningResult) -> str:
+    """Say where the threshold would have to stand for about half and for twice as many rows."""
+    value, found = result.threshold.value, result.distribution
+    n_flagged, scores = found.n_flagged, found.scores.tolist()
+    if n_flagged == 0:
+        (highest,), _ = scores_text(scores[:1], value)
+        return f"No row is flagged for its score; the highest score is {highest}."
+    # Rows are flagged above the threshold: at the score ranked n + 1 it flags n, or fewer if tied.
+    wanted = {"half": n_flagged / 2, "twice": 2.0 * n_flagged}
+    steps = {
+        word: int(np.searchsorted(found.ranks, int(n) + 1))
+        for word, n in wanted.items()
+        if 1 <= n < found.n_rows
+    }
+    counts = {word: int(found.n_above[step]) for word, step in steps.items()}
+    words = [word for word, n in counts.items() if n not in (0, n_flagged)]
+    listed = [row.score for row in result.ranked[:MAX_ROWS]]  # as many decimals as beside these
+    texts, limit = scores_text([*(scores[steps[word]] for word in words), *listed], value)
+    others = [
+        f"for {'about ' * (counts[word] != wanted[word])}{word} as many ({count(counts[word])}) "
+        f"it would have to stand at {text}"
+        for word, text in zip(words, texts, strict=False)
+    ]
+    return "; ".join([f"Now, at {limit}, it flags {count(n_flagged)}", *others]) + "."
+
+
 def _threshold_line(axes: Axes, result: ScreeningResult) -> None:
     value, (low, *_, high) = result.threshold.value, result.distribution.edges.tolist()
     if not np.isfinite(value):
@@ -154,6 +221,70 @@ def _threshold_line(axes: Axes, result: ScreeningResult) -> None:
     )
 
 
+def component_map(result: ScreeningResult) -> Drawing:
+    """Rows on the first two kernel components; flagged ones as triangles, the oddest named."""
+    points = result.map
+    figure, (axes,) = new_axes(4.9, 3.5)
+    usual = evenly(np.flatnonzero(~points.flagged), MAX_POINTS)
+    order = by_rank(points.rank)
+    flagged = order[points.flagged[order]][:MAX_FLAGGED]
+    marks = np.column_stack([points.x, points.y])
+    axes.plot(*marks[usual].T, "o", ms=2.6, color=PALETTE["muted"], alpha=0.6, mew=0)
+    axes.plot(*marks[flagged].T, "^", ms=MARK, color=PALETTE["accent"], mew=0)
+    first, second = (percent(share) for share in points.explained)
+    axes.set_xlabel(f"kernel component 1 ({first} of the variance)")
+    axes.set_ylabel(f"kernel component 2 ({second})")
+    axes.locator_params(nbins=4)
+    plain_ticks(axes.xaxis, axes.yaxis)
+    oddest = np.array([place for place in order[:N_LABELLED] if points.rank[place] > 0], dtype=int)
+    names = [str(points.rank[place]) for place in oddest]
+    colours = [PALETTE["accent" if points.flagged[place] else "ink"] for place in oddest]
+    ranks = label_marks(axes, marks[oddest], names, colours, marks[flagged])
+    labels = f"; the numbers {in_prose(ranks)} are ranks, written where there is room"
+    if len(ranks) < 2:
+        labels = "".join(f"; the number {rank} is the rank of the row beside it" for rank in ranks)
+    n_drawn = len(usual) + len(flagged)
+    caption = (
+        f"Each mark is a row, {count(n_drawn)} of {count(points.n_rows)} drawn: grey dots usual "
+        f"rows, triangles flagged ones{labels}. Neighbours on the map are alike. "
+        "An odd row may still lie inside the crowd, because the map shows two directions and the "
+        "score measures all the others too."
+    )
+    return Drawing("map", "Rows on the first two kernel components", caption, figure)
+
+
+def scree(result: ScreeningResult) -> Drawing:
+    """Variance of the leading components, and how much of each the model keeps."""
+    points = result.map
+    figure, (top, bottom) = new_axes(4.9, 3.5, rows=2)
+    variances, gains = points.variances[:MAX_COMPONENTS], points.gains[:MAX_COMPONENTS]
+    places = np.arange(1, len(variances) + 1)
+    top.plot(places, np.maximum(variances, 0), "o-", ms=3, color=PALETTE["blue"])
+    positive = variances[variances > 0]
+    if len(positive) and positive[0] > WIDE * positive[-1]:
+        top.set_yscale("log")
+    else:
+        top.set_ylim(bottom=0)
+    top.set_ylabel("variance")
+    plain_ticks(top.yaxis)
+    bottom.bar(places, gains, width=0.7, color=PALETTE["band"], alpha=0.7)
+    bottom.set(ylim=(0, 1.05), yticks=(0, 0.5, 1.0))
+    bottom.set(ylabel="share kept", xlabel="kernel component")
+    plain_ticks(bottom.xaxis, bottom.yaxis)
+    total = points.gains.sum()
+    kept = (
+        f"each is kept in the share below, in all as much as {number(total)} whole ones "
+        "(a Tikhonov filter)"
+    )
+    if np.isin(points.gains, (0.0, 1.0)).all():
+        first = "the first is" if total == 1 else f"the first {count(int(total))} are"
+        kept = f"{first} kept whole and the rest dropped (truncation)"
+    n_all, n_drawn = len(points.variances), len(variances)
+    start = f"The first {n_drawn} of {count(n_all)} components: h" if n_all > n_drawn else "H"
+    caption = f"{start}ow much the rows vary along each component; {kept}."
+    return Drawing("scree", "Scree plot", caption, figure)
+
+
 def score_contours(result: ScreeningResult) -> Drawing | None:
     """Draw the score over the plane of the two columns, the threshold as the accented line.
 
@@ -165,7 +296,7 @@ def score_contours(result: ScreeningResult) -> Drawing | None:
     contours, threshold = result.contours, result.threshold.value
     if contours is None:
         return None
-    figure, axes = new_axes(4.9, 3.9)
+    figure, (axes,) = new_axes(4.9, 3.9)
     grid = contours.x, contours.y, contours.scores
     finite = contours.scores[np.isfinite(contours.scores)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
@@ -195,7 +326,7 @@ def score_contours(result: ScreeningResult) -> Drawing | None:
 
 def roc(evaluation: Evaluation, suffix: str) -> Drawing:
     """Share of the outliers found against share of the other rows flagged with them."""
-    figure, axes = new_axes(4.9, 4.1)
+    figure, (axes,) = new_axes(4.9, 4.1)
     axes.plot([0, 1], [0, 1], color=PALETTE["rule"], lw=1)
     _plot_methods(axes, evaluation.methods, "false_positive_rate", "true_positive_rate", "auroc")
     axes.set_xlabel("share of other rows flagged")
@@ -210,7 +341,7 @@ def roc(evaluation: Evaluation, suffix: str) -> Drawing:
 
 def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
     """Share of real outliers on the list against share of all outliers found."""
-    figure, axes = new_axes(4.9, 4.1)
+    figure, (axes,) = new_axes(4.9, 4.1)
     base = evaluation.n_positive / max(evaluation.n_rows, 1)
     axes.axhline(base, color=PALETTE["rule"], lw=1)
     _plot_methods(axes, evaluation.methods, "recall", "precision", "auprc")
@@ -252,8 +383,13 @@ def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: s
 # The folded figures of a screening: title and hint of the part of the page they stand in, and what
 # draws them, or nothing. The page and the folder of figures both follow this table.
 SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | None], ...]], ...] = (
-    ("Scores and threshold", "how the flagged rows stand apart", (score_distribution,)),
+    (
+        "Scores and threshold",
+        "how the flagged rows stand apart",
+        (score_distribution, flagged_against_threshold),
+    ),
     ("Contours", "the score over the two columns", (score_contours,)),
+    ("Map of the rows", "on the first two kernel components", (component_map, scree)),
 )
 # Every figure of a comparison with labels; the second argument ends the name of its file.
 EVALUATION: tuple[Callable[[Evaluation, str], Drawing], ...] = (roc, precision_recall)

@@ -33,7 +33,7 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     plane = result.plane
     if plane is None:
         return None
-    figure, axes = new_axes(5.6, 3.5)
+    figure, (axes,) = new_axes(5.6, 3.5)
     across, up = plane.x, plane.y
     if up is None:
         up = PlaneAxis("novelty score (higher = more novel)", plane.scores)

@@ -57,7 +57,7 @@ def draw(figure: Figure, name: str) -> Drawing:
 
 def _scatter(content: Scatter, name: str, size: Size) -> Drawing:
     """Rows as points, a mark and a colour a group; directions as arrows."""
-    figure, axes = new_axes(*size)
+    figure, (axes,) = new_axes(*size)
     draw_dots(axes, content.points, content.labels, MAX_POINTS, float(np.ptp(content.points[:, 0])))
     axes.autoscale_view()
     centre = content.points.mean(axis=0)
@@ -75,7 +75,7 @@ def _scatter(content: Scatter, name: str, size: Size) -> Drawing:
 
 def _curves(content: Curves, name: str, size: Size) -> Drawing:
     """Several series over one axis, the rows they were fitted to under them."""
-    figure, axes = new_axes(*size)
+    figure, (axes,) = new_axes(*size)
     if len(content.points):
         nowhere = np.full(len(content.points), COLOURS.index("ink"))
         extent = float(np.ptp(content.points[:, 0]))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,14 @@ from kpca_apps.novelty.result import ScoreMark, ScoreScale
 from kpca_apps.report.drawing import house_style, to_svg
 from kpca_apps.report.novelty.figures import (
     comparison_figures,
+    component_map,
+    flagged_against_threshold,
     score_contours,
     score_distribution,
+    scree,
 )
 from kpca_apps.report.novelty.marks import evenly
+from kpca_apps.report.text import in_prose
 from tests.report import examples
 from tests.report.pages import drawn
 
@@ -28,7 +33,7 @@ def test_scores_alike_or_over_many_magnitudes_are_drawn(scores: np.ndarray) -> N
     result = replace(examples.screening(), scores=scores, ranks=np.arange(344, 0, -1))
     drawing = drawn(score_distribution, result)
     assert drawing.figure.axes[0].get_xscale() == ("log" if np.ptp(scores) else "linear")
-    assert to_svg(drawing)
+    assert to_svg(drawing) and to_svg(drawn(flagged_against_threshold, result))
 
 
 def test_the_scale_people_read_is_marked_above_the_scores() -> None:
@@ -49,13 +54,56 @@ def test_the_scale_people_read_is_marked_above_the_scores() -> None:
     assert to_svg(drawn(score_distribution, close)).count(">1 in ") == 1
 
 
+def test_the_curve_of_counts_is_right_at_the_threshold() -> None:
+    result = examples.screening()
+    curve = drawn(flagged_against_threshold, result).figure.axes[0].get_lines()[0]
+    for score, n in zip(np.asarray(curve.get_xdata()), curve.get_ydata(), strict=True):
+        assert n == (result.scores >= score).sum()
+
+
+def told_counts(caption: str) -> dict[int, float]:
+    """Read counts and thresholds back from a caption."""
+    told = re.findall(
+        r"(half|twice) as many \((\d+)\) it would have to stand at ([\d.]+\d)", caption
+    )
+    return {int(n): float(at) for _, n, at in told}
+
+
+@pytest.mark.parametrize("n_flagged", [1, 12, 13, 200])
+def test_the_caption_says_where_half_and_twice_as_many_would_be_flagged(n_flagged: int) -> None:
+    result = examples.screening(n_flagged=n_flagged)
+    caption = drawn(flagged_against_threshold, result).caption
+    told = told_counts(caption)
+    wanted = {n_flagged // 2, 2 * n_flagged} - {0}
+    assert set(told) == {n for n in wanted if n < 344}
+    for n, at in told.items():
+        assert at == pytest.approx(np.sort(result.scores)[-n - 1], abs=1e-3)
+        assert f"about half as many ({n})" not in caption or n_flagged % 2
+
+
+def test_tied_scores_promise_no_list_that_cannot_be() -> None:
+    scores = np.repeat([0.9, 0.5, 0.1], [10, 10, 324])
+    result = replace(
+        examples.screening(n_flagged=10),
+        scores=scores,
+        ranks=np.arange(1, 345),
+        is_flagged=np.arange(344) < 10,
+        threshold=replace(examples.screening().threshold, value=0.5),
+    )
+    caption = drawn(flagged_against_threshold, result).caption
+    assert "half" not in caption  # none or ten rows score above any threshold up there
+    assert told_counts(caption) == {20: 0.1}
+
+
 def test_an_infinite_threshold_is_said_not_drawn() -> None:
     result = examples.infinite_threshold()
     drawing = drawn(score_distribution, result)
+    curve = drawn(flagged_against_threshold, result)
     nothing = "There is no threshold to draw: no row is flagged for its score."
     assert nothing in drawing.caption
     assert not drawing.figure.axes[0].texts
-    assert "inf" not in drawing.caption
+    assert "No row is flagged for its score; the highest score is 0.589." in curve.caption
+    assert "inf" not in drawing.caption + curve.caption
     # One row that is listed for a cell is not every row.
     by_cell = replace(result, is_flagged=np.arange(len(result.scores)) == 7)
     assert by_cell.n_flagged == 1
@@ -71,6 +119,29 @@ def test_contours_without_a_line_say_nothing_of_one() -> None:
         at = replace(result, threshold=replace(result.threshold, value=value))
         assert ("accented line" in drawn(score_contours, at).caption) == has_line
     assert score_contours(replace(result, contours=None)) is None
+
+
+def test_the_map_names_the_oddest_rows_where_there_is_room() -> None:
+    result = examples.screening()
+    drawing = drawn(component_map, result)
+    ranks = [text.get_text() for text in drawing.figure.axes[0].texts]
+    assert ranks and set(ranks) <= {"1", "2", "3", "4", "5"}
+    assert f"the numbers {in_prose(ranks)} are ranks" in drawing.caption
+    points = result.map
+    oddest = (points.rank > 0) & (points.rank <= 5)
+    heap = replace(points, x=np.where(oddest, 0.0, points.x), y=np.where(oddest, 0.0, points.y))
+    drawing = drawn(component_map, replace(result, map=heap))
+    drawing.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in drawing.figure.axes[0].texts]
+    assert 1 <= len(boxes) < 5
+    assert not any(box.count_overlaps(boxes[:i]) for i, box in enumerate(boxes))
+
+
+def test_truncation_and_a_filter_are_distinguished() -> None:
+    soft = examples.screening()
+    hard = replace(soft, map=replace(soft.map, gains=(np.arange(60) < 7).astype(float)))
+    assert "(a Tikhonov filter)" in drawn(scree, soft).caption
+    assert "the first 7 are kept whole and the rest dropped" in drawn(scree, hard).caption
 
 
 def test_thinning_keeps_the_ends() -> None:
