@@ -95,6 +95,9 @@ def test_durations_are_seconds_and_far_dates_are_text() -> None:
             "at": far.cast(pl.Datetime("us")),
             "zoned": far.cast(pl.Datetime("ms", "Europe/Berlin")),
             "near": pl.Series([1, 2, None]).cast(pl.Datetime("ns")),
+            # What many programs write for "never" and "for ever".
+            "ends": [datetime.datetime.min, datetime.datetime.max, None],
+            "end days": [datetime.date.min, datetime.date.max, None],
         }
     )
     plain = plain_types(frame)
@@ -104,7 +107,8 @@ def test_durations_are_seconds_and_far_dates_are_text() -> None:
         "4611686018427387904 us after 1970-01-01", "2001-09-09 01:46:40.000000", None,
     ]  # fmt: skip
     assert plain["zoned"].to_list()[1:] == ["1000000000000000 ms after 1970-01-01", None]
-    assert plain["near"].equals(frame["near"])
+    for name in ("near", "ends", "end days"):
+        assert plain[name].equals(frame[name])
     assert plain.write_csv().count("\n") == 4
 
 
