@@ -261,6 +261,10 @@ def is_alike(read: Any, pixels: np.ndarray, near: int) -> bool:
 Row = tuple[str, str, str]
 
 
+def numbers(told: str) -> list[int]:
+    return [int(number) for number in told.split(".")]
+
+
 def judged(outcomes: dict[Row, str], repository: Path) -> tuple[set[Row], set[Row]]:
     """Print a matrix; return differences that the page does not name, and those it names in vain.
 
@@ -270,6 +274,9 @@ def judged(outcomes: dict[Row, str], repository: Path) -> tuple[set[Row], set[Ro
         print(f"{format:22}{values:18}{reader:14}{outcome}")
     page = (repository / "docs" / "reference" / "other_tools.md").read_text("utf-8")
     lines = re.findall(r"^\| (.+) \| (.+) \| (\S+) ([0-9.]+) \|(?:.*\|){2}$", page, re.MULTILINE)
+    readers = {(reader, told) for *_, reader, told in lines}
+    if any(numbers(version(OTHERS.get(one, one))) < numbers(told) for one, told in readers):
+        pytest.skip("a reader is older than the page tells")
     named, current = set[Row](), set[Row]()
     for formats, values, reader, told in lines:
         rows = {(one, kind, reader) for one in formats.split(", ") for kind in values.split(", ")}
