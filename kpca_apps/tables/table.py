@@ -46,7 +46,7 @@ from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.stores.addresses import StorePath
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.values import DECISIVE, Column, ValueFormat
+from kpca_apps.tables.values import DECISIVE, LAST_SECOND, Column, ValueFormat
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
 _CELLS = 1 << 21
@@ -59,8 +59,7 @@ _DIGITS_64 = 18  # every whole number of so many digits fits into 64 bits
 # Months, days and nanoseconds, as Arrow stores an interval. A year counts as 365.25 days and any
 # other month as 30, as PostgreSQL has it.
 _INTERVAL = np.dtype([("months", "i4"), ("days", "i4"), ("ns", "i8")])
-# 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
-_FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
+_FIRST_SECOND, _DAY = -62_135_596_800, 86_400  # of the calendar, since 1970
 
 DURATIONS, NESTED = "Durations read as seconds", "Lists and records read as text"
 
@@ -463,9 +462,14 @@ def _plain(column: pl.Series) -> pl.Series:
         return column.to_physical() / _PER_SECOND[dtype.time_unit]
     if dtype in (pl.Date, pl.Datetime):
         # A stored number may lie a million years off, where no calendar has a name for its day.
-        per_second = _PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1 / 86400
-        seconds = column.to_physical() / per_second
-        return column.set(~seconds.is_between(_FIRST_SECOND, _LAST_SECOND), None)
+        seconds, margin = column.to_physical().cast(pl.Int64), 0
+        if isinstance(dtype, pl.Datetime):  # within a day of the ends a zone may lead beyond them
+            seconds //= _PER_SECOND[dtype.time_unit]
+            margin = _DAY if dtype.time_zone else 0
+        else:
+            seconds *= _DAY
+        named = seconds.is_between(_FIRST_SECOND + margin, LAST_SECOND - margin)
+        return column.set(~named, None)
     if dtype.is_nested() or dtype == pl.Object:
         texts = [
             None if value is None else json.dumps(value, ensure_ascii=False, default=str)

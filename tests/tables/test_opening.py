@@ -94,6 +94,9 @@ def test_durations_are_seconds_and_far_dates_missing() -> None:
             "at": far.cast(pl.Datetime("us")),
             "zoned": far.cast(pl.Datetime("ms", "Europe/Berlin")),
             "near": pl.Series([1, 2, None]).cast(pl.Datetime("ns")),
+            # What many programs write for "never" and "for ever".
+            "ends": [datetime.datetime.min, datetime.datetime.max, None],
+            "end days": [datetime.date.min, datetime.date.max, None],
         }
     )
     plain = plain_types(frame)
@@ -101,7 +104,8 @@ def test_durations_are_seconds_and_far_dates_missing() -> None:
     assert plain["day"].to_list() == [None, datetime.date(1970, 1, 1), None]
     assert plain["at"].to_list() == [None, datetime.datetime(2001, 9, 9, 1, 46, 40), None]
     assert plain["zoned"].to_list() == [None, None, None]
-    assert plain["near"].equals(frame["near"])
+    for name in ("near", "ends", "end days"):
+        assert plain[name].equals(frame[name])
     assert plain.write_csv().count("\n") == 4
 
 
