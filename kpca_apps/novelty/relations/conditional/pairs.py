@@ -78,8 +78,7 @@ class Paired:
         # A model file may hold what leads beyond the range of floats.
         expected = np.clip(expected, *((-690.0, 690.0) if self.by_logs else (-1e300, 1e300)))
         expected = np.exp(expected) if self.by_logs else expected
-        # How the line bends there, no rows say: such a number is not named.
-        return Ratios(ratio, expected, np.where(beyond > 0, 0, self.n_rows))
+        return Ratios(ratio, expected, np.full(len(y), self.n_rows))
 
     def why(
         self, columns: Sequence[str], cells: Sequence[Cells], row: int, of: Ratios
