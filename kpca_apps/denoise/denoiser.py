@@ -36,6 +36,7 @@ from kpca_apps.system.blas import one_blas_thread
 
 Parameters = ParamSpec("Parameters")
 Denoised = TypeVar("Denoised")
+Opened = tuple[NDArray[Any], Axes, Mask | None]
 Noise = Literal["auto", "gaussian", "poisson", "speckle", "impulse", "camera"]
 
 COLOURS = (1, 3, 4)  # channels that are grey, or red, green and blue, with alpha perhaps
@@ -97,7 +98,8 @@ def denoise_with_info(
     )
     # The caller's settings for floats out of range are for the caller's own sums.
     with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
-        found = _denoised(image, options, sigma, data_range, channel_axis, stack_axis, mask, region)
+        opened = _opened(image, channel_axis, stack_axis, mask)
+        found = _denoised(opened, options, sigma, data_range, region)
     info = found[1]
     if doubt := doubt_level(sigma, info.noise, np.asarray(image).dtype, info.data_range):
         warn_caller(doubt)
@@ -246,17 +248,14 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
 
 
 def _denoised(
-    image: NDArray[Any],
+    opened: Opened,
     options: Options,
     sigma: float | Sequence[float] | None,
     data_range: float | None,
-    channel_axis: int | None,
-    stack_axis: int | None,
-    mask: ArrayLike | None,
     region: Region | None,
 ) -> tuple[NDArray[np.floating], DenoiseInfo]:
     """Denoise an image of any number of channels, each on its own if they are no colours."""
-    planes, axes, data = _opened(image, channel_axis, stack_axis, mask)
+    planes, axes, data = opened
     if (count := len(planes)) in COLOURS:
         cleaned = _clean(read_picture(planes, axes, data_range, data), options, sigma, (), region)
         return cleaned.at(options.strength), cleaned.info
@@ -266,7 +265,9 @@ def _denoised(
             f"sigma has {len(levels)} levels and the image {count} channels: give one number, or "
             "one for each channel"
         )
-    data_range = value_range(_data_of(planes, data), data_range)[0]
+    values = planes if data is None else planes[:, data]
+    values = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+    data_range = value_range(values if values.size else np.zeros(1), data_range)[0]
     parts = [
         _clean(read_picture(planes[k : k + 1], axes, data_range, data), options, level, (), region)
         for k, level in enumerate(levels)
@@ -284,14 +285,6 @@ def _denoised(
     )
     restored = [part.picture.restored(part.planes, options.strength) for part in parts]
     return axes.back(np.concatenate(restored)), info
-
-
-def _data_of(planes: NDArray[Any], data: Mask | None) -> NDArray[Any]:
-    """Return all values that are data, at least one."""
-    values = planes if data is None else planes[:, data]
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        values = values[~np.isnan(values)]
-    return values if values.size else np.zeros(1)
 
 
 @dataclass(frozen=True)
@@ -330,7 +323,7 @@ def clean_image(
 
 def _opened(
     image: NDArray[Any], channel_axis: int | None, stack_axis: int | None, mask: ArrayLike | None
-) -> tuple[NDArray[Any], Axes, Mask | None]:
+) -> Opened:
     """Return the planes of an image, its axes and where (pages, h, w) it may have data."""
     hidden = np.ma.getmaskarray(image) if isinstance(image, np.ma.MaskedArray) else None
     image = checked_image(image)

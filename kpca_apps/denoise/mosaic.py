@@ -257,18 +257,14 @@ def _denoised_phase(
 ) -> Mosaic:
     """Denoise a mosaic of one noise level as planes of cells that begin at a phase."""
     planes = split(stable, pattern, phase)
-    mixing = _principal_components(planes)
+    # In the first component is what the colours share. Rows are orthonormal: white noise stays so.
+    centred = (planes - planes.mean(axis=(1, 2), keepdims=True)).reshape(len(planes), -1)
+    mixing = np.linalg.eigh(centred @ centred.T)[1].T[::-1]
+    del centred
     mixed = np.einsum("pq,qhw->phw", mixing, planes)
     del planes  # of a large mosaic, 100 MB
     cleaned = denoise_planes(mixed, np.full(len(mixing), unit), options)
     return merged(np.einsum("pq,phw->qhw", mixing, cleaned), stable.shape, pattern, phase)
-
-
-def _principal_components(planes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the components (p, p) of planes, strongest first: in one is what the colours share."""
-    # Rows are orthonormal, so that white noise stays white.
-    centred = (planes - planes.mean(axis=(1, 2), keepdims=True)).reshape(len(planes), -1)
-    return np.asarray(np.linalg.eigh(centred @ centred.T)[1].T[::-1])
 
 
 @one_blas_thread()

@@ -82,6 +82,8 @@ class Options:
     wanted: Window | None = None
     # Pages that the rows of the planes are, one below the other, denoised as one stack.
     pages: int = 1
+    # Whether neighbouring pixels share the noise: what is left of it does not look white then.
+    shared: bool = False
 
     def __post_init__(self) -> None:
         offers = {"noise": NOISES, "quality": QUALITIES, "method": METHODS, "content": CONTENTS}

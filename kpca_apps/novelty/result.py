@@ -124,6 +124,11 @@ class TailShare:
     share: float
     words: str  #: the same as "1 in N"
 
+    @property
+    def in_prose(self) -> str:
+        """The same for a sentence: "fewer than 1 in n"."""
+        return self.words.replace("< ", "fewer than ")
+
 
 @dataclass(frozen=True)
 class ScoreMark:
@@ -761,7 +766,6 @@ class ScreeningDiff:
     added_columns: tuple[str, ...]
     removed_columns: tuple[str, ...]
     hidden_columns: tuple[str, ...]  #: columns of both tables that a run hides: not compared
-    reasons: tuple[tuple[str, float, float], ...]  #: columns by their part in the reasons, old, new
     kinds: tuple[tuple[str, int, int], ...]  #: what is odd by kind, with how many rows, old and new
     is_apart: bool  #: whether no row is in both tables, so that none is compared
     settings_changed: tuple[tuple[str, str, str], ...]  #: settings and versions that differ

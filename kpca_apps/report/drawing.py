@@ -11,7 +11,6 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -65,8 +64,6 @@ NAMESPACE = re.compile(r"\{[^}]*\}")
 FRACTION = re.compile(r"(\.\d\d)\d+")
 AROUND = re.compile(r"\s*([A-Za-z])\s*")
 REFERENCE = re.compile(r"(url\(#|^#)([\w-]+)")
-COLOURS = re.compile(r"(?:(?:fill|stroke)[a-z-]*: [^;]+(?:; )?)+")
-_IS_STYLED: ContextVar[bool] = ContextVar("_IS_STYLED", default=False)
 
 
 @dataclass(frozen=True)
@@ -85,24 +82,14 @@ class Drawing:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw and save in the house style, whatever the user's own matplotlib settings.
-
-    Inside another such block nothing is set again, which takes longer than some figures.
-    """
-    if _IS_STYLED.get():
-        yield
-        return
+    """Draw and save in the house style, whatever the user's own matplotlib settings."""
     with mpl.rc_context(), warnings.catch_warnings():
         # Names from tables may use scripts the drawing font lacks; browsers have other fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
-        outside = _IS_STYLED.set(True)
-        try:
-            yield
-        finally:
-            _IS_STYLED.reset(outside)
+        yield
 
 
 def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Figure, list[Axes]]:
@@ -116,38 +103,9 @@ def settle(figure: Figure) -> None:
     """Lay a figure out, once: half of what drawing it costs."""
     if (engine := figure.get_layout_engine()) is None:
         return
-    grids = [(axes.get_gridspec(), axes.get_aspect()) for axes in figure.axes]
-    if not figure.legends and all(g and g.ncols == 1 and a == "auto" for g, a in grids):
-        _stack(figure)
-    else:
-        engine.execute(figure)
+    engine.execute(figure)
     # With "none" a stand-in is left, for which saving draws all twice.
     figure.set_layout_engine(None)
-
-
-def _stack(figure: Figure) -> None:
-    """Give axes one above the other all the room that their labels leave.
-
-    As the constrained layout does, which measures the labels again once axes have moved.
-    """
-    width, height = figure.bbox.size
-    pad, n = PAD * figure.dpi, len(figure.axes)
-    for i, axes in enumerate(figure.axes):
-        # About where they come to lie: how many ticks there are depends on it.
-        axes.set_position((0.1, 1 - (i + 0.9) / n, 0.88, 0.8 / n))
-    inner = [axes.get_window_extent() for axes in figure.axes]
-    outer = [axes.get_tightbbox(for_layout_only=True) or axes.bbox for axes in figure.axes]
-    left = pad + max(a.x0 - b.x0 for a, b in zip(inner, outer, strict=True))
-    right = pad + max(b.x1 - a.x1 for a, b in zip(inner, outer, strict=True))
-    above = [pad + b.y1 - a.y1 for a, b in zip(inner, outer, strict=True)]
-    below = [pad + a.y0 - b.y0 for a, b in zip(inner, outer, strict=True)]
-    each = (height - sum(above) - sum(below)) / n
-    top = height
-    for axes, over, under in zip(figure.axes, above, below, strict=True):
-        bottom = top - over - each
-        place = (left / width, bottom / height, (width - left - right) / width, each / height)
-        axes.set_position(place)
-        top = bottom - under
 
 
 def plain_ticks(*axes: Axis) -> None:
@@ -198,7 +156,6 @@ def to_svg(drawing: Drawing) -> Markup:
         _adapt(element, names)
     for key in ("width", "height", "version"):
         root.attrib.pop(key, None)
-    _shorten(root)
     root.attrib |= {"role": "img", "aria-label": f"{drawing.title}. {drawing.caption}"}
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
@@ -224,22 +181,6 @@ def _adapt(element: ElementTree.Element, names: Mapping[str, str]) -> None:
         attributes[key] = value
     element.attrib.clear()
     element.attrib.update(attributes)
-
-
-def _shorten(root: ElementTree.Element) -> None:
-    """Say once what the marks of a group have in common, and leave out space between elements."""
-    for element in root.iter():
-        if element.tag != "text":
-            element.text = None
-        element.tail = None
-        marks = [child for child in element if child.tag == "use"]
-        styles = {mark.get("style", "") for mark in marks}
-        # A colour is inherited by what is used; the opacity of a group would be another thing.
-        is_free = len(marks) > 1 and "style" not in element.attrib
-        if is_free and len(styles) == 1 and COLOURS.fullmatch(min(styles)):
-            element.set("style", min(styles))
-            for mark in marks:
-                del mark.attrib["style"]
 
 
 def _font(match: re.Match[str]) -> str:

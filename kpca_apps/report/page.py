@@ -6,18 +6,13 @@ import base64
 import hashlib
 import json
 import re
-import sys
-from contextlib import suppress
 from functools import cache
 from importlib import resources
-from importlib.util import cache_from_source
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup, escape
 
-from kpca_apps import __version__
 from kpca_apps.report.text import Verbatim, count, cut, number, percent, plural, writable
 
 if TYPE_CHECKING:
@@ -98,32 +93,10 @@ def setting_text(value: object) -> str:
     return cut(value, MAX_SENTENCE) if isinstance(value, str) else cut(repr(value), MAX_SENTENCE)
 
 
-class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
-    """Compiled templates, kept where and whenever Python keeps compiled modules of this package."""
-
-    def __init__(self) -> None:
-        kept = Path(cache_from_source(str(Path(__file__).with_name("templates") / "_.py"))).parent
-        super().__init__(str(kept), f"%s.kpca-{__version__}-jinja-{jinja2.__version__}")
-
-    def load_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
-        """Read one; where that cannot be done, it is compiled again."""
-        with suppress(OSError):
-            super().load_bytecode(bucket)
-
-    def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
-        """Keep one; where nothing can be written, it is compiled again."""
-        if not sys.dont_write_bytecode:
-            with suppress(OSError):
-                Path(self.directory).mkdir(parents=True, exist_ok=True)
-                super().dump_bytecode(bucket)
-
-
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("kpca_apps.report"),
-        # Compiling them takes a tenth of the time of a small table.
-        bytecode_cache=_CompiledTemplates(),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

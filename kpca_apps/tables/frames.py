@@ -1,7 +1,7 @@
 """Data frames of other libraries -> a table, and what was found back beside their columns.
 
-Polars, pandas, pyarrow, numpy and whatever speaks Arrow's interface or the data frame interchange
-protocol. No other library is imported: who gives a frame of one has it loaded.
+Polars, pandas, pyarrow, numpy and whatever speaks Arrow's interface. No other
+library is imported: who gives a frame of one has it loaded.
 """
 
 from __future__ import annotations
@@ -254,25 +254,12 @@ def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
         return None, list(data.items())
     if isinstance(data, np.ndarray):
         return None, _columns_of_array(data)
-    try:
-        if isinstance(data, pa.RecordBatch):
-            table = pa.Table.from_batches([data])
-        elif isinstance(data, pa.Table):
-            table = data
-        elif hasattr(data, "__dataframe__"):
-            from pyarrow.interchange import from_dataframe
-
-            table = from_dataframe(data)
-        else:
-            makers = (f".{name}() makes one; " for name in _MAKERS if hasattr(data, name))
-            raise InputError(f"{_type_name(data)} is not a table: {next(makers, '')}{_WANTED}")
-    except KpcaError:
-        raise
-    except Exception as error:
-        raise _no_table(data, error) from None
-    is_arrow = isinstance(data, pa.Table | pa.RecordBatch)
-    columns = list(zip(table.column_names, table.columns, strict=True))
-    return table if is_arrow else None, columns
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if not isinstance(data, pa.Table):
+        makers = (f".{name}() makes one; " for name in _MAKERS if hasattr(data, name))
+        raise InputError(f"{_type_name(data)} is not a table: {next(makers, '')}{_WANTED}")
+    return data, list(zip(data.column_names, data.columns, strict=True))
 
 
 def _stream_of(data: Any) -> pa.RecordBatchReader | None:

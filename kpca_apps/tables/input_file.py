@@ -10,10 +10,8 @@ import io
 import lzma
 import os
 import re
-import select
 import stat
 import sys
-import time
 import zipfile
 import zlib
 from collections import deque
@@ -52,7 +50,6 @@ CHANGED = "the file was changed while it was being read; run again once it is co
 HEAD = 4096  # first bytes, by which a format is known
 CHUNK = 1 << 20  # bytes read at once
 _MOST_LISTED = 20  # files of an archive named in a message
-_PATIENCE = 10.0  # seconds a named pipe is given until something writes to it
 
 
 class Reading(TypedDict, total=False):
@@ -330,7 +327,9 @@ def find_file(path: str | Path, options: ReadOptions) -> InputFile:
                 raise InputError("is closed; name a file, or pipe a table to the command.")
             copy = spool(iter(lambda: sys.stdin.buffer.read(CHUNK), b""))
         elif stat.S_ISFIFO(mode := path.stat().st_mode):
-            copy = spool(_pipe_chunks(path))
+            # As a shell makes of ``<(command)``.
+            with path.open("rb", buffering=0) as pipe:
+                copy = spool(iter(lambda: pipe.read(CHUNK), b""))
         elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise InputError("this is a device, not a file; name a file with a table.")
         return _looked_at(copy.path if copy else path, name, label, copy, options)
@@ -494,30 +493,3 @@ def _unpacker(packing: str) -> Any:
     if packing == "gzip":
         return zlib.decompressobj(wbits=31)
     return bz2.BZ2Decompressor() if packing == "bzip2" else lzma.LZMADecompressor(memlimit=LZMA)
-
-
-def _pipe_chunks(path: Path) -> Iterator[bytes]:
-    """Read a named pipe, such as a shell makes of ``<(command)``, to the end of what is written.
-
-    A pipe that nothing writes to would keep its reader waiting for ever.
-    """
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as pipe:
-        head, end = b"", time.monotonic() + _PATIENCE
-        while not head and time.monotonic() < end:
-            select.select([pipe], [], [], 0.05)
-            found = pipe.read(CHUNK)
-            if found is None:
-                # Something holds the pipe open and has written nothing yet.
-                end = time.monotonic() + _PATIENCE
-            elif found:
-                head = found
-            else:
-                time.sleep(0.05)
-        if not head:
-            raise InputError(
-                f"nothing was written to this pipe within {_PATIENCE:g} s; name a file, or start "
-                "what writes to it."
-            )
-        os.set_blocking(pipe.fileno(), True)
-        yield head
-        yield from iter(lambda: pipe.read(CHUNK), b"")

@@ -158,6 +158,7 @@ _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0
 DATE_NUMBER = r"^(?:(?:19|20)[0-9]{6}|[2-7][0-9]{4}(?:\.[0-9]+)?)$"
 PART_OF_DATE = r"^[0-9xX?]{1,4}(?:[-/.][0-9xX?]{1,4}){0,2}$"
 SERIAL_1970, LAST_SERIAL = 25_569, 80_000
+LAST_SECOND = 253_402_300_799  # of the calendar, since 1970
 _ORDERS, _SIX = {"DDMMYY": "%d%m%Y", "YYMMDD": "%Y%m%d", "MMDDYY": "%m%d%Y"}, "^[0-9]{5,6}$"
 # A date with hours, and maybe minutes and seconds, in digits.
 STAMP, _STAMPED = "YYYYMMDDhhmmss", "^(?:19|20)[0-9]{6}(?:[0-9]{2}){1,3}$"
@@ -630,7 +631,8 @@ def _days(texts: pl.Series, pattern: str) -> FloatArray:
 def date_text(seconds: float, has_time: bool = True) -> str:
     """Write seconds since 1970-01-01 as an ISO 8601 date, with the time where it says something."""
     try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=round(seconds))
+        whole = round(seconds) if seconds < LAST_SECOND else int(seconds)
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=whole)
     except OverflowError:
         return f"{seconds / 86400:.6g} days after 1970-01-01"
     if not has_time or (moment.hour, moment.minute, moment.second) == (0, 0, 0):

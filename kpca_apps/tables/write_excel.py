@@ -6,7 +6,6 @@ import importlib.util
 import io
 import math
 import re
-import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from kpca_apps.errors import ConfigError, install_extra
 from kpca_apps.names import one_line
 from kpca_apps.system.files.spools import spool_folder
 from kpca_apps.tables.read.excel import MAX_CELL
-from kpca_apps.tables.values import Column, DateFormat, ValueFormat
+from kpca_apps.tables.values import LAST_SECOND, Column, DateFormat, ValueFormat
 
 Cell = str | int | float | bool | datetime | None
 
@@ -31,7 +30,9 @@ _MAX_DIGITS = 15
 _PLAIN = re.compile(r"\s*-?(?!0[0-9])[0-9.,'\u2019\s]*[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?\s*")
 _ZONED = re.compile(r":[0-9.,]+\s*(?:[AaPp]\.?[Mm]\.?)?\s*(?:Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{0,2})$")
 # Excel takes 1900 for a leap year: days before this one would be off by one.
-_FIRST, _LAST = datetime(1900, 3, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
+_FIRST_SECOND = datetime(1900, 3, 1, tzinfo=UTC).timestamp()
+# Its numbers are none larger, nor nearer to zero ("Excel specifications and limits").
+_LEAST, _LARGEST = 2.2251e-308, 9.99999999999999e307
 # The same bytes for the same cells.
 _CREATED = datetime(2000, 1, 1)
 _NARROWEST, _WIDEST, _MEASURED_ROWS = 6, 40, 1_000
@@ -113,13 +114,13 @@ def _number(value: float | None) -> Cell:
     """Return a number as a cell: text where Excel has no such number."""
     if value is None or math.isnan(value):
         return None
-    largest = 10**_MAX_DIGITS if isinstance(value, int) else sys.float_info.max
-    return value if abs(value) <= largest else str(value)
+    least, largest = (0, 10**_MAX_DIGITS) if isinstance(value, int) else (_LEAST, _LARGEST)
+    return value if value == 0 or least <= abs(value) <= largest else str(value)
 
 
 def _moment(seconds: float) -> datetime | None:
     """Return the date of seconds since 1970-01-01 UTC; ``None`` outside the calendar of Excel."""
-    if not _FIRST.timestamp() <= seconds < _LAST.timestamp():
+    if not _FIRST_SECOND <= seconds <= LAST_SECOND:
         return None
     return datetime(1970, 1, 1) + timedelta(seconds=seconds)
 

@@ -27,6 +27,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -141,12 +142,12 @@ def largest_z(X: FloatArray) -> FloatArray:
     return largest
 
 
-def datalab(X: FloatArray) -> FloatArray:
-    """Return the outlier scores of cleanlab's Datalab."""
+def datalab(X: FloatArray, **settings: object) -> FloatArray:
+    """Return the outlier scores of cleanlab's Datalab, with its defaults but for `settings`."""
     from cleanlab import Datalab
 
     lab = Datalab({"row": np.arange(len(X))}, verbosity=0)
-    lab.find_issues(features=X, issue_types={"outlier": {}})
+    lab.find_issues(features=X, issue_types={"outlier": settings})
     scores: FloatArray = -lab.get_issues("outlier")["outlier_score"].to_numpy(float)
     return scores
 
@@ -161,13 +162,13 @@ def has_datalab() -> bool:
     return True
 
 
-def pyod_scores(name: str) -> Callable[[FloatArray], FloatArray]:
-    """Return a detector of pyod with its defaults."""
+def pyod_scores(name: str, **settings: object) -> Callable[[FloatArray], FloatArray]:
+    """Return a detector of pyod with its defaults but for `settings`."""
     model = pyod_class(name)
 
     def scores(X: FloatArray) -> FloatArray:
         options = {"random_state": 0} if name == "IForest" else {}
-        found: FloatArray = model(**options).fit(X).decision_scores_
+        found: FloatArray = model(**options, **settings).fit(X).decision_scores_
         return found
 
     return scores
@@ -203,6 +204,17 @@ def peers() -> dict[str, Callable[[FloatArray], FloatArray]]:
     except ImportError:
         print("pyod is not installed: its detectors are left out.")
     return found | ({"cleanlab": datalab} if has_datalab() else {})
+
+
+def tuned() -> dict[str, Callable[[FloatArray], FloatArray]]:
+    """Return peers at other settings that suit tables: take the best of the development half."""
+    found = {f"{name}, {k}": pyod_scores(name, n_neighbors=k)
+             for name in ("LOF", "KNN") for k in (3, 10, 20, 50, 100)}  # fmt: skip
+    found |= {"IForest, whole": pyod_scores("IForest", n_estimators=500, max_samples=1.0)}
+    found |= {f"HBOS, {bins}": pyod_scores("HBOS", n_bins=bins) for bins in (30, 100)}
+    return found | {
+        f"cleanlab, {k}": partial(datalab, metric="euclidean", k=k) for k in (3, 10, 20, 50)
+    }
 
 
 def peer_ranks(
@@ -307,10 +319,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5000, help="rows drawn of larger tables")
     parser.add_argument("--half", choices=("development", "held-out"))
     parser.add_argument("--peers", action="store_true", help="run other detectors as well")
+    parser.add_argument("--tuned", action="store_true", help="and at settings of other values")
     parser.add_argument("--parts", action="store_true", help="leave out terms of the score")
     parser.add_argument("--out", type=Path, help="file of JSON lines for the records")
     options = parser.parse_args()
-    methods = peers() if options.peers else {}
+    methods = (peers() if options.peers else {}) | (tuned() if options.tuned else {})
     records: list[dict[str, object]] = []
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -7,13 +7,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import polars as pl
 import pytest
 
 from kpca_apps.cli.console import Console, say_error, say_line
 from kpca_apps.cli.novelty.lines import odd_cell_lines, summary_lines
-from kpca_apps.cli.novelty.run import expected_time
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.run import screen
 from kpca_apps.tables.frames import table_from_frame
@@ -141,13 +138,3 @@ def test_a_path_is_data_and_steers_no_terminal(
     monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
     Console().data_path(Path("t/\x1b[31mred"))
     assert capsys.readouterr().out == ("t/\\x1b[31mred\n" if terminal else "t/\x1b[31mred\n")
-
-
-def test_a_wide_table_is_said_to_take_its_time() -> None:
-    def wide(n_rows: int, n_columns: int) -> str:
-        frame = pl.DataFrame(np.zeros((n_rows, n_columns)), [f"c{k}" for k in range(n_columns)])
-        return expected_time(table_from_frame(frame, "wide.csv"))
-
-    assert wide(60, 100) == ""
-    assert wide(500, 1000) == " 1,000 columns, about 1 min in all"
-    assert wide(60, 3000) == " 3,000 columns, about 2 min in all"

@@ -209,13 +209,6 @@ class Streaming:
         return pl.DataFrame(as_arrow()).__arrow_c_stream__(requested_schema)
 
 
-class Exchanging:
-    """One that offers the interchange protocol alone."""
-
-    def __dataframe__(self, *args: Any, **options: Any) -> Any:
-        return as_arrow().__dataframe__(*args, **options)
-
-
 def as_arrow() -> pa.Table:
     return pa.table({"size": [1.5, None, 3.0], "town": ["Ulm", "Bonn", None]})
 
@@ -229,7 +222,6 @@ KINDS: dict[str, tuple[Callable[[], Any], type]] = {
     "batch": (lambda: as_arrow().to_batches()[0], pa.Table),
     "reader": (lambda: as_arrow().to_reader(), pa.Table),
     "stream": (Streaming, pl.DataFrame),
-    "interchange": (Exchanging, pl.DataFrame),
     "dict": (lambda: {"size": [1.5, None, 3.0], "town": ("Ulm", "Bonn", None)}, pl.DataFrame),
     "dict of columns": (lambda: {"size": np.array([1.5, np.nan, 3]), "town": FRAME["town"]},
                         pl.DataFrame),

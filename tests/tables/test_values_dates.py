@@ -118,6 +118,7 @@ def test_date_text_shows_a_time_only_where_there_is_one() -> None:
     assert date_text(at) == "2008-03-15 06:30:00"
     assert date_text(at, has_time=False) == "2008-03-15"
     assert date_text(1e15) == "1.15741e+10 days after 1970-01-01"
+    assert date_text(253_402_300_799.9) == "9999-12-31 23:59:59"
 
 
 def test_plain_dates_read_as_the_calendar_says() -> None:

@@ -63,7 +63,6 @@ def screen(
     whole rows. For a table in a database, --write-to writes the scores to a new table there.
     """
     from kpca_apps.cli.novelty.run import (
-        expected_time,
         finish,
         open_folder,
         print_plan,
@@ -101,7 +100,7 @@ def screen(
             return
         from kpca_apps.novelty.run import screen as screen_rows
 
-        with run.working(f"Screening{expected_time(rows)}", rows, clean):
+        with run.working("Screening", rows, clean):
             result, model = screen_rows(
                 rows, reference=clean, accept=judged, options=chosen, execution=run.execution
             )

@@ -86,7 +86,7 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
     info = result.threshold
     # In digits that tell it from the scores shown.
     _, limit = scores_text([row.score for row in result.oddest_of_each_kind[:TOP]], info.value)
-    rarity = f", which {info.rarity.words} usual rows would reach" if info.rarity else ""
+    rarity = f", which {info.rarity.in_prose} usual rows would reach" if info.rarity else ""
     is_there = math.isfinite(info.value)
     console.say(f"Threshold {limit}{rarity}. " * is_there + info.statement)
     if result.scale is not None:
@@ -336,7 +336,7 @@ def place(row: RankedRow, result: ScreeningResult) -> str:
     group = f", judged within {one_line(row.group, 60)}" if row.group else ""
     rarity = f"p-value {row.p_value:.3g}; " if row.p_value is not None else ""
     if row.rarity is not None:
-        rarity = f"{row.rarity.words} usual rows would score so high; "
+        rarity = f"{row.rarity.in_prose} usual rows would score so high; "
     standing = result.standing(row)
     verdict = "listed for an odd cell" if standing == "odd cell" else standing
     near = result.scores[abs(result.ranks - row.rank) == 1].tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
 MODEL_FILE = "model.kpca"
 TO_SEND = "to-send"
-WIDE = 500  # columns from which on a terminal shows about how long a table takes
 A_WORKER = 400_000_000  # bytes a worker takes while it reads a part of a table and works on it
 
 
@@ -126,18 +124,6 @@ def running(options: NoveltyOptions) -> Iterator[Run]:
     ):
         run.execution = Execution(workers, run.timed_pass, finished)
         yield run
-
-
-def expected_time(table: AnyTable) -> str:
-    """Say about how long it takes to screen a table that is wide; nothing of others.
-
-    Measured with one core on tables of 60 to 4,000 rows and 300 to 3,000 columns of numbers.
-    """
-    n_rows, n_columns = table.source.n_rows, len(table.columns)
-    if n_columns < WIDE:
-        return ""
-    seconds = 10 + n_columns * (3.5e-3 + 5.5e-6 * n_columns + 3.4e-5 * n_rows)
-    return f" {n_columns:,} columns, about {math.ceil(seconds / 60):,} min in all"
 
 
 def _folder_of(tables: list[str]) -> str:
@@ -294,7 +280,6 @@ def write_screening(
     from kpca_apps.novelty.redact import masked
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.written_tables import write_tables
-    from kpca_apps.report.drawing import house_style
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening
 
@@ -319,18 +304,17 @@ def write_screening(
         if save:
             save_model(model, building / MODEL_FILE)
         run.clock.lap("scored table, flagged rows and model")
-        with house_style():
-            drawn = ScreeningDrawings.of(result)
-            pages = [(REPORT_FILE, render_screening(result, drawn))]
-            figures = screening_figures(drawn)
-            if run.options.to_send:
-                sent_on = masked(context.params, result, to_send=True)
-                command = reproduce(context, sent_on, replacing=True)
-                page = render_screening(replace(result, command=command), drawn, is_to_send=True)
-                (building / TO_SEND / "figures").mkdir(parents=True)
-                (building / TO_SEND / REPORT_FILE).write_bytes(page.encode("utf-8"))
-                for name, png in figures.items():
-                    (building / TO_SEND / "figures" / f"{name}.png").write_bytes(png)
+        drawn = ScreeningDrawings.of(result)
+        pages = [(REPORT_FILE, render_screening(result, drawn))]
+        figures = screening_figures(drawn)
+        if run.options.to_send:
+            sent_on = masked(context.params, result, to_send=True)
+            command = reproduce(context, sent_on, replacing=True)
+            page = render_screening(replace(result, command=command), drawn, is_to_send=True)
+            (building / TO_SEND / "figures").mkdir(parents=True)
+            (building / TO_SEND / REPORT_FILE).write_bytes(page.encode("utf-8"))
+            for name, png in figures.items():
+                (building / TO_SEND / "figures" / f"{name}.png").write_bytes(png)
         if table.source.version:
             run.clock.details["version of the table"] = table.source.version
         write_result(building, result, pages, figures, run.clock)

@@ -275,7 +275,7 @@ class GroupDenoiser(Denoiser):
     def settings(self) -> Mapping[str, Any]:
         """All that the result depends on, in what JSON can hold."""
         options = asdict(self.options)
-        del options["n_jobs"], options["wanted"], options["pages"]
+        del options["n_jobs"], options["wanted"], options["pages"], options["shared"]
         if self.options.method == "linear":
             del options["bandwidth"]
         known = {"sigma": self.sigma, "data_range": self.data_range, "stack": self.stack}

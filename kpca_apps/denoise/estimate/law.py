@@ -43,12 +43,13 @@ from kpca_apps.denoise.estimate.patches import (
     COARSE_BAND,
     COEFFICIENTS,
     COSINES,
+    EVEN,
     MEMBERS,
-    PIXELS,
-    TEXTURE_SD,
+    N_COEFFICIENTS,
     WIDTH,
     areas_of_one_value,
     band_energies,
+    class_likelihoods,
     patches_of,
     texture_spectra,
 )
@@ -78,11 +79,6 @@ SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.lins
 # A mean energy is believed to that (relative variance), first and last; a class that no law fits
 # costs so much, and no more.
 BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
-# Relative deviation between the energies of patches of texture, and how far that is known
-# (deviation of the logarithm of its square).
-SCATTER, SCATTER_SD = 0.8, 0.5
-N_COEFFICIENTS = int(COEFFICIENTS.sum())
-EVEN = 2.0 / N_COEFFICIENTS  # relative variance of the energy of white noise
 
 # Noise is there for sure where, in the quietest class of half the levels, it is such a share of the
 # energy at the least, and where in a quarter of the levels the energies differ so little, in terms
@@ -208,16 +204,20 @@ class PageLaws(NamedTuple):
     rises_far: bool = True  # it is plainly stronger in the light
 
 
+def typical_law(laws: Sequence[NoiseLaw]) -> NoiseLaw:
+    """Return the median of laws, with what was seen where it is nearest to that."""
+    terms = np.array([(law.gain, law.constant, law.blur) for law in laws])
+    gain, constant, blur = np.median(terms, axis=0).tolist()
+    nearest = laws[int(np.abs(terms[:, 0] - gain).argmin())]
+    return replace(nearest, gain=gain, constant=constant, blur=blur)
+
+
 def typical_page(pages: Sequence[PageLaws]) -> tuple[NoiseLaw, ...]:
-    """Return the law of each channel, typical of pages, with what is seen in the middle one."""
-    typical = []
-    for own in zip(*(page.laws for page in pages), strict=True):
-        # Of the pages that show the channel, if any do.
-        found = [law for law in own if law.gain or law.constant] or own
-        terms = np.median([(law.gain, law.constant, law.blur) for law in found], axis=0).tolist()
-        middle = found[len(found) // 2]
-        typical.append(replace(middle, gain=terms[0], constant=terms[1], blur=terms[2]))
-    return tuple(typical)
+    """Return the law of each channel, typical of the pages that show it, if any do."""
+    channels = zip(*(page.laws for page in pages), strict=True)
+    return tuple(
+        typical_law([law for law in own if law.gain or law.constant] or own) for own in channels
+    )
 
 
 @dataclass(frozen=True)
@@ -478,31 +478,10 @@ def _likelihoods(
 
     The variances are relative to the one `expected` of each class.
     """
-    freedom = np.maximum(classes.pixels[:, None] * COEFFICIENTS / PIXELS, 1.0)
-    patches = np.maximum(classes.pixels / PIXELS, 1.0)
-    logs, variances = np.log(classes.energies / expected[:, None]), 2.0 / freedom + believed
-    scatters = np.log(np.maximum(classes.scatter, 1e-6))
-    scatter_variances = SCATTER_SD**2 + 2.0 / patches
+    energies, noises = classes.energies / expected[:, None], np.exp(grid)[:, None] * noise
     amplitudes = float(np.exp(grid[-1]) * noise.mean()) * AMPLITUDES
-    noises = np.exp(grid)[:, None] * noise
-    table = np.empty((len(logs), len(SPECTRA), len(grid)))
-    for number, spectrum in enumerate(SPECTRA):
-        texture = amplitudes[:, None] * spectrum  # (amplitudes, bands)
-        means = texture + noises[:, None]  # (levels, amplitudes, bands)
-        shares = texture / means
-        unsure, log_means = (shares * TEXTURE_SD) ** 2, np.log(means)
-        uneven = np.log(EVEN + (shares @ COEFFICIENTS / N_COEFFICIENTS * SCATTER) ** 2)
-        misfit = (scatters - uneven[..., None]) ** 2 / scatter_variances
-        spread = np.ones_like(misfit)  # (levels, amplitudes, classes)
-        for band in range(logs.shape[1]):
-            variance = variances[:, band] + unsure[..., band, None]
-            misfit += (log_means[..., band, None] - logs[:, band]) ** 2 / variance
-            spread *= variance
-        own = -0.5 * (misfit + np.log(spread))
-        # The amplitudes of texture are summed out.
-        best = own.max(axis=1)
-        total = np.exp(own - best[:, None]).mean(axis=1)
-        table[:, number] = (best + np.log(total)).T
+    explained = noises, amplitudes, SPECTRA
+    table = class_likelihoods(energies, classes.pixels, believed, *explained, classes.scatter)
     # Noise is at most what there is: only too little of it can be what no law foresees.
     best, levels = table.max(axis=2, keepdims=True), np.arange(len(grid))
     above = levels > table.argmax(axis=2, keepdims=True)

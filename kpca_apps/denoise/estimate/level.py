@@ -24,16 +24,16 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.patches import (
     COARSE_BAND,
     COEFFICIENTS,
     COSINES,
-    PIXELS,
-    TEXTURE_SD,
     WIDTH,
     band_energies,
+    class_likelihoods,
     sample_patches,
     texture_spectra,
 )
@@ -56,9 +56,8 @@ WHITE_ENOUGH = 0.15
 SHARED_LEVEL = 2.0  # of 255: clean photographs have as strong a grain
 FEWEST_SHARED = 192 * 192  # pixels: all of a smaller image may be one texture
 
-# Spectra of texture (shapes, 5), and the logarithms of their priors.
-_SPECTRA, SHAPE_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
-TEXTURE_SHAPES = _SPECTRA.astype(np.float32)
+# Spectra of texture, and the logarithms of their priors.
+SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
 # A mean of any number of pixels is believed to that (relative variance).
 LEAST_VARIANCE = 0.02**2
 # Noise levels tried, from the highest that the energies allow downwards, then around the likely
@@ -141,7 +140,7 @@ def diagonal_deviation(pixels: NDArray[np.float32]) -> float:
 
 
 def noise_posterior(
-    energies: NDArray[np.floating], pixels: NDArray[np.floating]
+    energies: NDArray[np.float64], pixels: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return noise levels (40,), ascending, and their posterior weights, which add up to 1.
 
@@ -150,38 +149,14 @@ def noise_posterior(
     """
     # No level can be far above the energy of the quietest class.
     highest = np.log(1.5) + np.log(energies.max(axis=1).min()) / 2
-    lowest, scale = highest - np.log(REACH), float(np.exp(highest))
-    amplitudes = (scale**2 * AMPLITUDES).astype(np.float32)
-    textures = [(shape[:, None] * amplitudes)[:, None] for shape in TEXTURE_SHAPES.T]
+    lowest, amplitudes = highest - np.log(REACH), np.exp(2.0 * highest) * AMPLITUDES
     for most in BELIEVED:
         grid = np.linspace(lowest, highest, LEVELS)
-        noise = np.exp(2.0 * grid).astype(np.float32)[:, np.newaxis]
-        # Of each band: the energy expected (shapes, levels, amplitudes), and the variance of its
-        # logarithm that texture gives.
-        means = [texture + noise for texture in textures]
-        expected = [
-            (np.log(mean), np.square(texture / mean) * np.float32(TEXTURE_SD**2))
-            for texture, mean in zip(textures, means, strict=True)
-        ]
-        total = np.repeat(SHAPE_LOG_PRIOR[:, np.newaxis], LEVELS, axis=1)
-        # Written into again and again: new arrays of this size would take most of the time.
-        fit, misfit, variance = (np.empty_like(means[0]) for _ in range(3))
-        for row, covered in zip(np.log(energies), np.minimum(pixels, most), strict=True):
-            freedom = np.maximum(covered * COEFFICIENTS / PIXELS, 1.0)
-            fit.fill(0)
-            for (log_mean, spread), seen, free in zip(expected, row, freedom, strict=True):
-                # Of a mean of squares, and of what a real spectrum differs by from slope and curve.
-                np.add(spread, np.float32(2.0 / free + LEAST_VARIANCE), out=variance)
-                np.square(np.subtract(log_mean, np.float32(seen), out=misfit), out=misfit)
-                misfit /= variance
-                misfit += np.log(variance, out=variance)
-                fit -= misfit
-            best = fit.max()
-            fit -= best
-            fit /= 2
-            total += np.log(np.exp(fit, out=fit).mean(axis=2) + 1e-30) + best / 2
-        summed = np.log(np.exp(total - total.max()).sum(axis=0) + 1e-300)
-        log_weights = summed - summed.max()
+        noises = np.repeat(np.exp(2.0 * grid)[:, None], len(COEFFICIENTS), axis=1)
+        seen = energies, np.minimum(pixels, most), LEAST_VARIANCE
+        table = class_likelihoods(*seen, noises, amplitudes, SPECTRA).sum(axis=0)
+        log_weights = logsumexp(table + SPECTRUM_LOG_PRIOR[:, None], axis=0)
+        log_weights -= log_weights.max()
         likely = np.flatnonzero(log_weights > LIKELY)
         lowest, highest = grid[max(likely[0] - 1, 0)], grid[min(likely[-1] + 1, LEVELS - 1)]
     weights = np.exp(log_weights)

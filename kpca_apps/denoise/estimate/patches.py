@@ -33,6 +33,11 @@ _SUM = np.add.outer(np.arange(WIDTH), np.arange(WIDTH)).ravel()
 MEMBERS = np.array([(first <= _SUM) & (last >= _SUM) for first, last in BANDS])
 COARSE_BAND = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
 COEFFICIENTS = MEMBERS.sum(axis=1)
+N_COEFFICIENTS = int(COEFFICIENTS.sum())
+
+# Relative variance of the energy of white noise from patch to patch, relative deviation of that of
+# texture, and how far that is known (deviation of the logarithm of its square).
+EVEN, SCATTER, SCATTER_SD = 2.0 / N_COEFFICIENTS, 0.8, 0.5
 
 
 def texture_spectra(slopes: Array, curvatures: Array) -> tuple[Array, Array]:
@@ -45,6 +50,47 @@ def texture_spectra(slopes: Array, curvatures: Array) -> tuple[Array, Array]:
     falls = FALL + SLOPE_SD * s[:, None] + bend
     spectra = np.exp(np.c_[np.cumsum(falls[:, ::-1], axis=1)[:, ::-1], np.zeros(len(falls))])
     return spectra, -(s**2 + c**2) / 2
+
+
+def class_likelihoods(
+    energies: Array,
+    pixels: Array,
+    believed: float,
+    noises: Array,
+    amplitudes: Array,
+    spectra: Array,
+    scatter: Array | None = None,
+) -> Array:
+    """Return the log likelihood (n, spectra, levels) of each class of patches at each noise.
+
+    A class shows mean energies (n, 5) of so many pixels, which are believed to some relative
+    variance, and perhaps that of the energy from patch to patch. Noise (levels, 5) explains them,
+    and a spectrum of texture (spectra, 5) times any of the amplitudes, which are summed out.
+    """
+    freedom = np.maximum(pixels[:, None] * COEFFICIENTS / PIXELS, 1.0)
+    unsure = SCATTER_SD**2 + 2.0 / np.maximum(pixels / PIXELS, 1.0)
+    # (bands, n, spectra, levels, amplitudes), in single precision, which takes half the time.
+    logs, variances = (
+        np.asarray(x.T[..., None, None, None], np.float32)
+        for x in (np.log(energies), 2.0 / freedom + believed)
+    )
+    textures = np.asarray(spectra.T[..., None, None] * amplitudes, np.float32)
+    levels = np.asarray(noises.T[..., None], np.float32)
+    misfit, spread, of_texture = 0.0, 1.0, 0.0  # in the end (n, spectra, levels, amplitudes)
+    for band, share_of_all in enumerate((COEFFICIENTS / N_COEFFICIENTS).tolist()):
+        means = levels[band] + textures[band]
+        shares = textures[band] / means
+        variance = variances[band] + (shares * TEXTURE_SD) ** 2
+        misfit = misfit + (np.log(means) - logs[band]) ** 2 / variance
+        spread = spread * variance
+        of_texture = of_texture + shares * share_of_all
+    if scatter is not None:
+        uneven = np.log(EVEN + (of_texture * SCATTER) ** 2)
+        unlike = np.log(np.maximum(scatter, 1e-6))[:, None, None, None] - uneven
+        misfit = misfit + unlike**2 / unsure[:, None, None, None]
+    own = -0.5 * (misfit + np.log(spread))
+    best = own.max(axis=3)
+    return np.asarray(best + np.log(np.exp(own - best[..., None]).mean(axis=3)), np.float64)
 
 
 def patches_of(plane: NDArray[np.generic], stride: int) -> NDArray[np.generic]:

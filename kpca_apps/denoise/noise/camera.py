@@ -128,8 +128,19 @@ def measure(seen: Seen) -> Measured:
     known = measure_camera(seen.planes)
     opponent = to_opponent(seen.planes)
     spectra, in_lines = removed_by_draft(opponent, known.spectra, extreme_pixels(seen.planes))
-    known = replace(known, spectra=np.maximum(known.spectra, spectra))
+    known = replace(known, spectra=with_lowest(np.maximum(known.spectra, spectra)))
     return Measured(known, known.levels, seen.is_asked or in_lines <= MOST_IN_LINES)
+
+
+def with_lowest(spectra: Array) -> Array:
+    """Return deviations (c, 8, 8) whose lowest is as if all were those of a blur.
+
+    Their logarithm falls with the square of the frequency; patches show it as a mean, as texture.
+    """
+    near, far = (np.maximum(spectra[:, k, 0], FAINT_LOG) for k in (1, 2))
+    lowest = spectra.copy()
+    lowest[:, 0, 0] = near * np.maximum(near / far, 1.0) ** (1 / 3)
+    return lowest
 
 
 def removed_by_draft(
@@ -350,7 +361,9 @@ def whitened_denoising(
     Each is divided by its spectrum to a power, and denoised at the level left, which is `least`
     times the strongest at the least. Those of a camera are the defaults.
     """
-    strongest = spectra.max(axis=(1, 2))
+    options = replace(options, shared=True)
+    # The lowest frequency of all, which few groups show, has no say in the level.
+    strongest = spectra.reshape(len(spectra), -1)[:, 1:].max(axis=1)
     gains, white = np.ones_like(spectra), np.empty_like(planes)
     for gain, spectrum, most, power in zip(gains, spectra, strongest, powers, strict=False):
         if most > 0:

@@ -90,10 +90,12 @@ def look(
         lights = _light_found(laws, white.established)
     place = None
     may_differ = noise == "gaussian" and sigma is None and picture.n_pages == 1 and is_whole
-    if may_differ and not lights and max(white.channel_sigma) > faintest:
+    # What neighbours share is left to a law, for a map is of white noise.
+    may_differ &= not lights or max(light.blur for light in lights) < SHARED_BLUR
+    if may_differ and (lights or max(white.channel_sigma) > faintest):
         place = place_map(to_opponent(planes)[0])
         if place is not None:
-            white, laws = measure_white(planes / place), []
+            white, laws, lights = measure_white(planes / place), [], None
     # Of colours a camera's noise may be of other spectra than a blur leaves.
     wanted = noise == "gaussian" or len(planes) == 1
     if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):

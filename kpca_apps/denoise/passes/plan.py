@@ -118,6 +118,8 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0) -> Plan:
         return replace(STACK, passes=tuple(replace(o, bandwidth=bandwidth) for o in STACK.passes))
     draft, passes = options.quality == "draft", []
     for name, stride in STRIDES[options.quality][: 1 if is_mika else None]:
+        if name == "second" and options.shared:
+            continue  # It would bring back what the first left: up to .6 dB are lost.
         sizes = (DRAFT if draft else PASSES)[name]
         size, group, tie = (float(np.interp(sigma, SIGMAS, row)) for row in sizes)
         # Text and drawings want smaller patches.

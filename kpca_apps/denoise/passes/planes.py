@@ -138,7 +138,13 @@ def _denoise_stack(pages: Planes, levels: Planes, options: Options) -> Planes:
 def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     """Denoise the planes of an image at its scale, at half of it, and so on."""
     wanted = options.wanted or ((0, planes.shape[2]), (0, planes.shape[3]))
-    excess = excess_of(planes, levels, options)
+    # That of the finest scale holds at all, for at others detail passes for noise.
+    sigma, surveyed = (
+        float(levels[0]),
+        SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED,
+    )
+    first = plan_for(sigma, options).passes[0]
+    excess = noise_excess(planes, sigma, first, surveyed, options.n_jobs)
     estimates: list[Planes] = []
     done = 0.0
     while True:
@@ -269,16 +275,6 @@ def _denoise_strip(
     share = np.float32(plan.smooth)
     estimate: Planes = share * smooth[inner] + (one - share) * pilot[inner]
     return estimate, kept
-
-
-def excess_of(planes: Planes, levels: Planes, options: Options) -> float:
-    """Return `noise_excess` of the first plane at its level, which holds at all scales.
-
-    It is that of the finest, for at others detail passes for noise.
-    """
-    first = plan_for(float(levels[0]), options).passes[0]
-    surveyed = SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED
-    return noise_excess(planes, float(levels[0]), first, surveyed, options.n_jobs)
 
 
 def noise_excess(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from kpca_apps.names import in_prose, quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
+from kpca_apps.novelty.relations.conditional.writing import RARE_CELLS
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import DIGIT, LETTER, Column, shapes_of
@@ -77,7 +78,10 @@ def learn_forms(
         stand_ins = tuple(sorted(STAND_INS - {*often}))
     word = (f"{LETTER}|{DIGIT}" if is_numbered else LETTER) if has_letter else ""
     rule = FormRule(signs, word, stand_ins, tuple(shapes))
-    return rule if signs or word or shapes else None
+    if not (signs or word or shapes):
+        return None
+    recurring = texts.filter(counts > RARE_CELLS)
+    return replace(rule, usual=frozenset(recurring.filter(rule.breaks(recurring))))
 
 
 @dataclass(frozen=True)
@@ -88,17 +92,21 @@ class FormRule:
     word: str  # what each holds, as a regular expression; none: anything
     stand_ins: tuple[str, ...]  # that say that something is not known
     shapes: tuple[str, ...]  # A for letters, 9 for digits; none: any
+    usual: frozenset[str] = frozenset()  # what breaks it all the same, and recurs: no slip
+
+    def breaks(self, texts: pl.Series) -> pl.Series:
+        """Which texts lack what the others have."""
+        odd = ~texts.str.contains(self.word)
+        for sign, times in self.signs.items():
+            odd |= texts.str.count_matches(sign, literal=True) != times
+        return odd | ~shapes_of(texts).is_in([*self.shapes]) if self.shapes else odd
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
         """Find the texts of a column, or of a part of it, that break it, each once."""
         levels = column.levels
-        odd = pl.repeat(False, len(levels.texts), eager=True)
-        for sign, times in self.signs.items():
-            odd |= levels.texts.str.count_matches(sign, literal=True) != times
-        odd |= ~levels.texts.str.contains(self.word)
-        if self.shapes:
-            odd |= ~shapes_of(levels.texts).is_in([*self.shapes])
+        odd = self.breaks(levels.texts) & ~levels.texts.is_in([*self.usual])
         stand_in = levels.texts.str.to_lowercase().is_in([*self.stand_ins])
+        stand_in &= ~levels.texts.str.contains(r"^\p{Lu}$")  # X is a title, x no value
         for code in np.flatnonzero((odd | stand_in).to_numpy()).tolist():
             cells: IntArray = np.flatnonzero(levels.codes == code)
             kind = STAND_IN if stand_in[code] else FORM

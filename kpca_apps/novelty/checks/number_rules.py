@@ -308,7 +308,7 @@ class NumberRule:
             tens = {value * power for power in (0.001, 0.01, 0.1, 10.0, 100.0, 1000.0)}
             tried = [tens | {math.copysign(float(one), value) for one in without_double(value)}]
         for candidates in tried:
-            usual = {float(f"{c:.12g}") for c in candidates if low <= c <= high} - {value}
+            usual = {float(f"{c:.15g}") for c in candidates if low <= c <= high} - {value}
             if self.whole:
                 usual = {c for c in usual if c == round(c)}
             if usual:

@@ -4,31 +4,32 @@ One edit is a letter left out, added, replaced, or two neighbours exchanged; or 
 and space. Levels that are codes lie one edit apart by nature, A1 and A2: an edit of a digit counts
 for nothing, nor one in a short word, nor any edit in a column whose common levels lie so close. Of
 codes, a letter typed for the digit it looks like, zeros lost before them and a lost point count.
-Nor is a level the common one mistyped where the rest of its rows says otherwise: a town that lies
-in a state which the other town's rows never have.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.names import in_prose, quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.checks.number_rules import LOOKALIKES
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
-from kpca_apps.novelty.relations.conditional.writing import difference, edits
+from kpca_apps.novelty.relations.conditional.writing import (
+    RARE_CELLS,
+    TIMES_RARER,
+    difference,
+    edits,
+)
 from kpca_apps.novelty.result import MISSPELT
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# Rare is at most so many cells, or this share of them; and so many times fewer than the common.
-RARE_CELLS, RARE_SHARE, TIMES_RARER = 2, 0.001, 20
+RARE_SHARE = 0.001  # of the cells, that are rare where they are more
 # The same but for case and space: more frequent mixtures are as wrong.
 TIMES_RARER_FOLDED = 5
 # Codes that frequent are levels that a slip may stand for.
@@ -39,22 +40,15 @@ CODE_LETTERS = 5
 # Common levels of which one in ten has another one edit away are no words.
 CLOSE_SHARE = 0.1
 MAX_COMMON = 1_000
-# A column says whose row it is where so many rows of a level agree in it.
-AGREEING = 0.95
-
-IntArray = NDArray[np.integer]
 
 
 def learn_spelling(
     table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
 ) -> SpellingRule | None:
-    """Learn the common levels of a column of categories, beside the other such columns."""
+    """Learn the common levels of a column of categories."""
     if not spec.has_levels:
         return None
-    own = spec.levels(table.column(spec.name))
-    others = (of.levels(table.column(of.name)) for of in plan.used if of.has_levels and of != spec)
-    rule = SpellingRule.fit(dict(own.most_frequent()))
-    return rule.beside(own.texts.to_list(), own.codes, ((of.codes, of.counts) for of in others))
+    return SpellingRule.fit(dict(spec.levels(table.column(spec.name)).most_frequent()))
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,6 @@ class SpellingRule:
     nearby: Mapping[str, Sequence[str]]  # common levels by what remains with one letter left out
     folded: Mapping[str, str]  # the most frequent level by its letters in lower case without space
     codes: Mapping[str, str]  # the same by `code_key`, of levels with digits
-    others: frozenset[str] = frozenset()  # levels that the rest of their rows distinguishes
 
     @classmethod
     def fit(cls, counts: Mapping[str, int]) -> SpellingRule:
@@ -107,7 +100,7 @@ class SpellingRule:
         same = self.folded.get(folded(level))
         if same is not None and same != level:
             return [same] * (TIMES_RARER_FOLDED * count <= self.counts[same])
-        if len(level) > MAX_LETTERS + 1 or level in self.others:
+        if len(level) > MAX_LETTERS + 1:
             return []
         is_rare, of_code = count <= self.rare, self.codes.get(code_key(level))
         times = TIMES_RARER_FOLDED if is_rare else TIMES_RARER
@@ -135,39 +128,6 @@ class SpellingRule:
             return f"One slip from each of {names}.", ""
         how = "Written like" if folded(value.seen) == folded(meant) else "One slip from"
         return f"{how} {quoted(meant)}, which is in {self.counts[meant]:,} cells.", meant
-
-    def beside(
-        self, levels: Sequence[str], codes: IntArray, columns: Iterable[tuple[IntArray, IntArray]]
-    ) -> SpellingRule:
-        """Take out levels whose rows contradict what they might stand for.
-
-        Of rows drawn: the place of each row's level among `levels`, -1 for none, and of each other
-        column of levels the same and the cells of each of its levels.
-        """
-        near = {level: found[0] for level in levels if (found := self.meant(level))}
-        near = {level: found for level, found in near.items() if folded(level) != folded(found)}
-        if not near:
-            return self
-        place = {level: i for i, level in enumerate(levels)}
-        rows_of = {
-            level: np.flatnonzero(codes == place[level])
-            for level in {*near, *near.values()}
-            if level in place
-        }
-        others: set[str] = set()
-        for of_rows, n_cells in columns:
-            for level, common in near.items():
-                if common not in rows_of:
-                    continue
-                theirs = Counter(of_rows[rows_of[common]].tolist())
-                value, n_agreeing = theirs.most_common(1)[0]
-                if value < 0 or n_agreeing < AGREEING * theirs.total():
-                    continue
-                # A value that is rare itself may be as mistyped as the level.
-                ours = of_rows[rows_of[level]].tolist()
-                if all(o >= 0 and o not in theirs and n_cells[o] >= TIMES_RARER for o in ours):
-                    others.add(level)
-        return replace(self, others=frozenset(others))
 
 
 def _is_typing_error(level: str, common: str) -> bool:

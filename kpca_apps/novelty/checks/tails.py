@@ -26,7 +26,7 @@ CENSORED_SHARE, MIN_CENSORED, MAX_CENSORED_SHARE = 0.1, 3, 1 / 3
 # exponential, gamma, Weibull, log-normal (spread 1 to 2), Student (2 to 5 degrees of freedom) and
 # Pareto distributions (exponents 2 and 3), of 30 to 2,000 rows, at most 3 have a false cell, and
 # nearly all kinds none; at exponent 1, where one value in ten is ten times the next, up to 5.
-PRIOR_SHAPE, PRIOR_SPREAD = 0.3, 0.3
+PRIOR_SHAPE, PRIOR_SPREAD = 0.3, 0.2
 SHAPES = np.concatenate([[1e-6], np.linspace(0.1, 2.0, 20)])
 # The tail of logarithms of values with a Pareto tail.
 EXPONENTIAL = SHAPES[:1]

@@ -13,7 +13,6 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from kpca_apps.names import MISSING
 from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
@@ -50,11 +49,9 @@ class ValueCoder:
     def validate(self) -> None:
         """Refuse features that the column has not."""
         n_possible = KINDS[self.spec.role].n_features if self.spec.used else 0
-        first: tuple[int, ...] = (0,)
-        if self.repeats:
-            n_possible, first = N_FEATURES, self.features[:1]
         sound = [*self.features] == sorted({*self.features} & {*range(n_possible)})
-        if self.features[:1] != first or not sound or self.repeats > self.spec.runs_on:
+        sound &= (0 in self.features) != self.repeats
+        if not sound or self.repeats > self.spec.runs_on:
             raise ValueError(f"a {self.spec.role} column has no features {self.features!r:.60}")
 
     @classmethod
@@ -64,7 +61,7 @@ class ValueCoder:
         of_repeats = spec.runs_on and not gaps_tell
         if of_repeats and not is_date:
             return cls(spec, (), False, notation, True)
-        values = _features(column, spec, of_repeats)
+        values = _features(column, spec)
         seen, size = values[~np.isnan(values[:, 0])], None
         if is_date:
             # Times of day are taken from days since 1970, and are as exact as those.
@@ -72,7 +69,7 @@ class ValueCoder:
             size = float(np.abs(seconds).max(initial=0.0)) / _DAY
         kept = varies(seen, size)
         if of_repeats:
-            kept &= repeats(seconds)
+            kept &= np.ptp(seconds) / _DAY >= SEEN_TWICE * np.array(_PERIODS)
         else:
             kept[0] = True
         gap = gaps_tell and len(seen) < len(values)
@@ -89,7 +86,7 @@ class ValueCoder:
         """Turn cells into (n, width) numbers; values are NaN where missing."""
         if not self.features:
             return np.zeros((len(column), 1))
-        values = _features(column, self.spec, self.repeats)[:, list(self.features)]
+        values = _features(column, self.spec)[:, list(self.features)]
         if not self.gap:
             return values
         return np.column_stack([values, np.isnan(values[:, 0])])
@@ -104,10 +101,10 @@ class ValueCoder:
         if self.gap and values[-1] > 0.5:
             return MISSING, None
         kind, format = KINDS[self.spec.role], self.spec.format
+        features = np.full(kind.n_features, np.nan)
+        features[list(self.features)] = values[: len(self.features)]
         if self.repeats:
-            repeating = np.full(N_FEATURES, np.nan)
-            repeating[list(self.features)] = values[: len(self.features)]
-            return describe_repeating(repeating), None
+            return _day_and_time(features), None
         if format is not None:
             value = float(values[0]) * kind.unit
             beside = seen if isinstance(seen, float) else None
@@ -115,8 +112,6 @@ class ValueCoder:
                 # Of two as near, the middle of an even number of rows, one differs from what is.
                 value = min(self.steps, key=lambda step: (abs(step - value), step == beside))
             return self.notation.write(value, format, beside), value
-        features = np.full(kind.n_features, np.nan)
-        features[list(self.features)] = values[: len(self.features)]
         return kind.describe(features) if kind.describe else "", None
 
 
@@ -177,10 +172,8 @@ def _mostly_beyond(dates: FloatArray, known: tuple[float, float]) -> bool:
     return bool(2 * np.count_nonzero((dates < known[0]) | (dates > known[1])) > len(dates))
 
 
-def _features(column: Column, spec: ColumnSpec, of_repeats: bool) -> FloatArray:
-    """All features of each cell, (n, k), NaN where missing: those of its kind, or that repeat."""
-    if of_repeats:
-        return repeating_features(column.read(spec.format).values)
+def _features(column: Column, spec: ColumnSpec) -> FloatArray:
+    """All features of the kind of each cell, (n, k), NaN where missing."""
     features = KINDS[spec.role].features
     assert features is not None
     return features(column, spec.format)
@@ -383,59 +376,21 @@ class TableEncoder:
 
 
 # Of dates that run on, later ones lie beyond all earlier ones, and that says nothing against them.
-# What does is what repeats: the time of day, the day of the week, of the month, of the year.
+# What does is what repeats: the time of day and the day of the week.
 
 _DAY = 86400.0  # seconds
-# Of the features, in days; each is a sine and a cosine.
-PERIODS = (1.0, 1.0, 7.0, 7.0, 30.44, 30.44, 365.25, 365.25)
-N_FEATURES = len(PERIODS)
+_PERIODS = (np.inf, 1.0, 1.0, 7.0, 7.0)  # of the features of dates, in days
 # Of so many periods in a table, the second half of one shows what the first looked like.
 SEEN_TWICE = 1.5
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June", "July"),
-    *("August", "September", "October", "November", "December"),
-)
+_WEEKDAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")
 
 
-def repeating_features(seconds: FloatArray) -> FloatArray:
-    """Return what repeats in dates, (n, 8): sine and cosine of the part of each period."""
-    missing = np.isnan(seconds)
-    days = np.where(missing, 0.0, seconds) / _DAY
-    whole = np.floor(days).astype("datetime64[D]")
-    month, year = whole.astype("datetime64[M]"), whole.astype("datetime64[Y]")
-    turns = np.column_stack(
-        [
-            (np.where(missing, 0.0, seconds) % _DAY) / _DAY,
-            # The first of January 1970 was a Thursday.
-            ((np.floor(days) + 3) % 7) / 7,
-            (whole - month).astype(np.float64) / 31,
-            (whole - year).astype(np.float64) / 366,
-        ]
-    )
-    turns[missing] = np.nan
-    angles = 2 * np.pi * np.repeat(turns, 2, axis=1)
-    angles[:, 0::2], angles[:, 1::2] = np.sin(angles[:, 0::2]), np.cos(angles[:, 1::2])
-    return angles
-
-
-def repeats(seconds: FloatArray) -> NDArray[np.bool_]:
-    """Return which of these features are seen again in dates (n,), n >= 1, shape (8,)."""
-    return np.ptp(seconds) / _DAY >= SEEN_TWICE * np.array(PERIODS)
-
-
-def describe_repeating(features: FloatArray) -> str:
-    """Say which time of day, weekday and so on features (8,) are of, NaN where not known."""
-    turns = (np.arctan2(features[0::2], features[1::2]) / (2 * np.pi)) % 1.0
-    words = []
-    if not np.isnan(turns[1]):
-        words.append(_WEEKDAYS[round(turns[1] * 7) % 7])
-    if not np.isnan(turns[2]):
-        words.append(f"day {round(turns[2] * 31) % 31 + 1} of a month")
-    if not np.isnan(turns[3]):
-        words.append(_MONTHS[int(turns[3] * 366 / 30.5) % 12])
-    if not np.isnan(turns[0]):
-        minutes = round(turns[0] * 1440) % 1440
+def _day_and_time(features: FloatArray) -> str:
+    """Say which weekday and time of day features of a date (5,) are of, NaN where not known."""
+    hour, weekday = (np.arctan2(features[1::2], features[2::2]) / (2 * np.pi)) % 1.0
+    words = [] if np.isnan(weekday) else [_WEEKDAYS[round(weekday * 7) % 7]]
+    if not np.isnan(hour):
+        minutes = round(hour * 1440) % 1440
         words.append(f"about {minutes // 60:02d}:{minutes % 60:02d}")
     return ", ".join(words)
 

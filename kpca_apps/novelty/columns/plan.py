@@ -242,13 +242,13 @@ def infer_plan(
                 why = f"the same values as column {quoted(earlier)}"
                 specs[place] = replace(spec, role="duplicate", why=why, format=None, notes=())
     if for_model and not any(spec.used for spec in specs):
-        # The texts of identifiers with letters can be looked at.
-        n_with_letters = [(column.texts.str.contains(r"\p{L}").sum() or 0) for column in columns]
+        # Identifiers that are more than digits have a form that can be looked at.
+        n_formed = [(column.texts.str.contains(r"[^\d\s]").sum() or 0) for column in columns]
         specs = [
             replace(spec, role="text", why=ALONE)
             if spec.role == "identifier" and 2 * n > table.frame.height
             else spec
-            for n, spec in zip(n_with_letters, specs, strict=True)
+            for n, spec in zip(n_formed, specs, strict=True)
         ]
     plan = ColumnPlan(tuple(specs))
     if for_model and not plan.used:

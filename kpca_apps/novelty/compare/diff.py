@@ -35,7 +35,6 @@ KIND = "novelty screening"
 SCORED = ("scored.csv", "scored.parquet")
 MOST_ROWS = 1_000  # of each list that are described
 MOST_CHANGED = 10  # cells of a row
-LEAST_PART = 0.05  # by which a column's part in the reasons changed, to be listed
 # Of a result's settings: they differ wherever the tables do.
 OF_TABLE = ("rows fitted", "ridge (absolute)", "landmarks miss", "rows explained", "landmarks")
 CELL = 60
@@ -118,7 +117,6 @@ def diff_runs(
         added_columns=tuple(name for name in of_column[1] if name not in of_column[0]),
         removed_columns=tuple(name for name in of_column[0] if name not in of_column[1]),
         hidden_columns=not_compared,
-        reasons=_reasons_changed(*runs),
         kinds=_kinds_changed(*runs, hidden),
         settings_changed=settings_changed,
         settings={"rows listed": MOST_ROWS, "rate of the tests of columns": RATE},
@@ -161,7 +159,7 @@ def _read(folder: Path) -> _Run:
     try:
         n_rows = run.summary().n_rows
         is_same = len(run.written) == len(run.columns)
-        [(column["hidden"], column["role"], column["reason_share"]) for column in result["columns"]]
+        [(column["hidden"], column["role"]) for column in result["columns"]]
         _settings_changed(result, result)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise InputError(f"{label}: its result.json is of another version; {again}") from None
@@ -308,17 +306,6 @@ def _listed(
         accepted=any(one is not None and one["is accepted"] for one in (was, become)),
         changed=tuple(changed[:MOST_CHANGED]),
     )
-
-
-def _reasons_changed(old: _Run, new: _Run) -> tuple[tuple[str, float, float], ...]:
-    """Return columns whose part in the reasons changed, those that changed most first."""
-    before, now = (
-        {str(c["name"]): float(c["reason_share"]) for c in run.result["columns"]}
-        for run in (old, new)
-    )
-    pairs = ((name, before.get(name, 0.0), now.get(name, 0.0)) for name in {**before, **now})
-    changed = [one for one in pairs if abs(one[1] - one[2]) >= LEAST_PART]
-    return tuple(sorted(changed, key=lambda one: -abs(one[1] - one[2])))
 
 
 def _kinds_changed(

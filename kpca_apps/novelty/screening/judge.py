@@ -374,7 +374,8 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
     # As many of the table's cells would lie as far beyond: see `table_of_evidence`.
     of_one = np.log(len(rows.rules) / rows.n_judged) - np.log(10.0) * pl.col("clearness")
     far = found.filter(is_apart).select("row", log_p=of_one).explode("row")
-    each = pl.concat([far, told.filter(pl.col("kind") == NEW).select("row", "log_p")])
+    new = told.filter(pl.col("kind") == NEW).select("row", "log_p")
+    each = pl.concat([far, new], how="vertical_relaxed")  # polars 1.39 types no empty rows
     log_p = np.zeros(rows.n_rows)
     np.minimum.at(log_p, each["row"].to_numpy() - 1, each["log_p"].to_numpy() + np.log(LOOKS))
     return log_p

@@ -137,7 +137,7 @@ def _threshold_words(result: ScreeningResult) -> str:
         flagged = "every row is flagged" if n else "no row is flagged for its score"
         return f"There is no threshold to draw: {flagged}."
     rarity = result.threshold.rarity
-    reached = f", which {rarity.words} usual rows reach" if rarity else ""
+    reached = f", which {rarity.in_prose} usual rows reach" if rarity else ""
     ticks = f"each tick below the axis is one of the {count(n)} rows above it"
     if n > (n_ticks := len(result.distribution.flagged_scores)):
         ticks += f" ({n_ticks} of them drawn)"

@@ -45,7 +45,7 @@ from kpca_apps.system.stores.buckets import here
 Model = TypeVar("Model")
 
 FORMAT = "kpca-model"
-FORMAT_VERSION = 13
+FORMAT_VERSION = 14
 
 _DOCUMENT = "model.json"
 _DATE = (1980, 1, 1, 0, 0, 0)

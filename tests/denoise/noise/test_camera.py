@@ -10,10 +10,8 @@ from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
-from kpca_apps.denoise.noise.camera import (
-    measure_camera,
-    with_texture_back,
-)
+from kpca_apps.denoise.estimate.law import blurred_spectrum
+from kpca_apps.denoise.noise.camera import measure_camera, with_lowest, with_texture_back
 from tests.quick import quick
 
 CLEAN = data.astronaut()[20:132, 150:262].astype(float)
@@ -161,3 +159,23 @@ def test_the_smallest_planes_may_have_texture_too(shape: tuple[int, int]) -> Non
     restored = with_texture_back(given, np.float32(0.8) * given)
     assert restored.shape == shape
     assert np.isfinite(restored).all()
+
+
+@pytest.mark.parametrize("width", [1.0, 1.5])
+def test_more_work_never_leaves_more_of_noise_that_neighbours_share(width: float) -> None:
+    clean = data.camera()[100:228, 100:228].astype(float)
+    noisy = np.clip(np.round(clean + 16 * shared_noise(clean.shape, width)), 0, 255)
+    fast, balanced = (
+        peak_signal_noise_ratio(
+            clean, denoise_kpca(noisy, noise="camera", quality=quality), data_range=255
+        )
+        for quality in ("fast", "balanced")
+    )
+    assert balanced > fast - 0.02
+
+
+def test_the_lowest_frequency_of_a_blur_is_as_strong_as_the_others_say() -> None:
+    blur = np.sqrt(blurred_spectrum(0.6))[np.newaxis]
+    seen = blur.copy()
+    seen[:, 0, 0] = 0.0
+    np.testing.assert_allclose(with_lowest(seen), blur, rtol=0.05)

@@ -71,6 +71,11 @@ def test_noise_that_differs_from_place_to_place_is_taken_out_and_that_is_said(pl
     assert gain_in_db(noisy, clean) > 3
 
 
+def test_a_noisy_quarter_is_not_taken_for_noise_of_its_light() -> None:
+    clean, level = picture("coins"), np.where((ROWS < 96) & (COLUMNS < 96), 20.0, 4.0)
+    assert gain_in_db(eight_bits(clean + level * white(3)), clean) > 3
+
+
 @pytest.mark.parametrize("name", ["camera", "coins", "moon"])
 def test_even_noise_and_that_of_light_have_no_places(name: str) -> None:
     clean = picture(name)

@@ -56,6 +56,14 @@ def test_a_number_is_a_title_where_others_hold_numbers_among_letters() -> None:
     assert found([*numbered[:77], "~", *numbered[77:]]) == [("form", "~")]
 
 
+def test_what_recurs_and_an_initial_are_no_slips() -> None:
+    counts = [*["2-10"] * 700, *["11-99"] * 500, *["1"] * 300]
+    assert found([*counts, *["Over 100"] * 3]) == []
+    assert found([*counts, ":-10"]) == [("form", ":-10")]
+    assert found([*TITLES, "X"]) == []
+    assert found([*TITLES, "x"]) == [("placeholder", "x")]
+
+
 def test_what_a_tenth_of_the_cells_lack_is_no_error() -> None:
     mixed = [text.removeprefix("https://") if k % 10 == 0 else text for k, text in enumerate(URLS)]
     assert found(mixed) == []

@@ -357,3 +357,15 @@ def test_codes_that_a_formula_protects_are_padded_codes() -> None:
     frame = pl.DataFrame({"article": [f'="{code:05d}"' for code in codes], "price": codes * 0.5})
     article, _ = infer_plan(table_from_frame(frame)).specs
     assert article.role == "identifier" and "leading zeros" in article.why
+
+
+@pytest.mark.parametrize(("form", "role"), [("A{}", "text"), ("555-{}", "text"), ("{}", None)])
+def test_identifiers_with_a_form_are_texts_where_no_other_column_is_left(
+    form: str, role: str | None
+) -> None:
+    table = table_from_frame(pl.DataFrame({"x": [form.format(1000 + k) for k in range(60)]}), "t")
+    if role is None:
+        with pytest.raises(InputError, match="no column is left"):
+            infer_plan(table)
+    else:
+        assert [spec.role for spec in infer_plan(table).used] == [role]

@@ -80,6 +80,7 @@ def test_words_go_as_far_as_the_rows():
         "99 in 100", "50 in 100", "10 in 100", "1 in 29", "1 in 250", "1 in 500", "< 1 in 500",
     ]  # fmt: skip
     assert rarity.describe(0.034).share == 0.034
+    assert rarity.describe(1 / 501).in_prose == "fewer than 1 in 500"
 
 
 @given(scores=scores_to_fit())

@@ -45,7 +45,7 @@ def test_the_scale_people_read_is_marked_above_the_scores() -> None:
     assert ">1 in 10<" in svg and ">1 in 100<" in svg and ">how rare<" in svg
     assert "1 in 1,000" not in svg
     assert result.threshold.rarity is not None
-    assert f"which {result.threshold.rarity.words} usual rows reach" in drawing.caption
+    assert f"which {result.threshold.rarity.in_prose} usual rows reach" in drawing.caption
     plain = drawn(score_distribution, replace(result, scale=None))
     assert "marks on top" in drawing.caption and "marks on top" not in plain.caption
     # Marks that would touch are left out.

@@ -9,7 +9,6 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -141,21 +140,6 @@ def test_no_temporary_file_outlives_an_error(data: bytes, temporary: Path, tmp_p
     with pytest.raises(InputError, match="line 2"):
         open_table(path, in_memory_rows=0)
     assert list(temporary.iterdir()) == []
-
-
-def test_a_pipe_of_many_rows_is_read_in_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def chunks(path: Path) -> Iterator[bytes]:
-        yield b"a,b\n1,2\n"
-        yield b"3,4\n"
-
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    monkeypatch.setattr(input_file, "_pipe_chunks", chunks)
-    table = opened(path)
-    (part,) = table.parts
-    assert part.read().frame.rows() == [("1", "2"), ("3", "4")]
 
 
 def test_an_encoding_that_breaks_far_down_is_told_by_line_and_byte(tmp_path: Path) -> None:

@@ -54,9 +54,11 @@ def test_typed_cells_are_what_they_are() -> None:
 
     assert cells([1, None, 10**17]) == [1, None, str(10**17)]
     assert cells([0.1, float("nan"), float("inf"), 1e300]) == [0.1, None, "inf", 1e300]
+    # Excel has none so large, nor so near to zero.
+    assert cells([-1.7e308, 5e-324, 0.0]) == ["-1.7e+308", "5e-324", 0.0]
     assert cells([True, None]) == [True, None]
-    assert cells([date(2024, 5, 6), None, date(1800, 1, 1)]) == [
-        datetime(2024, 5, 6), None, "1800-01-01",
+    assert cells([date(2024, 5, 6), None, date(1800, 1, 1), date(9999, 12, 31)]) == [
+        datetime(2024, 5, 6), None, "1800-01-01", datetime(9999, 12, 31),
     ]  # fmt: skip
     moment = datetime(2024, 5, 6, 7, tzinfo=UTC)
     assert cells([moment]) == [datetime(2024, 5, 6, 7)]

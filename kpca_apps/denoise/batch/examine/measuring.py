@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from kpca_apps.denoise.batch.one_image.pages import data_of, kind_of, read_mask
 from kpca_apps.denoise.batch.profile import KindNoise
 from kpca_apps.denoise.denoiser import measure_noise
 from kpca_apps.denoise.estimate.info import DenoiseInfo
-from kpca_apps.denoise.estimate.law import NoiseLaw
+from kpca_apps.denoise.estimate.law import typical_law
 from kpca_apps.denoise.image import colours_of
 from kpca_apps.denoise.masks import both
 from kpca_apps.denoise.mosaic import measure_mosaic
@@ -146,11 +146,3 @@ def pooled(found: Iterable[KnownNoise]) -> tuple[KindNoise, ...]:
             own = [(a, b) for a, b in np.median(curves, axis=0).tolist()]
             same.append(KindNoise(kind, len(curves), curves=tuple(own)))
     return tuple(same)
-
-
-def typical_law(laws: Sequence[NoiseLaw]) -> NoiseLaw:
-    """Return the median of laws, with what was seen where it is nearest to that."""
-    terms = np.array([(law.gain, law.constant, law.blur) for law in laws])
-    gain, constant, blur = np.median(terms, axis=0).tolist()
-    nearest = laws[int(np.abs(terms[:, 0] - gain).argmin())]
-    return replace(nearest, gain=gain, constant=constant, blur=blur)

@@ -56,7 +56,9 @@ MOST_BY_RIGHT = 0.1
 # Share of the rows like its own that agree on another value than that of a cell.
 AGREEING = 0.75
 # A value is expected where so many rows agree, and less is left for others.
-LEAST_AGREEING, UNDECIDED = 3, 0.1
+LEAST_AGREEING, UNDECIDED = 5, 0.1
+# What says that a value is missing speaks neither for nor against others.
+NOT_KNOWN = ("unknown", "not known", "unk", "nk", "not stated", "not available", "tbd")
 # Of a new value, as if so many rows had it.
 NEW = 0.5
 # Up to so many possible pairs of values for each row, all are counted; beyond, those that occur.
@@ -100,7 +102,8 @@ class LevelColumn:
     def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
         """Count the levels of a column."""
         levels = spec.levels(column)
-        texts, counts = levels.texts, levels.counts
+        is_known = ~levels.texts.str.to_lowercase().is_in([*NOT_KNOWN]).to_numpy()
+        texts, counts = levels.texts.filter(is_known), levels.counts[is_known]
         n_missing = len(column) - int(counts.sum())
         if spec.format is not None and len(texts):
             # Equal numbers are one level, however written: the commonest spelling stands for it.
@@ -144,7 +147,10 @@ class LevelColumn:
         texts = levels.texts.str.to_lowercase() if self.spec.is_truth else levels.texts
         words, numbers, places = self._known
         if self.spec.format is None:
-            codes = np.array([words.get(text, self.n_codes) for text in texts], dtype=np.int64)
+            unknown = dict.fromkeys(NOT_KNOWN, self.missing)
+            new = (unknown.get(text.lower(), self.n_codes) for text in texts)
+            codes = np.array([words.get(text, code) for text, code in zip(texts, new, strict=True)])
+            codes = codes.astype(np.int64)
         else:
             values, codes = levels.read(self.spec.format).values, np.full(len(texts), self.n_codes)
             at = np.searchsorted(numbers, values, side="right") - 1
@@ -272,7 +278,7 @@ class Said(NamedTuple):
     @property
     def agrees(self) -> BoolArray:
         """Whether most other rows of the group agree on a value."""
-        most: BoolArray = self.n_expected >= np.maximum(AGREEING * self.n_rows, 2)
+        most: BoolArray = self.n_expected >= np.maximum(AGREEING * self.n_rows, LEAST_AGREEING)
         return most
 
 

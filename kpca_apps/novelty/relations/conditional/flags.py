@@ -124,8 +124,9 @@ class Flags:
             asked, column = of.ask(codes, own), columns[of.target]
             for row in np.flatnonzero(asked.clear).tolist():
                 counts, log_p = of.counts[asked.place[row]], float(np.log(asked.share[row]))
-                if row not in best or log_p < best[row].log_p:
-                    most = int(counts.argmax())
+                most = int(counts.argmax())
+                # That other rows lack a value says nothing against one.
+                if most != column.missing and (row not in best or log_p < best[row].log_p):
                     alike = RowsAlike(
                         tuple((columns[at].name, cells[at].text(row)) for at in of.given),
                         int(counts[most]),

@@ -47,11 +47,17 @@ from kpca_apps.novelty.relations.conditional.counts import (
     Said,
     find_relations,
 )
+from kpca_apps.novelty.relations.conditional.expected import FEW, FEW_SHARE
 from kpca_apps.novelty.relations.conditional.flags import Flags
 from kpca_apps.novelty.relations.conditional.new_levels import find_new_levels
 from kpca_apps.novelty.relations.conditional.numbers import NumberRelations
 from kpca_apps.novelty.relations.conditional.pairs import Paired
-from kpca_apps.novelty.relations.conditional.writing import ALIKE, Writing
+from kpca_apps.novelty.relations.conditional.writing import (
+    ALIKE,
+    RARE_CELLS,
+    TIMES_RARER,
+    Writing,
+)
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
@@ -74,6 +80,9 @@ SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # Contradictions that differ by less, in nats, are equal: then the less probable cell is named, if
 # it is so by a factor of e.
 TIE = 1e-3
+# Probability that any cell of a right row is as improbable, above which none is named. Of a gap it
+# says how rare gaps are, not whether the value is known.
+LEVEL = 0.1
 MOST_AT_ONCE = 2_000_000  # numbers: rows times pairs of columns
 SMALLEST = 1e-12  # probability
 
@@ -145,6 +154,10 @@ class LevelRelations:
         if sum(column.missing for column in spelt) < sum(column.missing for column in columns):
             rows = _Rows.learned_from(spelt, table)
         rows = rows.excepting(rows.found_exceptions())
+        if loose := rows.loose_numbers():
+            relations = tuple(of for of in rows.learned.relations if of.target not in loose)
+            learned = replace(rows.learned, relations=relations)
+            rows = _Rows.of(learned, rows.cells, rows.own).excepting(learned.exceptions)
         # Numbers that recur are judged as levels.
         recurring = {columns[of.target].name for of in rows.learned.relations}
         of_numbers = NumberRelations.learn(
@@ -187,6 +200,7 @@ class _Odd(NamedTuple):
     log_p: FloatArray  # with how they are written
     likeness: FloatArray  # log share of other values written as much like the one expected
     expects: BoolArray  # whether rows like its own agree on another value
+    recurs: BoolArray  # whether it is written like that, but too often to be a slip
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,6 +293,7 @@ class _Rows:
             one._replace(log_p=min(one.log_p + looks, 0.0))
             for one in cells
             if one.seen.removesuffix("?").rstrip() != one.expected
+            and (one.log_p + looks <= np.log(LEVEL) or not one.seen)
         ]
         cells = sorted([*cells, *new], key=lambda one: one.row)
         # All may speak of the same cells: of the p-values the smallest one is taken.
@@ -304,7 +319,7 @@ class _Rows:
     def odd(self) -> _Odd:
         """Cells that may be wrong."""
         row, target = np.nonzero(self.log_p < np.log(LEAST_ODD))
-        likeness, expects = np.zeros(len(row)), np.zeros(len(row), dtype=bool)
+        likeness, (expects, recurs) = np.zeros(len(row)), np.zeros((2, len(row)), dtype=bool)
         for b in np.unique(target):
             at = np.flatnonzero(target == b)
             expected = np.full(len(at), -1)
@@ -317,6 +332,9 @@ class _Rows:
                 expected[of], expects[at[of]] = said.expected, said.agrees
                 by_right[of] = relation.has_exceptions
             likeness[at] = self._likeness(int(b), row[at], expected)
+            n_cells = np.append(self.learned.columns[b].counts, 1)
+            most = np.maximum(RARE_CELLS, n_cells[expected] / TIMES_RARER)
+            recurs[at] = (likeness[at] < 0) & (n_cells[self.cells[b].codes[row[at]]] > most)
             # An exception is wrong where there are none by right, or several columns say so.
             n_against, n_for = self.n_against[row[at], b], self.n_for[row[at], b]
             is_wrong = (~by_right | (n_against >= SEVERAL)) & (n_for <= np.maximum(n_against, 1))
@@ -325,7 +343,7 @@ class _Rows:
         log_p = np.where(
             likeness < 0, self.log_p[row, target] + likeness, self.log_right[row, target]
         )
-        return _Odd(row, target, log_p, likeness, expects)
+        return _Odd(row, target, log_p, likeness, expects, recurs)
 
     @cached_property
     def sure(self) -> FloatArray:
@@ -340,10 +358,10 @@ class _Rows:
 
     def without_misspelt(self) -> list[LevelColumn]:
         """Return the columns without the levels that are others misspelt in most of their rows."""
-        row, target, _, likeness, _ = self.odd
+        row, target, _, likeness, _, recurs = self.odd
         columns = []
         for b, column in enumerate(self.learned.columns):
-            at = row[(target == b) & (likeness < np.log(ALIKE))]
+            at = row[(target == b) & (likeness < np.log(ALIKE)) & ~recurs]
             codes, n_cells = np.unique(self.cells[b].codes[at], return_counts=True)
             columns.append(column.without(codes[2 * n_cells > column.counts[codes]]))
         return columns
@@ -353,9 +371,22 @@ class _Rows:
         odd = [log_p[self.odd.target == b] for b in range(len(self.cells))]
         return np.array([discovery_limit(of, len(self.own), FALSE_DISCOVERIES) for of in odd])
 
+    def loose_numbers(self) -> set[int]:
+        """Find the columns of numbers or dates that more than a few rows clearly contradict.
+
+        Interviews end on the day they begin, but for some. No two of these need be alike, so that
+        one alone does not show that it is wrong.
+        """
+        _, target, log_p, likeness, expects, _ = self.odd
+        is_clear = (log_p <= self.limits(log_p)[target]) & expects & (likeness == 0)
+        n_clear = np.bincount(target[is_clear], minlength=len(self.cells))
+        numbers = (of.spec.format is not None for of in self.learned.columns)
+        many = n_clear > max(FEW, FEW_SHARE * len(self.own))
+        return {place for place, is_number in enumerate(numbers) if is_number and many[place]}
+
     def found_exceptions(self) -> Exceptions:
         """Find the levels of columns in most rows of which another column is clearly odd."""
-        row, target, _, likeness, _ = self.odd
+        row, target, _, likeness, *_ = self.odd
         log_p = self.log_p[row, target] + likeness
         is_clear = log_p <= self.limits(log_p)[target]
         is_clear |= self.log_other[row, target] <= self.sure[row, target]
@@ -402,7 +433,8 @@ class _Rows:
 
     def _wrong(self) -> Iterator[Evidence]:
         """Name the cells that are wrong, by the cells they contradict."""
-        row, target, log_p, likeness, expects = self.odd
+        row, target, log_p, likeness, expects, recurs = self.odd
+        expects = expects & ~recurs
         clear = log_p <= self.learned.limits[target]
         clear |= self.log_other[row, target] <= self.sure[row, target]
         clear &= expects

@@ -157,6 +157,10 @@ def _fitted(
     level, time, value = level[rows], time[rows], value[rows]
     if len(rows) < LEAST_ROWS:
         return None
+    # Rows of the same time are of several sequences: nothing tells them apart.
+    is_again = (np.diff(level) == 0) & (np.diff(time) == 0)
+    if is_again.mean() > 1 - IN_ORDER:
+        return None
     inside = np.flatnonzero((level[2:] == level[:-2]) & (time[2:] > time[:-2])) + 1
     if len(inside) < IN_MOST * len(rows):
         return None

@@ -9,6 +9,7 @@ with a letter that no other has, as an x among digits, only values of that kind 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import chain
 
@@ -18,6 +19,9 @@ from kpca_apps.system.arrays import IntArray
 
 # Share of the letters up to which a value may be another one mistyped; one letter is always few.
 MOST_EDITED = 0.25
+# A misspelling is rare, or so many times rarer than what was meant.
+RARE_CELLS, TIMES_RARER = 2, 20
+NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
 # Levels that are compared, the most frequent, and letters of the longest.
 MAX_COMMON, LONGEST = 1_000, 400
 # Share of the values of a column written as much alike, below which a value is one misspelt.
@@ -58,7 +62,7 @@ class Writing:
     def likeness(self, seen: str, n_seen: int, expected: int) -> float:
         """Log share of other values that are as close to the one expected as `seen`.
 
-        0 where `seen` is not the rarer one, or neither close to it nor it with words more or less.
+        0 where `seen` is not the rarer one, or not close to it.
         """
         text = self._texts[expected]
         longest = max(len(text), len(seen))
@@ -68,12 +72,11 @@ class Writing:
             return 0.0  # another letter is another value
         if not any(letter.isalpha() for letter in seen + text):
             return 0.0  # numbers and dates lie close by nature
+        if not {*NUMERAL.findall(seen)} <= {*NUMERAL.findall(text)}:
+            return 0.0  # and so does what is numbered
         most = int(max(MOST_EDITED * longest, 1.0))
-        is_within = f" {text} " in f" {seen} " or f" {seen} " in f" {text} "
-        if abs(len(text) - len(seen)) > most and not is_within:
-            return 0.0
-        distance = edits(seen, text, longest if is_within else most)
-        if distance > most and not is_within:
+        distance = edits(seen, text, most) if abs(len(text) - len(seen)) <= most else longest
+        if distance > most:
             return 0.0
         others, of_kind = self._distances(expected)
         if any(letter not in self._place for letter in seen):

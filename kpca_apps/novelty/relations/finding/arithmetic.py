@@ -123,11 +123,25 @@ def lines(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[
         rule = _line(numbers, i, j, slope, cells)
         if rule is None or (few and abs(rule.coefficients[0]) != 1):
             continue
+        if _only_goes_near(rule, cells):
+            continue
         coarse = rule.tolerance / numbers.spans[i] if numbers.spans[i] else 0.0
         length = len(f"{rule.coefficients[0]:.10g}{rule.offset:.10g}")
         best.setdefault((min(i, j), max(i, j)), []).append((coarse, length, rule))
     for found in best.values():
         yield min(found, key=lambda one: (one[1], one[0]))[2]
+
+
+def _only_goes_near(rule: Linear | Product, cells: Cells) -> bool:
+    """Whether most rows that break a rule do so by less than it leaves to rounding.
+
+    Errors are of any size: a month follows from the day of the year only nearly.
+    """
+    n_broken = int(check(rule, cells).broken.sum())
+    wider = msgspec.structs.replace(rule, tolerance=2 * rule.tolerance)
+    if isinstance(wider, Product):
+        wider = msgspec.structs.replace(wider, relative=2 * wider.relative)
+    return n_broken > 1 and 2 * int(check(wider, cells).broken.sum()) < n_broken
 
 
 def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
@@ -185,7 +199,7 @@ def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterat
                     others = [i for i in group if i != first]
                     powers = np.delete(exponents, place) / -exponents[place]
                     rule = _product(numbers, cells, logs, first, others, powers.tolist())
-                    if rule is not None:
+                    if rule is not None and (rule.factor == 1 or not _only_goes_near(rule, cells)):
                         is_product = powers.min() > 0 and rule.factor == 1
                         order = (rule.relative > 2 * _PRECISE, not is_product, -first)
                         found.append((order, rule))
@@ -243,6 +257,7 @@ def _rated(
                 rule = _product(numbers, cells, logs, group[first], others, turned, per=per)
                 if (
                     rule is not None
+                    and rule.factor == 1
                     and check(msgspec.structs.replace(rule, per=0.0), cells).share < NEARLY
                 ):
                     yield rule

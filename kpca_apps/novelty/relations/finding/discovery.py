@@ -96,9 +96,9 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     sample = replace(sample, cells=sample.cells.take(names))
     flags = [*conditions.flags_only_if(cells)]
     of_flags = {frozenset(rule.columns) for rule in flags}
-    equations = [
-        rule for rule in _equations(numbers, sample) if frozenset(rule.columns) not in of_flags
-    ]
+    naming = {spec.name for spec in plan.specs if spec.role in keys.NAMING}
+    found = _equations(numbers, sample, naming)
+    equations = [rule for rule in found if frozenset(rule.columns) not in of_flags]
     settled = keys.key_rules(cells, keys.Levels.of(cells, names), rng)
     # Two columns that are tied need no second rule.
     in_equation = {frozenset(rule.columns) for rule in equations}
@@ -120,15 +120,20 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     ]
 
 
-def _equations(numbers: Numbers, sample: _Sample) -> list[kinds.Linear | kinds.Product]:
-    """Find what numbers, and the times between dates, can be computed from."""
+def _equations(
+    numbers: Numbers, sample: _Sample, naming: set[str]
+) -> list[kinds.Linear | kinds.Product]:
+    """Find what numbers, and the times between dates, can be computed from.
+
+    Numbers `naming` the rows go with all that rises with these.
+    """
     cells, rng = sample.cells, sample.rng
     dates = {n for n in numbers.names if isinstance(cells.formats[n], DateFormat)}
     measured = numbers.without(dates)
     n_tried = len(numbers.names) ** 4
     linear = [
         *arithmetic.sums(measured, cells, rng),
-        *arithmetic.lines(measured, cells, rng),
+        *arithmetic.lines(measured.without(naming), cells, rng),
         *arithmetic.durations(cells, measured, rng),
         *arithmetic.apart(cells, numbers),
     ]

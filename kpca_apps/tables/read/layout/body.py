@@ -49,8 +49,9 @@ from kpca_apps.tables.values import READS_AS, Column, NumberFormat, shapes_of
 _MOST_FOOT = 100  # rows at the end that are looked at
 _LEAST_ROWS = 2  # that a total of several columns adds up
 _LEAST_BLOCKS, _LEAST_ABOVE = 3, 3  # of blocks, and of rows above a foot or a total of one column
+_SUM = "(?:gesamt|zwischen|end)-?(?:summe|ergebnis|saldo)|closing balance"
 _WORD = (
-    "(?:(?:grand|sub|over-?all|general)?[ -]?totals?|(?:gesamt|zwischen|end)-?(?:summe|ergebnis)"
+    rf"(?:(?:grand|sub|over-?all|general)?[ -]?totals?|{_SUM}"
     "|sum|summe|gesamt|insgesamt|somme|sous-total|totale|totaal|suma|total g[e\u00e9]n[e\u00e9]ral)"
 )
 # Polars' regular expressions and Python's read it alike.
@@ -60,7 +61,7 @@ _FOOT = re.compile(
     r"|fuentes?:|fontes?:|bron:|data from|last updated|end of (?:report|file|table)|total records"
     r"|(?:report )?(?:generated|printed|exported|created)\s|\d+ rows?\W"
     r"|(?:(?:grand|sub|over-?all|general)[ -]?|sous-)totals?\W*$"
-    rf"|(?:gesamt|zwischen|end)-?(?:summe|ergebnis)\W*$|{_WORD}\s*:)"
+    rf"|(?:{_SUM})\W*$|{_WORD}\s*:)"
 )
 # What a remark has unless it is known: two words, a letter and what it stands for ("p: revised"),
 # or numbers behind one word ("Seite 1 von 3").
@@ -135,7 +136,11 @@ class Body:
         stripped = [cell.strip() for cell in cells]
         # A total fills as many cells as there are columns to add up.
         is_few = is_sparse(stripped, width) or re.search(_TOTAL, next(filter(None, stripped), ""))
-        if not is_few or any(cells[width:]) or width < 2 or len(self.short) >= _MOST_REMARKS:
+        if not is_few or any(cells[width:]) or width < 2:
+            return False
+        if len(self.short) >= _MOST_REMARKS:
+            if self.bad is None:
+                self.refuse_short()  # the first of them
             return False
         cells[:] = [*cells, *[""] * width][:width]
         self.short[line] = fault

@@ -15,7 +15,6 @@ from kpca_apps.denoise.batch.examine.measuring import (
     KnownNoise,
     measure_file,
     pooled,
-    typical_law,
     with_same_noise,
 )
 from kpca_apps.denoise.batch.inputs import plan_outputs
@@ -23,7 +22,7 @@ from kpca_apps.denoise.batch.one_image.pages import kind_of
 from kpca_apps.denoise.batch.profile import KindNoise
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.denoiser import DenoiseInfo, measure_noise
-from kpca_apps.denoise.estimate.law import NoiseLaw
+from kpca_apps.denoise.estimate.law import NoiseLaw, typical_law
 from kpca_apps.denoise.options import Options
 from kpca_apps.images.files import read_image
 from kpca_apps.names import one_line

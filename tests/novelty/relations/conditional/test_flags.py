@@ -76,3 +76,24 @@ def test_columns_that_a_hundredth_of_the_rows_contradicts_are_loose() -> None:
 def test_few_rows_alike_say_nothing() -> None:
     _, of = judged(machines(60))
     assert not of.cells
+
+
+@pytest.mark.parametrize("lacking", [None, "nk", "Unknown"])
+def test_a_value_is_not_odd_because_other_rows_lack_theirs(lacking: str | None) -> None:
+    rng = np.random.default_rng(5)
+    n = 2_000
+    is_filled = rng.random(n) < 0.5
+    columns = {name: np.where(is_filled, rng.choice([*"pq"], n), lacking) for name in "abc"}
+    columns["a"][np.flatnonzero(~is_filled)[:3]] = "p"
+    assert not judged(pl.DataFrame(columns))[1].cells
+
+
+def test_what_one_table_of_ten_would_have_by_chance_is_not_named() -> None:
+    rng, n = np.random.default_rng(3), 4_000
+    columns = {}
+    for k in range(9):
+        both = rng.random((2, n)) < 0.5
+        is_high = both.all(axis=0) ^ (rng.random(n) < 0.003)
+        columns |= {f"a{k}": both[0], f"b{k}": both[1], f"high{k}": is_high}
+    found = judged(pl.DataFrame(columns))[1].cells
+    assert found and max(one.log_p for one in found) <= np.log(0.1)

@@ -297,6 +297,15 @@ def test_likeness_is_the_share_of_others_as_close() -> None:
     assert writing.likeness("birmingxam", 60, 3) == 0.0
 
 
+def test_what_is_numbered_is_not_misspelt() -> None:
+    texts = ["Fenway Park II", "Lithograph on paper", "172 Bay Street"]
+    writing = Writing(texts, np.array([50, 50, 50]))
+    assert writing.likeness("Fenway Park I", 1, 0) == 0.0
+    assert writing.likeness("2 lithographs on paper", 1, 1) == 0.0
+    assert writing.likeness("Litograph on paper", 1, 1) < 0
+    assert writing.likeness("1x2 Bay Street", 1, 2) < 0
+
+
 @given(a=st.text("abcd", max_size=6), b=st.text("abcd", max_size=6), most=st.integers(0, 7))
 def test_edits_are_what_the_textbook_counts(a: str, b: str, most: int) -> None:
     table = [[i + j if i * j == 0 else 0 for j in range(len(b) + 1)] for i in range(len(a) + 1)]
@@ -372,6 +381,40 @@ def test_what_recurs_among_its_like_is_no_slip_of_the_pen() -> None:
     names[np.flatnonzero(place == 4)[:5]] += "ER"
     frame = pl.DataFrame({"model": names, "seats": [f"{100 + 3 * k} seats" for k in place]})
     assert fit(frame)[1].cells == ()
+
+
+@pytest.mark.parametrize(("n", "is_named"), [(1, True), (8, False)])
+def test_a_level_that_is_not_far_rarer_is_no_slip_for_another(n: int, is_named: bool) -> None:
+    """A club that had another name, like its later one, for years is no misspelling of that."""
+    rng = np.random.default_rng(6)
+    grounds, clubs = words(rng, 20, 9), words(rng, 20, 9)
+    place = np.arange(800) % 20
+    names = np.array([f"{clubs[k].title()} Brewers" for k in place])
+    rows = np.flatnonzero(place == 3)[:n]
+    names[rows] = f"{clubs[3].title()} Braves"
+    frame = pl.DataFrame({"club": names, "ground": [grounds[k].title() for k in place]})
+    assert places(fit(frame)[1].cells) == ({(row, "club") for row in rows} if is_named else set())
+
+
+@pytest.mark.parametrize(("n", "is_named"), [(5, False), (7, True)])
+def test_fewer_than_five_rows_say_nothing_of_another(n: int, is_named: bool) -> None:
+    frame = towns()
+    of_one = pl.DataFrame({"zip": ["98765"] * n, "town": ["Weston"] * n})
+    of_one = of_one.with_columns(area=pl.lit("(987)"), state=pl.lit("Iowa"), paid=pl.lit("cash"))
+    frame = pl.concat([frame, of_one.select(frame.columns)])
+    misspelt = changed(frame, 600, "town", "Wexton")
+    assert ((600, "town") in places(fit(misspelt)[1].cells)) == is_named
+
+
+@pytest.mark.parametrize(("n", "n_named"), [(3, 3), (40, 0)])
+def test_dates_that_often_differ_are_no_errors(n: int, n_named: int) -> None:
+    """Interviews end on the day they begin, but for some."""
+    rng = np.random.default_rng(8)
+    day = np.datetime64("2024-03-01") + rng.integers(0, 40, 1_200)
+    end = day.copy()
+    end[:n] += rng.integers(2, 30, n)
+    frame = pl.DataFrame({"begin": day, "end": end, "place": rng.choice([*"abc"], 1_200)})
+    assert len({cell.row for cell in fit(frame)[1].cells}) == n_named
 
 
 def test_of_clean_rows_no_more_are_improbable_than_their_share() -> None:

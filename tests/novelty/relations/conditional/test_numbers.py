@@ -173,6 +173,16 @@ def test_numbers_are_judged_without_columns_that_a_table_lacks() -> None:
     assert np.isfinite(alone.surprise).all()
 
 
+def test_rows_of_many_patients_that_share_their_days_are_no_sequence() -> None:
+    rng = np.random.default_rng(2)
+    start = np.where(rng.random(60) < 0.9, rng.integers(0, 3, 60), rng.integers(-20, 60, 60))
+    kind, day = np.repeat(rng.choice([*"abc"], 60), 30), np.tile(np.arange(1, 31), 60)
+    time = (np.repeat(start, 30) + day + rng.normal(0, 0.1, 1_800)).round(2)
+    learned, of = judged(pl.DataFrame({"kind": kind, "day": day, "time": time}))
+    assert not any(isinstance(one, Sequenced) for one in learned.numbers.predictors)
+    assert not of.numbers
+
+
 def test_an_id_is_no_number() -> None:
     frame = children()
     learned, _ = judged(frame)

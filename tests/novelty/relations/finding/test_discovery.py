@@ -186,6 +186,29 @@ def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give(
     )
 
 
+def test_what_only_comes_near_is_no_rule() -> None:
+    """A month from the day of the year, a weight from the size: most that differ hardly do."""
+    rng, days = np.random.default_rng(0), np.arange("2021-01-01", "2022-01-01", dtype="M8[D]")
+    month = days.astype("M8[M]").astype(int) % 12 + 1
+    day = rng.permutation(np.arange(1, 366))
+    size = rng.uniform(20, 90, 365).round(1)
+    weight = (0.956 * size**2 * (1 + rng.normal(0, 2e-5, 365))).round(2)
+    frame = pl.DataFrame({"day": day, "month": month[day - 1], "size": size, "weight": weight})
+    assert not [held for held in rules_of(frame) if isinstance(held.rule, Linear | Product)]
+    # Of inches and centimetres the few that differ do so by any amount.
+    inches = rng.uniform(55, 80, 365).round(1)
+    height = (2.54 * inches).round(1)
+    height[:4] += [10, -25, 31, 7]
+    (held,) = rules_of(pl.DataFrame({"inches": inches, "height": height}))
+    assert isinstance(held.rule, Linear) and held.n_broken == 4
+
+
+def test_the_number_of_a_row_follows_from_nothing() -> None:
+    year = np.arange("1969", "1989", dtype="M8[D]").astype("M8[Y]").astype(int) + 1970
+    found = rules_of(pl.DataFrame({"id": np.arange(1, len(year) + 1), "year": year}))
+    assert not [held for held in found if isinstance(held.rule, Linear)]
+
+
 def test_dates_may_be_a_constant_time_apart() -> None:
     rng = np.random.default_rng(0)
     days = rng.integers(0, 900, 600)

@@ -9,6 +9,7 @@ import xlsxwriter
 
 from kpca_apps.errors import InputError
 from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.read.layout import body
 from kpca_apps.tables.table import Table
 from tests.tables.whole_and_parts import read_both_ways
 
@@ -719,6 +720,16 @@ def test_remarks_with_too_few_cells_are_left_out(kind: str, remark: str, tmp_pat
         assert all(rows[line - 1] == data[n] for n, line in enumerate(table.lines))
 
 
+def test_of_too_many_short_lines_the_first_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "_MOST_REMARKS", 3)
+    path = tmp_path / "t.csv"
+    path.write_text(as_text([NAMES, *SALES, *[["short"]] * 5, *SALES], padded=False))
+    with pytest.raises(InputError, match=f"line {len(SALES) + 2} has 1 cell"):
+        read_table(path)
+
+
 @pytest.mark.parametrize("padded", [True, False])
 @pytest.mark.parametrize(
     "legend", ["P : preliminary", "(r) Revised", "c = confidential", "[x] none"]
@@ -738,8 +749,8 @@ def test_totals_with_too_few_cells_are_left_out(width: int, tmp_path: Path) -> N
     """However many of the columns have one, from the left; what is called so alone stays out."""
     data = [[f"P{n:03}", *(f"{7 * n % 11 + k}" for k in range(1, width))] for n in range(24)]
     names, path = ["Part", "A", "B", "C", "D"][:width], tmp_path / "t.csv"
-    for n in range(2, width):
-        total = ["Total", *(str(sum(int(row[k]) for row in data)) for k in range(1, n))]
+    for n, word in zip(range(2, width), ("Total", "Endsaldo", "Closing balance"), strict=False):
+        total = [word, *(str(sum(int(row[k]) for row in data)) for k in range(1, n))]
         path.write_text(as_text([names, *data, total], padded=False))
         table = read_both_ways(path, 7)
         assert cells_of(table) == data and "line 26 (total)" in table.source.notes[0]

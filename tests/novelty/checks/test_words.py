@@ -1,0 +1,66 @@
+"""Misspelt words of texts are odd cells with a correction; names, codes and rare words are none."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from kpca_apps import screen_table
+from kpca_apps.novelty.result import MISSPELT
+
+pytest.importorskip("wordfreq")
+
+ENGLISH = [
+    f"{action} of {thing}"
+    for action in ("Removal", "Delivery", "Inspection", "Installation")
+    for thing in ("the water pump", "a gas boiler", "electrical equipment", "the emergency exits")
+]
+GERMAN = [
+    f"{action} {thing}"
+    for action in ("Reparatur der", "Lieferung der", "Bestellung der", "Rechnung für die")
+    for thing in ("Heizung", "Wasserleitung im Keller", "Fenster und Türen", "Küche")
+]
+
+
+def corrected(texts: list[str], wrong: str) -> dict[str, str]:
+    table = {"n": range(3 * len(texts) + 1), "text": [*texts * 3, wrong]}
+    cells = screen_table(pl.DataFrame(table), explain=0).odd_cells
+    return {cell.seen: cell.suggestion for cell in cells if cell.kind == MISSPELT}
+
+
+@pytest.mark.parametrize(
+    ("texts", "wrong", "right"),
+    [
+        (ENGLISH, "Inspection of electrical equipmnent", "Inspection of electrical equipment"),
+        (ENGLISH, "Instalation of the water pump", "Installation of the water pump"),
+        ([text.upper() for text in ENGLISH], "REMVOAL OF A BOILER", "REMOVAL OF A BOILER"),
+        (GERMAN, "Bestelung der Küche", "Bestellung der Küche"),
+    ],
+)
+def test_a_word_one_slip_from_a_frequent_one(texts: list[str], wrong: str, right: str) -> None:
+    assert corrected(texts, wrong) == {wrong: right}
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "Removal of Pumpington's hat",  # apostrophes belong to names
+        "Delivery of a truckle",  # short, and no edit of a frequent word
+        "Inspection of the Keeling boiler",  # a name that is written often enough
+        "See www.instalation.com/pmup",
+        "Colour and modelling of the exits",
+        "INSTALATION-7 of the water pump",  # a code
+    ],
+)
+def test_names_addresses_and_codes_are_not_misspelt(right: str) -> None:
+    assert corrected(ENGLISH, right) == {}
+
+
+def test_a_word_of_many_texts_is_the_column_s_own() -> None:
+    texts = [*ENGLISH, *(text.replace("equipment", "equipmnent") for text in ENGLISH)]
+    assert corrected(texts, "Removal of a boiler") == {}
+
+
+def test_a_language_without_a_list_of_words_has_no_misspelt_ones() -> None:
+    texts = [f"vesi{k % 7} pumppu huollettu kellarissa {'ensin' * (k % 3)}" for k in range(20)]
+    assert corrected(texts, "pumppu huolletu kellarissa") == {}
