@@ -27,7 +27,8 @@ from kpca_apps.tables.values import Column
 # Of those whose list is long; the first that fits is the column's.
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl")
 LETTERS = "abcdefghijklmnopqrstuvwxyzßàáâãäçèéêëìíîïñòóôõöùúûü"
-MIN_LETTERS = 7  # shorter words, names above all, have too many neighbours
+# Shorter words, names above all, have too many neighbours; longer ones are sequences or data.
+MIN_LETTERS, MAX_LETTERS = 7, 40
 # A column is in a language that has so much of its other words, those of three letters and more.
 KNOWN_SHARE, MIN_KNOWN, KNOWN = 0.9, 2, 1e-7
 # A misspelt word is rarer than the first, the word that was meant is as frequent as the second, and
@@ -52,7 +53,7 @@ def learn_words(
     if len(all_texts) > MOST_TEXTS:
         return None
     texts = all_texts.head(LOOKED_AT).to_list()
-    n_texts = Counter(word for text in texts for word in {*_words(text)})
+    n_texts = Counter(word for text in texts for word in {*map(str.lower, _words(text))})
     for language in LANGUAGES if len(n_texts) > MIN_KNOWN else ():
         n_known = sum(_frequencies(language).get(word, 0.0) >= KNOWN for word in n_texts)
         if n_known >= max(MIN_KNOWN, KNOWN_SHARE * (len(n_texts) - 1)):
@@ -78,8 +79,8 @@ class WordRule:
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
         """Name the misspelt words, and return the text with these corrected."""
         corrected, pairs = value.seen, []
-        for word in dict.fromkeys(WORD.findall(value.seen)):
-            if meant := self._meant(word.lower()):
+        for word in dict.fromkeys(_words(value.seen)):
+            if meant := self._meant(word):
                 meant = meant.upper() if word.isupper() else word[0] + meant[1:]
                 pairs.append(f"{quoted(word)} is one slip from {quoted(meant)}")
                 corrected = re.sub(rf"\b{word}\b", meant, corrected)
@@ -87,10 +88,11 @@ class WordRule:
 
     def _meant(self, word: str) -> str:
         """Return what a word is a slip for, empty if it is none or that is open."""
-        frequencies = _frequencies(self.language)
+        word, frequencies = word.lower(), _frequencies(self.language)
         # English words stand in texts of any language.
         own = max(frequencies.get(word, 0.0), _frequencies("en").get(word, 0.0))
-        if len(word) < MIN_LETTERS or word in self.own or own > RARE:
+        is_one = MIN_LETTERS <= len(word) <= MAX_LETTERS
+        if not is_one or word in self.own or own > RARE:
             return ""
         least = max(COMMON, TIMES_RARER * own)
         meant = {near for near in _edits_inside(word) if frequencies.get(near, 0.0) >= least}
@@ -98,9 +100,9 @@ class WordRule:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text in lower case, without acronyms and names with capitals inside."""
+    """Return the words of a text, without acronyms and names with capitals inside."""
     one_case = text.isupper()
-    return [w.lower() for w in WORD.findall(text) if one_case or w[1:].islower()]
+    return [w for w in WORD.findall(text) if one_case or w[1:].islower()]
 
 
 @cache
