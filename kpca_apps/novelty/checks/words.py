@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from itertools import chain
 
 import numpy as np
 
@@ -49,15 +50,15 @@ def learn_words(
     """Learn the language of a column of texts, and which of its rare words are its own."""
     if spec.format is not None or spec.is_truth or not find_spec("wordfreq"):
         return None
-    all_texts = table.column(spec.name).levels.texts
-    if len(all_texts) > MOST_TEXTS:
+    texts = table.column(spec.name).levels.texts
+    if len(texts) > MOST_TEXTS:
         return None
-    texts = all_texts.head(LOOKED_AT).to_list()
-    n_texts = Counter(word for text in texts for word in {*map(str.lower, _words(text))})
-    for language in LANGUAGES if len(n_texts) > MIN_KNOWN else ():
-        n_known = sum(_frequencies(language).get(word, 0.0) >= KNOWN for word in n_texts)
-        if n_known >= max(MIN_KNOWN, KNOWN_SHARE * (len(n_texts) - 1)):
-            few = max(1.0, MAX_TEXTS_SHARE * len(texts))
+    of_texts = [{*map(str.lower, _words(text))} for text in texts]
+    words = set[str]().union(*of_texts[:LOOKED_AT])
+    for language in LANGUAGES if len(words) > MIN_KNOWN else ():
+        n_known = sum(_frequencies(language).get(word, 0.0) >= KNOWN for word in words)
+        if n_known >= max(MIN_KNOWN, KNOWN_SHARE * (len(words) - 1)):
+            few, n_texts = max(1.0, MAX_TEXTS_SHARE * len(texts)), Counter(chain(*of_texts))
             return WordRule(language, frozenset(word for word in n_texts if n_texts[word] > few))
     return None
 

@@ -27,7 +27,11 @@ GERMAN = [
 
 
 def corrected(texts: list[str], wrong: str) -> dict[str, str]:
-    table = {"n": range(3 * len(texts) + 1), "text": [*texts * 3, wrong]}
+    return corrected_of([*texts * 3, wrong])
+
+
+def corrected_of(texts: list[str]) -> dict[str, str]:
+    table = {"n": range(len(texts)), "text": texts}
     cells = screen_table(pl.DataFrame(table), explain=0).odd_cells
     return {cell.seen: cell.suggestion for cell in cells if cell.kind == MISSPELT}
 
@@ -65,6 +69,12 @@ def test_names_addresses_and_codes_are_not_misspelt(right: str) -> None:
 def test_a_word_of_many_texts_is_the_column_s_own() -> None:
     texts = [*ENGLISH, *(text.replace("equipment", "equipmnent") for text in ENGLISH)]
     assert corrected(texts, "Removal of a boiler") == {}
+
+
+def test_a_word_of_many_texts_is_the_column_s_own_wherever_they_stand() -> None:
+    first = [f"Removal of the water pump {number}" for number in range(words.LOOKED_AT)]
+    last = [f"Delivery of the equipmnent to floor {number}" for number in range(50)]
+    assert corrected_of([*first, *last]) == {}
 
 
 def test_a_language_without_a_list_of_words_has_no_misspelt_ones() -> None:
