@@ -58,7 +58,6 @@ STYLE: dict[Any, Any] = {
     "ytick.color": PALETTE["rule"],
     "ytick.labelcolor": PALETTE["muted"],
 }
-PAD = 0.04  # inches around axes and their labels
 PNG = {"compress_level": 2}  # half the time of the default for a tenth more bytes
 NAMESPACE = re.compile(r"\{[^}]*\}")
 FRACTION = re.compile(r"(\.\d\d)\d+")

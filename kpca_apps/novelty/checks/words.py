@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from itertools import chain
 
 import numpy as np
 
@@ -27,7 +28,8 @@ from kpca_apps.tables.values import Column
 # Of those whose list is long; the first that fits is the column's.
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl")
 LETTERS = "abcdefghijklmnopqrstuvwxyzßàáâãäçèéêëìíîïñòóôõöùúûü"
-MIN_LETTERS = 7  # shorter words, names above all, have too many neighbours
+# Shorter words, names above all, have too many neighbours; longer ones are sequences or data.
+MIN_LETTERS, MAX_LETTERS = 7, 40
 # A column is in a language that has so much of its other words, those of three letters and more.
 KNOWN_SHARE, MIN_KNOWN, KNOWN = 0.9, 2, 1e-7
 # A misspelt word is rarer than the first, the word that was meant is as frequent as the second, and
@@ -48,15 +50,15 @@ def learn_words(
     """Learn the language of a column of texts, and which of its rare words are its own."""
     if spec.format is not None or spec.is_truth or not find_spec("wordfreq"):
         return None
-    all_texts = table.column(spec.name).levels.texts
-    if len(all_texts) > MOST_TEXTS:
+    texts = table.column(spec.name).levels.texts
+    if len(texts) > MOST_TEXTS:
         return None
-    texts = all_texts.head(LOOKED_AT).to_list()
-    n_texts = Counter(word for text in texts for word in {*_words(text)})
-    for language in LANGUAGES if len(n_texts) > MIN_KNOWN else ():
-        n_known = sum(_frequencies(language).get(word, 0.0) >= KNOWN for word in n_texts)
-        if n_known >= max(MIN_KNOWN, KNOWN_SHARE * (len(n_texts) - 1)):
-            few = max(1.0, MAX_TEXTS_SHARE * len(texts))
+    of_texts = [{*map(str.lower, _words(text))} for text in texts]
+    words = set[str]().union(*of_texts[:LOOKED_AT])
+    for language in LANGUAGES if len(words) > MIN_KNOWN else ():
+        n_known = sum(_frequencies(language).get(word, 0.0) >= KNOWN for word in words)
+        if n_known >= max(MIN_KNOWN, KNOWN_SHARE * (len(words) - 1)):
+            few, n_texts = max(1.0, MAX_TEXTS_SHARE * len(texts)), Counter(chain(*of_texts))
             return WordRule(language, frozenset(word for word in n_texts if n_texts[word] > few))
     return None
 
@@ -78,8 +80,8 @@ class WordRule:
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
         """Name the misspelt words, and return the text with these corrected."""
         corrected, pairs = value.seen, []
-        for word in dict.fromkeys(WORD.findall(value.seen)):
-            if meant := self._meant(word.lower()):
+        for word in dict.fromkeys(_words(value.seen)):
+            if meant := self._meant(word):
                 meant = meant.upper() if word.isupper() else word[0] + meant[1:]
                 pairs.append(f"{quoted(word)} is one slip from {quoted(meant)}")
                 corrected = re.sub(rf"\b{word}\b", meant, corrected)
@@ -87,10 +89,11 @@ class WordRule:
 
     def _meant(self, word: str) -> str:
         """Return what a word is a slip for, empty if it is none or that is open."""
-        frequencies = _frequencies(self.language)
+        word, frequencies = word.lower(), _frequencies(self.language)
         # English words stand in texts of any language.
         own = max(frequencies.get(word, 0.0), _frequencies("en").get(word, 0.0))
-        if len(word) < MIN_LETTERS or word in self.own or own > RARE:
+        is_one = MIN_LETTERS <= len(word) <= MAX_LETTERS
+        if not is_one or word in self.own or own > RARE:
             return ""
         least = max(COMMON, TIMES_RARER * own)
         meant = {near for near in _edits_inside(word) if frequencies.get(near, 0.0) >= least}
@@ -98,9 +101,9 @@ class WordRule:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text in lower case, without acronyms and names with capitals inside."""
+    """Return the words of a text, without acronyms and names with capitals inside."""
     one_case = text.isupper()
-    return [w.lower() for w in WORD.findall(text) if one_case or w[1:].islower()]
+    return [w for w in WORD.findall(text) if one_case or w[1:].islower()]
 
 
 @cache

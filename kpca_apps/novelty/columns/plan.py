@@ -242,8 +242,8 @@ def infer_plan(
                 why = f"the same values as column {quoted(earlier)}"
                 specs[place] = replace(spec, role="duplicate", why=why, format=None, notes=())
     if for_model and not any(spec.used for spec in specs):
-        # Identifiers that are more than digits have a form that can be looked at.
-        n_formed = [(column.texts.str.contains(r"[^\d\s]").sum() or 0) for column in columns]
+        # Identifiers that are more than whole numbers have a form that can be looked at.
+        n_formed = [(column.texts.str.contains(r"[^\d\s-]|\d-").sum() or 0) for column in columns]
         specs = [
             replace(spec, role="text", why=ALONE)
             if spec.role == "identifier" and 2 * n > table.frame.height

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import polars as pl
 import pytest
 
 from kpca_apps import screen_table
+from kpca_apps.novelty.checks import words
+from kpca_apps.novelty.checks.words import WordRule
 from kpca_apps.novelty.result import MISSPELT
 
 pytest.importorskip("wordfreq")
@@ -23,7 +27,11 @@ GERMAN = [
 
 
 def corrected(texts: list[str], wrong: str) -> dict[str, str]:
-    table = {"n": range(3 * len(texts) + 1), "text": [*texts * 3, wrong]}
+    return corrected_of([*texts * 3, wrong])
+
+
+def corrected_of(texts: list[str]) -> dict[str, str]:
+    table = {"n": range(len(texts)), "text": texts}
     cells = screen_table(pl.DataFrame(table), explain=0).odd_cells
     return {cell.seen: cell.suggestion for cell in cells if cell.kind == MISSPELT}
 
@@ -35,6 +43,8 @@ def corrected(texts: list[str], wrong: str) -> dict[str, str]:
         (ENGLISH, "Instalation of the water pump", "Installation of the water pump"),
         ([text.upper() for text in ENGLISH], "REMVOAL OF A BOILER", "REMOVAL OF A BOILER"),
         (GERMAN, "Bestelung der Küche", "Bestellung der Küche"),
+        # A name with capitals inside stays as it is.
+        (ENGLISH, "Instalation of the EQUIpmnent", "Installation of the EQUIpmnent"),
     ],
 )
 def test_a_word_one_slip_from_a_frequent_one(texts: list[str], wrong: str, right: str) -> None:
@@ -61,6 +71,20 @@ def test_a_word_of_many_texts_is_the_column_s_own() -> None:
     assert corrected(texts, "Removal of a boiler") == {}
 
 
+def test_a_word_of_many_texts_is_the_column_s_own_wherever_they_stand() -> None:
+    first = [f"Removal of the water pump {number}" for number in range(words.LOOKED_AT)]
+    last = [f"Delivery of the equipmnent to floor {number}" for number in range(50)]
+    assert corrected_of([*first, *last]) == {}
+
+
 def test_a_language_without_a_list_of_words_has_no_misspelt_ones() -> None:
     texts = [f"vesi{k % 7} pumppu huollettu kellarissa {'ensin' * (k % 3)}" for k in range(20)]
     assert corrected(texts, "pumppu huolletu kellarissa") == {}
+
+
+def test_no_letters_of_a_sequence_are_exchanged() -> None:
+    tried = mock.Mock(return_value=[])
+    with mock.patch.object(words, "_edits_inside", tried):
+        assert WordRule("en", frozenset())._meant("acgt" * 25_000) == ""
+        assert WordRule("en", frozenset())._meant("instalation") == ""
+    tried.assert_called_once_with("instalation")

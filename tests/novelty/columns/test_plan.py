@@ -359,7 +359,9 @@ def test_codes_that_a_formula_protects_are_padded_codes() -> None:
     assert article.role == "identifier" and "leading zeros" in article.why
 
 
-@pytest.mark.parametrize(("form", "role"), [("A{}", "text"), ("555-{}", "text"), ("{}", None)])
+@pytest.mark.parametrize(
+    ("form", "role"), [("A{}", "text"), ("555-{}", "text"), ("{}", None), ("-{}", None)]
+)
 def test_identifiers_with_a_form_are_texts_where_no_other_column_is_left(
     form: str, role: str | None
 ) -> None:

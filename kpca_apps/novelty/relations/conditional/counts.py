@@ -107,7 +107,8 @@ class LevelColumn:
         n_missing = len(column) - int(counts.sum())
         if spec.format is not None and len(texts):
             # Equal numbers are one level, however written: the commonest spelling stands for it.
-            values, every = levels.read(spec.format).values, np.arange(len(texts))
+            values = levels.read(spec.format).values[is_known]
+            every = np.arange(len(texts))
             is_text = np.isnan(values)
             group = len(texts) + every
             group[~is_text] = np.unique(values[~is_text], return_inverse=True)[1]
@@ -146,18 +147,15 @@ class LevelColumn:
         levels = table.column(self.name).levels
         texts = levels.texts.str.to_lowercase() if self.spec.is_truth else levels.texts
         words, numbers, places = self._known
-        if self.spec.format is None:
-            unknown = dict.fromkeys(NOT_KNOWN, self.missing)
-            new = (unknown.get(text.lower(), self.n_codes) for text in texts)
-            codes = np.array([words.get(text, code) for text, code in zip(texts, new, strict=True)])
-            codes = codes.astype(np.int64)
-        else:
-            values, codes = levels.read(self.spec.format).values, np.full(len(texts), self.n_codes)
+        unknown = dict.fromkeys(NOT_KNOWN, self.missing)
+        new = (unknown.get(text.lower(), self.n_codes) for text in texts)
+        of_texts = (words.get(text, code) for text, code in zip(texts, new, strict=True))
+        codes = np.fromiter(of_texts, np.int64, len(texts))
+        if self.spec.format is not None:
+            values = levels.read(self.spec.format).values
             at = np.searchsorted(numbers, values, side="right") - 1
             known = np.append(numbers, np.nan)[at] == values
             codes[known] = places[at[known]]
-            for place in np.flatnonzero(np.isnan(values)).tolist():
-                codes[place] = words.get(texts[place], self.n_codes)
         return Cells(levels.each(codes, self.missing), levels)
 
     def text(self, code: int) -> str:

@@ -434,3 +434,14 @@ def test_of_clean_rows_no_more_are_improbable_than_their_share() -> None:
         # The share of n rows, and three of its standard deviations.
         allowed = share + 3 * np.sqrt(share * (1 - share) / n)
         assert (surprise >= -np.log(share)).mean() <= allowed
+
+
+@pytest.mark.parametrize(
+    "values", [["10", "20"], ["3.5 kg", "4 kg"], ["2024-05-01", "2024-06-01"], ["ash", "oak"]]
+)
+def test_what_says_that_a_value_is_missing_is_a_missing_cell(values: list[str]) -> None:
+    table = table_from_frame(pl.DataFrame({"x": [*values * 40, "Unknown", "unknown", None]}))
+    spec = infer_plan(table).specs[0]
+    column = LevelColumn.of(table.column("x"), spec)
+    assert (column.texts, column.counts.tolist()) == (tuple(values), [40, 40, 3])
+    assert column.cells(table).codes.tolist() == [0, 1] * 40 + [column.missing] * 3
