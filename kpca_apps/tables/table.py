@@ -435,16 +435,19 @@ def typed_columns(frame: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.D
     return pl.DataFrame([frame[name].cast(kind) for name, kind in types.items()])
 
 
-def plain_types(frame: pl.DataFrame) -> pl.DataFrame:
+def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
     """Reduce the types of columns to Booleans, numbers up to 64 bits, dates and strings.
 
     Whole numbers of a wider type become text, which keeps all digits, and so do times of day.
-    Dates outside the years 1 to 9999 are missing.
+    Dates become text where one lies outside the years 1 to 9999, or `as_text` names their column,
+    as one in another part of the table lies outside.
     """
-    return frame.with_columns(map(_plain, frame.iter_columns()))
+    return frame.with_columns(
+        [_plain(column, column.name in as_text) for column in frame.iter_columns()]
+    )
 
 
-def _plain(column: pl.Series) -> pl.Series:
+def _plain(column: pl.Series, as_text: bool) -> pl.Series:
     dtype = column.dtype
     if dtype in (pl.Categorical, pl.Enum):
         return column.cast(pl.String)
@@ -462,14 +465,13 @@ def _plain(column: pl.Series) -> pl.Series:
         return column.to_physical() / _PER_SECOND[dtype.time_unit]
     if dtype in (pl.Date, pl.Datetime):
         # A stored number may lie a million years off, where no calendar has a name for its day.
-        seconds, margin = column.to_physical().cast(pl.Int64), 0
-        if isinstance(dtype, pl.Datetime):  # within a day of the ends a zone may lead beyond them
-            seconds //= _PER_SECOND[dtype.time_unit]
-            margin = _DAY if dtype.time_zone else 0
-        else:
-            seconds *= _DAY
-        named = seconds.is_between(_FIRST_SECOND + margin, LAST_SECOND - margin)
-        return column.set(~named, None)
+        stored, named = column.to_physical(), _have_names(column)
+        if named.all() and not as_text:
+            return column
+        unit = dtype.time_unit if isinstance(dtype, pl.Datetime) else "days"
+        written = column.set(~named, None).cast(pl.String)
+        numbers = stored.cast(pl.String) + f" {unit} after 1970-01-01"
+        return written.zip_with(named | stored.is_null(), numbers)
     if dtype.is_nested() or dtype == pl.Object:
         texts = [
             None if value is None else json.dumps(value, ensure_ascii=False, default=str)
@@ -495,6 +497,23 @@ def _clock_texts(counts: pl.Series, unit: str) -> pl.Series:
         digits = rest.cast(pl.String).str.zfill(len(str(per_second)) - 1)
         texts = (texts + "." + digits.str.strip_chars_end("0")).zip_with(rest != 0, texts)
     return texts.zip_with(counts >= 0, "-" + texts).alias(counts.name)
+
+
+def _have_names(dates: pl.Series) -> pl.Series:
+    seconds, margin = dates.to_physical().cast(pl.Int64), 0
+    if isinstance(dates.dtype, pl.Datetime):  # within a day of the ends a zone may lead beyond them
+        seconds //= _PER_SECOND[dates.dtype.time_unit]
+        margin = _DAY if dates.dtype.time_zone else 0
+    else:
+        seconds *= _DAY
+    return seconds.is_between(_FIRST_SECOND + margin, LAST_SECOND - margin)
+
+
+def far_dates(batch: pa.RecordBatch) -> set[str]:
+    """Name the columns with a date outside the years 1 to 9999."""
+    frame = as_polars(pa.Table.from_batches([batch]))
+    dates = [column for column in frame if column.dtype in (pl.Date, pl.Datetime)]
+    return {column.name for column in dates if not _have_names(column).all()}
 
 
 def remark_on_type(kind: pa.DataType) -> str:

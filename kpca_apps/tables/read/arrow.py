@@ -30,6 +30,7 @@ from kpca_apps.tables.table import (
     as_arrow,
     as_frame,
     collect,
+    far_dates,
     hash_cells,
     part_size,
     recut,
@@ -50,13 +51,18 @@ _DICTIONARY, _BATCH = 2, 3  # kinds of messages
 
 def _rows(path: Path) -> Rows:
     """Read the rows of a file batch by batch; Feather is an Arrow file by another name."""
-    with damage_refused("Arrow"), _opened(path) as (schema, _):
+    far: set[str] = set()
+    with damage_refused("Arrow"), _opened(path) as (schema, batches):
         require_columns(len(schema))
         names, notes, renamed = unique_names(schema.names)
         remarks = list(map(remark_on_type, schema.types))
         for remark in filter(None, dict.fromkeys(remarks)):
             of = [name for name, one in zip(names, remarks, strict=True) if one == remark]
             notes.append(f"{remark}: {listed(of)}.")
+        dates = [k for k, kind in enumerate(schema.types) if pa.types.is_temporal(kind)]
+        if dates:
+            for batch in batches:
+                far |= far_dates(_sound(batch, names).select(dates))
 
     def pieces() -> Iterator[pa.Table]:
         with damage_refused("Arrow"), _opened(path) as (_, batches):
@@ -67,7 +73,7 @@ def _rows(path: Path) -> Rows:
                     # Texts that stand in memory once, for many rows, are about to be repeated.
                     require_text(sum(map(text_bytes, rows.columns)))
                     rows = pa.RecordBatch.from_arrays([*map(_clean, rows.columns)], names)
-                    yield as_arrow(arrow_frame([rows], "Arrow"))
+                    yield as_arrow(arrow_frame([rows], far, "Arrow"))
 
     return Rows(pieces(), names, notes, False, renamed)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -41,6 +41,7 @@ from kpca_apps.tables.table import (
     as_arrow,
     as_polars,
     collect,
+    far_dates,
     part_size,
     parted_table,
     plain_types,
@@ -110,11 +111,11 @@ def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
 Slice = tuple[KnownFile, int, int, pl.DataFrame]
 
 
-def _slices(slices: Sequence[Slice]) -> tuple[pl.DataFrame, None]:
+def _slices(slices: Sequence[Slice], as_text: frozenset[str]) -> tuple[pl.DataFrame, None]:
     """Read rows of several files, typed as those of the whole table."""
     # All of a slice first: what is too much is found out before it is unpacked.
     frames = [
-        beside(arrow_frame(list(_read(file, offset, length))), values)
+        beside(arrow_frame(list(_read(file, offset, length)), as_text), values)
         for file, offset, length, values in slices
     ]
     return (frames[0] if len(frames) == 1 else pl.concat(frames, rechunk=True)), None
@@ -204,10 +205,12 @@ def _looked_at(
     return texts, worst
 
 
-def arrow_frame(rows: list[pa.RecordBatch], kind: str = "Parquet") -> pl.DataFrame:
-    """Unpack rows."""
+def arrow_frame(
+    rows: list[pa.RecordBatch], as_text: Collection[str], kind: str = "Parquet"
+) -> pl.DataFrame:
+    """Unpack rows, typed as those of the whole table."""
     with damage_refused(kind):
-        return plain_types(as_polars(pa.Table.from_batches(rows)))
+        return plain_types(as_polars(pa.Table.from_batches(rows)), as_text=as_text)
 
 
 def require_text(n_bytes: int) -> None:
@@ -322,6 +325,7 @@ def _read_files(
     """
     heights, longest = [], 0
     first: dict[str, str] = {}
+    as_text: set[str] = set()  # columns with a date outside the years 1 to 9999
     for file in known:
         with _opened(file) as opened:
             metadata, schema = opened.metadata, opened.schema_arrow
@@ -338,6 +342,9 @@ def _read_files(
                 name: "String" if dtype in (pl.Categorical, pl.Enum) else str(dtype)
                 for name, dtype in dtypes.items()
             }
+            dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
+            for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
+                as_text |= far_dates(batch)
             first = first or columns
             _refuse_others(columns, first, known[0].label)
         heights.append(metadata.num_rows)
@@ -351,14 +358,14 @@ def _read_files(
     is_small = n_rows <= options.in_memory_rows
     size = n_rows if is_small else options.part_rows or part_size(n_columns)
     rows = [values.slice(number, 1) for number in range(len(known))]
-    loads = _loads(list(zip(known, heights, rows, strict=True)), size)
+    loads = _loads(list(zip(known, heights, rows, strict=True)), size, as_text)
     if is_small:
         require_table(n_rows, n_columns)
         return Table(next(loads)()[0], None, source)
     if longest <= _LONGEST_GROUP:
         return parted_table(source, tuple(names), loads, size, copy)
     pieces = (
-        as_arrow(beside(arrow_frame([batch]), beside_it))
+        as_arrow(beside(arrow_frame([batch], as_text), beside_it))
         for file, height, beside_it in zip(known, heights, rows, strict=True)
         if height
         for batch in _read(file, 0, height)
@@ -366,7 +373,9 @@ def _read_files(
     return collect(Rows(pieces, names, [], False), source, lambda: source.sha256, 0, size)
 
 
-def _loads(files: Sequence[tuple[KnownFile, int, pl.DataFrame]], size: int) -> Iterator[Load]:
+def _loads(
+    files: Sequence[tuple[KnownFile, int, pl.DataFrame]], size: int, as_text: Collection[str]
+) -> Iterator[Load]:
     """Yield how each part of so many rows is read of files (file, rows, values beside them)."""
     number, offset, n_rows = 0, 0, sum(height for _, height, _ in files)
     for start in range(0, n_rows, size):
@@ -379,7 +388,7 @@ def _loads(files: Sequence[tuple[KnownFile, int, pl.DataFrame]], size: int) -> I
             wanted, offset = wanted - length, offset + length
             if offset == height:
                 number, offset = number + 1, 0
-        yield partial(_slices, tuple(slices))
+        yield partial(_slices, tuple(slices), frozenset(as_text))
 
 
 PARQUET = Reader("Parquet", "", _read_file, begins(b"PAR1"))

@@ -163,7 +163,7 @@ def test_types_of_a_part_are_those_of_the_whole(tmp_path: Path) -> None:
         }
     )
     frame.write_parquet(path)
-    assert read_both_ways(path).frame["far"].null_count() == 2
+    assert read_both_ways(path).frame.schema["far"] == pl.String
 
 
 def test_damage_in_one_file_is_told_by_the_rows_it_costs(tmp_path: Path) -> None:
