@@ -1,4 +1,4 @@
-"""CPU seconds of what a user meets first: import, help, small tables to their reports, one image.
+"""CPU seconds of what a user meets first: import, help, tables to their reports, rows, an image.
 
     python tests/benchmarks/small_tables.py [--before CHECKOUT] [--repeats 5]
 
@@ -26,6 +26,14 @@ from PIL import Image
 
 HERE = Path(__file__).resolve().parents[2]
 SIZES = (100, 400, 1_000, 10_000)
+WIDE = (500, 1_000)
+ONE_BY_ONE = """
+import sys, polars, kpca_apps
+table = polars.read_csv(sys.argv[1])
+model = kpca_apps.fit_model(table)
+for row in range(100):
+    kpca_apps.score_table(model, table[row : row + 1])
+"""
 
 
 def make_table(path: Path, n: int) -> None:
@@ -36,6 +44,13 @@ def make_table(path: Path, n: int) -> None:
     columns["kind"] = rng.choice(["a", "b", "c"], n)
     columns["date"] = [f"2024-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(n)]
     pl.DataFrame(columns).write_csv(path)
+
+
+def make_wide_table(path: Path) -> None:
+    """Write correlated columns of numbers, more than there are rows."""
+    rng, (n, d) = np.random.default_rng(0), WIDE
+    values = rng.normal(size=(n, 20)) @ rng.normal(size=(20, d)) + rng.normal(size=(n, d))
+    pl.DataFrame({f"x{k}": column.round(3) for k, column in enumerate(values.T)}).write_csv(path)
 
 
 def make_image(path: Path) -> None:
@@ -87,6 +102,10 @@ def main() -> None:
             make_table(work / f"{n}.csv", n)
             words = ["novelty", "screen", str(work / f"{n}.csv"), "--out", str(work / "out")]
             steps[f"screen of {n:,} x 13"] = [*kpca, *words]
+        make_wide_table(work / "wide.csv")
+        words = ["novelty", "screen", str(work / "wide.csv"), "--out", str(work / "out")]
+        steps["screen of {:,} x {:,}".format(*WIDE)] = [*kpca, *words]
+        steps["fit, and 100 single rows"] = ["-c", ONE_BY_ONE, str(work / "1000.csv")]
         make_image(work / "noisy.png")
         words = ["denoise", "run", str(work / "noisy.png"), "--out", str(work / "out")]
         steps["denoise of 256 x 256"] = [*kpca, *words]
