@@ -27,7 +27,8 @@ from kpca_apps.tables.values import Column
 # Of those whose list is long; the first that fits is the column's.
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl")
 LETTERS = "abcdefghijklmnopqrstuvwxyzßàáâãäçèéêëìíîïñòóôõöùúûü"
-MIN_LETTERS = 7  # shorter words, names above all, have too many neighbours
+# Shorter words, names above all, have too many neighbours; no longer word is frequent.
+MIN_LETTERS, MAX_LETTERS = 7, 30
 # A column is in a language that has so much of its other words, those of three letters and more.
 KNOWN_SHARE, MIN_KNOWN, KNOWN = 0.9, 2, 1e-7
 # A misspelt word is rarer than the first, the word that was meant is as frequent as the second, and
@@ -90,7 +91,7 @@ class WordRule:
         frequencies = _frequencies(self.language)
         # English words stand in texts of any language.
         own = max(frequencies.get(word, 0.0), _frequencies("en").get(word, 0.0))
-        if len(word) < MIN_LETTERS or word in self.own or own > RARE:
+        if not MIN_LETTERS <= len(word) <= MAX_LETTERS or word in self.own or own > RARE:
             return ""
         least = max(COMMON, TIMES_RARER * own)
         meant = {near for near in _edits_inside(word) if frequencies.get(near, 0.0) >= least}
