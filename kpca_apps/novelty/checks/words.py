@@ -27,8 +27,7 @@ from kpca_apps.tables.values import Column
 # Of those whose list is long; the first that fits is the column's.
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl")
 LETTERS = "abcdefghijklmnopqrstuvwxyzßàáâãäçèéêëìíîïñòóôõöùúûü"
-# Shorter words, names above all, have too many neighbours; no longer word is frequent.
-MIN_LETTERS, MAX_LETTERS = 7, 30
+MIN_LETTERS, MAX_LETTERS = 7, 30  # shorter words, names above all, have too many neighbours
 # A column is in a language that has so much of its other words, those of three letters and more.
 KNOWN_SHARE, MIN_KNOWN, KNOWN = 0.9, 2, 1e-7
 # A misspelt word is rarer than the first, the word that was meant is as frequent as the second, and
