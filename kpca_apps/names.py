@@ -118,8 +118,8 @@ def cut_apart(seen: str, expected: str, limit: int = _CELL) -> tuple[str, str]:
     start = 0
     if expected and max(len(seen), len(expected)) > limit:
         pairs = enumerate(zip(seen, expected, strict=False))
-        shorter = min(len(seen), len(expected))
-        start = max(next((k for k, (a, b) in pairs if a != b), shorter) - _BEFORE, 0)
+        first = next((k for k, (a, b) in pairs if a != b), min(len(seen), len(expected)))
+        start = first - _BEFORE if first + _BEFORE > limit - len("...") else 0
     cut = [f"...{text[start:]}" if start else text for text in (seen, expected)]
     return one_line(cut[0], limit), one_line(cut[1], limit)
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.names import (
+    cut_apart,
     one_line,
     safe_stem,
     suggest,
@@ -124,3 +125,11 @@ def test_in_json_as_much_is_written_out_and_is_read_as_it_was(text: str) -> None
 def test_a_password_is_taken_out_wherever_its_address_stands(text: str) -> None:
     assert "rosebud" not in without_passwords(text)
     assert "rosebud" not in without_passwords(one_line(without_passwords(text), 40))
+
+
+def test_a_text_whose_start_differs_is_cut_at_its_end_alone() -> None:
+    date = ("2009-11-31 (not a date)", "2009-11-15")
+    assert cut_apart(*date, 20) == ("2009-11-31 (not a...", "2009-11-15")
+    for same in range(40):  # wherever they differ, that is seen
+        seen, expected = cut_apart("n" * same + "a" * 40, "n" * same + "b" * 40, 20)
+        assert "na" in f"n{seen}" and "nb" in f"n{expected}" and len(seen) <= 20

@@ -29,7 +29,7 @@ from kpca_apps.tables.values import Column
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl")
 LETTERS = "abcdefghijklmnopqrstuvwxyzßàáâãäçèéêëìíîïñòóôõöùúûü"
 # Shorter words, names above all, have too many neighbours; longer ones are sequences or data.
-MIN_LETTERS, MAX_LETTERS = 7, 40
+MIN_LETTERS, MAX_LETTERS = 7, 30
 # A column is in a language that has so much of its other words, those of three letters and more.
 KNOWN_SHARE, MIN_KNOWN, KNOWN = 0.9, 2, 1e-7
 # A misspelt word is rarer than the first, the word that was meant is as frequent as the second, and
@@ -55,6 +55,8 @@ def learn_words(
         return None
     of_texts = [{*map(str.lower, _words(text))} for text in texts]
     words = set[str]().union(*of_texts[:LOOKED_AT])
+    if not any(len(word) >= MIN_LETTERS for word in words):
+        return None  # loading a list of words takes a quarter of a second
     for language in LANGUAGES if len(words) > MIN_KNOWN else ():
         n_known = sum(_frequencies(language).get(word, 0.0) >= KNOWN for word in words)
         if n_known >= max(MIN_KNOWN, KNOWN_SHARE * (len(words) - 1)):
@@ -92,8 +94,7 @@ class WordRule:
         word, frequencies = word.lower(), _frequencies(self.language)
         # English words stand in texts of any language.
         own = max(frequencies.get(word, 0.0), _frequencies("en").get(word, 0.0))
-        is_one = MIN_LETTERS <= len(word) <= MAX_LETTERS
-        if not is_one or word in self.own or own > RARE:
+        if not MIN_LETTERS <= len(word) <= MAX_LETTERS or word in self.own or own > RARE:
             return ""
         least = max(COMMON, TIMES_RARER * own)
         meant = {near for near in _edits_inside(word) if frequencies.get(near, 0.0) >= least}

@@ -441,8 +441,8 @@ PART_OF_WAY = 0.25
 INSTEAD = {
     "far above": "less",
     "far below": "more",
-    "zero": "a value",
-    "placeholder": "a value",
+    **dict.fromkeys(("zero", "placeholder"), "a value"),
+    "form": "the usual form",
     "stuck": "other readings",
     "date": "another date",
     "code": "another code",

@@ -58,6 +58,8 @@ def test_a_word_one_slip_from_a_frequent_one(texts: list[str], wrong: str, right
         "Delivery of a truckle",  # short, and no edit of a frequent word
         "Inspection of the Keeling boiler",  # a name that is written often enough
         "See www.instalation.com/pmup",
+        # Hours, if all its edits were tried.
+        pytest.param("Removal of " + "x" * 100_000, id="longer than any word"),
         "Colour and modelling of the exits",
         "INSTALATION-7 of the water pump",  # a code
     ],

@@ -161,6 +161,7 @@ def test_what_says_more_than_the_score_comes_first() -> None:
     far = OddCell("sex", "far above", "9", "Far above.", "", 7, None, p_value=1e-9)
     assert [one.column for one in reasons(small, far, clear)] == ["sex", "town", "kind"]
     assert reasons([], far)[0].expected == "less"
+    assert reasons([], replace(far, kind="form"))[0].expected == "the usual form"
 
 
 def test_why_a_row_is_odd_does_not_depend_on_how_many_are_asked_for() -> None:
