@@ -2,8 +2,8 @@
 
 In each tile of an image the quietest patches show noise and some texture, whose spectrum falls as
 in other pictures: least squares over the bands tell the two. Each tile's level is predicted from
-the tiles around it, from those of like brightness, and from all: the predictive likelihoods of the
-three compete.
+the tiles around it, from those of like brightness, from a straight line over brightness, and from
+all: their likelihoods compete.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
     around, like, every = (
         weights @ np.square(logs - one) for one in (by_place, by_brightness, by_all)
     )
-    is_likelier = len(logs) / 2 * np.log(min(every, like) / around) > BEATS
+    # Where the light itself runs over the picture, only a law tells it from place.
+    straight = weights @ np.square(logs - _by_light(levels.ravel(), brightness.ravel(), weights))
+    is_likelier = len(logs) / 2 * np.log(min(every, like, straight) / around) > BEATS
     if not is_likelier or np.ptp(np.quantile(by_place, (0.1, 0.9))) < RANGE:
         return None
     kernel = np.exp(-near / 2) * weights
@@ -75,6 +77,17 @@ def _predicted(logs: Array, kernel: Array) -> Array:
     """Return what the others say of each tile."""
     np.fill_diagonal(kernel, 0.0)
     return np.asarray(kernel @ logs / (kernel.sum(axis=1) + np.finfo(np.float64).tiny))
+
+
+def _by_light(levels: Array, brightness: Array, weights: Array) -> Array:
+    """Return logarithms of levels by the straight line of their squares over brightness."""
+    design = np.stack([np.ones(len(levels)), brightness], axis=1)
+    variance = expected = np.square(levels)
+    for _ in range(4):  # relative errors are alike: weighted least squares, again by its own line
+        scale = np.sqrt(weights) / expected
+        line = np.linalg.lstsq(design * scale[:, None], variance * scale)[0]
+        expected = np.maximum(design @ line, LEAST_SHARE * variance.mean())
+    return np.asarray(np.log(expected) / 2)
 
 
 def _tile_levels(plane: NDArray[np.float32]) -> tuple[Array, Array, Array]:
