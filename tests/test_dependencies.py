@@ -17,7 +17,7 @@ BOUND = re.compile(r"[\w.-]+(\[[\w,-]+\])?>=\d+(\.\d+)*")
 # Distributions that another dependency imports on our behalf.
 NOT_IMPORTED_HERE = {"pywavelets"}
 # Extras that bring what the package imports where it is there.
-OPTIONAL = ("excel", "dask", "db", "duckdb", "lake", "raw", "heic", "lab", "mcp")
+OPTIONAL = ("excel", "dask", "db", "duckdb", "lake", "raw", "heic", "lab", "mcp", "words")
 
 
 @pytest.fixture(scope="module")

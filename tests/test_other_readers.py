@@ -14,7 +14,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import cv2
 import duckdb
 import fastexcel
 import fitsio
@@ -59,6 +58,8 @@ FLOATS = "float32 float64"
 
 
 def by_opencv(path: Path) -> Any:
+    import cv2  # which brings a linear algebra library of its own
+
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     is_read, pages = cv2.imreadmulti(str(path), flags=cv2.IMREAD_UNCHANGED)
     if not is_read:

@@ -187,7 +187,7 @@ def test_rows_of_the_reference_are_told_that_they_count_themselves() -> None:
     result = score(fit_table(reference)[0], reference)
     assert result.p_values is not None
     assert result.p_values.min() == 2 / 100
-    assert any(text.endswith("in its p-value, which is 0.02 at least.") for text in result.warnings)
+    assert any(text.endswith("in its p-value, which is at least 0.02.") for text in result.warnings)
     np.testing.assert_array_equal(result.is_flagged, result.p_values <= 0.05)
 
 

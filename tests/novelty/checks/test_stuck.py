@@ -84,4 +84,4 @@ def test_it_is_one_odd_cell_with_all_its_rows() -> None:
     (cell,) = screen_table(pl.DataFrame({"at": HOURS, "x": values, "y": other})).odd_cells
     assert (cell.kind, cell.column, cell.seen, cell.n_cells) == ("stuck", "x", "13.4", 36)
     assert (cell.row, *cell.more_rows) == tuple(range(201, 237))
-    assert cell.sentence.startswith("36 readings")
+    assert cell.sentence.startswith("36 equal readings")

@@ -320,7 +320,7 @@ def test_a_false_discovery_rate_lists_one_cell_that_is_far_out(by: tuple[str, ..
     assert found.ranks[7] == 1
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(1, 4))
 def test_columns_that_follow_one_another_with_exceptions_fill_no_list(seed: int) -> None:
     # Of right rows some have another town than their ZIP code says, and none is odd by its number.
     towns = np.random.default_rng(100).integers(0, 12, (5, 40))
