@@ -45,8 +45,8 @@ def refuse_password(text: str) -> None:
 
     >>> refuse_password("postgresql://ada:rosebud@db/shop")
     Traceback (most recent call last):
-    kpca_apps.errors.ConfigError: an address holds a password, which other users could read in process \
-lists and logs; remove it, and give it by PGPASSWORD, a .pgpass file or a service. \
+    kpca_apps.errors.ConfigError: an address holds a password, which other users could read in \
+process lists and logs; remove it, and give it by PGPASSWORD, a .pgpass file or a service. \
 Write an @ in a name as %40.
     """
     if "://" not in text:

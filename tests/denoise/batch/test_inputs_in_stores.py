@@ -89,7 +89,7 @@ def test_an_odd_name_fails_alone(
         found = outcomes(tmp_path / "out")
         assert [name for name, (status, _) in found.items() if status == "failed"] == odd
         assert {name for name, (status, _) in found.items() if status == "ok"} == {*fine}
-        assert found["up/../x.png"][1].startswith("up/../x.png: has a name that a file here cannot have")
+        assert found["up/../x.png"][1].startswith("up/../x.png: has a name that a file here")
     held = {path.name for path in (tmp_path / "out").rglob("*.png")}
     assert held == {"c.png", "q?a=b.png", "ok.png"}
     hold(monkeypatch, **{"a//b.png": png})
