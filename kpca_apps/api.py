@@ -536,11 +536,8 @@ def screen_table(
     (41, 1)
     """
     asked = {name: value for name, value in locals().items() if name in ASKED} | reading
-    with (
-        _in_python(),
-        _reading(screen_table, asked, reading, table, reference) as given,
-        _working(execution, workers, jobs, scheduler, work_dir) as work,
-    ):
+    with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
+        given = _reading(screen_table, reading, table, reference)
         opened = _opened(table, id, given)
         clean = None
         if reference is not None:
@@ -635,12 +632,8 @@ def fit_model(
     array([False,  True])
     """
     asked = {name: value for name, value in locals().items() if name in ASKED} | reading
-    with (
-        _in_python(),
-        _reading(fit_model, asked, reading, table) as given,
-        _working(execution, workers, jobs, scheduler, work_dir) as work,
-    ):
-        opened = _opened(table, id, given)
+    with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
+        opened = _opened(table, id, _reading(fit_model, reading, table))
         options = _options(asked, opened.id, opened.categories)
         return fit_table(opened.table, options, clean=clean, execution=work)[0]
 
@@ -706,14 +699,10 @@ def score_table(
     array([False,  True])
     """
     asked = {name: value for name, value in locals().items() if name in ASKED} | reading
-    if reading.get("layout") is None and _is_path(table):
-        reading["layout"] = asked["layout"] = model.options.layout
-    with (
-        _in_python(),
-        _reading(score_table, asked, reading, table) as given,
-        _working(execution, workers, jobs, scheduler, work_dir) as work,
-    ):
-        opened = _opened(table, id, given)
+    with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
+        if reading.get("layout") is None and _is_path(table):
+            reading["layout"] = asked["layout"] = model.options.layout
+        opened = _opened(table, id, _reading(score_table, reading, table))
         # What was said when the model was fitted goes before an index.
         is_known = id is None and model.options.columns.id in opened.table.columns
         options = inherit_options(
@@ -795,8 +784,9 @@ def find_rules(
     ('gross = net + tax in 199 of 200 rows',)
     """
     asked = {name: value for name, value in locals().items() if name in ASKED}
-    with _in_python(), _reading(find_rules, asked, reading, table) as how:
-        opened = _opened(table, id, how)
+    with _in_python():
+        check_limits(SimpleNamespace(seed=seed))
+        opened = _opened(table, id, _reading(find_rules, reading, table))
         given = {"by": (), "label": None} | asked
         options = _options(given, opened.id, opened.categories)
         work = execution or Execution()
@@ -854,13 +844,13 @@ def check_rules(
     >>> check.to_frame().select("rule", "row", "cells").rows()
     [('low <= high', 2, 'low 5, high 3')]
     """
-    with _in_python(), _reading(check_rules, {}, reading, table) as how:
+    with _in_python():
         if not isinstance(rules, HeldRules | str | Path):
             raise ConfigError(
                 "rules= must be what find_rules returned, or the path of a file that it saved"
             )
         known = read_rules(rules) if isinstance(rules, str | Path) else rules
-        opened = _opened(table, id, how)
+        opened = _opened(table, id, _reading(check_rules, reading, table))
         columns = ColumnOptions(id=opened.id, hide=_names("hide", hide))
         checked, rows = check_table_rules(known, opened.table, columns, execution or Execution())
     return RuleCheck(**_fields_of(HeldRules, checked), rows=rows, _frame=opened.given)
@@ -899,25 +889,17 @@ def _judged(
     return found
 
 
-@contextmanager
 def _reading(
-    function: Callable[..., Any],
-    asked: Mapping[str, Any],
-    reading: Mapping[str, Any],
-    *tables: TableLike,
-) -> Iterator[dict[str, Any]]:
-    """Give how paths are read, and refuse keywords that are wrong before there are workers.
-
-    There must be a path where anything is said about how it is read.
-    """
-    if unknown := [name for name in reading if name not in READING]:
+    function: Callable[..., Any], asked: Mapping[str, Any], *tables: TableLike
+) -> dict[str, Any]:
+    """Return how paths are read; there must be one where anything is said about it."""
+    if unknown := [name for name in asked if name not in READING]:
         near = suggest(unknown[0], [*READING, *(function.__kwdefaults__ or {})])
         raise TypeError(f"{function.__name__} has no keyword argument {unknown[0]!r}.{near}")
-    check_limits(SimpleNamespace(**asked))
-    given = {n: value for n, value in reading.items() if value != getattr(NoveltyOptions, n)}
-    if given and not any(map(_is_path, tables)):
-        raise OptionError(next(iter(given)), "says how a file is read: give its path")
-    yield given
+    reading = {n: value for n, value in asked.items() if value != getattr(NoveltyOptions, n)}
+    if reading and not any(map(_is_path, tables)):
+        raise OptionError(next(iter(reading)), "says how a file is read: give its path")
+    return reading
 
 
 def _is_path(given: TableLike) -> TypeGuard[str | Path | list[str | Path]]:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from kpca_apps import (
     ConfigError,
     Execution,
     InputError,
-    OptionError,
     Screening,
     check_rules,
     find_rules,
@@ -521,12 +519,3 @@ def test_components_are_a_whole_number_or_a_share_by_their_type(components: floa
         screen_table(table, method="hoffmann", components=components)
     for whole in (1, np.int64(1), np.uint8(1)):
         assert screen_table(table, method="hoffmann", components=whole).settings["components"] == 1
-
-
-@pytest.mark.parametrize("wrong", [{"share": 2.0}, {"method": "best"}, {"sheet": 1}, {"shar": 1}])
-def test_wrong_keywords_are_refused_before_there_are_workers(wrong: dict[str, Any]) -> None:
-    model = fit_model({"x": [i * i % 17 for i in range(40)]})
-    for call in (screen_table, fit_model, partial(score_table, model)):
-        with pytest.raises((OptionError, TypeError)) as found:
-            call({"x": range(40)}, workers="dask", scheduler="tcp://127.0.0.1:1", **wrong)
-        assert next(iter(wrong)) in str(found.value)
