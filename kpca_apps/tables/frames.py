@@ -276,7 +276,9 @@ def _stream_of(data: Any) -> pa.RecordBatchReader | None:
     try:
         return pa.RecordBatchReader.from_stream(data)
     except Exception as error:  # whatever its library raises
-        raise _no_table(data, error) from None
+        raise InputError(
+            f"{_type_name(data)} is not a table ({reason_of(error)}): {_WANTED}"
+        ) from None
 
 
 def _batches(stream: pa.RecordBatchReader, data: Any) -> Iterator[pa.RecordBatch]:
@@ -286,10 +288,6 @@ def _batches(stream: pa.RecordBatchReader, data: Any) -> Iterator[pa.RecordBatch
         raise InputError(
             f"{_type_name(data)} broke off while it was read ({reason_of(error)}); create it again."
         ) from None
-
-
-def _no_table(data: Any, error: Exception) -> InputError:
-    return InputError(f"{_type_name(data)} is not a table ({reason_of(error)}): {_WANTED}")
 
 
 def _type_name(data: Any) -> str:

@@ -416,12 +416,8 @@ def _lines(
 
 def _fits(above: int, below: int) -> bool:
     """Return whether a side is a whole fraction of another, rounded down or up."""
-    factor = _factor(above, below)
+    factor = max(1, round(above / below)) if below > 0 else 0
     return below >= 1 and factor >= 1 and below in (above // factor, -(-above // factor))
-
-
-def _factor(above: int, below: int) -> int:
-    return max(1, round(above / below)) if below > 0 else 0
 
 
 def _write(pyramid: _Pyramid, out: Path, pages: Iterable[NDArray[Any]]) -> None:

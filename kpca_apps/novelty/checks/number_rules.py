@@ -70,6 +70,7 @@ MIN_FEW, WIDTHS = 100, 2.0
 SLIP = 0.5 * math.log(10.0)
 MAX_CLEARNESS = 12.0
 LARGEST = 1e300
+NO_UNIT = re.compile(r"[eE][+-]?\d+|[\d\s.,'()+-]")  # of a number and its exponent
 
 
 def learn_numbers(
@@ -275,7 +276,10 @@ class NumberRule:
         # amount of another currency.
         if meant is None or (
             isinstance(format, NumberFormat)
-            and (format.clock or not {*_unit(value.seen)} <= {*notation.before, *notation.after})
+            and (
+                format.clock
+                or not {*NO_UNIT.sub("", value.seen)} <= {*notation.before, *notation.after}
+            )
         ):
             return sentence, ""
         return sentence, notation.write_exactly(meant, format)
@@ -362,11 +366,6 @@ class KnownNumbers:
         if sign is not None and int((sign.sign * values < 0).sum()) > MAX_TURNED_CELLS:
             sign = None
         return replace(rule, sign=rule.sign or sign, middle=self.middle, whole=self.whole)
-
-
-def _unit(seen: str) -> str:
-    """Return the currency or other unit of a number, without its exponent."""
-    return re.sub(r"[eE][+-]?\d+|[\d\s.,'()+-]", "", seen)
 
 
 def _unread(format: ValueFormat) -> str:

@@ -135,18 +135,14 @@ def _differs(reason: Reason) -> bool:
     return not is_same and reason.expected not in (MISSING, RARER)
 
 
-def _is_gap(reason: Reason) -> bool:
-    """Whether a reason is that a value is missing, and nothing else."""
-    return reason.seen == MISSING and not reason.together
-
-
 def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
     """Leave out reasons that read as expected, and put those last that a value is missing.
 
     Gaps are filled with numbers that differ from each other, of which a reader sees nothing; and
     of a row that no replacement makes more usual, the farthest column is given as a reason.
     """
-    differing = sorted(filter(_differs, reasons), key=_is_gap)
+    differing = [reason for reason in reasons if _differs(reason)]
+    differing.sort(key=lambda reason: reason.seen == MISSING and not reason.together)
     left = {reason.column for reason in differing}
     sets = [tuple(name for name in reason.together if name in left) for reason in differing]
     return tuple(
