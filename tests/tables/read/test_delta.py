@@ -66,7 +66,7 @@ def test_a_named_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> No
     (path,) = tmp_path.glob("*.parquet")
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(InputError, match=r"\.parquet: is missing, or no file"):
+    with pytest.raises(InputError, match=r"\.parquet: is missing or not a file"):
         open_table(tmp_path)
 
 
