@@ -72,7 +72,7 @@ def test_too_few_addresses_are_refused_before_libraries_end_the_process() -> Non
 
 
 def _told(limit: int, program: str) -> subprocess.CompletedProcess[str]:
-    words = f"ulimit -v {limit // 1024}; exec {sys.executable} -c {shlex.quote(program)}"
+    words = f"ulimit -v {-(-limit // 1024)}; exec {sys.executable} -c {shlex.quote(program)}"
     return subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=False)
 
 
