@@ -139,10 +139,8 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     """Denoise the planes of an image at its scale, at half of it, and so on."""
     wanted = options.wanted or ((0, planes.shape[2]), (0, planes.shape[3]))
     # That of the finest scale holds at all, for at others detail passes for noise.
-    sigma, surveyed = (
-        float(levels[0]),
-        SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED,
-    )
+    surveyed = SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED
+    sigma = float(levels[0])
     first = plan_for(sigma, options).passes[0]
     excess = noise_excess(planes, sigma, first, surveyed, options.n_jobs)
     estimates: list[Planes] = []

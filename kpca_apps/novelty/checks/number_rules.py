@@ -274,13 +274,8 @@ class NumberRule:
         meant = self.meant(value.value)
         # Of a clock time no digit is likelier to be wrong than another, and no digit is wrong in an
         # amount of another currency.
-        if meant is None or (
-            isinstance(format, NumberFormat)
-            and (
-                format.clock
-                or not {*NO_UNIT.sub("", value.seen)} <= {*notation.before, *notation.after}
-            )
-        ):
+        foreign = {*NO_UNIT.sub("", value.seen)} - {*notation.before, *notation.after}
+        if meant is None or (isinstance(format, NumberFormat) and (format.clock or foreign)):
             return sentence, ""
         return sentence, notation.write_exactly(meant, format)
 

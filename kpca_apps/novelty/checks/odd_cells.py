@@ -46,13 +46,7 @@ CellRule = tuple[CellCheck, ...]
 # learn(table, spec, plan, n_rows, known), where a reference may be `known`. None where it has
 # nothing to say of such a column. Of a cell that several find odd, the first speaks.
 Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], CellCheck | None]
-CHECKS: tuple[Learn, ...] = (
-    learn_numbers,
-    learn_stuck,
-    learn_spelling,
-    learn_words,
-    learn_forms,
-)
+CHECKS: tuple[Learn, ...] = (learn_numbers, learn_stuck, learn_spelling, learn_words, learn_forms)
 # What a cell of the list has of its finding as it stands there.
 SHARED = ("column", "kind", "seen", "sentence", "suggestion", "expected", "rule", "n_cells")
 # Of a column with more, the clearest: nobody mends so many one by one.

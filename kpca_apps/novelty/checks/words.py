@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.util import find_spec
 from itertools import chain
 
@@ -107,9 +106,8 @@ def _words(text: str) -> list[str]:
     return [w for w in WORD.findall(text) if one_case or w[1:].islower()]
 
 
-@cache
 def _frequencies(language: str) -> Mapping[str, float]:
-    """Return how large a share of all words each is."""
+    """Return how large a share of all words each is; the library reads a list once."""
     import wordfreq
 
     return wordfreq.get_frequency_dict(language)

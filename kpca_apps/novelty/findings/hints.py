@@ -473,9 +473,8 @@ def hint_rows(
     # By the rows of a clean reference, else by those of the table.
     encoder, views = model.encoder, model.detector.views
     neighbours, own = model.detector.reference, np.full(len(matrix), -1)
-    derived = model.detector.derived
+    derived = model.detector.derived if model.clean else {}
     if not model.clean:
-        derived = {}
         drawn = np.unique(np.linspace(0, len(rows.sample) - 1, MAX_COMPARED).astype(np.int64))
         raw, index, own = rows.sample[drawn], rows.sample_index[drawn], positions
         neighbours = NeighbourRows(raw, views.standardised(raw), neighbours.as_is, index)

@@ -320,8 +320,7 @@ def test_a_false_discovery_rate_lists_one_cell_that_is_far_out(by: tuple[str, ..
     assert found.ranks[7] == 1
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
-def test_columns_that_follow_one_another_with_exceptions_fill_no_list(seed: int) -> None:
+def test_columns_that_follow_one_another_with_exceptions_fill_no_list() -> None:
     # Of right rows some have another town than their ZIP code says, and none is odd by its number.
     towns = np.random.default_rng(100).integers(0, 12, (5, 40))
 
@@ -334,10 +333,13 @@ def test_columns_that_follow_one_another_with_exceptions_fill_no_list(seed: int)
             frame[name] = [f"{name}{one:02}" for one in own]
         return pl.DataFrame(frame)
 
-    model = fit_model(draw(600, 2 * seed), fdr=0.1, calibration="split")
-    found = score_table(model, draw(600, 2 * seed + 1), explain=0)
-    assert any(cell.kind == "contradicted" for cell in found.odd_cells)
-    assert found.n_flagged == 0
+    kinds = set[str]()
+    for seed in range(3):
+        model = fit_model(draw(600, 2 * seed), fdr=0.1, calibration="split")
+        found = score_table(model, draw(600, 2 * seed + 1), explain=0)
+        kinds |= {cell.kind for cell in found.odd_cells}
+        assert found.n_flagged == 0
+    assert kinds == {"contradicted"}
 
 
 def test_no_right_number_is_listed_for_the_tail_of_its_column() -> None:
