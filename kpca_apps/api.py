@@ -432,11 +432,10 @@ def screen_table(
     ----------
     table : DataFrame, dict, array, str, Path, list of paths, Table or PartedTable
         The table, of at least 3 rows: a frame of pandas, polars (also lazy) or pyarrow, or of any
-        library that offers Arrow's stream interface; a dict
-        of columns; a numpy array of rows by columns, or a structured one; the path of a file, of a
-        folder of files, a pattern or a list of paths; the URI of a database, such as
-        ``"sqlite:///shop.db"``, with `query` or `table_name`; or what `open_table` returns. More
-        than 100,000 rows are worked on in parts.
+        library that offers Arrow's stream interface; a dict of columns; a numpy array of rows by
+        columns, or a structured one; the path of a file or of a folder of files, a pattern or a
+        list of paths; the URI of a database, such as ``"sqlite:///shop.db"``, with `query` or
+        `table_name`; or what `open_table` returns. More than 100,000 rows are worked on in parts.
     reference : as `table`, optional
         Rows known to be normal. Without it the table itself is learned from, outliers and all.
     accept : DataFrame, dict, str, Path or Table, optional

@@ -55,15 +55,13 @@ def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
     near = np.square(places[:, :, None] - places[:, None]).sum(axis=0) / AROUND**2
     alike = np.square((ranks[:, None] - ranks) / ALIKE)
     weights = shares.ravel() / shares.sum()
-    by_place, by_brightness, by_all = (
+    by_place, *others = (
         _predicted(logs, np.exp(-apart / 2) * weights) for apart in (near, alike, 0 * near)
     )
-    around, like, every = (
-        weights @ np.square(logs - one) for one in (by_place, by_brightness, by_all)
-    )
     # Where the light itself runs over the picture, only a law tells it from place.
-    straight = weights @ np.square(logs - _by_light(levels.ravel(), brightness.ravel(), weights))
-    is_likelier = len(logs) / 2 * np.log(min(every, like, straight) / around) > BEATS
+    others.append(_by_light(levels.ravel(), brightness.ravel(), weights))
+    around, *elsewhere = (weights @ np.square(logs - one) for one in (by_place, *others))
+    is_likelier = len(logs) / 2 * np.log(min(elsewhere) / around) > BEATS
     if not is_likelier or np.ptp(np.quantile(by_place, (0.1, 0.9))) < RANGE:
         return None
     kernel = np.exp(-near / 2) * weights

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import chain
 
 import numpy as np
 
@@ -54,12 +53,13 @@ def learn_words(
         return None
     of_texts = [{*map(str.lower, _words(text))} for text in texts]
     words = set[str]().union(*of_texts[:LOOKED_AT])
-    if not any(len(word) >= MIN_LETTERS for word in words):
+    if max(map(len, words), default=0) < MIN_LETTERS:
         return None  # loading a list of words takes a quarter of a second
-    for language in LANGUAGES if len(words) > MIN_KNOWN else ():
+    for language in LANGUAGES:
         n_known = sum(_frequencies(language).get(word, 0.0) >= KNOWN for word in words)
         if n_known >= max(MIN_KNOWN, KNOWN_SHARE * (len(words) - 1)):
-            few, n_texts = max(1.0, MAX_TEXTS_SHARE * len(texts)), Counter(chain(*of_texts))
+            n_texts = Counter(word for text in of_texts for word in text)
+            few = max(1.0, MAX_TEXTS_SHARE * len(texts))
             return WordRule(language, frozenset(word for word in n_texts if n_texts[word] > few))
     return None
 
