@@ -237,7 +237,8 @@ def infer_number_format(
     cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
     if not prefer_comma and np.isfinite(finite(cells["text"])).all():
         return NumberFormat() if cells.height else None
-    if _are_pairs(cells["text"], cells["n"]):
+    has_digits = bool(cells["text"].str.contains(r"\d").any())
+    if not has_digits or _are_pairs(cells["text"], cells["n"]):
         return None
     marks = _infer_marks(cells["text"], known)
     words = unit_words(_without_marks(cells["text"], marks), cells["n"].to_numpy())
@@ -554,6 +555,8 @@ def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFo
     separate the parts: nobody writes the month first so. Numbers alone are no dates.
     """
     distinct = texts.drop_nulls().unique(maintain_order=True)
+    if not distinct.str.contains(r"\d").any():
+        return None
     is_iso = np.isfinite(_iso_seconds(distinct))
     parts = _parts(distinct.filter(~is_iso))
     if not is_iso.any() and not np.isfinite(parts["year"]).any():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -336,6 +337,11 @@ def _read_files(
                     f'a column is called "{one_line(name)}", which would be read as a pattern of '
                     "names: rename it, for example without the $."
                 )
+            for name, n in Counter(schema.names).items():
+                if n > 1:
+                    raise InputError(
+                        f'{n} columns are called "{one_line(name)}"; give each its own name.'
+                    )
             dtypes = as_polars(schema.empty_table()).schema
             # Types that read as the same are the same.
             columns = {
