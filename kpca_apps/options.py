@@ -410,7 +410,8 @@ def _require_within(name: str, value: Any, low: float, high: float) -> None:
     if is_number(value, low, high, whole=whole):
         return
     what = "a whole number" if whole else "a number"
-    if isinstance(value, Integral if whole else Real):
+    kind: Any = Integral if whole else Real
+    if isinstance(value, kind):
         if value < low:
             what = f"at least {low:g}"
         elif value > high:

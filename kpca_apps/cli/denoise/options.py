@@ -23,14 +23,14 @@ from kpca_apps.names import one_line, shown
 from kpca_apps.options import LARGEST_SEED, MOST_JOBS, Options, files, general, is_number, panel
 
 if TYPE_CHECKING:
-    NoiseName = str  # a checker of types cannot read choices from a table
+    NoiseName = str  # type checkers cannot evaluate the choices
 else:
     NoiseName = Literal[("auto", *NOISE_MODELS)]
 FormatName = Literal["same", "png", "tiff"]
 ImageWorkers = Literal["processes", "dask"]
 RawOut = Literal["tiff", "dng"]
 METHOD = ("quality", "method", "bandwidth", "content", "luma", "chroma", "strength")
-# Beside those, what a dictionary does not take.
+# Further options that a dictionary does not take.
 WITHOUT_MODEL = ("preview", "stack", "same_noise", "profile", "per_image", "mask", "region")
 
 _noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")
@@ -38,7 +38,7 @@ _noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")
 
 @contextmanager
 def in_flags() -> Iterator[None]:
-    """Spell a parameter of a method that is refused as the commands do."""
+    """Convert errors about parameters to errors about options."""
     try:
         yield
     except ParameterError as error:
@@ -46,7 +46,7 @@ def in_flags() -> Iterator[None]:
 
 
 class Checked(Options):
-    """Numbers are refused where they make no sense, before any work."""
+    """Options whose numbers are checked before any work."""
 
     def __post_init__(self) -> None:
         data_range, jobs, seed = (getattr(self, n, None) for n in ("data_range", "jobs", "seed"))
@@ -212,7 +212,7 @@ class RunOptions(Checked):
 
     @property
     def level(self) -> float | None:
-        """The noise level, of 0 or more, as a number; None for ``auto``."""
+        """The noise level, 0 or more; None for ``auto``."""
         if self.sigma.strip().lower() == "auto":
             return None
         with suppress(ValueError):
@@ -223,7 +223,7 @@ class RunOptions(Checked):
 
     @property
     def part(self) -> Region | None:
-        """The region, as numbers; None for all of an image."""
+        """The region as numbers; None for the whole image."""
         if self.region is None:
             return None
         try:
@@ -237,10 +237,10 @@ class RunOptions(Checked):
             ) from None
 
     def refuse_contradictions(self, given: Collection[str]) -> None:
-        """Refuse options that exclude each other; those `given` may have their default value."""
+        """Raise for options that exclude each other; `given` are those the user set."""
         if self.compare and self.reference is None:
             raise OptionError("compare", "needs clean images; name their folder with --reference")
-        for is_asked, others, rest in (
+        for is_set, others, rest in (
             (self.model, (*METHOD, *WITHOUT_MODEL), "--model"),
             (
                 self.same_noise,
@@ -254,7 +254,7 @@ class RunOptions(Checked):
             ),
         ):
             for name in others:
-                if is_asked and name in given:
+                if is_set and name in given:
                     raise OptionError(name, f"cannot be used with {rest}; leave one of them out")
         if self.model is not None:
             if self.noise not in ("auto", "gaussian", "impulse"):

@@ -1,4 +1,4 @@
-"""What the commands of ``kpca papers`` can be told."""
+"""Options of ``kpca papers``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kpca_apps.options import Options, files, general
 
 
 class PapersOptions(Options):
-    """The options of the commands; each command takes those of use to it."""
+    """Options of ``kpca papers``; each command uses a part of them."""
 
     data: Path | None = files("Folder of the data files.", "DIR")
     out: Path | None = files("Folder of the results. Default: kpca-papers-NAME.", "DIR")
