@@ -328,9 +328,9 @@ def in_keywords(sentence: str, keywords: Mapping[str, str] = KEYWORDS) -> str:
     return "".join(parts)
 
 
-def check_limits(values: object) -> None:
-    """Raise OptionError for values outside their limits and options of the other method."""
-    for option in fields(NoveltyOptions):
+def check_limits(values: object, kind: Any = NoveltyOptions) -> None:
+    """Raise OptionError for values outside the limits of an options class."""
+    for option in fields(kind):
         name, limits = option.name, option.metadata
         value = getattr(values, name, None)
         if value is None:
@@ -343,11 +343,11 @@ def check_limits(values: object) -> None:
                 raise OptionError(name, f"must be a number, got {shown(value)}")
             if not low < value < high:
                 raise OptionError(name, f"must be between {low:g} and {high:g}, got {value:g}")
-        elif value not in (choices := _choices().get(name, (value,))):
+        elif value not in (choices := _choices(kind).get(name, (value,))):
             text = one_line(str(value))
             meant = suggest(text, choices)
             raise OptionError(name, f"must be {', '.join(choices)}, got {text!r}.{meant}")
-    if getattr(values, "method", None) is not None:
+    if kind is NoveltyOptions and getattr(values, "method", None) is not None:
         _check_method(values)
 
 
@@ -370,9 +370,9 @@ def _check_method(values: Any) -> None:
 
 
 @cache
-def _choices() -> dict[str, tuple[str, ...]]:
+def _choices(kind: Any) -> dict[str, tuple[str, ...]]:
     """Return the allowed values of each option that is a Literal."""
-    hints = get_type_hints(NoveltyOptions).items()
+    hints = get_type_hints(kind).items()
     kinds = {name: (hint, *get_args(hint)) for name, hint in hints}
     return {n: get_args(k) for n, of in kinds.items() for k in of if get_origin(k) is Literal}
 

@@ -6,7 +6,7 @@ import importlib.util
 import io
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -33,6 +33,7 @@ _LEAST, _LARGEST = 2.2251e-308, 9.99999999999999e307  # "Excel specifications an
 # Constant, so that equal cells give equal bytes.
 _CREATED = datetime(2000, 1, 1)
 _NARROWEST, _WIDEST, _MEASURED_ROWS = 6, 40, 1_000
+_GENERAL, _DAY, _TIME = "General", "yyyy-mm-dd", "yyyy-mm-dd hh:mm:ss"
 # Contrast with dark text above 10 to 1.
 _ODD, _ADDED_HEAD, _HEAD = "#FFD08A", "#D9E2EC", "#EDEDED"
 # Characters that XML forbids and the library does not escape.
@@ -132,15 +133,12 @@ def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
     options = {"constant_memory": True, "tmpdir": str(folder.path)}
     with closing(folder), xlsxwriter.Workbook(file, options) as book:
         book.set_properties({"created": _CREATED})
-        looks: dict[tuple[str, bool], xlsxwriter.format.Format] = {}
-
-        def look(pattern: str, coloured: bool) -> xlsxwriter.format.Format:
-            if (pattern, coloured) not in looks:
-                colour = {"bg_color": _ODD, "border": 1, "border_color": "#B26A00"}
-                of_number = {"num_format": pattern} if pattern else {}
-                looks[pattern, coloured] = book.add_format(of_number | (colour if coloured else {}))
-            return looks[pattern, coloured]
-
+        odd = {"bg_color": _ODD, "border": 1, "border_color": "#B26A00"}
+        styles = {
+            (pattern, is_odd): book.add_format({"num_format": pattern} | (odd if is_odd else {}))
+            for pattern in (_GENERAL, _DAY, _TIME)
+            for is_odd in (False, True)
+        }
         heads = {
             added: book.add_format(
                 {"bold": True, "bg_color": _ADDED_HEAD if added else _HEAD, "bottom": 1}
@@ -148,12 +146,12 @@ def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
             for added in (True, False)
         }
         for one in sheets:
-            n_cut += _write_sheet(book.add_worksheet(one.name), one, heads, look)
+            n_cut += _write_sheet(book.add_worksheet(one.name), one, heads, styles)
     return file.getvalue(), n_cut
 
 
 def _write_sheet(
-    sheet: Any, content: Sheet, heads: dict[bool, Any], look: Callable[[str, bool], Any]
+    sheet: Any, content: Sheet, heads: dict[bool, Any], styles: dict[tuple[str, bool], Any]
 ) -> int:
     columns, n_cut = content.columns, 0
     for place, column in enumerate(columns):
@@ -165,21 +163,15 @@ def _write_sheet(
     patterns = [_date_pattern(column.cells) for column in columns]
     for number, coloured in enumerate(content.odd, 1):
         for place, column in enumerate(columns):
-            cell, is_odd = column.cells[number - 1], place in coloured
-            pattern = patterns[place] if isinstance(cell, datetime) else ""
-            style = look(pattern, is_odd) if pattern or is_odd else None
-            if cell is None:
-                sheet.write_blank(number, place, None, style)
-            elif isinstance(cell, bool):
-                sheet.write_boolean(number, place, cell, style)
-            elif isinstance(cell, datetime):
-                sheet.write_datetime(number, place, cell, style)
-            elif isinstance(cell, str):
+            cell = column.cells[number - 1]
+            pattern = patterns[place] if isinstance(cell, datetime) else _GENERAL
+            style = styles[pattern, place in coloured]
+            if isinstance(cell, str):
                 text = _text(cell)
                 n_cut += len(text) > MAX_CELL
                 sheet.write_string(number, place, text[:MAX_CELL], style)
             else:
-                sheet.write_number(number, place, cell, style)
+                sheet.write(number, place, cell, style)
     sheet.freeze_panes(1, content.n_frozen)
     sheet.autofilter(0, 0, len(content.odd), len(columns) - 1)
     # No warnings about identifiers stored as text.
@@ -195,7 +187,7 @@ def _date_pattern(cells: Iterable[Cell]) -> str:
     """Return Excel's format for the dates of a column: with the time if one has any."""
     moments = (cell for cell in cells if isinstance(cell, datetime))
     timed = any((one.hour, one.minute, one.second) != (0, 0, 0) for one in moments)
-    return "yyyy-mm-dd hh:mm:ss" if timed else "yyyy-mm-dd"
+    return _TIME if timed else _DAY
 
 
 def _width(column: SheetColumn) -> int:

@@ -19,8 +19,8 @@ from kpca_apps.denoise.options import (
 from kpca_apps.denoise.options import Options as Method
 from kpca_apps.denoise.regions import Region, checked_region
 from kpca_apps.errors import OptionError, ParameterError
-from kpca_apps.names import one_line, shown
-from kpca_apps.options import LARGEST_SEED, MOST_JOBS, Options, files, general, is_number, panel
+from kpca_apps.names import one_line
+from kpca_apps.options import LARGEST_SEED, MOST_JOBS, Options, check_limits, files, general, panel
 
 if TYPE_CHECKING:
     NoiseName = str  # type checkers cannot evaluate the choices
@@ -49,14 +49,7 @@ class Checked(Options):
     """Options whose numbers are checked before any work."""
 
     def __post_init__(self) -> None:
-        data_range, jobs, seed = (getattr(self, n, None) for n in ("data_range", "jobs", "seed"))
-        for name, value, low, high, what in (
-            ("data_range", data_range, LEAST_RANGE, LARGEST_RANGE, "finite number above 0"),
-            ("jobs", jobs, 1, MOST_JOBS, f"number from 1 to {MOST_JOBS}"),
-            ("seed", seed, 0, LARGEST_SEED, f"whole number from 0 to {LARGEST_SEED}"),
-        ):
-            if value is not None and not is_number(value, low, high):
-                raise OptionError(name, f"is {shown(value)}; give a {what}")
+        check_limits(self, type(self))
 
 
 class RunOptions(Checked):
@@ -86,6 +79,7 @@ class RunOptions(Checked):
         "it: floats, or 12 bits stored in 16. Results are not clipped to it: floats are never "
         "clipped, integers only to the range of their type.",
         "R",
+        within=(LEAST_RANGE, LARGEST_RANGE),
     )
     same_noise: bool = _noise(
         "Use one noise level for all images of one kind (same camera and ISO by EXIF, else same "
@@ -199,7 +193,9 @@ class RunOptions(Checked):
         default=False,
     )
     jobs: int | None = general(
-        "Images denoised at once. Default: all processors. Results do not depend on it.", "N"
+        "Images denoised at once. Default: all processors. Results do not depend on it.",
+        "N",
+        within=(1, MOST_JOBS),
     )
     workers: ImageWorkers | None = general(
         "Executor: processes, or dask for a local cluster. Results do not depend on it.", "KIND"
@@ -295,7 +291,7 @@ class FitOptions(Checked):
         "N",
         default=2000,
     )
-    seed: int = _examples("Seed of all random draws.", "N", default=0)
+    seed: int = _examples("Seed of all random draws.", "N", default=0, within=(0, LARGEST_SEED))
     sigma: float | None = _noise(
         "Noise level to learn for, in the units of the images. Default: several; the one nearest "
         "to the noise of an image is used.",
@@ -313,4 +309,6 @@ class FitOptions(Checked):
         "C",
     )
     force: bool = general("Overwrite the model file.", default=False)
-    jobs: int | None = general("Number of threads. Results do not depend on it.", "N")
+    jobs: int | None = general(
+        "Number of threads. Results do not depend on it.", "N", within=(1, MOST_JOBS)
+    )

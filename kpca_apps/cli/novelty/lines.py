@@ -207,7 +207,10 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
             (f"{now:,}", f"{before:,}", one_line(name, 56)) for name, before, now in diff.kinds
         ]
         lines += [*column_lines(kinds[: TOP + 1]), ""]
-    for title, rows in (("New on the list:", diff.appeared), ("No longer on it:", diff.gone)):
+    for title, rows in (
+        ("New on the list:", diff.appeared),
+        ("No longer on it:", diff.disappeared),
+    ):
         if rows:
             cells: list[tuple[str, ...]] = [("row", "before", "now", "why")]
             for row in rows[:TOP]:

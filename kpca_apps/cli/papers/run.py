@@ -11,7 +11,7 @@ import typer
 
 from kpca_apps.cli.commands import reproduce as command_of
 from kpca_apps.cli.console import Console, column_lines, say_line, terminal_width
-from kpca_apps.cli.papers.options import PapersOptions
+from kpca_apps.cli.papers.commands import PapersOptions
 from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_result
 from kpca_apps.errors import InputError, RefusedError, StoppedError
 from kpca_apps.names import one_line

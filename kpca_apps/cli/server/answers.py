@@ -82,7 +82,7 @@ def screening(result: ScreeningResult, top: int) -> Answer:
 
 def diff(result: ScreeningDiff, top: int) -> Answer:
     """Return the differences between two screenings."""
-    lists = {name: getattr(result, name) for name in ("appeared", "gone")}
+    lists = {name: getattr(result, name) for name in ("appeared", "disappeared")}
     return {
         **brief(result, MOST_RULES),
         "says": brief(diff_headline(result)),

@@ -260,7 +260,7 @@ def _lists(
 ) -> dict[str, tuple[ListedRow, ...]]:
     """Sort the rows of both lists into those that appeared, are gone and stayed."""
     before, now = ({row["key"]: row for row in frame.to_dicts()} for frame in others)
-    lists: dict[str, list[ListedRow]] = {"appeared": [], "gone": [], "stayed": []}
+    lists: dict[str, list[ListedRow]] = {"appeared": [], "disappeared": [], "stayed": []}
     for row in listed[1].to_dicts():
         was = before.get(row["key"])
         stayed = was is not None and was["is listed"]
@@ -268,7 +268,7 @@ def _lists(
     for row in listed[0].to_dicts():
         become = now.get(row["key"])
         if become is None or not become["is listed"]:
-            lists["gone"].append(describe(row, row, become))
+            lists["disappeared"].append(describe(row, row, become))
     return {name: tuple(rows[:MOST_ROWS]) for name, rows in lists.items()}
 
 
