@@ -46,9 +46,8 @@ class Server(MCPServer[Any]):
                 raise ToolError(f"{name} has no parameter {one_line(unknown[0])!r}.{near}")
             for key, value in arguments.items() if tool.name == name else ():
                 # The protocol's package converts true to 1.
-                has_bool = any(
-                    isinstance(v, bool) for v in (value if type(value) is list else [value])
-                )
+                parts = value if isinstance(value, list) else [value]
+                has_bool = any(isinstance(part, bool) for part in parts)
                 if has_bool and "boolean" not in str(known[key]):
                     raise ToolError(f"{key} has true or false; give a value instead")
         try:
