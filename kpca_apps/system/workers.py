@@ -69,7 +69,7 @@ def tree_reduce(combine: Callable[[Result, Result], Result], results: Iterable[R
 
 
 class Workers(AbstractContextManager["Workers"]):
-    """Workers of one executor, open from the first part to the last.
+    """Workers that process parts by one executor, until they are closed.
 
     Parameters
     ----------
@@ -89,6 +89,12 @@ class Workers(AbstractContextManager["Workers"]):
         If Dask is not installed, or another executor is given a scheduler.
     RefusedError
         If the scheduler does not answer or has no workers.
+
+    Examples
+    --------
+    >>> with Workers("threads", n_workers=2) as workers:
+    ...     list(workers.map_partitions(len, [[1, 2], [3]]))
+    [2, 1]
     """
 
     def __init__(
@@ -131,6 +137,16 @@ class Workers(AbstractContextManager["Workers"]):
         """Return lazily computed values ``function(part, *shared)`` that Dask's workers cache.
 
         `map_partitions` computes them on first use; they live as long as the returned object.
+
+        Parameters
+        ----------
+        function, parts, *shared
+            As for `map_partitions`.
+
+        Returns
+        -------
+        Kept
+            Pass it as ``kept`` to `map_partitions`.
         """
         return Kept(self, _Task(function), list(parts), shared)
 
@@ -194,7 +210,24 @@ class Workers(AbstractContextManager["Workers"]):
             yield from flight.results(parts)
 
     def submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
-        """Submit a task and return its future."""
+        """Submit a task; `map_partitions` does so for each part.
+
+        Parameters
+        ----------
+        task : callable
+            ``task(number, part, *shared)``.
+        number : int
+            Index of the part.
+        part : object
+            What the task processes.
+        *sent
+            What `send_shared` returned.
+
+        Returns
+        -------
+        Future
+            Of the executor.
+        """
         if self.executor == "threads":
             self._pool = self._pool or ThreadPoolExecutor(max_workers=self.width)
             return self._pool.submit(task, number, part, *sent)
@@ -219,7 +252,18 @@ class Workers(AbstractContextManager["Workers"]):
         return self._pool.submit(run, packed)
 
     def send_shared(self, shared: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Send large shared arguments to every worker, once."""
+        """Send large shared arguments to every worker, once.
+
+        Parameters
+        ----------
+        shared : tuple
+            The arguments.
+
+        Returns
+        -------
+        tuple
+            Arguments for `submit`.
+        """
         if self._client is not None:
             scatter = partial(self._client.scatter, broadcast=True, hash=False)
             with _reached(), _readable(OSError, CancelledError):
@@ -229,7 +273,10 @@ class Workers(AbstractContextManager["Workers"]):
     def close_pool(self, *, is_stopped: bool = False) -> None:
         """Close threads or processes; they are reopened when needed.
 
-        Threads finish their parts, and so do processes unless ``is_stopped``.
+        Parameters
+        ----------
+        is_stopped : bool
+            Whether to end processes before they finish their parts; threads finish them.
         """
         pool, self._pool = self._pool, None
         if pool is None:

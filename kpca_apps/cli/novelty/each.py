@@ -181,7 +181,7 @@ def _compared(run: Run, found: ScreenedTable, before: AnyPath, now: Path) -> Scr
         found,
         before=diff.old,
         n_new=len(diff.appeared),
-        n_gone=len(diff.gone),
+        n_removed=len(diff.removed),
         moved=diff.moved,
         hidden_columns=diff.hidden_columns,
     )

@@ -197,7 +197,7 @@ def moved_lines(moved: Sequence[MovedColumn], against: str) -> list[str]:
 
 
 def diff_lines(diff: ScreeningDiff) -> list[str]:
-    """Lay out the first rows that are new on a list or gone from it, and the columns that moved.
+    """Lay out the first rows that are new on a list or removed from it, and the columns that moved.
 
     Where none is in both tables, kinds of odd rows.
     """
@@ -208,7 +208,7 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
             (f"{now:,}", f"{before:,}", one_line(name, 56)) for name, before, now in diff.kinds
         ]
         lines += [*column_lines(kinds[: TOP + 1]), ""]
-    for title, rows in (("New on the list:", diff.appeared), ("No longer on it:", diff.gone)):
+    for title, rows in (("New on the list:", diff.appeared), ("No longer on it:", diff.removed)):
         if rows:
             cells: list[tuple[str, ...]] = [("row", "before", "now", "why")]
             for row in rows[:TOP]:

@@ -82,7 +82,7 @@ def screening(result: ScreeningResult, top: int) -> Answer:
 
 def diff(result: ScreeningDiff, top: int) -> Answer:
     """Tell what is otherwise in the second of two screenings."""
-    lists = {name: getattr(result, name) for name in ("appeared", "gone")}
+    lists = {name: getattr(result, name) for name in ("appeared", "removed")}
     return {
         **told(result, MOST_RULES),
         "says": told(diff_headline(result)),
