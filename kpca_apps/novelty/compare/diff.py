@@ -392,8 +392,8 @@ def _warnings(
             f"by {'another column' if key else 'all their cells'}, so a row whose cells changed "
             "counts as removed and as new."
         )
-    names = dict.fromkeys(name for own in columns for name in own)
-    if only_one := [name for name in names if not all(name in own for own in columns)]:
+    every = dict.fromkeys(name for own in columns for name in own)
+    if only_one := [name for name in every if not all(name in own for own in columns)]:
         yield f"Not compared, as one table lacks them: {listed(only_one)}."
     if hidden:
         yield f"Not compared, as a run hides them: {listed(hidden)}."
