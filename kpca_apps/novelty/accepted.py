@@ -197,6 +197,13 @@ def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], li
     return shared, [one for one in columns if one not in used and one not in OURS]
 
 
+def unmatched(n: int, noun: str, where: str, places: Sequence[str]) -> str:
+    """State that n rows are not in a table, naming the places of the first ones."""
+    more = f" and {n - len(places):,} more" if n > len(places) else ""
+    rows = f"1 {noun} is" if n == 1 else f"{n:,} {noun}s are"
+    return f"{rows} none of {where} ({', '.join(places)}{more})"
+
+
 def _notes(
     accept: Table, where: str, counts: IntArray, ignored: Sequence[str], table: AnyTable
 ) -> list[str]:
@@ -205,12 +212,8 @@ def _notes(
     idle = np.flatnonzero(counts == 0)
     if idle.size:
         places = [accept.place_of(row) for row in idle[:MAX_NAMED].tolist()]
-        more = f" and {len(idle) - MAX_NAMED:,} more" if len(idle) > MAX_NAMED else ""
-        rows = "1 row is" if len(idle) == 1 else f"{len(idle):,} rows are"
-        notes.append(
-            f"{name}: {rows} none of {where} ({', '.join(places)}{more}); a row whose cells have "
-            "changed is no longer accepted and is listed again."
-        )
+        rest = "a row whose cells have changed is no longer accepted and is listed again."
+        notes.append(f"{name}: {unmatched(len(idle), 'row', where, places)}; {rest}")
     if ignored:
         noun, say = ("column", "says") if len(ignored) == 1 else ("columns", "say")
         hints = (suggest(one, table.columns) for one in ignored)

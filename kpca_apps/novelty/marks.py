@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, about, opening
 from kpca_apps.names import one_line
-from kpca_apps.novelty.accepted import Accepted, find_accepted
+from kpca_apps.novelty.accepted import MAX_NAMED, Accepted, find_accepted, unmatched
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, each_part
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.result import MARKS_FORMAT, RowMark
@@ -54,7 +54,6 @@ _BITS = 40
 _LONG = float(1 << _BITS)
 _CODE = r"^(?:-?[1-9][0-9]{12,}|0[0-9]+)$"
 _MISSING = 0x9E3779B97F4A7C15
-_MAX_NAMED = 5
 
 
 class _Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -311,18 +310,13 @@ def _matches(
 
 def _notes(marks: Marks, idle: Sequence[_Mark], where: str) -> Iterator[str]:
     """Yield a note on marks without a row."""
-    if not idle:
-        return
-    names = [
-        f"line {mark.line}" if mark.line else mark.id or f"row {mark.row}"
-        for mark in idle[:_MAX_NAMED]
-    ]
-    more = f" and {len(idle) - _MAX_NAMED:,} more" if len(idle) > _MAX_NAMED else ""
-    rows = "1 marked row is" if len(idle) == 1 else f"{len(idle):,} marked rows are"
-    yield (
-        f"{marks.name}: {rows} none of {where} ({', '.join(names)}{more}); a row whose cells have "
-        "changed is judged again."
-    )
+    if idle:
+        places = [
+            f"line {mark.line}" if mark.line else mark.id or f"row {mark.row}"
+            for mark in idle[:MAX_NAMED]
+        ]
+        rows = unmatched(len(idle), "marked row", where, places)
+        yield f"{marks.name}: {rows}; a row whose cells have changed is judged again."
 
 
 def find_judged(

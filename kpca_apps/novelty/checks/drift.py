@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 import numpy as np
 from scipy.special import chdtrc, kolmogorov
@@ -19,6 +18,7 @@ from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import MovedColumn
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import date_text
 
 RATE = 0.01  # of false reports if the tables do not differ
 # Least changes to report: Kolmogorov-Smirnov or total variation distance, and share of gaps.
@@ -51,8 +51,7 @@ def find_drift(
             f"{listed(others)} {verb} distributed differently than in {where}: {what} only for "
             "rows like those; see which columns moved, and fit a new model if the data changed."
         )
-    run_on = _run_on(before, now) if clean else ()
-    return moved, (*notes, *run_on)
+    return moved, (*notes, *(_run_on(before, now) if clean else ()))
 
 
 def moved_columns(
@@ -79,17 +78,14 @@ def moved_columns(
 
 def _run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> Iterator[Note]:
     """Yield a note on each running column that has left its earlier range."""
-    of_name = {summary.name: summary for summary in before}
-    for new in after:
-        old = of_name.get(new.name)
-        if old is None or not (old.runs_on and old.quantiles and new.quantiles):
+    for old, new in zip(before, after, strict=True):
+        if not (old.runs_on and old.quantiles and new.quantiles):
             continue
         middle = new.quantiles[len(new.quantiles) // 2]
         if old.quantiles[0] <= middle <= old.quantiles[-1]:
             continue
-        write = _day if new.is_date else _number
         (first, last), (since, until) = (
-            (write(one.quantiles[0]), write(one.quantiles[-1])) for one in (new, old)
+            [_write(own.quantiles[end], new) for end in (0, -1)] for own in (new, old)
         )
         what = f"Column {quoted(new.name)} has run on"
         rest = "what repeats in it is compared, not how far it has run."
@@ -180,21 +176,16 @@ def _shift(old: ColumnSummary, new: ColumnSummary) -> str:
         *(np.quantile(one.quantiles, quarters, method="inverted_cdf") for one in (old, new)),
         strict=True,
     )
-    write = _day if old.is_date else _number
-    if write(medians[0]) != write(medians[1]):
-        return f"median {write(medians[1])}, was {write(medians[0])}"
-    return (
-        f"middle half from {write(q25[1])} to {write(q75[1])}, was {write(q25[0])} to "
-        f"{write(q75[0])}"
-    )
+    before, now = ([_write(own[k], old) for own in (q25, medians, q75)] for k in (0, 1))
+    if before[1] != now[1]:
+        return f"median {now[1]}, was {before[1]}"
+    return f"middle half from {now[0]} to {now[2]}, was {before[0]} to {before[2]}"
 
 
-def _number(value: float) -> str:
+def _write(value: float, column: ColumnSummary) -> str:
+    if column.is_date:
+        return date_text(value, False)
     return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.4g}"
-
-
-def _day(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
 def _level_words(old: ColumnSummary, new: ColumnSummary) -> str:

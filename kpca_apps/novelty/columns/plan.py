@@ -581,8 +581,7 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
 # 1. they are integers in steps of 1;
 # 2. they are written as codes: zero-padded to one width, with more digits than a measurement, or
 #    with valid check digits;
-# 3. the name denotes an identifier (``PID``, ``customer id``; ``order no`` if all have equally many
-#    digits);
+# 3. the name denotes an identifier (``PID``, ``customer id``);
 # 4. chance would have repeated some. Of values drawn from a smooth distribution, half as many pairs
 #    agree as lie one step (or two, three, four steps) apart: the birthday argument with the density
 #    that the column shows, so that a few huge values do not matter. At ten times as many expected
@@ -603,9 +602,6 @@ _STEPS = 4  # distance of the pairs that estimate the density
 _FEWER = 10.0  # ratio of expected to observed repeats
 _LONG = 16  # more digits than measurements have and floats keep
 _NAMES = {"id", "ids", "uid", "pid", "uuid", "guid", "ident", "identifier", "idno"}
-# Ambiguous endings ("order no", "Reynolds number"), which count if all values have the same number
-# of digits.
-_ENDINGS = {"no", "nr", "num", "number", "code", "key"}
 _MEASURES = {
     *("year", "yr", "month", "week", "date", "day", "hour", "minute", "second"),
     *("time", "timestamp", "rank"),
@@ -634,18 +630,12 @@ def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> 
         return COUNTING
     if distinct[0] < 0:
         return ""
-    words = name_words(column.name)
-    named = is_named_as_identifier(column.name)
-    if len(words) > 1 and words[-1] in _ENDINGS:
-        widths = np.floor(np.log10(np.maximum(distinct, 1)))
-        commonest = np.unique(widths, return_counts=True)[1].max()
-        named = named or bool(commonest >= _NEARLY * distinct.size)
     which = "all" if distinct.size == values.size else "nearly all"
     if _is_padded(column.texts.drop_nulls()):
         return f"whole numbers that {which} differ, {PADDED}"
-    if named:
+    if is_named_as_identifier(column.name):
         return f"whole numbers that {which} differ, named as an identifier"
-    return "" if _MEASURES & {*words} else _why_chance(values, distinct)
+    return "" if _MEASURES & {*name_words(column.name)} else _why_chance(values, distinct)
 
 
 def is_named_as_identifier(name: str) -> bool:
