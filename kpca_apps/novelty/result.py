@@ -704,7 +704,7 @@ class ScreenedTable:
     rarity_share: float | None = None  #: the same as a share, 0..1
     before: RunSummary | None = None  #: the run that was there before; None where there was none
     n_new: int = 0  #: rows listed now, and not before
-    n_disappeared: int = 0  #: rows flagged before, and not now
+    n_removed: int = 0  #: rows flagged before, and not now
     moved: tuple[MovedColumn, ...] = ()  #: columns that lie otherwise than before
     hidden_columns: tuple[str, ...] = ()  #: columns that a run hides: not compared
     not_compared: str = ""  #: why nothing is said of the run before, though there was one
@@ -760,7 +760,7 @@ class ScreeningDiff:
     new: RunSummary
     matched_by: str  #: what says that two rows are the same
     appeared: tuple[ListedRow, ...]  #: listed now, and not before; the oddest first
-    disappeared: tuple[ListedRow, ...]  #: listed before, and not now
+    removed: tuple[ListedRow, ...]  #: listed before, and not now
     stayed: tuple[ListedRow, ...]  #: listed in both
     moved: tuple[MovedColumn, ...]  #: columns that lie otherwise
     added_columns: tuple[str, ...]

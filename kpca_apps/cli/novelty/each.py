@@ -179,7 +179,7 @@ def _compared(run: Run, found: ScreenedTable, before: AnyPath, now: Path) -> Scr
         found,
         before=diff.old,
         n_new=len(diff.appeared),
-        n_disappeared=len(diff.disappeared),
+        n_removed=len(diff.removed),
         moved=diff.moved,
         hidden_columns=diff.hidden_columns,
     )

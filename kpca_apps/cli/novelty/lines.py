@@ -196,7 +196,7 @@ def moved_lines(moved: Sequence[MovedColumn], against: str) -> list[str]:
 
 
 def diff_lines(diff: ScreeningDiff) -> list[str]:
-    """Return tables of the rows that joined or left the list, and of the shifted columns.
+    """Lay out the first rows that are new on a list or removed from it, and the columns that moved.
 
     If the tables share no row, kinds of odd rows are compared.
     """
@@ -207,10 +207,7 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
             (f"{now:,}", f"{before:,}", one_line(name, 56)) for name, before, now in diff.kinds
         ]
         lines += [*column_lines(kinds[: TOP + 1]), ""]
-    for title, rows in (
-        ("New on the list:", diff.appeared),
-        ("No longer on it:", diff.disappeared),
-    ):
+    for title, rows in (("New on the list:", diff.appeared), ("No longer on it:", diff.removed)):
         if rows:
             cells: list[tuple[str, ...]] = [("row", "before", "now", "why")]
             for row in rows[:TOP]:

@@ -81,8 +81,8 @@ def screening(result: ScreeningResult, top: int) -> Answer:
 
 
 def diff(result: ScreeningDiff, top: int) -> Answer:
-    """Return the differences between two screenings."""
-    lists = {name: getattr(result, name) for name in ("appeared", "disappeared")}
+    """Tell what is otherwise in the second of two screenings."""
+    lists = {name: getattr(result, name) for name in ("appeared", "removed")}
     return {
         **brief(result, MOST_RULES),
         "says": brief(diff_headline(result)),
