@@ -401,9 +401,12 @@ def _clean_picture(
     if options.noise != "impulse" and picture.n_pages == 1:
         planes, defects = without_defects(given, picture.step)
         if defects:
-            picture = replace(picture, mended=planes)
-            part = without_defects(measured.planes(), picture.step)[0]
-            measured = replace(measured, mended=part) if is_part else picture
+            step, picture = picture.step, replace(picture, mended=planes)
+            measured = (
+                replace(measured, mended=without_defects(measured.planes(), step)[0])
+                if is_part
+                else picture
+            )
     # What is denoised on the way to a measure is no share of the work.
     with share_of_work(0.0, 0.0):
         seen = look(measured, options, sigma, known_laws, is_whole=measured is picture)
