@@ -3,7 +3,7 @@
 A hot pixel, or a firefly of a renderer, differs from all its neighbours, and they know nothing of
 it; a star is spread by the optics over several. How far off it is, is measured by what else varies
 around it, so that letters, dither and grain are none. A dead line is off from both its neighbours
-over all of its length, as a line that was drawn hardly is.
+over all of its length, as a drawn line almost never is.
 """
 
 from __future__ import annotations
@@ -43,48 +43,45 @@ def without_defects(planes: Plane, step: float = 0.0) -> tuple[Plane, Defects]:
 
     `step` is that of whole values, which are no nearer to each other.
     """
-    mended, found = planes.copy(), list[Defects]()
-    for plane in mended:
+    corrected, found = planes.copy(), list[Defects]()
+    for plane in corrected:
         columns, rows = dead_rows(plane.T, step), dead_rows(plane, step)
         plane[...] = fill_from_neighbours(plane, columns | rows[:, np.newaxis])
         lone = lone_pixels(plane, step)
         plane[...] = fill_from_neighbours(plane, lone)
         found.append(Defects(*(int(np.count_nonzero(one)) for one in (lone, columns, rows))))
-    return mended, Defects(*map(max, zip(*found, strict=True)))
+    return corrected, Defects(*map(max, zip(*found, strict=True)))
 
 
 def lone_pixels(plane: Plane, step: float = 0.0) -> Flags:
-    """Return which pixels differ from all around as no picture and no noise makes them."""
-    lone = np.zeros(plane.shape, bool)
+    """Return which pixels differ from their neighbourhood more than pictures or noise allow."""
+    lone, is_new = np.zeros(plane.shape, bool), np.ones(plane.shape, bool)
     for _ in range(ROUNDS):
-        is_new = _lone_beside(fill_from_neighbours(plane, lone), lone, step)
+        corrected, last, is_new = fill_from_neighbours(plane, lone), is_new, np.zeros_like(lone)
+        for start in range(0, len(plane), STRIP):
+            above = min(start, BEYOND)
+            seen = slice(start - above, start + STRIP + BEYOND)
+            # Rows whose surroundings did not change in the last round hold no new ones.
+            if last[max(0, start - 2 * BEYOND) : start + STRIP + 2 * BEYOND].any():
+                found = _lone_in(corrected[seen], lone[seen], step)
+                is_new[start : start + STRIP] = found[above : above + STRIP]
         if not is_new.any():
             break
         lone |= is_new
     return lone
 
 
-def _lone_beside(mended: Plane, lone: Flags, step: float) -> Flags:
-    """Return which pixels are lone beside those that are known to be, and were filled."""
-    found = []
-    for start in range(0, len(mended), STRIP):
-        above = min(start, BEYOND)
-        seen = slice(start - above, start + STRIP + BEYOND)
-        found.append(_lone_in(mended[seen], lone[seen], step)[above : above + STRIP])
-    return np.concatenate(found)
-
-
-def _lone_in(mended: Plane, lone: Flags, step: float) -> Flags:
-    details = mended - median_of_nine(mended)
+def _lone_in(corrected: Plane, lone: Flags, step: float) -> Flags:
+    details = corrected - median_of_nine(corrected)
     kept = np.maximum(uniform_filter((~lone).astype(np.float32), WINDOW), 1.0 / WINDOW**2)
     squares = uniform_filter(np.where(lone, 0, details**2), WINDOW)
     least = FAR * np.maximum(np.sqrt(np.maximum(squares, 0.0) / kept), step)
     places = np.nonzero((np.abs(details) > least / 2) & ~lone)
-    windows = sliding_window_view(np.pad(mended, 2, mode="reflect"), (5, 5))[places]
+    windows = sliding_window_view(np.pad(corrected, 2, mode="reflect"), (5, 5))[places]
     around, beside = np.median(windows[:, _RING], axis=1), windows[:, _BESIDE]
-    off = np.abs(mended[places] - around)
+    off = np.abs(corrected[places] - around)
     is_alone = np.abs(np.median(beside, axis=1) - around) < SHARED * off
-    found = np.zeros(mended.shape, bool)
+    found = np.zeros(corrected.shape, bool)
     found[places] = is_new = (off > least[places]) & is_alone
     # Where one beside it is as far off, and not alone, it is the end of a line.
     others = ~sliding_window_view(np.pad(found, 2), (5, 5))[places][:, _BESIDE]

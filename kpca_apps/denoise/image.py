@@ -112,12 +112,12 @@ class Picture:
     # something else in the holes.
     data: Mask | None = None
     given: NDArray[Any] | None = None
-    mended: NDArray[np.float32] | None = None  # its planes without defects, if it has some
+    corrected: NDArray[np.float32] | None = None  # its planes without defects, if it has some
 
     def planes(self) -> NDArray[np.float32]:
         """Return the colours on the scale 0..255: (values - lowest) * unit."""
-        if self.mended is not None:
-            return self.mended.copy()
+        if self.corrected is not None:
+            return self.corrected.copy()
         return np.stack([self.plane(channel) for channel in self.colours])
 
     def plane(self, channel: NDArray[Any]) -> NDArray[np.float32]:

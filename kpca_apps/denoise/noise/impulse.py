@@ -156,6 +156,8 @@ def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
     filled = plane.copy()
     rows, columns = np.nonzero(bad)
     for reach in REACHES:
+        if not len(rows):
+            break
         # Infinity marks what must not be counted and sorts to the end.
         usable = np.pad(plane, reach, constant_values=np.inf)
         usable[reach:-reach, reach:-reach][bad] = np.inf

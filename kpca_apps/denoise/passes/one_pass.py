@@ -58,7 +58,6 @@ def run_pass(
     *,
     pilot: Planes | None = None,
     guide_variance: Planes | None = None,
-    n_jobs: int | None = None,
 ) -> tuple[Planes, Planes]:
     """Run one pass over a piece of an image; return the estimate and its leverage.
 
@@ -91,7 +90,7 @@ def run_pass(
 
     def denoise_band(page: int, rows: Rows, reached: tuple[int, int, int, int]) -> Planes:
         """Return sums of the groups of a band of references, (c, 3, pages, rows, w + 8)."""
-        found = find_groups(padded, page, rows, columns, shape, origin, settings.group, tie)
+        found = find_groups(padded, (page, rows, columns), shape, origin, settings.group, tie)
         first, top, pages, high = reached
         sums = np.zeros((len(planes), 3, pages, high, planes.shape[3] + WIDTH), np.float32)
         if pilot is not None:
@@ -106,7 +105,7 @@ def run_pass(
         return sums
 
     totals, weights, leverages = (np.zeros(planes.shape, np.float32) for _ in range(3))
-    parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
+    parallel = Parallel(n_jobs=settings.n_jobs, require="sharedmem", return_as="generator")
     parts = parallel(delayed(denoise_band)(*band) for band in bands)
     listener = LISTENER.get()
     for number, ((_, _, reached), part) in enumerate(zip(bands, parts, strict=True), 1):
@@ -129,9 +128,7 @@ def run_pass(
     return totals, leverages
 
 
-def residual_ratios(
-    planes: Planes, variance: float, settings: Pass, n_jobs: int | None = None
-) -> Planes:
+def residual_ratios(planes: Planes, variance: float, settings: Pass) -> Planes:
     """Return the residual variance of groups of the first plane over the variance of its noise.
 
     Of planes (c, 1, h, w), with the linear kernel, at each reference, (rows, columns).
@@ -146,7 +143,7 @@ def residual_ratios(
         strip = planes[:1, :, top : y + tall + RADIUS, :]
         level = np.full(strip.shape, variance, np.float32)
         found = find_groups(
-            np.pad(strip[0], MARGINS), 0, np.array([y - top]), columns, shape, (top, 0),
+            np.pad(strip[0], MARGINS), (0, np.array([y - top]), columns), shape, (top, 0),
             settings.group, level[0] * tie,
         )  # fmt: skip
         sums = np.zeros((1, 3, 1, strip.shape[2], width + WIDTH), np.float32)
@@ -158,7 +155,7 @@ def residual_ratios(
         return ratios
 
     rows = patch_grid(height, tall, settings.stride).tolist()
-    parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
+    parallel = Parallel(n_jobs=settings.n_jobs, require="sharedmem")
     return np.concatenate(parallel(delayed(ratios_of_row)(y) for y in rows))
 
 

@@ -56,7 +56,8 @@ class Pass:
     bandwidth: float = np.inf  # of the RBF kernel
     excess: float = 1.0  # noise variance over the one given that the edge may follow
     deep: int = 1  # pages that a patch spans
-    band: int = 6  # rows of references worked on at once
+    band: int = 6  # rows of references processed together
+    n_jobs: int | None = None  # threads, in joblib's convention
 
     def shape(self, planes: tuple[int, ...]) -> tuple[int, int, int]:
         """Return pages, height and width of the patches of planes, which may be smaller."""
@@ -115,7 +116,8 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0) -> Plan:
         narrowness = float(np.interp(12.0 if is_mika else sigma, *NARROWNESS))
         bandwidth = 1.0 / narrowness if narrowness else np.inf
     if options.pages > 1:
-        return replace(STACK, passes=tuple(replace(o, bandwidth=bandwidth) for o in STACK.passes))
+        stack = [replace(o, bandwidth=bandwidth, n_jobs=options.n_jobs) for o in STACK.passes]
+        return replace(STACK, passes=tuple(stack))
     draft, passes = options.quality == "draft", []
     for name, stride in STRIDES[options.quality][: 1 if is_mika else None]:
         if name == "second" and options.shared:
@@ -125,7 +127,8 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0) -> Plan:
         # Text and drawings want smaller patches.
         pixels = round(size) - is_text
         counts = pixels, round(group), round(tie, 3), min(stride, pixels)
-        passes.append(Pass(*counts, name == "soft", bandwidth, excess))
+        soft = name == "soft"
+        passes.append(Pass(*counts, soft, bandwidth, excess, n_jobs=options.n_jobs))
     # Text has nothing of the half scale.
     halves = not (is_text or draft or is_mika)
     smooth = 0.0 if is_mika else float(np.interp(sigma, SIGMAS, SMOOTH))
