@@ -1,4 +1,4 @@
-"""The door to denoising: any image in, a clean image out."""
+"""Denoise an image of any kind: `denoise_kpca`, `denoise_with_info`, `measure_noise`."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ Denoised = TypeVar("Denoised")
 Opened = tuple[NDArray[Any], Axes, Mask | None]
 Noise = Literal["auto", "gaussian", "poisson", "speckle", "impulse", "camera"]
 
-COLOURS = (1, 3, 4)  # channels that are grey, or red, green and blue, with alpha perhaps
+COLOURS = (1, 3, 4)  # numbers of channels of grey, RGB and RGBA images
 SIGMA_A_CHANNEL = ("gaussian", "poisson")  # noise whose level may differ between channels
-MOST_RELATIVE = 2.0  # noise level, in terms of the intensity
+MOST_RELATIVE = 2.0  # noise level relative to the intensity
 
 
 def denoise_with_info(
@@ -63,7 +63,7 @@ def denoise_with_info(
     strength: float = 1.0,
     n_jobs: int | None = None,
 ) -> tuple[NDArray[np.floating], DenoiseInfo]:
-    """Denoise an image and say what noise was removed.
+    """Denoise an image, and return the noise that was removed.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def denoise_with_info(
     denoised : ndarray
         As from `denoise_kpca`.
     info : DenoiseInfo
-        What was found out on the way.
+        The noise found.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def denoise_with_info(
         strength=strength,
         n_jobs=n_jobs,
     )
-    # The caller's settings for floats out of range are for the caller's own sums.
+    # The caller's numpy error settings do not apply here.
     with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
         opened = _opened(image, channel_axis, stack_axis, mask)
         found = _denoised(opened, options, Given(sigma, data_range, region))
@@ -109,7 +109,7 @@ def denoise_with_info(
 def _called_as(
     other: Callable[Parameters, Any],
 ) -> Callable[[Callable[..., Denoised]], Callable[Parameters, Denoised]]:
-    """Give a function the parameters of another one."""
+    """Give a function the signature of another one."""
 
     def decorate(function: Callable[..., Denoised]) -> Callable[Parameters, Denoised]:
         returned = signature(function).return_annotation
@@ -300,14 +300,14 @@ def _denoised(
 
 @dataclass(frozen=True)
 class Cleaned:
-    """An image and its planes denoised, to be had at any strength."""
+    """An image and its denoised planes, which can be mixed at any strength."""
 
     picture: Picture
     planes: NDArray[np.float32]
     info: DenoiseInfo
 
     def at(self, strength: float) -> NDArray[np.floating]:
-        """Return the image at a strength from 0, as given to the last bit, to 1, denoised."""
+        """Return the image at a strength from 0 (unchanged to the last bit) to 1 (denoised)."""
         return self.picture.axes.back(self.picture.restored(self.planes, strength))
 
 
@@ -332,7 +332,7 @@ def clean_image(
 def _opened(
     image: NDArray[Any], channel_axis: int | None, stack_axis: int | None, mask: ArrayLike | None
 ) -> Opened:
-    """Return the planes of an image, its axes and where (pages, h, w) it may have data."""
+    """Return the planes of an image, its axes, and its mask (pages, h, w) if it has one."""
     hidden = np.ma.getmaskarray(image) if isinstance(image, np.ma.MaskedArray) else None
     image = checked_image(image)
     axes = Axes.of(image.shape, channel_axis, stack_axis)
@@ -440,7 +440,7 @@ def _clean_picture(
 def doubt_level(
     sigma: float | Sequence[float] | None, noise: str, dtype: np.dtype[Any], data_range: float
 ) -> str:
-    """Say so where a level was most likely meant as a share of the range of values."""
+    """Return a warning if a level was probably meant as a share of the data range."""
     if not isinstance(sigma, int | float) or dtype.kind not in "ui" or is_relative(noise):
         return ""
     if not 0.0 < sigma < 1.0:
@@ -485,7 +485,7 @@ def measure_noise(
 
 
 def _scaled_sigma(sigma: Any, noise: str, picture: Picture) -> float | tuple[float, ...]:
-    """Return the level given, checked, on the scale of the planes; a relative one as it is."""
+    """Return the checked level on the scale of the planes; a relative one unchanged."""
     if isinstance(sigma, list | tuple | np.ndarray) and np.ndim(sigma) == 1:
         if noise not in SIGMA_A_CHANNEL:
             raise ConfigError(
