@@ -73,7 +73,9 @@ def lone_pixels(plane: Plane, step: float = 0.0) -> Flags:
 
 def _lone_in(corrected: Plane, lone: Flags, step: float) -> Flags:
     details = corrected - median_of_nine(corrected)
-    kept = np.maximum(uniform_filter((~lone).astype(np.float32), WINDOW), 1.0 / WINDOW**2)
+    kept = np.float32(1)  # share of pixels that are not lone
+    if lone.any():
+        kept = np.maximum(uniform_filter((~lone).astype(np.float32), WINDOW), 1.0 / WINDOW**2)
     squares = uniform_filter(np.where(lone, 0, details**2), WINDOW)
     least = FAR * np.maximum(np.sqrt(np.maximum(squares, 0.0) / kept), step)
     places = np.nonzero((np.abs(details) > least / 2) & ~lone)
