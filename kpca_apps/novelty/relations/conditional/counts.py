@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -83,23 +84,14 @@ class LevelColumn:
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
         """Count the levels of a column; words for "unknown" are missing."""
-        levels = spec.levels(column)
-        is_known = ~levels.texts.str.to_lowercase().is_in([*NOT_KNOWN]).to_numpy()
-        texts, counts = levels.texts.filter(is_known), levels.counts[is_known]
-        n_missing = len(column) - int(counts.sum())
-        if spec.format is not None and len(texts):
-            # Spellings of one number are one level, in the order of the table.
-            values = levels.read(spec.format).values[is_known]
-            every = np.arange(len(texts))
-            group = np.where(np.isnan(values), len(texts) + every, 0)
-            group[~np.isnan(values)] = np.unique(values[~np.isnan(values)], return_inverse=True)[1]
-            order = np.lexsort((every, -counts, group))
-            starts = np.unique(group[order], return_index=True)[1]
-            in_table = np.argsort(np.minimum.reduceat(order, starts))
-            counts = np.add.reduceat(counts[order], starts)[in_table]
-            texts = texts[order[starts][in_table]]
-        counts = np.append(counts, n_missing).astype(np.int64)
-        return cls(column.name, spec, tuple(texts.to_list()), counts)
+        levels, spellings = spec.levels(column), dict[float | str, list[tuple[int, str]]]()
+        keys = _keys(levels, spec)
+        for key, text, n in zip(keys, levels.texts, levels.counts.tolist(), strict=True):
+            if text.lower() not in NOT_KNOWN:
+                spellings.setdefault(key, []).append((n, text))
+        texts = tuple(max(of, key=itemgetter(0))[1] for of in spellings.values())
+        counts = [sum(n for n, _ in of) for of in spellings.values()]
+        return cls(column.name, spec, texts, np.array([*counts, len(column) - sum(counts)]))
 
     def without(self, codes: IntArray) -> LevelColumn:
         """Return the column without some levels, as if they were unseen."""
@@ -124,16 +116,13 @@ class LevelColumn:
             codes = np.full(n_rows, self.missing, dtype=np.int64)
             return Cells(codes, Levels(none, np.full(n_rows, -1, dtype=np.int32)))
         levels = table.column(self.name).levels
-        texts = levels.texts.str.to_lowercase() if self.spec.is_truth else levels.texts
-        words, numbers, places = self._known
-        unknown = dict.fromkeys(NOT_KNOWN, self.missing)
-        found = [words.get(text, unknown.get(text.lower(), self.n_codes)) for text in texts]
-        codes = np.array(found, dtype=np.int64)
-        if self.spec.format is not None:
-            values = levels.read(self.spec.format).values
-            at = np.searchsorted(numbers, values, side="right") - 1
-            known = np.append(numbers, np.nan)[at] == values
-            codes[known] = places[at[known]]
+        codes = np.full(len(levels.texts), self.n_codes, dtype=np.int64)
+        keys = _keys(levels, self.spec)
+        for at, (key, text) in enumerate(zip(keys, levels.texts, strict=True)):
+            if key in self._places:
+                codes[at] = self._places[key]
+            elif text.lower() in NOT_KNOWN:
+                codes[at] = self.missing
         return Cells(levels.each(codes, self.missing), levels)
 
     def text(self, code: int) -> str:
@@ -141,16 +130,11 @@ class LevelColumn:
         return self.texts[code] if code < self.missing else ""
 
     @cached_property
-    def _known(self) -> tuple[dict[str, int], FloatArray, IntArray]:
-        """Codes of levels that are texts; levels that are numbers, increasing; their codes."""
-        if self.spec.format is None:
-            none = np.empty(0, dtype=np.int64)
-            return {text: place for place, text in enumerate(self.texts)}, np.empty(0), none
-        values = Column(pl.Series(self.texts, dtype=pl.String)).read(self.spec.format).values
-        order = np.argsort(values, kind="stable")
-        n_numbers = int(np.count_nonzero(~np.isnan(values)))
-        words = {self.texts[place]: place for place in order[n_numbers:].tolist()}
-        return words, values[order[:n_numbers]], order[:n_numbers]
+    def _places(self) -> dict[float | str, int]:
+        """The code of each level, by its number or text."""
+        every = np.arange(len(self.texts), dtype=np.int32)
+        levels = Levels(pl.Series(self.texts, dtype=pl.String), every)
+        return {key: place for place, key in enumerate(_keys(levels, self.spec))}
 
     @cached_property
     def _by_count(self) -> tuple[IntArray, IntArray]:
@@ -190,6 +174,15 @@ class LevelColumn:
     def nats(self) -> float:
         """Entropy of a cell by the distribution of the column alone."""
         return -float(self.counts @ self.log_q) / max(int(self.counts.sum()), 1)
+
+
+def _keys(levels: Levels, spec: ColumnSpec) -> list[float | str]:
+    """Return the numbers of levels as the column reads them, or their texts."""
+    texts = levels.texts.str.to_lowercase() if spec.is_truth else levels.texts
+    if spec.format is None:
+        return texts.to_list()
+    values = levels.read(spec.format).values.tolist()
+    return [text if value != value else value for text, value in zip(texts, values, strict=True)]
 
 
 class _Groups(NamedTuple):

@@ -119,7 +119,8 @@ class LevelRelations:
     @property
     def n_looked(self) -> int:
         """Number of columns whose cells are judged."""
-        return len({of.target for of in (*self.relations, *self.flags.counts)})
+        by_levels = {of.target for of in self.relations}
+        return len(by_levels | {of.target for of in self.flags.counts})
 
     @classmethod
     def learn(cls, table: Table, plan: ColumnPlan) -> LevelRelations:
@@ -260,8 +261,11 @@ class _Rows:
             against = -relation.gain * of.log_p
             stronger = against > most[b]
             strongest[b, stronger], most[b, stronger] = place, against[stronger]
-        arrays = (*_averages(sums), strongest, n_against, n_for)
-        return cls(columns, relations, (), cells, own, *(of.T for of in arrays))
+        log_p, log_other, log_right = _averages(sums)
+        return cls(
+            columns, relations, (), cells, own, log_p.T, log_other.T, log_right.T, strongest.T,
+            n_against.T, n_for.T,
+        )  # fmt: skip
 
     def excepting(self, exceptions: Exceptions) -> _Rows:
         """Return the rows with the probability of exceptions set to 1."""
@@ -439,13 +443,13 @@ class _Rows:
             second = np.where(is_either, second, worst)
             for i in np.flatnonzero(goes_on):
                 place, b = int(active[i]), int(worst[i])
-                against_b = [(of, on) for of, on in judged if of.target == b]
-                against_b = [(of, on) for of, on in against_b if not settled[i, of.given]]
-                log_least = min((float(on.log_p[place]) for _, on in against_b), default=0.0)
+                on_b = [pair for pair in judged if pair[0].target == b]
+                on_b = [pair for pair in on_b if not settled[i, pair[0].given]]
+                log_least = min((float(on.log_p[place]) for _, on in on_b), default=0.0)
                 if is_suspect[i] and log_least > np.log(CLEARLY_WRONG):
                     continue
                 of_cell = float(log_least if is_suspect[i] else log_p[i, b])
-                cell = self._cell(rows[place], place, against_b, of_cell)
+                cell = self._cell(rows[place], place, on_b, of_cell)
                 if is_either[i]:
                     others = (self.columns[second[i]].name,)
                     cell = cell._replace(suggestion="", others=others)
@@ -480,7 +484,7 @@ def _add(
     counts: BoolArray | bool = True,
 ) -> None:
     """Add what a relation finds to sums (5, columns, n), weighted, in rows where it counts."""
-    weight = relation.gain * np.asarray(counts)
+    weight: FloatArray = relation.gain * np.asarray(counts, dtype=np.float64)
     parts = of.log_p, of.log_other, of.log_right, of.has_given, of.decides
     for total, part in zip(sums[:, relation.target], parts, strict=True):
         total += weight * part[rows]

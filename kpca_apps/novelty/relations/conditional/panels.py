@@ -95,7 +95,7 @@ class UsualNumber:
         return self.spec.name, columns[self.given]
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """Return the distances of numbers from their level's other rows; `own` (n,) are left out."""
+        """Return the distances of numbers from their level's other rows, `own` rows left out."""
         z, codes = _scaled(table, self.spec, self.middle, self.width), cells[self.given].codes
         expected, n_rows = self.levels.expected(z, codes, own)
         distance = np.abs(z - expected)
