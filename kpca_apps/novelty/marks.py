@@ -117,7 +117,7 @@ def _row_hashes(table: Table, names: Iterable[str]) -> HashArray:
 def _cell_hashes(column: Column) -> HashArray:
     """Hash what cells say: numbers by their value, however they are written, the rest as text."""
     if column.cells.dtype.is_numeric():
-        numbers = column.cells.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        numbers = np.asarray(column.cells.to_numpy(), dtype=np.float64)
         hashes = _number_hashes(numbers)
         # Identifiers of many digits differ in the last; Infinity and NaN are no identifiers.
         is_long = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) >= _LONG))

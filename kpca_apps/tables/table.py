@@ -91,7 +91,9 @@ class Table:
         yield self
 
     def take(self, rows: IntArray) -> Table:
-        """Return some rows, by their positions."""
+        """Return some rows, by their positions; all of them in order are this table itself."""
+        if np.array_equal(rows, np.arange(self.frame.height)):
+            return self
         lines = None if self.lines is None else self.lines[rows]
         return Table(self.frame[rows], lines, replace(self.source, n_rows=len(rows)))
 
@@ -442,9 +444,7 @@ def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.Dat
     Dates become text where one lies outside the years 1 to 9999, or `as_text` names their column,
     as one in another part of the table lies outside.
     """
-    return frame.with_columns(
-        [_plain(column, column.name in as_text) for column in frame.iter_columns()]
-    )
+    return pl.DataFrame([_plain(column, column.name in as_text) for column in frame.iter_columns()])
 
 
 def _plain(column: pl.Series, as_text: bool) -> pl.Series:
@@ -621,10 +621,11 @@ def line_column(lines: IntArray) -> pa.Array:
 def hash_cells(frame: pl.DataFrame, digest: Any) -> int:
     """Update a hash with the names, types and cells of columns; return how many bytes it took."""
     n_bytes = 0
-    for column in frame.iter_columns():
-        digest.update(missing := np.packbits(column.is_null().to_numpy()).tobytes())
+    is_missing = frame.select(pl.all().is_null())
+    for column, is_null in zip(frame.iter_columns(), is_missing.iter_columns(), strict=True):
+        digest.update(missing := np.packbits(is_null.to_numpy()).tobytes())
         # Without what lies where a cell is missing, which may be anything.
-        known = column.drop_nulls().to_frame().rechunk()
+        known = (column.drop_nulls() if column.null_count() else column).to_frame().rechunk()
         cells = known.to_arrow(compat_level=pl.CompatLevel.oldest())
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, cells.schema) as stream:

@@ -670,7 +670,7 @@ def _parts(texts: pl.Series) -> dict[str, FloatArray]:
     """
     parts = {name: np.full(texts.len(), np.nan) for name in _PARTS}
     left = np.flatnonzero(texts.is_not_null().to_numpy())
-    for shape in DATE_SHAPES:
+    for shape in DATE_SHAPES if left.size else ():
         hit = texts.gather(left).str.contains(shape).to_numpy()
         if hit.any():
             rows, left = left[hit], left[~hit]
@@ -803,6 +803,7 @@ class Column:
         self.cells, self.name = cells, cells.name
         self._read: dict[object, Readings] = {}
         self._numbers: dict[object, NumberFormat | None] = {}
+        self._dates: dict[bool | None, DateFormat | None] = {}
 
     def __len__(self) -> int:
         return self.cells.len()
@@ -843,7 +844,9 @@ class Column:
         """Infer how dates are written (see `infer_date_format`)."""
         if self.cells.dtype.is_temporal():
             return DateFormat(has_time=self.cells.dtype != pl.Date)
-        return infer_date_format(self.levels.texts, day_first)
+        if day_first not in self._dates:
+            self._dates[day_first] = infer_date_format(self.levels.texts, day_first)
+        return self._dates[day_first]
 
     def digit_dates(self, day_first: bool | None = None) -> DateFormat | None:
         """Return the order of digits that makes most cells dates, these the nearest to each other.
@@ -1050,7 +1053,7 @@ def _typed(cells: pl.Series) -> tuple[FloatArray, bool] | None:
     if cells.dtype in (pl.Date, pl.Datetime):
         return _epoch_seconds(cells), True
     if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
-        return cells.cast(pl.Float64).to_numpy(), False
+        return np.asarray(cells.to_numpy(), dtype=np.float64), False
     return None
 
 
@@ -1081,9 +1084,8 @@ def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
 def _levels_of_numbers(cells: pl.Series) -> Levels:
     """Levels of numbers, of which equal ones are written alike: each is written once."""
     if cells.dtype.is_float():
-        number = pl.lit(cells).fill_nan(None)
-        plain = pl.when(number == 0).then(0.0).otherwise(number)  # -0.0 is 0
-        cells = pl.select(plain.alias(cells.name)).to_series()
+        # -0.0 is 0, and NaN is missing.
+        cells = pl.Series(cells.name, cells.to_numpy() + 0.0, nan_to_null=True)
     numbers, places = _encoded(cells)
     return Levels(_written(numbers), places)
 
@@ -1091,9 +1093,8 @@ def _levels_of_numbers(cells: pl.Series) -> Levels:
 def _encoded(cells: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
     """Distinct values in the order they first occur, and the place of each cell's, -1 for null."""
     encoded = cells.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
-    # By polars: Arrow's own ways load pandas, where it is installed.
-    places = pl.Series(encoded.indices).fill_null(-1).to_numpy()
-    return pl.Series(cells.name, encoded.dictionary), places
+    # Not by `to_numpy`, which loads pandas, where it is installed.
+    return pl.Series(cells.name, encoded.dictionary), np.from_dlpack(encoded.indices.fill_null(-1))
 
 
 def _epoch_seconds(cells: pl.Series) -> FloatArray:

@@ -122,6 +122,8 @@ def table_of_evidence(
     their rows, whose `n_cells` also counts those that are too many to be listed. Return how many
     cells are odd as well.
     """
+    if not (len(faults.odd) or len(faults.contradicted)):
+        return in_findings(faults.contradicted.with_columns(n_cells=pl.lit(1, pl.Int64))), 0
     of_dates = [k for k, (spec, *_) in enumerate(columns) if spec.role == "datetime"]
     is_unread, seen = pl.col("kind") == UNREADABLE, pl.col("seen").str
     is_token = (pl.col("n_cells") > 1) & ~seen.contains(f"{WITH_NUMBER}|{LIKE_NUMBER}")
@@ -278,7 +280,7 @@ class CellFaults:
         contradicted = judged.with_columns(row=rows[at], line=places[at])
         contradicted = contradicted.filter(~passed_over[at])
         n_odd = int(odd["n_cells"].sum())
-        return cls(used, tuple(n_missing), _merged(odd), n_odd, contradicted)
+        return cls(used, tuple(n_missing), _merged(odd) if found else odd, n_odd, contradicted)
 
     def __add__(self, other: CellFaults) -> CellFaults:
         """Faults of both parts, of which `other` comes later in the table."""
