@@ -1093,8 +1093,10 @@ def _levels_of_numbers(cells: pl.Series) -> Levels:
 def _encoded(cells: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
     """Distinct values in the order they first occur, and the place of each cell's, -1 for null."""
     encoded = cells.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
-    # Not by `to_numpy`, which loads pandas, where it is installed.
-    return pl.Series(cells.name, encoded.dictionary), np.from_dlpack(encoded.indices.fill_null(-1))
+    # By polars: Arrow's own ways load pandas, where it is installed.
+    places = pl.Series(encoded.indices)
+    places = places.fill_null(-1) if places.null_count() else places
+    return pl.Series(cells.name, encoded.dictionary), places.to_numpy()
 
 
 def _epoch_seconds(cells: pl.Series) -> FloatArray:
