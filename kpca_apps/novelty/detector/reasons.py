@@ -16,14 +16,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
 from math import comb
 
 import numpy as np
 
-from kpca_apps.novelty.detector.nearest import AGREEING, NONE, UNASKED
-from kpca_apps.novelty.detector.neighbours import Expected, Near, Surroundings, runs
+from kpca_apps.novelty.detector.neighbours import (
+    AGREEING,
+    NONE,
+    UNASKED,
+    Expected,
+    Near,
+    Surroundings,
+    runs,
+)
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 CANDIDATES_A_BATCH = 4096
