@@ -656,7 +656,7 @@ def _parts(texts: pl.Series) -> dict[str, FloatArray]:
     """
     parts = {name: np.full(texts.len(), np.nan) for name in _PARTS}
     pending = np.flatnonzero(texts.is_not_null().to_numpy())
-    for shape in DATE_SHAPES:
+    for shape in DATE_SHAPES if pending.size else ():
         hit = texts.gather(pending).str.contains(shape).to_numpy()
         if hit.any():
             rows, pending = pending[hit], pending[~hit]
@@ -786,6 +786,7 @@ class Column:
         self.cells, self.name = cells, cells.name
         self._read: dict[object, Readings] = {}
         self._numbers: dict[object, NumberFormat | None] = {}
+        self._dates: dict[bool | None, DateFormat | None] = {}
 
     def __len__(self) -> int:
         return self.cells.len()
@@ -826,7 +827,9 @@ class Column:
         """Infer the format of dates (see `infer_date_format`)."""
         if self.cells.dtype.is_temporal():
             return DateFormat(has_time=self.cells.dtype != pl.Date)
-        return infer_date_format(self.levels.texts, day_first)
+        if day_first not in self._dates:
+            self._dates[day_first] = infer_date_format(self.levels.texts, day_first)
+        return self._dates[day_first]
 
     def digit_dates(self, day_first: bool | None = None) -> DateFormat | None:
         """Return the order of digits that reads most cells as dates in the shortest period.
@@ -1033,7 +1036,7 @@ def _typed(cells: pl.Series) -> tuple[FloatArray, bool] | None:
     if cells.dtype in (pl.Date, pl.Datetime):
         return _epoch_seconds(cells), True
     if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
-        return cells.cast(pl.Float64).to_numpy(), False
+        return np.asarray(cells.to_numpy(), dtype=np.float64), False
     return None
 
 
@@ -1064,9 +1067,8 @@ def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
 def _levels_of_numbers(cells: pl.Series) -> Levels:
     """Return the levels of numbers, each distinct one converted to text once."""
     if cells.dtype.is_float():
-        number = pl.lit(cells).fill_nan(None)
-        plain = pl.when(number == 0).then(0.0).otherwise(number)  # -0.0 is 0
-        cells = pl.select(plain.alias(cells.name)).to_series()
+        # -0.0 is 0, and NaN is missing.
+        cells = pl.Series(cells.name, cells.to_numpy() + 0.0, nan_to_null=True)
     numbers, places = _encoded(cells)
     return Levels(_written(numbers), places)
 
@@ -1075,8 +1077,9 @@ def _encoded(cells: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
     """Return distinct values in order of occurrence, and the code of each cell, -1 for null."""
     encoded = cells.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
     # Arrow's own conversion loads pandas, if it is installed.
-    places = pl.Series(encoded.indices).fill_null(-1).to_numpy()
-    return pl.Series(cells.name, encoded.dictionary), places
+    places = pl.Series(encoded.indices)
+    places = places.fill_null(-1) if places.null_count() else places
+    return pl.Series(cells.name, encoded.dictionary), places.to_numpy()
 
 
 def _epoch_seconds(cells: pl.Series) -> FloatArray:
