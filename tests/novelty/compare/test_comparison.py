@@ -140,7 +140,9 @@ def test_the_value_that_means_outlier(values: tuple[object, ...], positive: str,
         (tuple("abcdefghijk"), "11 different values"),
     ],
 )
-def test_a_value_that_cannot_be_guessed_must_be_told(values: tuple[object, ...], what: str) -> None:
+def test_a_value_that_cannot_be_guessed_must_be_reported(
+    values: tuple[object, ...], what: str
+) -> None:
     table = labelled(*values)
     with pytest.raises(ConfigError, match=f'"class" holds {what} .*with --positive$'):
         read_labels(table, "class")
