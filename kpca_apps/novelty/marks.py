@@ -114,7 +114,7 @@ def _row_hashes(table: Table, names: Iterable[str]) -> HashArray:
 def _cell_hashes(column: Column) -> HashArray:
     """Hash numbers by value, whatever their notation, and other cells as texts."""
     if column.cells.dtype.is_numeric():
-        numbers = column.cells.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        numbers = np.asarray(column.cells.to_numpy(), dtype=np.float64)
         hashes = _number_hashes(numbers)
         # Long identifiers differ in their last digits.
         is_long = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) >= _LONG))

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from kpca_apps.errors import KpcaError
-from kpca_apps.names import quoted
+from kpca_apps.names import listed, quoted
 from kpca_apps.novelty.result import (
     MISSPELT,
     ColumnProfile,
@@ -250,8 +250,9 @@ def _flagged(
 def _pattern(pattern: Pattern, hidden: Collection[str]) -> Pattern:
     if {*pattern.columns, *(pattern.common or ())[:1]}.isdisjoint(hidden):
         return pattern
-    n = len(pattern.rows)
-    sentence = f"{n:,} row{'s' * (n > 1)}: odd by values that are hidden."
+    n, names = len(pattern.rows), [name for name in pattern.columns if name in hidden]
+    of_columns = f" of {listed(names)}" * bool(names)
+    sentence = f"{n:,} row{'s' * (n > 1)}: odd by hidden values{of_columns}."
     return replace(pattern, sentence=sentence, common=None)
 
 

@@ -177,10 +177,12 @@ def rows_to_score(
         coders = tuple(replace(coder, spec=with_hidden(coder.spec)) for coder in encoder.coders)
         return replace(encoder, plan=plan, coders=coders)
 
-    groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
-    model = replace(model, encoder=hiding(model.encoder), groups=groups)
+    if hide or unknown:
+        groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
+        model = replace(model, encoder=hiding(model.encoder), groups=groups)
     sample = draw_sample(table, model.options.seed, execution)
-    model = _for_dates(model, model.encoder.moved_dates(sample.table))
+    if moved := model.encoder.moved_dates(sample.table):
+        model = _for_dates(model, moved)
     learned, table = None, sample.whole
     has_scores = table.source.n_rows == len(model.training_scores)
     if has_scores and table.source.fingerprint == model.source.fingerprint:

@@ -12,7 +12,12 @@ import numpy as np
 import polars as pl
 
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
-from kpca_apps.novelty.columns.check_digits import check_digits_hold, check_digits_of, without_marks
+from kpca_apps.novelty.columns.check_digits import (
+    MIN_CODES,
+    check_digits_hold,
+    check_digits_of,
+    without_marks,
+)
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.tables.table import Table
@@ -29,6 +34,8 @@ def learn_codes(
     table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
 ) -> CodeRule | None:
     """Learn the scheme and the usual lengths of a column of codes; ``None`` for other columns."""
+    if table.frame.height < MIN_CODES:
+        return None
     texts = table.column(spec.name).levels.texts
     if not (scheme := check_digits_of(texts)):
         return None

@@ -223,11 +223,10 @@ class NumberRule:
         kinds = self.judge(readings.values)
         kinds[readings.unreadable] = _UNREADABLE
         odd = np.flatnonzero(kinds)
-        cells = column.take(odd)
-        is_text = cells.cells.dtype == pl.String
+        cells, is_text = column.cells, column.cells.dtype == pl.String
         found: dict[tuple[str, str], list[int]] = {}
-        for i, place in enumerate(odd.tolist()):
-            seen = cells.cells[i].strip() if is_text else cells.text(i)
+        for place in odd.tolist():
+            seen = cells[place].strip() if is_text else column.text(place)
             if kinds[place] == _BELOW and seen.startswith(("<", "\u2264")):
                 continue  # below a limit of detection
             if kinds[place] == _CODE and re.search(_LIMIT, seen):

@@ -121,6 +121,8 @@ def table_of_evidence(
     (years, "XX/05/2024"). Equal odd cells of a column are one finding with all their rows; its
     `n_cells` includes cells that are not listed.
     """
+    if not (len(faults.odd) or len(faults.contradicted)):
+        return in_findings(faults.contradicted.with_columns(n_cells=pl.lit(1, pl.Int64))), 0
     of_dates = [k for k, (spec, *_) in enumerate(columns) if spec.role == "datetime"]
     is_unread, seen = pl.col("kind") == UNREADABLE, pl.col("seen").str
     is_token = (pl.col("n_cells") > 1) & ~seen.contains(f"{WITH_NUMBER}|{LIKE_NUMBER}")
@@ -278,7 +280,7 @@ class CellFaults:
         contradicted = judged.with_columns(row=rows[at], line=places[at])
         contradicted = contradicted.filter(~skipped[at])
         n_odd = int(odd["n_cells"].sum())
-        return cls(used, tuple(n_missing), _merged(odd), n_odd, contradicted)
+        return cls(used, tuple(n_missing), _merged(odd) if found else odd, n_odd, contradicted)
 
     def __add__(self, other: CellFaults) -> CellFaults:
         """Add the faults of a later part."""

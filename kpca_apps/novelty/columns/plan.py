@@ -200,9 +200,10 @@ def infer_plan(
     options = options or ColumnOptions()
     where, columns = table.source.name, [table.column(name) for name in table.columns]
     if table.frame.height < _MIN_ROWS:
+        n = table.frame.height
+        are = "row of data is" if n == 1 else "rows of data are"
         raise InputError(
-            f"{where}: {table.frame.height} rows of data are too few to screen; "
-            f"give a table with at least {_MIN_ROWS}."
+            f"{where}: {n} {are} too few to screen; give a table with at least {_MIN_ROWS}."
         )
     judged = partial(_spec, options=options, where=where, key=table.source.key_column)
     specs = [judged(column, prefer_comma=False, known=()) for column in columns]

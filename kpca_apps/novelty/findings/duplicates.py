@@ -116,6 +116,8 @@ class _Cells:
 def find_duplicates(rows: Encoded) -> DuplicateRows:
     """Find equal rows among all of a table, as they are written, and near repeats in the sample."""
     sample, used = rows.sample_table, rows.encoder.plan.used
+    if rows.n_rows == 1:
+        return DuplicateRows(n_compared=1)
     found = equal_rows(rows.hashes, _MAX_LOOKED_AT)
     firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
     candidates = rows.take(firsts) if len(firsts) else None

@@ -156,7 +156,8 @@ def _header_note(
 ) -> Iterator[str]:
     """Say that the names of the columns are values of theirs: then a row took their place."""
     numbers, n_levels, formats = list[float](), 0, model.encoder.plan.formats
-    for one in columns:
+    # Levels first, which are looked up faster than numbers are read.
+    for one in sorted(columns, key=lambda one: isinstance(one.distribution, NumericProfile)):
         shown, format = one.distribution, formats.get(one.name)
         if one.name in renamed:
             continue

@@ -254,9 +254,9 @@ def _fit_detector(
                 f"{quoted(spec.name)} is {spec.role}" for spec in encoder.plan.used[:5]
             )
             why = (
-                f"all rows look equal to the model in the columns left for it ({used}): it "
-                "compares length and kinds of letters of texts, and repeated categories; screen "
-                "a table with columns of numbers, dates or repeated categories."
+                f"all rows look equal in the columns used ({used}), so none is odd: texts are "
+                "compared by their length and kinds of characters. Screen a table that also has "
+                "columns of numbers, dates or repeated categories."
             )
         raise InputError(f"{rows.source.name}: {why}") from error
     if is_drawn:

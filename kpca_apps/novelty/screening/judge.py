@@ -387,6 +387,8 @@ def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged
     Rows known to be wrong keep their places before all, those that are neither flagged nor have
     such evidence come after them.
     """
+    if evidence.is_empty():
+        return
     strongest = strongest_by_row(evidence)
     rows = strongest["row"].to_numpy() - 1
     own = ranks[rows] - n_wrong
