@@ -253,7 +253,7 @@ def test_a_model_passes_its_options_on_as_far_as_the_table_has_the_columns() -> 
     assert (bare.alpha, bare.seed) == (0.1, 4)
 
 
-def test_what_is_reported_again_replaces_what_is_inherited() -> None:
+def test_given_options_replace_inherited_ones() -> None:
     model = fit_table(correlated(60, odd=5), TO_INHERIT)[0]
     told = inherit_options(model, correlated(10), fdr=0.2, id="colour", hide=("bill",), share=None)
     assert (told.alpha, told.fdr, told.share) == (None, 0.2, None)

@@ -140,7 +140,7 @@ def test_the_value_that_means_outlier(values: tuple[object, ...], positive: str,
         (tuple("abcdefghijk"), "11 different values"),
     ],
 )
-def test_a_value_that_cannot_be_guessed_must_be_reported(
+def test_a_value_that_cannot_be_guessed_must_be_given(
     values: tuple[object, ...], what: str
 ) -> None:
     table = labelled(*values)

@@ -80,7 +80,7 @@ def test_of_cells_that_changed_the_one_that_is_the_reason_comes_first() -> None:
     assert [name for name, *_ in new.changed] == ["height", "weight"]
 
 
-def test_a_column_that_is_renamed_is_reported_of_at_the_top() -> None:
+def test_a_column_that_is_renamed_is_reported_at_the_top() -> None:
     old, new = run(table(), "old"), run(table().rename({"height": "tall"}), "new")
     words = ' them: "height", "tall".'
     assert f"Not compared, as one table lacks{words}" in diff_runs(old, new).warnings
@@ -96,7 +96,7 @@ def test_columns_may_have_the_names_that_rows_are_matched_by(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["=1+1", "rank", "-log10(p)"])
-def test_columns_that_are_written_under_another_name_are_reported_of_by_their_own(
+def test_columns_that_are_written_under_another_name_are_named_by_their_own(
     name: str,
 ) -> None:
     before = (

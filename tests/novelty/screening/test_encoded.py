@@ -60,7 +60,7 @@ def test_a_disk_without_room_is_reported_before_anything_is_written(
     assert not any(tmp_path.iterdir())
 
 
-def test_rows_that_are_removed_are_reported(
+def test_rows_that_no_longer_exist_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
