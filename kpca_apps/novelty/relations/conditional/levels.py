@@ -484,7 +484,7 @@ def _add(
     counts: BoolArray | bool = True,
 ) -> None:
     """Add what a relation finds to sums (5, columns, n), weighted, in rows where it counts."""
-    weight: FloatArray = relation.gain * np.asarray(counts, dtype=np.float64)
+    weight = np.multiply(relation.gain, counts, dtype=np.float64)
     parts = of.log_p, of.log_other, of.log_right, of.has_given, of.decides
     for total, part in zip(sums[:, relation.target], parts, strict=True):
         total += weight * part[rows]
