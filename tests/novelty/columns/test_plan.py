@@ -176,8 +176,6 @@ def test_doubtful_commas_follow_the_other_columns_and_are_stated() -> None:
     ("options", "message"),
     [
         (ColumnOptions(label="spexies"), '--label names .*"spexies".*Did you mean "species"'),
-        (ColumnOptions(hide=("nope",)), "--hide names"),
-        (ColumnOptions(label="species", exclude=("species",)), "both --label and --exclude"),
         (ColumnOptions(numeric=("ok",), categorical=("ok",)), "both --categorical and --numeric"),
         (ColumnOptions(numeric=("species",)), '"species" is declared numeric but 0% of its cells'),
     ],

@@ -254,12 +254,6 @@ def test_a_column_that_does_not_vary_in_a_group_is_left_out_there() -> None:
         (two_kinds(20, 0), by("kind"), 'none of the 2 groups by "kind" has the 50 rows'),
         (two_kinds().with_columns(kind=pl.lit("a")), by("kind"), "makes one group only"),
         (two_kinds(), by("kind", method="hoffmann"), "--method hoffmann gives scores that cannot"),
-        (two_kinds(), by("knd"), 'names a column "knd".*Did you mean "kind"'),
-        (
-            two_kinds(),
-            ScreeningOptions(columns=ColumnOptions(by=("kind",), label="kind")),
-            "both --label and --by",
-        ),
     ],
 )
 def test_what_cannot_be_grouped_is_refused_in_one_line(
