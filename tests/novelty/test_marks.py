@@ -75,7 +75,7 @@ def test_numbers_are_known_again_however_they_are_written() -> None:
     assert not {*row_keys(other, ())} & {*row_keys(exact, ())}
 
 
-def test_long_identifiers_and_codes_are_told_apart() -> None:
+def test_long_identifiers_and_codes_are_distinguished() -> None:
     for first in (4_006_381_333_931, 1_700_000_000_000, 10**15, 2**60):
         ids = [first + i for i in range(200)]
         held, written = (table(pl.DataFrame({"x": of})) for of in (ids, [*map(str, ids)]))
@@ -119,7 +119,7 @@ def test_a_mark_made_without_hidden_cells_accepts_no_more_than_was_seen() -> Non
     assert got.is_accepted.tolist() == [True, False, False]
 
 
-def test_marks_of_other_columns_are_refused_and_those_of_changed_rows_told() -> None:
+def test_marks_of_other_columns_are_refused_and_those_of_changed_rows_reported() -> None:
     frame = pl.DataFrame({"x": [1.0, 2.0, 3.0]})
     of = marks(row_key=row_keys(table(frame), ()), row=[1, 2, 3])
     with pytest.raises(InputError, match=r"other columns than table\.csv shows"):
@@ -179,7 +179,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_damaged_files_of_marks_are_told_in_one_line(name: str, tmp_path: Path) -> None:
+def test_damaged_files_of_marks_are_reported_in_one_line(name: str, tmp_path: Path) -> None:
     text, message = DAMAGED[name]
     path = tmp_path / "marks.html"
     path.write_text(text, encoding="utf-8")

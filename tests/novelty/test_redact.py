@@ -141,14 +141,14 @@ def test_a_hidden_cell_says_that_it_is() -> None:
     assert (cell.column, cell.seen, cell.suggestion) == (NAME, HIDDEN, "")
 
 
-def test_what_a_hidden_cell_gives_for_another_is_not_said() -> None:
+def test_what_a_hidden_cell_gives_for_another_is_not_stated() -> None:
     (cell,) = made(ScreeningResult).odd_cells
     odd = replace(cell, kind="far above", column="total", given=("price",), seen="99999")
     (shown,) = redact(replace(made(ScreeningResult), odd_cells=(odd,)), {"price"}).odd_cells
     assert (shown.seen, shown.suggestion, TEXT in shown.sentence) == ("99999", "", False)
 
 
-def test_a_note_is_what_may_be_said_unless_it_is_told_otherwise() -> None:
+def test_a_note_is_what_may_be_stated_unless_it_is_reported_otherwise() -> None:
     note = Note("cell 17 reads secret", "cell 17 is no number", ("a",)).after("In x: ")
     for one in (note, copy.deepcopy(note), pickle.loads(pickle.dumps(note))):
         assert f"{one}" == str(one) == "".join([one]) == "In x: cell 17 is no number"

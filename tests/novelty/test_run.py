@@ -180,7 +180,7 @@ def test_the_table_fitted_on_is_recognised() -> None:
     assert "p-value" not in said
 
 
-def test_rows_of_the_reference_are_told_that_they_count_themselves() -> None:
+def test_rows_of_the_reference_are_reported_that_they_count_themselves() -> None:
     reference = correlated(99)
     result = score(fit_table(reference)[0], reference)
     assert result.p_values is not None
@@ -253,7 +253,7 @@ def test_a_model_passes_its_options_on_as_far_as_the_table_has_the_columns() -> 
     assert (bare.alpha, bare.seed) == (0.1, 4)
 
 
-def test_what_is_told_anew_replaces_what_is_inherited() -> None:
+def test_given_options_replace_inherited_ones() -> None:
     model = fit_table(correlated(60, odd=5), TO_INHERIT)[0]
     told = inherit_options(model, correlated(10), fdr=0.2, id="colour", hide=("bill",), share=None)
     assert (told.alpha, told.fdr, told.share) == (None, 0.2, None)

@@ -125,7 +125,7 @@ def test_rows_beyond_those_explained_in_full_have_the_same_reasons(
 
 
 @pytest.mark.parametrize("executor", quick(["threads", "processes", "dask"], "threads"))
-def test_whoever_works_writes_the_same_bytes(
+def test_any_worker_writes_the_same_bytes(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: str
 ) -> None:
     if executor == "dask":
@@ -144,7 +144,7 @@ def test_whoever_works_writes_the_same_bytes(
     assert written[0] == written[1]
 
 
-def test_what_is_not_listed_is_said_and_stays_empty(
+def test_what_is_not_listed_is_stated_and_stays_empty(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listed_rows, "MOST_ROWS", 4)

@@ -320,7 +320,7 @@ def test_all_parts_that_cannot_be_read_are_carried_where_a_worker_is_lost_too(n_
         return future
 
     workers = types.SimpleNamespace(
-        executor="dask", width=2, submit=submit, send_shared=lambda shared: (), close_pool=int
+        executor="dask", width=2, _submit=submit, _send_shared=lambda shared: (), _close_pool=int
     )
     flight = _Flight(workers, None, (), carried="carried {}".format)
     assert [*flight.results("abc")] == ["carried a", "carried b", "carried c"]

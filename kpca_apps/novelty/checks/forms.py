@@ -9,7 +9,6 @@ may lack the form.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -66,12 +65,11 @@ def learn_forms(
     is_numbered = int(counts[(held & digits).to_numpy()].sum()) > few
     shapes: list[str] = []
     if int(counts[digits.to_numpy()].sum()) >= ALL * n:
-        of_shape = Counter[str]()
-        for shape, count in zip(shapes_of(texts), counts.tolist(), strict=True):
-            of_shape[shape] += count
-        usual_shapes = [shape for shape, count in of_shape.items() if count >= USUAL * n]
-        if n - sum(of_shape[shape] for shape in usual_shapes) <= few:
-            shapes = sorted(usual_shapes, key=lambda shape: -of_shape[shape])
+        cells = pl.DataFrame({"shape": shapes_of(texts), "n": counts})
+        of_shape = cells.group_by("shape", maintain_order=True).agg(pl.sum("n"))
+        of_shape = of_shape.filter(pl.col("n") >= USUAL * n)
+        if n - of_shape["n"].sum() <= few:
+            shapes = of_shape.sort("n", descending=True, maintain_order=True)["shape"].to_list()
     stand_ins: tuple[str, ...] = ()
     if has_letter and not shapes and np.average(texts.str.len_chars(), weights=counts) >= WORD:
         often = texts.filter(counts > few).str.to_lowercase()

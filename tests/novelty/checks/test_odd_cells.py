@@ -198,7 +198,7 @@ def rows_of(cell: OddCell) -> tuple[int, ...]:
     return (cell.row, *cell.more_rows)
 
 
-def test_a_slip_in_a_column_with_a_unit_is_told_in_its_unit() -> None:
+def test_a_slip_in_a_column_with_a_unit_is_reported_in_its_unit() -> None:
     rng = np.random.default_rng(0)
     minutes = [f"{value} min" for value in rng.integers(80, 140, N)]
     times = [f"{value // 60}:{value % 60:02}" for value in rng.integers(480, 1080, N)]
@@ -279,7 +279,7 @@ def test_a_column_of_which_most_cells_do_not_read_is_refused_for_the_whole_table
         [*halves[0].sentences(PLAN, "t.csv", in_lines=False)]
 
 
-def test_gaps_that_no_row_drawn_had_are_said() -> None:
+def test_gaps_that_no_row_drawn_had_are_stated() -> None:
     frame = pl.DataFrame({"a": ["", "1.5", "2.5"], "b": ["u"] * 3, "c": ["u"] * 3})
     faults = faults_of(Table(frame, None, CLEAN.source))
     (said, filled) = faults.sentences(PLAN, "t", in_lines=False, drawn=True)

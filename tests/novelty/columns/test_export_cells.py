@@ -118,7 +118,7 @@ def test_a_slip_among_six_digits_changes_none_of_the_other_dates(
     assert np.delete(values, 9).tolist() == np.delete(SECONDS, 9).tolist()
 
 
-def test_which_number_is_the_day_among_six_digits_can_be_told() -> None:
+def test_which_number_is_the_day_among_six_digits_can_be_reported() -> None:
     days = [date(2024, month, day) for month in range(1, 13) for day in (3, 10)]
     cells = [day.strftime("%d%m%y") for day in days]
     for day_first, of in ((True, days), (False, [date(d.year, d.day, d.month) for d in days])):
@@ -146,7 +146,7 @@ def test_months_are_no_days_of_2020() -> None:
     assert "named as dates, but its numbers are not" in notes[-1]
 
 
-def test_a_column_half_of_dates_is_said_to_be_text() -> None:
+def test_a_column_half_of_dates_is_stated_to_be_text() -> None:
     cells = [day.isoformat() if k % 3 else f"week {k} of it" for k, day in enumerate(DAYS)]
     role, _, notes = spec_and_values(cells)
     assert role != "datetime" and "66% of the cells read as dates" in notes[0]
@@ -302,7 +302,7 @@ DOTTED = pl.DataFrame({"a": [f"{k:,}".replace(",", ".") for k in SIZES[:70]]})
         (WHOLE, WHOLE.head(60), ""),
     ],
 )
-def test_what_a_table_leaves_open_is_said(
+def test_what_a_table_leaves_open_is_stated(
     reference: pl.DataFrame, table: pl.DataFrame, words: str
 ) -> None:
     said = " ".join(screen_table(table, reference=reference).warnings)
@@ -323,7 +323,7 @@ def test_rows_are_accepted_however_their_list_is_written() -> None:
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5])
-def test_a_file_that_mixes_decimal_marks_is_said_with_its_rows(share: float) -> None:
+def test_a_file_that_mixes_decimal_marks_is_stated_with_its_rows(share: float) -> None:
     numbers = np.random.default_rng(0).normal(1500, 200, 40).round(2)
     has_comma = np.random.default_rng(1).random(40) < share
     swapped = str.maketrans(",.", ".,")

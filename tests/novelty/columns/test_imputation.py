@@ -54,6 +54,7 @@ def test_a_row_is_filled_by_regression_on_its_observed_columns(n: int, d: int) -
     later, rng = x[n:].copy(), np.random.default_rng(n)
     for m in range(1, d + 1):
         later[m - 1, rng.permutation(d)[:m]] = np.nan
+    later = np.vstack([later, later + 1.0])  # two rows of each number of gaps
     filled = imputer.fill(later)
     for row, values in zip(later, filled, strict=True):
         own = np.clip((row - imputer.mean) / imputer.scale, -4, 4)

@@ -16,7 +16,7 @@ from kpca_apps.novelty.columns.plan import runs_on
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_runs_on_is_told_from_what_was_sorted(seed: int) -> None:
+def test_what_runs_on_is_distinguished_from_what_was_sorted(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = 300
     log = 1.7e9 + np.cumsum(rng.exponential(3600.0, n))

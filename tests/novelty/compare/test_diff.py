@@ -80,7 +80,7 @@ def test_of_cells_that_changed_the_one_that_is_the_reason_comes_first() -> None:
     assert [name for name, *_ in new.changed] == ["height", "weight"]
 
 
-def test_a_column_that_is_renamed_is_told_of_at_the_top() -> None:
+def test_a_column_that_is_renamed_is_reported_at_the_top() -> None:
     old, new = run(table(), "old"), run(table().rename({"height": "tall"}), "new")
     words = ' them: "height", "tall".'
     assert f"Not compared, as one table lacks{words}" in diff_runs(old, new).warnings
@@ -96,7 +96,9 @@ def test_columns_may_have_the_names_that_rows_are_matched_by(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["=1+1", "rank", "-log10(p)"])
-def test_columns_that_are_written_under_another_name_are_told_of_by_their_own(name: str) -> None:
+def test_columns_that_are_written_under_another_name_are_named_by_their_own(
+    name: str,
+) -> None:
     before = (
         table().rename({"weight": name, "town": "@town"}).with_columns(code="=" + pl.col("code"))
     )
@@ -112,7 +114,7 @@ def test_columns_that_are_written_under_another_name_are_told_of_by_their_own(na
     assert not any("6000" in f"{row.reason} {row.changed}" for row in hidden.appeared)
 
 
-def test_a_row_that_was_accepted_is_said_to_be(tmp_path: Path) -> None:
+def test_a_row_that_was_accepted_is_stated_to_be(tmp_path: Path) -> None:
     frame = table()
     frame[7, "weight"] = 60.0
     frame[[7]].write_csv("fine.csv")
@@ -146,7 +148,7 @@ def test_an_identifier_that_repeats_names_no_rows() -> None:
     assert len(diff.removed) + len(diff.stayed) == diff.old.n_flagged
 
 
-def test_columns_and_settings_that_differ_are_told_and_hidden_values_are_not() -> None:
+def test_columns_and_settings_that_differ_are_reported_and_hidden_values_are_not() -> None:
     before = table()
     after = before.with_columns(pl.col("height") - 40, extra=pl.arange(pl.len()) % 3 + 0.5)
     words = ("--hide", "height", "--share", "0.05")
@@ -164,7 +166,7 @@ def test_columns_and_settings_that_differ_are_told_and_hidden_values_are_not() -
     assert not any(name == "height" for row in diff.stayed for name, *_ in row.changed)
 
 
-def test_runs_that_share_only_hidden_columns_are_told_so() -> None:
+def test_runs_that_share_only_hidden_columns_are_reported() -> None:
     old = run(table(), "old", *(f"--hide={name}" for name in table().columns))
     new = run(table().rename({"code": "number"}), "new")
     with pytest.raises(InputError, match=r"every column that new shares with old is hidden"):

@@ -79,7 +79,7 @@ def test_one_that_is_far_out_hides_no_fault() -> None:
     assert np.median(places[1]) <= np.median(places[0]) + 1
 
 
-def test_nobody_known_changes_no_bit() -> None:
+def test_no_one_known_changes_no_bit() -> None:
     X = rows_with_a_rare_kind()
     without = KernelPCANovelty(random_state=0).fit(X)
     nobody = KernelPCANovelty(random_state=0).fit(X, normal=np.zeros(len(X), dtype=bool))

@@ -310,7 +310,7 @@ def stones(n, rng):
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_three_wrong_columns_are_told_together(score):
+def test_three_wrong_columns_are_reported_together(score):
     rng = np.random.default_rng(5)
     rows, X = stones(1500, rng), stones(12, rng)
     X[:, 4:] = -6.0
@@ -322,7 +322,7 @@ def test_three_wrong_columns_are_told_together(score):
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_exchanged_columns_are_told_together(score):
+def test_exchanged_columns_are_reported_together(score):
     rng = np.random.default_rng(6)
     low, high = rng.normal(size=(2, 1500))
     rows = np.column_stack([low, high, low, high, low, high])
@@ -334,7 +334,7 @@ def test_exchanged_columns_are_told_together(score):
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_one_wrong_column_is_told_alone(score):
+def test_one_wrong_column_is_reported_alone(score):
     rng = np.random.default_rng(7)
     rows, X = stones(1500, rng), stones(14, rng)
     wrong = np.arange(14) % 7
@@ -343,7 +343,7 @@ def test_one_wrong_column_is_told_alone(score):
         assert (reasons[0].group, reasons[0].together) == (column, ())
 
 
-def test_the_farthest_column_is_told_where_no_drop_tells():
+def test_the_farthest_column_is_reported_where_no_drop_tells():
     rows = np.random.default_rng(8).normal(size=(100, 3))
     X = np.array([[0.0, 7.0, 0.0]])
     (reasons,) = reasons_of(X, np.ones(1), lambda copies: np.ones(len(copies)), rows, typical=0.5)
@@ -360,7 +360,7 @@ def test_a_rare_kind_of_rows_stays_and_strays_go():
     assert np.isin(np.arange(2060, 2090), kept).mean() < 0.1
 
 
-def test_women_of_first_class_are_not_told_that_they_should_have_died():
+def test_women_of_first_class_are_not_reported_that_they_should_have_died():
     rows = [
         (*who, survived)
         for who, counts in TITANIC.items()
@@ -385,14 +385,14 @@ def test_women_of_first_class_are_not_told_that_they_should_have_died():
     assert result.n_flagged
 
 
-def test_every_flagged_row_has_a_reason_however_few_are_asked_for():
+def test_every_flagged_row_has_a_reason_however_few_are_requested():
     few = screen(correlated(400), options=ScreeningOptions(explain=3, count=120))[0]
     assert [row.explained for row in few.ranked] == [row.flagged for row in few.ranked]
     assert (len(few.ranked), few.settings["rows explained"]) == (120, 120)
     assert all(row.reasons for row in few.ranked)
 
 
-def test_stones_without_size_are_told_by_their_three_lengths():
+def test_stones_without_size_are_reported_by_their_three_lengths():
     rng = np.random.default_rng(0)
     carat = rng.gamma(3.0, 0.3, 1500) + 0.2
     length = 6.4 * np.cbrt(carat)

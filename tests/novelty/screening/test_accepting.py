@@ -95,7 +95,7 @@ def test_parts_find_what_the_whole_finds() -> None:
 
 
 @pytest.mark.release
-def test_others_of_the_kind_that_nobody_accepted_score_lower() -> None:
+def test_others_of_the_kind_that_no_one_accepted_score_lower() -> None:
     before, old = screen(table(), options=OPTIONS)
     after, new = screen(table(), accept=[SOME], options=OPTIONS)
     others = slice(14, 20)
@@ -251,7 +251,7 @@ def test_accepted_false_alarms_do_not_raise_the_rate() -> None:
     assert after < 0.8 * before
 
 
-def test_what_is_known_is_told_with_the_list(tmp_path: Path) -> None:
+def test_what_is_known_is_reported_with_the_list(tmp_path: Path) -> None:
     result, model = screen(table(), accept=[PATTERN], options=OPTIONS)
     assert "20 rows are accepted in fine.csv and not listed" in render_screening(result)
     told = result_to_json(result)

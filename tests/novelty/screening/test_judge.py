@@ -251,7 +251,7 @@ def test_a_threshold_chosen_on_one_table_is_kept_for_the_next() -> None:
     assert not chosen.rows.is_own
 
 
-def test_warnings_of_the_reference_are_told_from_those_of_the_table() -> None:
+def test_warnings_of_the_reference_are_distinguished_from_those_of_the_table() -> None:
     gaps = frame_of(60).with_columns(bill=None)
     gaps = gaps.with_columns(frame_of(60)["bill"].scatter([3], [float("nan")]).alias("bill"))
     model = fit_table(table_from_frame(gaps, "clean.csv"), ScreeningOptions(alpha=0.1))[0]

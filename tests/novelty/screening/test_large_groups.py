@@ -90,7 +90,7 @@ def test_a_cluster_of_few_rows_is_listed() -> None:
     assert not any(APART in text for text in result.warnings)
 
 
-def test_the_value_of_a_hidden_column_is_not_told() -> None:
+def test_the_value_of_a_hidden_column_is_not_reported() -> None:
     frame, _ = visits(0.12)
     hidden = ColumnOptions(hide=("limits",))
     (said,) = [text for text in screened(frame, columns=hidden).warnings if APART in text]

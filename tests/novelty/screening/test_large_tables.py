@@ -289,7 +289,7 @@ def test_a_part_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.release
-def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_told_so(
+def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_reported(
     birds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("novelty.screening.model", "engine.rows"):

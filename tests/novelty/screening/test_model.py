@@ -84,14 +84,14 @@ def test_a_count_is_checked_against_the_table_judged_not_the_reference() -> None
         score(model, correlated(25, seed=1))
 
 
-def test_too_few_clean_rows_are_said_once() -> None:
+def test_too_few_clean_rows_are_stated_once() -> None:
     for options in (ScreeningOptions(alpha=0.01), ScreeningOptions(share=0.1)):
         model = fit_table(correlated(15), options, clean=True)[0]
         said = [text for text in score(model, correlated(20)).warnings if "few" in text]
         assert len(said) == (options.alpha is not None), said
 
 
-def test_other_versions_are_said_and_other_files_refused(tmp_path: Path) -> None:
+def test_other_versions_are_stated_and_other_files_refused(tmp_path: Path) -> None:
     model = fit_table(correlated(40))[0]
     save_model(replace(model, versions={**model.versions, "numpy": "0.9"}), tmp_path / "m.kpca")
     assert "fitted with numpy 0.9 (here" in load_model(tmp_path / "m.kpca").warnings[-1]

@@ -38,7 +38,7 @@ AMOUNTS = pl.Series([f"1,{i}07.30" if i % 4 else f"1.{i}07,30" for i in range(10
         (FRAME, "colour", None, '"colour" names 2 different rows of 40'),
     ],
 )
-def test_what_names_the_rows_is_found_and_said_once(
+def test_what_names_the_rows_is_found_and_stated_once(
     frame: pl.DataFrame, id_column: str | None, first: str | None, note: str
 ) -> None:
     options = ScreeningOptions(explain=1, columns=ColumnOptions(id=id_column))
