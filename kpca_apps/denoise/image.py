@@ -224,7 +224,11 @@ def read_picture(
         data = seen if seen is not None and seen.any() else data
     if data is not None:
         given = planes[:3].reshape(len(planes[:3]), -1, planes.shape[-1])
-        planes = _without_holes(planes, data)
+        level, planes = planes[0][data].min(), planes.copy()
+        for page, of_page in enumerate(data):
+            for channel in planes[:3, page]:
+                # A page without data gets one value, and no noise.
+                channel[...] = imputed(channel, of_page) if of_page.any() else level
         data = data.reshape(-1, planes.shape[-1])
     planes = planes.reshape(len(planes), -1, planes.shape[-1])
     colours, alpha = (planes[:3], planes[3]) if len(planes) == 4 else (planes, None)
@@ -238,17 +242,6 @@ def read_picture(
     if span and span < NARROWEST:
         raise InputError(f"image spans {low:g} to {high:g}, too narrow to compute with; rescale it")
     return Picture(colours, alpha, axes, n_pages, span, lowest, SCALE / span, data, given)
-
-
-def _without_holes(planes: NDArray[Any], data: Mask) -> NDArray[Any]:
-    """Return planes (channels, pages, h, w) with holes filled from the data around."""
-    filled = planes.copy()
-    # A page without data gets one value, and no noise.
-    level = planes[0][data].min()
-    for page, of_page in enumerate(data):
-        for channel in filled[:3, page]:
-            channel[...] = imputed(channel, of_page) if of_page.any() else level
-    return filled
 
 
 def _check_range(data_range: Any, low: float, high: float) -> None:

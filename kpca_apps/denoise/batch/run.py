@@ -134,7 +134,10 @@ def run_batch(
             folder=folder,
             format=format,
             settings={**settings, "format": format, **raw, "version": __version__},
-            board=_board(folder, stack),
+            # Beside results on disk.
+            board=partial_path(folder / MANIFEST, secrets.token_hex(4), 0)
+            if isinstance(folder, Path)
+            else stack.enter_context(closing(spool_folder(folder=False))).path,
             baselines=tuple(baselines),
             raw_out=raw_out,
             force=force,
@@ -189,13 +192,6 @@ def _work(tasks: Sequence[Task], run: Run, workers: Workers) -> Iterator[Done]:
     )
     for returned in found:
         yield received(returned, run)
-
-
-def _board(folder: AnyPath, stack: ExitStack) -> Path:
-    """Return the file in which workers write their progress, beside results on disk."""
-    if isinstance(folder, Path):
-        return partial_path(folder / MANIFEST, secrets.token_hex(4), 0)
-    return stack.enter_context(closing(spool_folder(folder=False))).path
 
 
 def _check_options(

@@ -18,7 +18,7 @@ from kpca_apps.denoise.denoiser import Cleaned
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.image import as_stored, colours_of
 from kpca_apps.denoise.masks import both
-from kpca_apps.denoise.options import Options, Window
+from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import STRONGER, WEAKER, Preview, Trial, TrialResult
 from kpca_apps.images.types import ImageFile
 
@@ -36,7 +36,11 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
     upright = turned(pixels, orientation)
     top, left = _most_detailed(*without_holes(upright))
     cut = np.s_[top : top + CROP, left : left + CROP]
-    piece, wanted = upright[cut], _stored_window(pixels.shape[:2], orientation, cut)
+    piece, chosen = upright[cut], np.zeros(pixels.shape[:2], dtype=bool)
+    turned(chosen, orientation)[cut] = True
+    rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
+    # The piece in the image as stored.
+    wanted = (int(rows[0]), int(rows[-1]) + 1), (int(columns[0]), int(columns[-1]) + 1)
     axis = -1 if pixels.ndim == 3 else None
     mosaic = None if image.mosaic is None else image.mosaic()
     found: list[tuple[Trial, Preview, DenoiseInfo]] = []
@@ -98,14 +102,6 @@ def per_image_lines(name: str, options: Options) -> str:
     lines = io.StringIO()
     csv.writer(lines, lineterminator="\n").writerows([["file", *values], [name, *values.values()]])
     return lines.getvalue()
-
-
-def _stored_window(shape: tuple[int, ...], orientation: int, cut: tuple[slice, slice]) -> Window:
-    """Return the rows and columns of a piece of the turned image in the stored image."""
-    chosen = np.zeros(shape, dtype=bool)
-    turned(chosen, orientation)[cut] = True
-    rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
-    return (int(rows[0]), int(rows[-1]) + 1), (int(columns[0]), int(columns[-1]) + 1)
 
 
 def _most_detailed(pixels: NDArray[Any]) -> tuple[int, int]:
