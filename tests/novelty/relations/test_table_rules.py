@@ -119,7 +119,7 @@ def test_rules_that_say_nothing_of_a_table_are_noted() -> None:
     rules = held(frame, (Order(columns=("net", "tax")), Unique(columns=(ODD,))))
     empty = frame.with_columns(net=pl.lit("none"))
     checked = count_rows(rules, table_from_frame(empty, "new"), WORK)
-    assert checked.notes == ("No row has what this rule is about: net <= tax.",)
+    assert checked.notes == ("This rule applies to no row: net <= tax.",)
     assert checked.rules[0].n_rows == 0
 
 
