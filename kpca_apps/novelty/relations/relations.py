@@ -39,7 +39,7 @@ class JudgedRows:
     """What the relations find in n rows."""
 
     surprise: FloatArray  # (n,), -log of the probability of the contradictions; 0 without any
-    evidence: pl.DataFrame  # of `checks.evidence.SCHEMA`
+    evidence: pl.DataFrame  # of `novelty.evidence.SCHEMA`
 
 
 @dataclass(frozen=True, eq=False)

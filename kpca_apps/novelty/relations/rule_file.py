@@ -89,15 +89,8 @@ def rules_to_json(rules: HeldRules) -> str:
         _Record(of.rule, of.n_rows, of.n_broken, of.broken, sentence(of, rules.by_name))
         for of in rules.rules
     )
-    document = _Document(
-        FORMAT,
-        FORMAT_VERSION,
-        rules.columns,
-        records,
-        table=rules.table,
-        n_rows=rules.n_rows,
-        id=rules.id,
-    )
+    of_table = rules.table, rules.n_rows, rules.id
+    document = _Document(FORMAT, FORMAT_VERSION, rules.columns, records, *of_table)
     plain = msgspec.to_builtins(document)
     for column in plain["columns"]:
         for kind, standard in (("numbers", NumberFormat()), ("dates", DateFormat())):
@@ -173,19 +166,14 @@ def _rules_of(text: str) -> HeldRules:
         raise ValueError(
             f"format {head.format_version}, where this version reads format {FORMAT_VERSION}"
         )
-    document = msgspec.json.decode(text, type=_Document)
-    if not document.rules:
+    read = msgspec.json.decode(text, type=_Document)
+    if not read.rules:
         raise ValueError("it holds no rule")
-    held = tuple(HeldRule(of.rule, of.n_rows, of.n_broken, of.broken) for of in document.rules)
-    require_sound(document.columns, held)
-    named = {name for record in document.rules for name in record.rule.columns}
-    return HeldRules(
-        document.table,
-        document.n_rows,
-        tuple(column for column in document.columns if column.name in named),
-        held,
-        document.id,
-    )
+    held = tuple(HeldRule(of.rule, of.n_rows, of.n_broken, of.broken) for of in read.rules)
+    require_sound(read.columns, held)
+    named = {name for record in read.rules for name in record.rule.columns}
+    columns = tuple(column for column in read.columns if column.name in named)
+    return HeldRules(read.table, read.n_rows, columns, held, read.id)
 
 
 def require_sound(columns: Sequence[RuleColumn], held: Sequence[HeldRule]) -> None:
@@ -207,7 +195,7 @@ def require_sound(columns: Sequence[RuleColumn], held: Sequence[HeldRule]) -> No
         try:
             _check_rule(one.rule, by_name)
             if not 0 <= len(one.broken) <= one.n_broken <= one.n_rows:
-                raise ValueError("more rows break it than it says something of")
+                raise ValueError("more rows break it than it applies to")
         except ValueError as error:
             raise ValueError(f"rule {number:,}: {error}") from None
 

@@ -105,7 +105,7 @@ def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldR
     notes = (
         *of_files,
         *open_orders,
-        *(f"No row has what this rule is about: {s}." for s in silent),
+        *(f"This rule applies to no row: {s}." for s in silent),
     )
     return replace(rules, table=one_line(table.source.name), n_rows=start, rules=held, notes=notes)
 

@@ -487,7 +487,7 @@ def _add(
     weight = np.multiply(relation.gain, counts, dtype=np.float64)
     parts = of.log_p, of.log_other, of.log_right, of.has_given, of.decides
     for total, part in zip(sums[:, relation.target], parts, strict=True):
-        total += weight * part[rows]
+        total += weight * part[rows].astype(np.float64, copy=False)
 
 
 def _averages(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -91,10 +91,6 @@ def _number(dialect: Dialect, cell: str) -> str:
     return f"CASE WHEN {number} BETWEEN -1e100 AND 1e100 THEN {number} END"
 
 
-def _number_as_it_is(dialect: Dialect, cell: str) -> str:
-    return f"CASE WHEN {dialect.cell('number', cell)} IS NOT NULL THEN {cell} END"
-
-
 def _number_of_text(dialect: Dialect, cell: str) -> str:
     text = f"CAST({cell} AS {dialect.text})"
     for pattern, by in ((_SPACE, " "), (DASHES, "-"), (UNIT, "%")):
@@ -110,20 +106,21 @@ def _date_of_text(dialect: Dialect, cell: str) -> str:
     return dialect.cell("seconds", f"TRY_CAST({written} AS TIMESTAMP)")
 
 
-def _clock_of_text(dialect: Dialect, cell: str) -> str:
-    written = dialect.whole(dialect.cell("text", cell), _CLOCK)
-    return f"EXTRACT(EPOCH FROM TRY_CAST({written} AS INTERVAL))"
-
-
 # Ways to write a cell, each before those that use it.
 CELLS: dict[str, Callable[[Dialect, str], str]] = {
     "text": _text,  # stripped, NULL if missing
     "number": _number,  # NULL if not finite
-    "number_as_it_is": _number_as_it_is,  # without rounding large integers to floats
+    # without rounding large integers to floats
+    "number_as_it_is": lambda dialect, cell: (
+        f"CASE WHEN {dialect.cell('number', cell)} IS NOT NULL THEN {cell} END"
+    ),
     "number_of_text": _number_of_text,
     "seconds": lambda dialect, cell: dialect.seconds(cell),
     "date_of_text": _date_of_text,
-    "clock_of_text": _clock_of_text,
+    "clock_of_text": lambda dialect, cell: (
+        "EXTRACT(EPOCH FROM "
+        f"TRY_CAST({dialect.whole(dialect.cell('text', cell), _CLOCK)} AS INTERVAL))"
+    ),
 }
 
 

@@ -30,21 +30,26 @@ def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
     With each rule comes the share of the rows with these that have a value.
     """
     present = {name: cells.present(name) for name in cells.formats}
-    partly = [name for name, filled in present.items() if _varies(filled)]
+    least = _MIN_ROWS / 2
+    partly = [name for name, of in present.items() if least <= of.sum() <= len(of) - least]
     for name in partly:
-        filled = present[name]
+        filled, empty = present[name], ~present[name]
         for other, texts, codes in _few_levels(cells, name):
             if (values := _levels_of(filled, codes)) is not None:
                 rule = EmptyUnless(columns=(name, other), values=tuple(texts[i] for i in values))
                 yield rule, _share(filled, np.isin(codes, values))
-        together = [other for other in partly if _alike(~filled, ~present[other])]
+        together = [
+            other
+            for other in partly
+            if (empty & ~present[other]).sum() >= _ALIKE * (empty | ~present[other]).sum()
+        ]
         for place, other in enumerate(partly):
             n_empty = int((~present[other]).sum())
             if other in together:
                 usable = len(together) <= _MOST_TOGETHER and place < partly.index(name)
             else:
-                usable = n_empty * _MORE <= (~filled).sum()
-            if usable and np.mean(~filled[~present[other]]) >= _CLEARLY:
+                usable = n_empty * _MORE <= empty.sum()
+            if usable and np.mean(empty[~present[other]]) >= _CLEARLY:
                 yield EmptyUnless(columns=(name, other)), _share(filled, present[other])
 
 
@@ -76,11 +81,6 @@ def flags_only_if(cells: Cells) -> Iterator[PositiveOnlyIf]:
             yield from (PositiveOnlyIf(columns=(other, name), values=one) for other in causes)
 
 
-def _varies(flags: BoolArray) -> bool:
-    share = float(np.mean(flags))
-    return min(share, 1 - share) * len(flags) >= _MIN_ROWS / 2
-
-
 def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntArray]]:
     """Yield the other columns with few levels, the levels, and the place of each row's level."""
     for other in cells.formats:
@@ -107,7 +107,3 @@ def _levels_of(flags: BoolArray, codes: IntArray) -> list[int] | None:
 
 def _share(flags: BoolArray, rows: BoolArray) -> float:
     return float(np.mean(flags[rows])) if rows.any() else 0.0
-
-
-def _alike(one: BoolArray, other: BoolArray) -> bool:
-    return bool((one & other).sum() >= _ALIKE * (one | other).sum())

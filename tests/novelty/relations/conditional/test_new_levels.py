@@ -53,15 +53,15 @@ def test_equal_new_levels_are_described_once_and_no_more_than_are_kept(
     learned = LevelColumn.of(column, ColumnSpec("x", "categorical", ""))
     texts = ["Lodnon", "Paris", "Prais", "Lodnon", "Lodnon", "Prais", "London"]
     cells = learned.cells(table_from_frame(pl.DataFrame({"x": texts}), "t"))
-    asked, nearest = [], Writing.nearest
+    looked_up, nearest = [], Writing.nearest
     monkeypatch.setattr(
-        Writing, "nearest", lambda self, seen: asked.append(seen) or nearest(self, seen)
+        Writing, "nearest", lambda self, seen: looked_up.append(seen) or nearest(self, seen)
     )
     _, found = find_new_levels([learned], [cells], np.zeros(7, dtype=bool))
     meant = {"Lodnon": "London", "Prais": "Paris"}
     wanted = [(row, texts[row], meant[texts[row]]) for row in (0, 2, 3, 4, 5)]
     assert sorted((one.row, one.seen, one.suggestion) for one in found) == wanted
-    assert sorted(asked) == [*meant]
+    assert sorted(looked_up) == [*meant]
     monkeypatch.setattr(new_levels, "MAX_EVIDENCE", 3)
     _, found = find_new_levels([learned], [cells], np.zeros(7, dtype=bool))
     assert sorted(one.row for one in found) == [0, 2, 3]
