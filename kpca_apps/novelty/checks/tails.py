@@ -10,6 +10,7 @@ tails leave at fewer than 1 of 100 ends of columns; of columns with light tails,
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -104,8 +105,10 @@ class Tail:
         """Return how far from the ordinary the first of increasing values (n,) beyond lies."""
         gaps = values - self.ordinary
         wide = values[gaps > max(least, (GAP - 1.0) * (self.ordinary - self.start))]
-        beyond = wide[self.expected(wide) < MAX_EXPECTED] if wide.size else wide
-        return float(beyond[0] - self.ordinary) if beyond.size else np.inf
+        first = bisect_left(
+            wide, True, key=lambda value: self.expected(np.array([value]))[0] < MAX_EXPECTED
+        )
+        return float(wide[first] - self.ordinary) if first < len(wide) else np.inf
 
 
 def _weighted(

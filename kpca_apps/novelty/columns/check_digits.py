@@ -60,10 +60,11 @@ def check_digits_of(texts: pl.Series) -> str:
     >>> check_digits_of(pl.Series([f"{i:07d}{-(3 * (i % 10) + i // 10) % 10}" for i in range(20)]))
     'EAN'
     """
-    if len(texts) < MIN_CODES:
+    texts = texts.head(LOOKED_AT)
+    # Most columns hold nothing that looks like a code of any scheme: it has 8 characters or more.
+    if len(texts) < MIN_CODES or (texts.str.len_bytes() >= 8).sum() < HOLDS * len(texts):
         return ""
-    codes = without_marks(texts.head(LOOKED_AT))
-    # Most columns hold nothing that looks like a code of any scheme.
+    codes = without_marks(texts)
     if codes.str.contains(ANY_CODE).sum() < HOLDS * len(codes):
         return ""
     shares = {name: float(check_digits_hold(codes, name).mean()) for name in SCHEMES}
