@@ -76,7 +76,7 @@ TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Map
 Columns = str | Sequence[Hashable]
 
 # Options of a call: all but tables, and who works on them.
-ASKED = {one.name for one in fields(NoveltyOptions)} - {
+OPTION_NAMES = {one.name for one in fields(NoveltyOptions)} - {
     *("accept", "marks", "workers", "scheduler", "work_dir")
 }
 REASONS = {
@@ -448,7 +448,7 @@ def screen_table(
         that are fine are learned as normal, fine and known ones are not flagged, and wrong ones
         are, and rank first.
     share : float, optional
-        Share of the table to flag, in (0, 1); .01 where nothing is asked for and there is no
+        Share of the table to flag, in (0, 1); .01 without any rule and without a
         reference. At most one of `share`, `count`, `alpha` and `fdr` may be given.
     count : int, optional
         Number of rows to flag.
@@ -471,7 +471,7 @@ def screen_table(
         own, the others by that of the whole table.
     hide : str or sequence of str
         Columns that are used, but whose values are neither shown nor in the result; only the
-        model, and `to_frame` if asked, has them.
+        model, and `to_frame` on request, has them.
     dayfirst : bool, optional
         Order of day and month where the cells of a column leave it open: True as ``--dayfirst``,
         False as ``--monthfirst``; by default what the other dates say.
@@ -535,20 +535,20 @@ def screen_table(
     >>> result.ranked[0].row, result.n_flagged
     (41, 1)
     """
-    asked = {name: value for name, value in locals().items() if name in ASKED} | reading
+    keywords = {name: value for name, value in locals().items() if name in OPTION_NAMES} | reading
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         given = _reading(screen_table, reading, table, reference)
         opened = _opened(table, id, given)
         clean = None
         if reference is not None:
-            # Which rows of a database, is said of the table alone.
+            # Which rows of a database are read applies to the table only.
             kept = (*OF_FILES, *["timeout"] * is_database(reference))
             of_reference = {name: value for name, value in given.items() if name in kept}
             clean = _opened(reference, opened.id, of_reference, name="reference", by_index=False)
         judged = _judged(accept, marks, opened.id is not None)
         categories = {*opened.categories, *(clean.categories if clean else ())}
         tables = {"table": table, "reference": reference, "accept": accept, "marks": marks}
-        options = _options(asked, opened.id, categories)
+        options = _options(keywords, opened.id, categories)
         result, model = screen(
             opened.table,
             reference=clean.table if clean else None,
@@ -556,7 +556,7 @@ def screen_table(
             options=options,
             execution=work,
         )
-        call = _call(screen_table, tables, masked(asked, result))
+        call = _call(screen_table, tables, masked(keywords, result))
     return _screening(result, model, opened, call)
 
 
@@ -631,10 +631,10 @@ def fit_model(
     >>> score_table(model, {"height": [12.0, 30.0]}).is_flagged
     array([False,  True])
     """
-    asked = {name: value for name, value in locals().items() if name in ASKED} | reading
+    keywords = {name: value for name, value in locals().items() if name in OPTION_NAMES} | reading
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         opened = _opened(table, id, _reading(fit_model, reading, table))
-        options = _options(asked, opened.id, opened.categories)
+        options = _options(keywords, opened.id, opened.categories)
         return fit_table(opened.table, options, clean=clean, execution=work)[0]
 
 
@@ -698,18 +698,18 @@ def score_table(
     >>> score_table(model, {"height": [12.0, 30.0]}, count=1).is_flagged
     array([False,  True])
     """
-    asked = {name: value for name, value in locals().items() if name in ASKED} | reading
+    keywords = {name: value for name, value in locals().items() if name in OPTION_NAMES} | reading
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         if reading.get("layout") is None and _is_path(table):
-            reading["layout"] = asked["layout"] = model.options.layout
+            reading["layout"] = keywords["layout"] = model.options.layout
         opened = _opened(table, id, _reading(score_table, reading, table))
-        # What was said when the model was fitted goes before an index.
+        # Columns named when the model was fitted take precedence over an index.
         is_known = id is None and model.options.columns.id in opened.table.columns
         options = inherit_options(
             model,
             opened.table,
             work,
-            **{name: asked[name] for name in (*RULES, "positive", "explain", "jobs")},
+            **{name: keywords[name] for name in (*RULES, "positive", "explain", "jobs")},
             id=None if is_known else opened.id,
             label=None if label is None else column_name(label),
             hide=None if hide is None else _names("hide", hide),
@@ -722,7 +722,7 @@ def score_table(
             options=options,
             execution=work,
         )
-        call = _call(score_table, tables, masked(asked, result))
+        call = _call(score_table, tables, masked(keywords, result))
     return _screening(result, model, opened, call)
 
 
@@ -783,11 +783,11 @@ def find_rules(
     >>> rules.sentences
     ('gross = net + tax in 199 of 200 rows',)
     """
-    asked = {name: value for name, value in locals().items() if name in ASKED}
+    keywords = {name: value for name, value in locals().items() if name in OPTION_NAMES}
     with _in_python():
         check_limits(SimpleNamespace(seed=seed))
         opened = _opened(table, id, _reading(find_rules, reading, table))
-        given = {"by": (), "label": None} | asked
+        given = {"by": (), "label": None} | keywords
         options = _options(given, opened.id, opened.categories)
         work = execution or Execution()
         found = find_table_rules(opened.table, options.columns, seed=seed, execution=work)
@@ -874,7 +874,7 @@ def _opened(
 def _judged(
     accept: TableLike | None, marks: TableLike | None, by_index: bool
 ) -> list[Table | Marks]:
-    """Read or convert what was said of rows before: which are fine, and what was marked."""
+    """Read or convert earlier judgements of rows: accepted rows and marks."""
     found: list[Table | Marks] = []
     for name, given in (("accept", accept), ("marks", marks)):
         if isinstance(given, str | Path):
@@ -890,13 +890,13 @@ def _judged(
 
 
 def _reading(
-    function: Callable[..., Any], asked: Mapping[str, Any], *tables: TableLike
+    function: Callable[..., Any], keywords: Mapping[str, Any], *tables: TableLike
 ) -> dict[str, Any]:
-    """Return how paths are read; there must be one where anything is said about it."""
-    if unknown := [name for name in asked if name not in READING]:
+    """Return reading options; refuse them if no table is a path."""
+    if unknown := [name for name in keywords if name not in READING]:
         near = suggest(unknown[0], [*READING, *(function.__kwdefaults__ or {})])
         raise TypeError(f"{function.__name__} has no keyword argument {unknown[0]!r}.{near}")
-    reading = {n: value for n, value in asked.items() if value != getattr(NoveltyOptions, n)}
+    reading = {n: value for n, value in keywords.items() if value != getattr(NoveltyOptions, n)}
     if reading and not any(map(_is_path, tables)):
         raise OptionError(next(iter(reading)), "says how a file is read: give its path")
     return reading
@@ -918,23 +918,25 @@ def _names(option: str, given: Columns | None) -> tuple[str, ...]:
 
 
 def _options(
-    asked: Mapping[str, Any], id: str | None, categories: Sequence[str] | set[str]
+    keywords: Mapping[str, Any], id: str | None, categories: Sequence[str] | set[str]
 ) -> ScreeningOptions:
-    """Gather options; columns that were given as categories are, unless anything else is said."""
-    names = {name: _names(name, asked[name]) for name in LISTS}
-    label = None if asked["label"] is None else column_name(asked["label"])
+    """Gather options; columns given as categories stay so unless an option says otherwise."""
+    names = {name: _names(name, keywords[name]) for name in LISTS}
+    label = None if keywords["label"] is None else column_name(keywords["label"])
     spoken_for = {*names["exclude"], *names["numeric"], *names["categorical"], *names["by"]}
     keys = set(map(name_key, filter(None, {id, label, *spoken_for})))
     names["categorical"] += tuple(sorted(n for n in categories if name_key(n) not in keys))
-    return ScreeningOptions.of(NoveltyOptions(**{**asked, **names, "id": id, "label": label}))
+    return ScreeningOptions.of(NoveltyOptions(**{**keywords, **names, "id": id, "label": label}))
 
 
-def _call(function: Callable[..., Any], tables: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+def _call(
+    function: Callable[..., Any], tables: Mapping[str, Any], keywords: Mapping[str, Any]
+) -> str:
     """Write the call that repeats a result; frames and models stand in it by their names."""
     words: list[str] = []
     defaults: dict[str, Any] = {name: getattr(NoveltyOptions, name) for name in READING}
     defaults |= function.__kwdefaults__ or {}
-    for name, value in {**tables, **asked}.items():
+    for name, value in {**tables, **keywords}.items():
         if name == "jobs" or value is defaults.get(name, words):
             continue
         if name in tables and _is_path(value):
@@ -960,7 +962,7 @@ def _working(
     scheduler: str | Any | None,
     work_dir: str | Path | None,
 ) -> Iterator[Execution]:
-    """Start the workers that are asked for, and let them go at the end."""
+    """Start the requested workers, and stop them at the end."""
     if execution is not None:
         if not (kind is scheduler is work_dir is None):
             raise ConfigError(

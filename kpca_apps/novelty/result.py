@@ -51,9 +51,8 @@ class NumericProfile:
     @classmethod
     def of(cls, values: FloatArray, is_date: bool = False) -> NumericProfile:
         """Summarise finite values (at least one)."""
-        low, high, minimum, q25, median, q75, maximum = np.quantile(
-            values, [0.005, 0.995, 0, 0.25, 0.5, 0.75, 1]
-        ).tolist()
+        shares = [0.005, 0.995, 0, 0.25, 0.5, 0.75, 1]
+        low, high, minimum, q25, median, q75, maximum = np.quantile(values, shares).tolist()
         # Numbers far from 0 may vary, and yet lie too close together for bins between them.
         narrowest = COLUMN_BINS * np.spacing(max(abs(low), abs(high)))
         if not varies(np.array([low, high])) or high - low < narrowest:

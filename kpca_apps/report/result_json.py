@@ -170,7 +170,9 @@ def _fields(of: Fields, *values: Any) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """Turn result objects, arrays and numbers into what JSON can hold: NaN is null."""
-    if isinstance(value, str | bool | int) or value is None:  # most are
+    if isinstance(value, float):  # most are
+        return float(value) if math.isfinite(value) else None if math.isnan(value) else f"{value}"
+    if isinstance(value, (str, int)) or value is None:
         return value
     if is_dataclass(value):
         return _fields(((type(value), LEFT_OUT),), value)
@@ -180,6 +182,4 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return value

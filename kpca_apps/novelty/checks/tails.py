@@ -10,6 +10,7 @@ ordinary values, by the weighted tails. In columns with light tails it is far fe
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -106,8 +107,10 @@ class Tail:
         """Return the distance from `ordinary` to the first of sorted values beyond a gap."""
         gaps = values - self.ordinary
         wide = values[gaps > max(least, (GAP - 1.0) * (self.ordinary - self.start))]
-        beyond = wide[self.expected(wide) < MAX_EXPECTED] if wide.size else wide
-        return float(beyond[0] - self.ordinary) if beyond.size else np.inf
+        first = bisect_left(
+            wide, True, key=lambda value: self.expected(np.array([value]))[0] < MAX_EXPECTED
+        )
+        return float(wide[first] - self.ordinary) if first < len(wide) else np.inf
 
 
 def _weighted(

@@ -209,7 +209,7 @@ class Detector(Uncached):
         calibration, truncates = self.parameters.calibrated_on, self.parameters.truncates
         views, rows, d, sees_all, used = self.views, self.neighbours, self.n_features_in, True, []
         if isinstance(views, RawColumns):
-            # A fit may take column means away, of which the kernel it was asked for knows nothing.
+            # A fit may subtract column means, which the kernel given by the user does not.
             sees_all = len(views.mean) == d and views.kernel == about_origin(self.subspace.kernel)
         else:
             used += [views.varying, views.as_is]

@@ -169,13 +169,13 @@ class Surroundings:
             of_levels = self._of_levels(rows[part])
             if len(self.everyone) <= FEW_ROWS:
                 for i, squares in enumerate(of_levels, start):
-                    asked = sets[i, :, 0] != UNASKED
-                    distances = self._distances(rows[i], squares, sets[i, asked])
+                    is_set = sets[i, :, 0] != UNASKED
+                    distances = self._distances(rows[i], squares, sets[i, is_set])
                     if place[i] >= 0:
                         distances[:, place[i]] = np.inf
-                    found.nearest[i, asked] = nearest = nearest_rows(distances)
+                    found.nearest[i, is_set] = nearest = nearest_rows(distances)
                     near = np.take_along_axis(distances, nearest, axis=1)
-                    found.radius[i, asked] = near.mean(axis=1)
+                    found.radius[i, is_set] = near.mean(axis=1)
                 continue
             # Imported here: loading numba takes a quarter of a second.
             from kpca_apps.novelty.detector.nearest import nearest_without

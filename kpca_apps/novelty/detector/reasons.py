@@ -110,8 +110,8 @@ class Attribution:
         """Explain the rows together."""
         r, a = len(self.X), self._n_tried
         every = np.arange(r)
-        asked, off = self._groups_to_try()
-        expected, near = self._alone(asked)
+        candidates, off = self._groups_to_try()
+        expected, near = self._alone(candidates)
         radius = near.radius[:, a]
         # Of each row, the drops when one group reads what is expected of it.
         entries = np.arange(r * a).reshape(r, a)
@@ -129,7 +129,7 @@ class Attribution:
             off_most = self._off(self.standardised[unclear], near.nearest[unclear, a + 1])
         else:
             off_most = off[unclear]
-        suspects = self._suspects(asked[unclear], drops[unclear], off_most)
+        suspects = self._suspects(candidates[unclear], drops[unclear], off_most)
         sets, radii, of_sets = self._sets(unclear, suspects)
         is_set = sets[:, :, 0] >= 0
         sets[sets >= 0] += r * a
@@ -158,7 +158,7 @@ class Attribution:
                 j = place_of[i]
                 tried, found = [best[j]], drops_of_best[j : j + 1]
             # Columns of one trial are ordered by their drops alone.
-            alone = dict(zip(asked[i].tolist(), drops[i].tolist(), strict=True))
+            alone = dict(zip(candidates[i].tolist(), drops[i].tolist(), strict=True))
             reasons, total = list[ColumnDrop](), float(found.sum())
             for of_trial, drop in zip(tried, found.tolist(), strict=True):
                 if drop > 0.0 and (not reasons or drop / total >= self.least):
@@ -186,20 +186,20 @@ class Attribution:
         distances = self.around.expected(rows, of_row, groups, agreeing[of_row]).distances
         return distances.reshape(r, n)
 
-    def _alone(self, asked: IntArray) -> tuple[Expected, Near]:
-        """Say what each group asked for should read by the rows nearest in all others.
+    def _alone(self, candidates: IntArray) -> tuple[Expected, Near]:
+        """Return what each of some groups should read, by the rows nearest in all others.
 
         Behind the rows near without each of them, those near in all groups, and those that agree
         in most.
         """
-        r, a = asked.shape
+        r, a = candidates.shape
         sets = np.full((r, a + 2, 1), NONE)
-        sets[:, :a, 0], sets[:, a + 1] = asked, AGREEING
+        sets[:, :a, 0], sets[:, a + 1] = candidates, AGREEING
         near = self.around.near(self.standardised, self.own, sets)
         of_row, nearest = np.repeat(np.arange(r), a), near.nearest[:, :a].reshape(r * a, -1)
         if len(self.around.groups) == 1:
             nearest, near.radius[:, :a] = np.tile(self.around.everyone, (r, 1)), 0.0
-        groups = asked.reshape(-1)
+        groups = candidates.reshape(-1)
         return self.around.expected(self.standardised, of_row, groups, nearest), near
 
     def _scores(self, row: IntArray, entries: IntArray, expected: Expected) -> FloatArray:
@@ -244,18 +244,18 @@ class Attribution:
         left = np.where(beyond > 0.0, (of_score + of_distance) / 2, of_score)
         return np.where(excess > 0.0, left, 0.0)
 
-    def _suspects(self, asked: IntArray, drops: FloatArray, off: FloatArray) -> IntArray:
+    def _suspects(self, candidates: IntArray, drops: FloatArray, off: FloatArray) -> IntArray:
         """Choose the groups of rows that are suspected most, (u, 4) in order, behind them -1.
 
         These are the one whose drop is the highest, and those farthest from the rows that agree in
         most groups; where these are too few, those of the next highest drops.
         """
-        (u, a), n = asked.shape, len(self.around.groups)
+        (u, a), n = candidates.shape, len(self.around.groups)
         rows, last = np.arange(u)[:, None], 2.0 * n
         by_drop = np.argsort(-drops, axis=1, kind="stable")
         priority = np.full((u, n), last)
         n_first = n + np.arange(a)
-        priority[rows, np.take_along_axis(asked, by_drop, axis=1)] = np.where(
+        priority[rows, np.take_along_axis(candidates, by_drop, axis=1)] = np.where(
             np.take_along_axis(drops, by_drop, axis=1) > 0.0, n_first, last
         )
         is_first = priority == n
