@@ -43,6 +43,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.denoise.image import SCALE
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.passes.one_pass import Piece, residual_ratios, run_pass
 from kpca_apps.denoise.passes.plan import Pass, Plan, plan_for
@@ -54,7 +55,6 @@ Planes = NDArray[np.float32]
 Side = tuple[int, int]  # where it begins and ends
 Estimates = list[tuple[Planes, Planes]]  # of each pass, and their leverages
 
-ADDED_BACK = np.float32(0.3)  # t: the share of the residual that is added back
 # Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py): over .6 it gains
 # .006 dB at 15, .013 at 25 and .022 at 50.
 SMOOTH_IN_PILOT = np.float32(0.8)  # weight of B in A
@@ -141,12 +141,14 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     # That of the finest scale holds at all, for at others detail passes for noise.
     surveyed = SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED
     sigma = float(levels[0])
-    first = plan_for(sigma, options).passes[0]
+    # Patches and groups suit noise relative to the range that the picture uses.
+    relative = max(1.0, SCALE / max(float(np.ptp(planes[0])), sigma))
+    first = plan_for(relative * sigma, options).passes[0]
     excess = noise_excess(planes, sigma, first, surveyed, options.n_jobs)
     estimates: list[Planes] = []
     done = 0.0
     while True:
-        plan = plan_for(float(levels[0]), options, excess)
+        plan = plan_for(relative * float(levels[0]), options, excess)
         halves = plan.halves and min(planes.shape[2:]) >= 2 * SMALLEST
         if halves:
             (rows, tall), (columns, wide) = map(_with_what_blurs, wanted, planes.shape[2:])
@@ -220,7 +222,7 @@ def _denoise_strip(
     before, after = max(0, left - margin), min(width, right + margin)
     noisy = np.ascontiguousarray(planes[:, :, first:last, before:after])
     s2, one = variances[:, None, None, None], np.float32(1)
-    pilot, leverage, t = noisy, np.ones_like(noisy), one
+    pilot, leverage = noisy, np.ones_like(noisy)
     smooth, left_over, share = noisy, leverage, np.float32(0)  # B, and its part in A: none yet
     kept = Estimates()
 
@@ -254,6 +256,7 @@ def _denoise_strip(
         mixed = share * smooth + (one - share) * pilot
         guide, left_in_guide = mixed[0].copy(), variances[0] * leverage[0]
         added = np.subtract(noisy, mixed)
+        t = np.float32(settings.back) if number else one
         added *= t
         added += mixed
         pilot = mixed = added
@@ -268,7 +271,6 @@ def _denoise_strip(
                 guide_variance=left_in_guide, n_jobs=n_jobs,
             )  # fmt: skip
         join((pilot, leverage), number, margin)
-        t = ADDED_BACK
     inner = np.s_[:, :, top - first : bottom - first, left - before : right - before]
     share = np.float32(plan.smooth)
     estimate: Planes = share * smooth[inner] + (one - share) * pilot[inner]
