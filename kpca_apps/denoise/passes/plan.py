@@ -32,9 +32,6 @@ DRAFT = {
     "soft": ((8, 8, 8), (48, 48, 48), (0.0, 0.0, 0.0)),
     "last": ((6, 6, 7), (40, 40, 48), (3.0, 2.0, 1.1)),
 }
-# Share t of the residual that the second pass adds back: of faint noise more, for most of what the
-# first pass removed was detail. Chosen on 14 crops of BSDS500/train.
-SECOND_BACK = ((5.0, 10.0, 15.0), (0.55, 0.45, 0.3))
 # b: faint noise leaves fine texture to the Tikhonov filter, which projection on few components
 # loses.
 SMOOTH = (0.35, 0.2, 0.2)
@@ -105,10 +102,11 @@ STACK = Plan(
 )
 
 
-def plan_for(sigma: float, options: Options, excess: float = 1.0) -> Plan:
+def plan_for(sigma: float, options: Options, excess: float = 1.0, left: float = Pass.back) -> Plan:
     """Choose patch sizes, group sizes, grids and kernel for a noise level on the scale 0..255.
 
-    The noise variance may exceed that of the level so many times.
+    The noise variance may exceed that of the level so many times. The second pass adds back as much
+    noise as the first one left: a deviation of `left` times the level.
 
     >>> plan_for(25.0, Options()).passes[0].size
     7
@@ -129,7 +127,7 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0) -> Plan:
         # Text and drawings want smaller patches.
         pixels = round(size) - is_text
         counts = pixels, round(group), round(tie, 3), min(stride, pixels)
-        back = float(np.interp(sigma, *SECOND_BACK)) if name == "second" else Pass.back
+        back = left if name == "second" else Pass.back
         passes.append(Pass(*counts, name == "soft", bandwidth, excess, back))
     # Text has nothing of the half scale.
     halves = not (is_text or draft or is_mika)
