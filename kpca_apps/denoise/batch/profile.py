@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.options import LARGEST_RANGE
-from kpca_apps.denoise.result import FoundLaw
+from kpca_apps.denoise.result import NoiseLaw
 from kpca_apps.errors import InputError, RefusedError, about, opening
 from kpca_apps.names import one_line, reason_of
 from kpca_apps.options import is_number
@@ -33,7 +31,7 @@ class KindNoise:
     images: str  # camera and ISO or else the size, channels and type
     n_images: int  # in which it was measured, and there for sure
     sigma: tuple[float, ...] = ()  # white noise: the level in each channel, in the images' units
-    laws: tuple[FoundLaw, ...] = ()  # noise that grows with brightness: of each channel
+    laws: tuple[NoiseLaw, ...] = ()  # noise that grows with brightness: of each channel
     # Of raw files: a and b of the variance a x + b in red, green and blue, x to 65535 at white.
     curves: tuple[tuple[float, float], ...] = ()
 
@@ -41,11 +39,6 @@ class KindNoise:
         """Say all that a result depends on."""
         laws = [f"{law.gain!r} x + {law.constant!r}, blur {law.blur!r}" for law in self.laws]
         return f"{self.images}: {' and '.join(laws) or self.sigma or self.curves}"
-
-    @property
-    def noise_laws(self) -> tuple[NoiseLaw, ...]:
-        """The laws as they were found, but for what only the finding needed."""
-        return tuple(map(_law, self.laws))
 
 
 def read_profile(path: str | Path) -> tuple[KindNoise, ...]:
@@ -111,9 +104,3 @@ def _is_sound(one: KindNoise) -> bool:
         and len(one.curves) in (0, 3)
         and all(len(law.brightness) == len(law.variances) > 0 for law in one.laws)
     )
-
-
-def _law(kept: FoundLaw) -> NoiseLaw:
-    found = {name: value for name, value in vars(kept).items() if name not in ("rises", "shared")}
-    points = {name: np.array(found[name]) for name in ("brightness", "variances")}
-    return NoiseLaw(**found | points)
