@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from kpca_apps.denoise.defects import without_defects
 from kpca_apps.denoise.estimate.info import NO_DEFECTS
 from kpca_apps.denoise.estimate.info import DenoiseInfo as DenoiseInfo
-from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import Axes, Picture, checked_image, read_picture, value_range
 from kpca_apps.denoise.masks import Mask, both, checked_mask
 from kpca_apps.denoise.noise.choose import MODELS, look, typical_laws
@@ -29,6 +28,7 @@ from kpca_apps.denoise.options import (
 )
 from kpca_apps.denoise.progress import share_of_work
 from kpca_apps.denoise.regions import Region, window_around, window_of
+from kpca_apps.denoise.result import NoiseLaw
 from kpca_apps.errors import ConfigError, warn_caller
 from kpca_apps.names import shown
 from kpca_apps.options import is_number
@@ -410,6 +410,8 @@ def _clean_picture(
         if picture.data is not None:
             planes = picture.continued()
         place = np.float32(1.0) if seen.place is None else seen.place
+        # A map is not right everywhere: some noise is left, and would be brought back.
+        options = replace(options, shared=seen.place is not None)
         cleaned, levels = MODELS[name].denoise((planes + black) / place, noise.known, options)
         cleaned = cleaned * place - black
     channels = levels if is_relative else tuple(level / unit for level in levels)

@@ -16,6 +16,8 @@ from kpca_apps.names import shown
 from kpca_apps.options import is_number
 
 SCALE = 255.0  # of the planes
+# A bead, a star or a hot spot of a hundredth of the pixels lies beyond these quantiles.
+USED = (0.015, 0.985)
 NARROWEST = 1e-290  # least range whose inverse float64 represents with all digits
 # Of 255: smaller differences count as none. Noise a thousand times as strong is ignored, and
 # squares of much smaller values underflow in single precision.
@@ -328,3 +330,9 @@ def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[
     if pixels.dtype.kind == "f" and low >= 0.0 and high <= 1.0 and high - low >= LEAST_OF_UNIT:
         return float(data_range or 1.0), 0.0
     return float(data_range or (high - low) or 1.0), low
+
+
+def used_range(plane: NDArray[np.float32]) -> float:
+    """Return the range of values of most of a plane."""
+    low, high = np.quantile(plane, USED)
+    return float(high - low)

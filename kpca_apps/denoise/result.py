@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relative
@@ -17,6 +17,10 @@ from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relati
 # The weaker result keeps a share of the grain; a lower noise level would leave blotches where noise
 # passes for detail. The stronger result assumes stronger noise.
 WEAKER, STRONGER = 0.6, 1.3
+# Likelihood (its logarithm) by which a law that rises must beat noise as strong everywhere.
+BEATS = 5.0
+# Pixels of the blur from which neighbours share their noise: less can hardly be seen.
+SHARED_BLUR = 0.4
 
 
 @dataclass(frozen=True)
@@ -83,28 +87,56 @@ class Residual:
 
 
 @dataclass(frozen=True)
-class FoundLaw:
-    """Growth of a channel's noise with brightness, in the image's units.
+class NoiseLaw:
+    """The noise of one channel: its variance at brightness x is gain x + constant.
 
-    Other fields are as in `kpca_apps.denoise.estimate.law.NoiseLaw`.
+    At mean brightness, the variance lies within `interval` times that of the law in nine of ten
+    simulated pictures with white noise, and in seven of ten with noise that neighbours share. The
+    same holds for nine in ten pixels that show only noise. Log odds are against all laws with this
+    blur, and of white noise against noise with it.
     """
 
-    gain: float
+    gain: float  # in the units of what was measured
     constant: float
-    blur: float
+    blur: float  # deviation, in pixels, by which neighbours share the noise; 0 for white noise
     interval: tuple[float, float]
-    established: bool
-    clipped: bool
-    rises: bool  # whether it is clearly stronger in bright areas
-    shared: bool  # whether neighbouring pixels clearly share it
-    log_odds_flat: float
+    established: bool  # whether it is certainly noise, not texture
+    clipped: bool  # whether noise is cut off at black or white
+    rises: bool = field(init=False)  # whether it is clearly stronger in bright areas
+    shared: bool = field(init=False)  # whether neighbouring pixels clearly share it
+    log_odds_flat: float  # of equal noise everywhere (a gain of 0)
     log_odds_white: float
+    # What was seen: variance of the quietest patches of each level of brightness, ascending.
     brightness: tuple[float, ...] = field(repr=False)
     variances: tuple[float, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rises", self.log_odds_flat < -BEATS)
+        object.__setattr__(self, "shared", self.blur >= SHARED_BLUR)
 
     def variance(self, brightness: float) -> float:
         """Return the variance of the noise at some brightness."""
         return max(self.gain * brightness + self.constant, 0.0)
+
+    @property
+    def middle(self) -> float:
+        """Mean of the levels of brightness in which noise was seen."""
+        return sum(self.brightness) / len(self.brightness)
+
+    @property
+    def is_of_nothing(self) -> bool:
+        """Whether it is that of a channel of one value."""
+        return len(self.brightness) == 1
+
+    def in_units(self, unit: float, lowest: float) -> NoiseLaw:
+        """Return the law of an image whose values are x / unit + lowest."""
+        return replace(
+            self,
+            gain=self.gain / unit,
+            constant=(self.constant / unit - self.gain * lowest) / unit,
+            brightness=tuple(x / unit + lowest for x in self.brightness),
+            variances=tuple(x / unit / unit for x in self.variances),
+        )
 
     @property
     def deviations(self) -> tuple[float, float, float]:
@@ -125,7 +157,7 @@ class Evidence:
     log_odds: float | None = None  # of the runner-up against the chosen model
     option: str = ""  # denoises an unchanged image all the same
     sigma_range: tuple[float, float] | None = None  # as in `DenoiseInfo`
-    laws: tuple[FoundLaw, ...] = ()  # of each channel, if measurable
+    laws: tuple[NoiseLaw, ...] = ()  # of each channel, if measurable
 
     @property
     def is_sure(self) -> bool:

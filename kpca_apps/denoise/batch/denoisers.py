@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.batch.profile import KindNoise
 from kpca_apps.denoise.denoiser import Cleaned, clean_image
 from kpca_apps.denoise.estimate.info import DenoiseInfo
-from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import dtype_range, value_range
 from kpca_apps.denoise.masks import Mask, numbers_in
 from kpca_apps.denoise.mosaic import clean_mosaic
@@ -21,6 +20,7 @@ from kpca_apps.denoise.options import STACK_NOISES, Options
 from kpca_apps.denoise.passes.planes import page_blocks
 from kpca_apps.denoise.progress import part
 from kpca_apps.denoise.regions import Region
+from kpca_apps.denoise.result import NoiseLaw
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.types import Mosaic
 from kpca_apps.system.memory import available_bytes
@@ -118,7 +118,7 @@ class GroupDenoiser(Denoiser):
         """Return the denoiser for images of a kind, with their noise if it is known."""
         for one in self.same:
             if one.images == kind:
-                sigma, laws = one.sigma or None, one.noise_laws
+                sigma, laws = one.sigma or None, one.laws
                 return replace(self, sigma=sigma, laws=laws, curves=one.curves)
         if self.from_profile:
             raise InputError(

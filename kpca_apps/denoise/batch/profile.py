@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.options import LARGEST_RANGE
-from kpca_apps.denoise.result import FoundLaw
+from kpca_apps.denoise.result import NoiseLaw
 from kpca_apps.errors import InputError, RefusedError, about, opening
 from kpca_apps.names import one_line, reason_of
 from kpca_apps.options import is_number
@@ -24,7 +22,6 @@ from kpca_apps.system.stores.buckets import here
 WHITE = 65535.0  # of raw files
 KIND, VERSION = "noise profile", 1  # header of the file
 MOST_BYTES = 10_000_000
-_RECORDED = frozenset({"rises", "shared"})  # properties of a law that its record lists
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class KindNoise:
     images: str  # camera and ISO or else the size, channels and type
     n_images: int  # in which the noise was established
     sigma: tuple[float, ...] = ()  # white noise: the level in each channel, in the images' units
-    laws: tuple[FoundLaw, ...] = ()  # noise that grows with brightness: of each channel
+    laws: tuple[NoiseLaw, ...] = ()  # noise that grows with brightness: of each channel
     # Of raw files: a and b of the variance a x + b in red, green and blue, x to 65535 at white.
     curves: tuple[tuple[float, float], ...] = ()
 
@@ -42,16 +39,6 @@ class KindNoise:
         """Return all that a result depends on."""
         laws = [f"{law.gain!r} x + {law.constant!r}, blur {law.blur!r}" for law in self.laws]
         return f"{self.images}: {' and '.join(laws) or self.sigma or self.curves}"
-
-    @property
-    def noise_laws(self) -> tuple[NoiseLaw, ...]:
-        """The laws as they were measured."""
-        laws = []
-        for law in self.laws:
-            points = {name: np.array(getattr(law, name)) for name in ("brightness", "variances")}
-            own = {name: value for name, value in vars(law).items() if name not in _RECORDED}
-            laws.append(NoiseLaw(**own | points))
-        return tuple(laws)
 
 
 def read_profile(path: str | Path) -> tuple[KindNoise, ...]:

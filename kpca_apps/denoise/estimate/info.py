@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kpca_apps.denoise.estimate.law import NoiseLaw
+from kpca_apps.denoise.result import NoiseLaw
 
 
 class Defects(NamedTuple):

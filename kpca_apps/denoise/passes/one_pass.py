@@ -127,17 +127,18 @@ def run_pass(
     return totals, leverages
 
 
-def residual_ratios(planes: Planes, variance: float, settings: Pass) -> Planes:
+def residual_ratios(planes: Planes, variance: float, settings: Pass) -> tuple[Planes, float]:
     """Return the ratio of residual to noise variance in groups of the first of planes (c, 1, h, w).
 
-    Computed with the linear kernel at each reference, shape (rows, columns).
+    Computed with the linear kernel at each reference, shape (rows, columns). Returned as well is
+    the mean leverage.
     """
     shape = _, tall, wide = settings.shape(planes.shape)
     *_, height, width = planes.shape
     columns = patch_grid(width, wide, settings.stride)
     window, tie = patch_window(shape), np.float32(settings.tie * 2 * tall * wide)
 
-    def ratios_of_row(y: int) -> Planes:
+    def seen_in_row(y: int) -> tuple[Planes, Planes]:
         top = max(0, y - RADIUS)
         strip = planes[:1, :, top : y + tall + RADIUS, :]
         level = np.full(strip.shape, variance, np.float32)
@@ -151,11 +152,13 @@ def residual_ratios(planes: Planes, variance: float, settings: Pass) -> Planes:
             strip, level, found, window, wide, np.inf, np.float32(settings.excess), (0, 0),
             sums, ratios[0],
         )  # fmt: skip
-        return ratios
+        _, weights, leverages = sums[0]
+        return ratios, leverages[weights > 0] / weights[weights > 0]
 
     rows = patch_grid(height, tall, settings.stride).tolist()
     parallel = Parallel(n_jobs=settings.n_jobs, require="sharedmem")
-    return np.concatenate(parallel(delayed(ratios_of_row)(y) for y in rows))
+    ratios, leverages = zip(*parallel(delayed(seen_in_row)(y) for y in rows), strict=True)
+    return np.concatenate(ratios), float(np.mean(np.concatenate(leverages)))
 
 
 def patch_window(shape: tuple[int, int, int]) -> Planes:

@@ -55,6 +55,7 @@ class Pass:
     soft: bool = False  # Tikhonov filter, else truncation
     bandwidth: float = np.inf  # of the RBF kernel
     excess: float = 1.0  # largest ratio of noise variance to the given one that the edge follows
+    back: float = 0.3  # share of the residual that is added back
     deep: int = 1  # pages that a patch spans
     band: int = 6  # rows of references processed together
     n_jobs: int | None = None  # threads, in joblib's convention
@@ -102,10 +103,12 @@ STACK = Plan(
 )
 
 
-def plan_for(sigma: float, options: Options, excess: float = 1.0) -> Plan:
+def plan_for(sigma: float, options: Options, excess: float = 1.0, left: float = Pass.back) -> Plan:
     """Choose patch sizes, group sizes, grids and kernel for a noise level on the scale 0..255.
 
-    `excess` is the largest ratio of the noise variance to that of the level.
+    `excess` is the largest ratio of the noise variance to that of the level. `left` is the ratio of
+    the deviation of the noise that the first pass leaves to the level: the second pass adds back as
+    much.
 
     >>> plan_for(25.0, Options()).passes[0].size
     7
@@ -127,8 +130,9 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0) -> Plan:
         # Text and drawings need smaller patches.
         pixels = round(size) - is_text
         counts = pixels, round(group), round(tie, 3), min(stride, pixels)
+        back = left if name == "second" else Pass.back
         soft = name == "soft"
-        passes.append(Pass(*counts, soft, bandwidth, excess, n_jobs=options.n_jobs))
+        passes.append(Pass(*counts, soft, bandwidth, excess, back, n_jobs=options.n_jobs))
     # Text gains nothing from half the scale.
     halves = not (is_text or draft or is_mika)
     smooth = 0.0 if is_mika else float(np.interp(sigma, SIGMAS, SMOOTH))

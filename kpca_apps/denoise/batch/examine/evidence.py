@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 
 from kpca_apps.denoise.estimate.info import DenoiseInfo
-from kpca_apps.denoise.estimate.law import DARK_SHARES, NoiseLaw
-from kpca_apps.denoise.noise.choose import FAINT, SHARED_BLUR
-from kpca_apps.denoise.result import Evidence, FoundLaw
+from kpca_apps.denoise.estimate.law import DARK_SHARES
+from kpca_apps.denoise.noise.choose import FAINT
+from kpca_apps.denoise.result import Evidence, NoiseLaw
 
 DIGITS = 6  # of a law: its terms may nearly cancel if black is a large number
 POINT_DIGITS = 4
@@ -37,17 +37,13 @@ def evidence_of(info: DenoiseInfo, requested: str = "auto") -> Evidence:
     return replace(found, why=_why(info, requested, found), runner_up=runner_up, log_odds=log_odds)
 
 
-def kept_law(law: NoiseLaw) -> FoundLaw:
+def kept_law(law: NoiseLaw) -> NoiseLaw:
     """Return a law for the record, rounded to its significant digits."""
-    return FoundLaw(
+    return replace(
+        law,
         gain=_short(law.gain),
         constant=_short(law.constant),
-        blur=law.blur,
         interval=(_short(law.interval[0]), _short(law.interval[1])),
-        established=bool(law.established),
-        clipped=law.clipped,
-        rises=bool(law.rises),
-        shared=law.blur >= SHARED_BLUR,
         log_odds_flat=_short(law.log_odds_flat),
         log_odds_white=_short(law.log_odds_white),
         brightness=tuple(_short(x, POINT_DIGITS) for x in law.brightness),
@@ -59,7 +55,7 @@ def _short(value: float, digits: int = DIGITS) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def _runner_up(noise: str, laws: tuple[FoundLaw, ...]) -> tuple[str, float | None]:
+def _runner_up(noise: str, laws: tuple[NoiseLaw, ...]) -> tuple[str, float | None]:
     """Return the likeliest other model, and its log odds against the one chosen."""
     # All laws are equally likely a priori: use the mean likelihood of the rising ones.
     flat = sum(law.log_odds_flat for law in laws)
@@ -108,7 +104,7 @@ def _why(info: DenoiseInfo, requested: str, found: Evidence) -> str:
     return "" if rises else "it seems as strong in dark as in bright areas"
 
 
-def _option(info: DenoiseInfo, laws: tuple[FoundLaw, ...]) -> str:
+def _option(info: DenoiseInfo, laws: tuple[NoiseLaw, ...]) -> str:
     """Return the option that denoises an unchanged image all the same.
 
     Empty if its pattern is not noise, such as a screen, or is weaker than rounding to 8 bits.
