@@ -74,15 +74,15 @@ def write_tables(
     if format == "same":
         kind = "parquet" if source.format == "parquet" else "csv"
         style = _style_of(source, plan)
-    scored, flagged = folder / f"scored.{kind}", folder / result.flagged_file
-    listed = result.flagged_rows
+    scored, flagged = folder / f"scored.{kind}", folder / result.run.flagged_file
+    listed = result.lists.flagged
     kept = np.array([one.row - 1 for one in listed], dtype=np.int64)
     rows = _write_scored(table, result, scored, execution, kept, keep_hidden, style)
     _, notes = input_names(table.columns, found_columns(result, slice(0)))
     notes += _write_listed(rows, table, result, plan, flagged, execution, style)
-    if result.odd_cells_file != result.flagged_file:
+    if result.run.odd_cells_file != result.run.flagged_file:
         columns = odd_cell_columns(table, result, execution)
-        with atomic_write(folder / result.odd_cells_file) as file:
+        with atomic_write(folder / result.run.odd_cells_file) as file:
             file.write(csv_bytes(pl.DataFrame(columns), style=style))
     # Both may have renamed a column for the same reason.
     return tuple(dict.fromkeys(notes))
@@ -137,7 +137,9 @@ def _write_scored(
         for data, rows in done:
             pieces.append(rows)
             yield data
-            let_go(result.scores, result.ranks, result.rarities, result.p_values)
+            let_go(
+                result.rows.scores, result.rows.ranks, result.rows.rarities, result.rows.p_values
+            )
 
     write_scored(path, parts())
     return joined_rows(pieces, back, table.source)
@@ -171,7 +173,7 @@ def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.Data
 
     That is the primary key of a table of a database, and the column that names the rows here.
     """
-    named = [*table.source.key_columns, *filter(None, [result.id_column])]
+    named = [*table.source.key_columns, *filter(None, [result.lists.id_column])]
     shown = [name for name in dict.fromkeys(named) if name not in result.hidden_columns]
     start = 0
     for part in in_parts(table).tables():
@@ -211,16 +213,16 @@ def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
     columns that are odd together are joined by ", "; ``share`` is a number (`FlaggedRow.share`).
     """
     numbers = {
-        "rarity": result.rarities,
-        "p_value": result.p_values,
-        "novelty_score": result.scores,
-        "flagged": result.is_flagged,
-        "rank": result.ranks,
-        **({} if result.is_accepted is None else {"accepted": result.is_accepted}),
+        "rarity": result.rows.rarities,
+        "p_value": result.rows.p_values,
+        "novelty_score": result.rows.scores,
+        "flagged": result.rows.is_flagged,
+        "rank": result.rows.ranks,
+        **({} if result.rows.is_accepted is None else {"accepted": result.rows.is_accepted}),
     }
     here = {name: None if of is None else np.asarray(of[rows]) for name, of in numbers.items()}
     start, stop, _ = rows.indices(result.n_rows)
-    listed = result.flagged_by_row
+    listed = sorted(result.lists.flagged, key=lambda one: one.row)
     first, last = (bisect_right(listed, place, key=lambda one: one.row) for place in (start, stop))
     places = [one.row - 1 - start for one in listed[first:last]]
     empty = pl.select(pl.repeat(None, stop - start, dtype=pl.String)).to_series()
@@ -254,11 +256,11 @@ def _write_listed(
     style: CsvStyle,
 ) -> tuple[str, ...]:
     """Write the flagged rows of a table and those with an odd cell, which are `rows`."""
-    listed = result.flagged_rows
+    listed = result.lists.flagged
     shown = [name for name in rows.frame.columns if name not in result.hidden_columns]
     # The id leads, beside the place of the row, and is not repeated among its cells.
-    shown.sort(key=lambda name: name != result.id_column)
-    n_leading = 2 + (result.id_column in shown)
+    shown.sort(key=lambda name: name != result.lists.id_column)
+    n_leading = 2 + (result.lists.id_column in shown)
     of_row = "row" if rows.lines is None else "line"
     added = {
         "rank": pl.Series([one.rank for one in listed], dtype=pl.Int64),
@@ -323,19 +325,19 @@ def _workbook(
 def odd_cell_columns(
     table: AnyTable, result: ScreeningResult, execution: Execution | None = None
 ) -> dict[str, pl.Series]:
-    """Return the cells of `result.odd_cells`, one each, as the columns of a list of them.
+    """Return the cells of `result.findings.odd_cells`, one each, as the columns of a list of them.
 
     File, line, row, id, column, what it reads, what was probably meant and why it is odd: the
     clearest cells first, equal ones in the order of the table.
     """
-    cells = [cell for cell in result.odd_cells for _ in cell.rows]
-    rows = [row for cell in result.odd_cells for row in cell.rows]
+    cells = [cell for cell in result.findings.odd_cells for _ in cell.rows]
+    rows = [row for cell in result.findings.odd_cells for row in cell.rows]
     lines: list[int | None] = []
-    for cell in result.odd_cells:
+    for cell in result.findings.odd_cells:
         lines += (cell.line, *(cell.more_lines or (None,) * len(cell.more_rows)))
     source, hidden = result.source, result.hidden_columns
     texts: dict[str | None, list[str | None]] = {}
-    named = [name for name in (source.file_column, result.id_column) if name is not None]
+    named = [name for name in (source.file_column, result.lists.id_column) if name is not None]
     if cells and named:
         positions, back = np.unique(np.array(rows) - 1, return_inverse=True)
         taken = take_rows(table, positions, execution or Execution())
@@ -348,7 +350,7 @@ def odd_cell_columns(
         "file": pl.Series(texts.get(source.file_column, files), dtype=pl.String),
         "line": pl.Series(lines, dtype=pl.Int64),
         "row": pl.Series(rows, dtype=pl.Int64),
-        "id": pl.Series(texts.get(result.id_column, none), dtype=pl.String),
+        "id": pl.Series(texts.get(result.lists.id_column, none), dtype=pl.String),
         "column": pl.Series([cell.column for cell in cells], dtype=pl.String),
         "reads": pl.Series([cell.seen for cell in cells], dtype=pl.String),
         "suggestion": pl.Series([cell.suggestion or None for cell in cells], dtype=pl.String),

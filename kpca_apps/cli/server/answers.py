@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
+from operator import attrgetter
 from typing import Any
 
 from kpca_apps.names import one_line, quoted_cell
@@ -31,7 +32,7 @@ REASONS, FEW = 3, 5  # of a row; of what is told beside the rows
 MOST_RULES = 50
 # Fields that hold names and cells, and not sentences.
 CELLS = frozenset("column where seen expected suggestion together id group name changed".split())
-# What is told of each type; of any other all its fields.
+# What is told of each type, by the last name; of any other all its fields.
 TOLD = {
     AcceptedRows: "n_rows statement",
     DuplicateRows: "statement",
@@ -42,8 +43,8 @@ TOLD = {
     Reason: "column seen expected share together",
     ScoreScale: "statement",
     ScreeningDiff: "matched_by added_columns removed_columns settings_changed moved",
-    ScreeningResult: "n_rows n_flagged threshold scale accepted n_odd_cells patterns duplicates "
-    "moved",
+    ScreeningResult: "n_rows n_flagged threshold rows.scale lists.accepted findings.n_odd_cells "
+    "findings.patterns findings.duplicates findings.moved",
 }
 
 Answer = dict[str, Any]
@@ -57,7 +58,8 @@ def told(value: Any, most: int = FEW, name: str = "") -> Any:
         own: type = type(value)
         known = next((TOLD[kind] for kind in own.__mro__ if kind in TOLD), "")
         names = known.split() if known else [one.name for one in fields(value)]
-        return {one: told(getattr(value, one), most, one) for one in names}
+        pairs = [(one.rpartition(".")[2], attrgetter(one)(value)) for one in names]
+        return {name: told(one, most, name) for name, one in pairs}
     if isinstance(value, dict):
         return {told(key, most, "name"): told(one, most, key) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -67,14 +69,14 @@ def told(value: Any, most: int = FEW, name: str = "") -> Any:
 
 def screening(result: ScreeningResult, top: int) -> Answer:
     """Tell what a screening found, with its oddest rows."""
-    notes = (*result.source.notes, *result.warnings)
+    notes = (*result.source.notes, *result.run.warnings)
     more = len(notes) - FEW
     parts = (quoted_cell(p) if isinstance(p, Verbatim) else p for p in headline(result))
     return {
         **told(result),
         "says": told("".join(parts)),
         "ranked": [told(one, REASONS) for one in result.ranked[:top]],
-        "odd_cells": told(result.odd_cells, top),
+        "odd_cells": told(result.findings.odd_cells, top),
         "hidden_columns": sorted(one_line(one, CELL) for one in result.hidden_columns),
         "notes": [*told(notes), *[f"{more} more notes are in result.json."] * (more > 0)],
     }
@@ -88,7 +90,7 @@ def diff(result: ScreeningDiff, top: int) -> Answer:
         "says": told(diff_headline(result)),
         **{f"n_{name}": len(rows) for name, rows in lists.items()},
         **{name: [told(row, REASONS) for row in rows[:top]] for name, rows in lists.items()},
-        "notes": told(result.warnings),
+        "notes": told(result.run.warnings),
     }
 
 

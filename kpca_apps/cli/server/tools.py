@@ -484,10 +484,13 @@ def _write_run(
     save: bool,
 ) -> ScreeningResult:
     """Write the folder of a run as a command of these words does, but for files of figures."""
-    result = replace(result, command=shlex.join(words), flagged_file="flagged.csv")
+    result = replace(
+        result, run=replace(result.run, command=shlex.join(words), flagged_file="flagged.csv")
+    )
     with folder as building:
         notes = write_tables(building, table, result, model.encoder.plan)
-        result = replace(result, warnings=(*result.warnings, *notes))
+        warnings = (*result.run.warnings, *notes)
+        result = replace(result, run=replace(result.run, warnings=warnings))
         if save:
             save_model(model, building / MODEL)
         write_result(building, result, [(REPORT_FILE, render_screening(result))], {}, clock)
