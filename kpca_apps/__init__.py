@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-_NAMES = {  # by the module they are in
+_NAMES = {  # module -> its public names
     "api": "Screening check_rules find_rules fit_model score_table screen_table",
     "denoise.batch.run": "run_batch",
     "denoise.denoiser": "DenoiseInfo denoise_kpca denoise_with_info measure_noise",
@@ -65,7 +65,6 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 __all__ = sorted(["__version__", *_HOMES])
 
 
-# A type checker, for which every name would be there, has the imports above.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:

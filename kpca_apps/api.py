@@ -204,9 +204,9 @@ class Screening(ScreeningResult):
         -------
         DataFrame
             Of the library of the table, as of `to_frame`, with the columns rank, row, line, id,
-            column, seen, expected, share, together (the columns that are odd as a set with this
-            one, joined by ", ") and hints (of the row). A row without reasons has one, of hints
-            alone.
+            column, seen, expected, share, together and hints. `together` joins the columns that
+            are odd as a set with this one by ", "; `hints` are of the row. A row without reasons
+            has one, of hints alone.
 
         Examples
         --------
@@ -434,17 +434,18 @@ def screen_table(
     Parameters
     ----------
     table : DataFrame, dict, array, str, Path, list of paths, Table or PartedTable
-        The table, of at least 3 rows: a frame of pandas, polars (also lazy) or pyarrow, or of any
-        library that offers Arrow's stream interface; a dict of columns; a numpy array of rows by
-        columns, or a structured one; the path of a file or of a folder of files, a pattern or a
-        list of paths; the URI of a database, such as ``"sqlite:///shop.db"``, with `query` or
-        `table_name`; or what `open_table` returns. More than 100,000 rows are worked on in parts.
+        The table, of at least 3 rows; more than 100,000 rows are processed in parts. In memory: a
+        frame of pandas, polars (also lazy), pyarrow or another library with Arrow's stream
+        interface; a dict of columns; a structured array, or one of shape (rows, columns). On disk:
+        the path of a file or of a folder of files, a pattern or a list of paths. The URI of a
+        database, such as ``"sqlite:///shop.db"``, with `query` or `table_name`. Or the result of
+        `open_table`.
     reference : as `table`, optional
         Rows known to be normal. Without it the table itself is learned from, outliers and all.
     accept : DataFrame, dict, str, Path or Table, optional
-        Rows judged fine, such as those of `flagged` that are: the rows of the table that equal one
-        of them in all columns both have are learned as normal (with a `reference`, as part of it)
-        and not flagged. A missing cell accepts a missing value.
+        Rows judged fine, such as some of `flagged`. Rows of the table that equal one of them in all
+        shared columns are learned as normal (with a `reference`, as part of it) and not flagged. A
+        missing cell accepts a missing value.
     marks : str, Path, DataFrame or dict, optional
         What was marked in the report of an earlier run: the saved page, or the list it wrote. Rows
         that are fine are learned as normal, fine and known ones are not flagged, and wrong ones
@@ -484,9 +485,9 @@ def screen_table(
         or, of Hoffmann (2007), the reconstruction error of the row alone, by one RBF kernel on
         standardised columns.
     sigma, components : float, optional
-        Of method "hoffmann": width of the kernel exp(-r^2 / (2 sigma^2)), in standard deviations of
-        the columns, by default with 2 sigma^2 the median squared distance of two rows; and number
-        of components kept, or the share of the variance that they hold, by default 0.8.
+        Of method "hoffmann". Width of the kernel exp(-r^2 / (2 sigma^2)) in standard deviations of
+        the columns; by default 2 sigma^2 is the median squared distance of two rows. Number of
+        components, or the share of the variance that they explain, by default 0.8.
     ridge : float, optional
         Of method "blocks": ridge of the Tikhonov filter, in units of the total variance.
     n_landmarks : int, optional
@@ -506,9 +507,9 @@ def screen_table(
         Address of a Dask scheduler, or a client of one, which is left open. Its workers need not
         see the files: what they cannot read is sent to them.
     work_dir : str or Path, optional
-        Folder that all workers of Dask see, or the address of one in a store: text is converted
-        into it once, so that they read it themselves, and a call that was killed goes on with the
-        parts that were done.
+        Folder that all workers of Dask see, or the address of one in a store. Text is converted
+        into it once, so that workers read it themselves. A call that was killed resumes with the
+        finished parts.
     execution : Execution, optional
         Instead of these: workers that are kept from one call to the next, and progress.
     **reading

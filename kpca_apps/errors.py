@@ -1,22 +1,21 @@
-"""The errors a user of the toolkit can meet, each with the exit code a script sees.
+"""The errors that users see, each with its exit code.
 
 ::
 
     KpcaError                 1   something went wrong inside the toolkit
      +- ConfigError           2   options that contradict each other or name what is not there
-     |   +- OptionError       2   one that is known by its field, which each face spells its own way
-     |       +- ParameterError 2  one of a method, which Python calls by that field
+     |   +- OptionError       2   an option of a command; `field` is its name in Python
+     |       +- ParameterError 2  a parameter of a Python function
      +- InputError            3   a file, table or value that cannot be used
      |   +- ModelFileError    3   a model file that is damaged, foreign or does not fit the table
-     |   +- UnlikeFilesError  3   a file that cannot be one table with others
-     |   +- UnreachableError  3   a file that cannot be read where the work is done, or is another
+     |   +- UnlikeFilesError  3   a file that cannot be joined with others to one table
+     |   +- UnreachableError  3   a file that a worker cannot read, or that differs there
      +- RefusedError          4   work refused before it started, so that nothing is lost
-     |   +- MemoryLimitError  4   the estimate of the memory needed exceeds the budget
-     +- StoppedError        130   work that was interrupted, and can be gone on with
+     |   +- MemoryLimitError  4   the estimated memory exceeds the budget
+     +- StoppedError        130   interrupted work that the same call resumes
 
-Messages are one line: what is wrong and where (file, row, column), then what to do about it. Who
-reads a file says what is wrong; its name is put in front where it is opened (`about`). What the
-system says against a file or a disk becomes such a line as well.
+A message is one line: what is wrong and where (file, row, column), then what to do. Readers
+describe the fault; `about` puts the file's name in front. System errors get the same form.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ from typing import Any
 
 from kpca_apps.names import one_line, reason_of, suggest, without_passwords
 
-_MAX_PLACE = 300  # characters: of a path, and a name in an archive
-# Errors of polars have the system's number in their text, the way Rust writes it.
+_MAX_PLACE = 300  # characters of a path and a name in an archive
+# Polars errors contain the system's error number only in their text.
 _RUST_NUMBER = re.compile(r"\(os error ([0-9]{1,5})\)")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FAILING = (errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE)
@@ -43,25 +42,21 @@ _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 class KpcaError(Exception):
-    """Base of every error the toolkit raises on purpose.
-
-    Its `args` are what is wrong, and what that is about, such as a file, which `about` may add.
-    """
+    """Base of all errors raised on purpose; `args` are the message and its place (a file)."""
 
     exit_code = 1
 
     def __str__(self) -> str:
-        sentence, place = (without_passwords(str(one)) for one in (*self.args, "", "")[:2])
-        # It may be any path: what could not be seen of it is written out.
+        sentence, place = (without_passwords(str(part)) for part in (*self.args, "", "")[:2])
         return f"{one_line(place, _MAX_PLACE)}: {sentence}" if place else sentence
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Be made again from its arguments: what Dask makes of others fails for memory errors."""
+        """Pickle by the arguments; Dask's own way fails for memory errors."""
         return type(self), self.args, self.__dict__ or None
 
 
 class KpcaWarning(UserWarning):
-    """A result is not all that was asked for; the message says why, and what to do about it."""
+    """A result is incomplete; the message says why and what to do."""
 
 
 class ConfigError(KpcaError, ValueError):
@@ -71,16 +66,16 @@ class ConfigError(KpcaError, ValueError):
 
 
 class OptionError(ConfigError):
-    """An option is refused, by itself or beside others; `field` names it.
+    """An option is invalid, alone or together with others.
 
     Parameters
     ----------
     field : str
-        The option, by its name in Python.
+        Name of the option in Python.
     sentence : str
-        What is wrong; the message begins with the option, as a command has it.
+        What is wrong. The message begins with the option's flag, such as ``--landmarks``.
     place : str or Path
-        What it is about, such as a file, before that.
+        What the message is about, such as a file.
 
     Examples
     --------
@@ -97,7 +92,7 @@ class OptionError(ConfigError):
 
 
 class ParameterError(OptionError):
-    """A parameter of a method is refused; commands raise it anew, as an `OptionError`.
+    """A parameter is invalid; commands convert the error to an `OptionError`.
 
     >>> str(ParameterError("n_components", "is 0; give a whole number >= 1"))
     'n_components is 0; give a whole number >= 1'
@@ -109,16 +104,16 @@ class ParameterError(OptionError):
 
 
 def flag_of(field: str) -> str:
-    """Return an option as a command has it: ``n_landmarks`` is ``--landmarks``.
+    """Return the flag of an option: ``n_landmarks`` is ``--landmarks``.
 
-    >>> flag_of("table_name")  # beside the table itself, which is no option
+    >>> flag_of("table_name")
     '--table'
     """
     return f"--{field.removeprefix('n_').removesuffix('_name').replace('_', '-')}"
 
 
 def install_extra(name: str) -> str:
-    """Say how to install an extra: from the checkout, as long as no registry has the package.
+    """Return the command that installs an extra from the checkout.
 
     >>> install_extra("lake")
     'pip install ".[lake]" in the checkout'
@@ -127,7 +122,7 @@ def install_extra(name: str) -> str:
 
 
 def require_library(module: str, extra: str, what: str, label: str = "") -> None:
-    """Refuse to read a kind of thing whose library, of an extra, is not installed."""
+    """Raise ConfigError if a library that belongs to an extra is not installed."""
     if importlib.util.find_spec(module) is None:
         where = f"{label}: " if label else ""
         raise ConfigError(
@@ -146,11 +141,11 @@ class ModelFileError(InputError):
 
 
 class UnlikeFilesError(InputError):
-    """A file cannot be one table with others: its columns or its kind are not theirs."""
+    """A file cannot be joined with others to one table: its columns or its kind differ."""
 
 
 class UnreachableError(InputError):
-    """A file cannot be read where the work is done, such as on another machine, or is another."""
+    """A worker cannot read a file, or reads different bytes."""
 
 
 class RefusedError(KpcaError):
@@ -160,18 +155,18 @@ class RefusedError(KpcaError):
 
 
 class MemoryLimitError(RefusedError, MemoryError):
-    """The memory the work would need exceeds the budget."""
+    """The work needs more memory than the budget."""
 
 
 class StoppedError(KpcaError):
-    """The work was interrupted; what is done is kept, and the same call goes on from there."""
+    """The work was interrupted; the same call resumes it."""
 
     exit_code = 130
 
 
 @contextmanager
 def about(place: str | PurePath) -> Iterator[None]:
-    """Put what an error is about, such as a file, before its message, unless it says so itself."""
+    """Put the place of an error, such as a file, before its message, unless it has one."""
     try:
         yield
     except KpcaError as error:
@@ -182,10 +177,7 @@ def about(place: str | PurePath) -> Iterator[None]:
 
 @contextmanager
 def opening(place: str | PurePath, path: Path | None = None) -> Iterator[None]:
-    """Turn what the system says against opening a file into one line.
-
-    With its path, the folder or a name that is nearly that of a missing file is named as well.
-    """
+    """Convert system errors on opening a file; with a `path`, suggest a name for a missing one."""
     try:
         yield
     except FileNotFoundError:
@@ -202,7 +194,7 @@ def opening(place: str | PurePath, path: Path | None = None) -> Iterator[None]:
 
 @contextmanager
 def storage_named(place: str | Path) -> Iterator[None]:
-    """Say of a place that its disk is full or failing, where that caused an error."""
+    """Convert errors that a full or failing disk causes to an InputError that names the place."""
     try:
         yield
     except Exception as error:
@@ -212,7 +204,7 @@ def storage_named(place: str | Path) -> Iterator[None]:
 
 
 def storage_error(error: BaseException | None, place: str | Path) -> InputError | None:
-    """Return what to raise where a disk that is full or failing caused an error, else ``None``."""
+    """Return the InputError for an error that a full or failing disk caused, else ``None``."""
     while isinstance(error, InputError):
         error = error.__cause__
     number = error.errno if isinstance(error, OSError) else None
@@ -236,7 +228,7 @@ def _near(path: Path) -> str:
 
 
 def warn_caller(sentence: str) -> None:
-    """Warn, and blame the line outside this package that led here."""
+    """Warn, with the calling line outside this package as the source."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,4 @@
-"""Names from outside, made safe to show, to suggest and to use."""
+"""Make names from files safe to show, compare and use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
-# Of files that are tables, packed or not: those of a folder are read as one.
+# Suffixes of tables: all such files of a folder are read as one table.
 TABLE_SUFFIXES = (
     ".csv", ".tsv", ".tab", ".txt", ".dat", ".data", ".parquet", ".pq", ".jsonl", ".ndjson",
     ".json", ".xlsx", ".xlsm", ".xlsb", ".xls", ".arrow", ".feather", ".ipc", ".gz", ".bz2",
@@ -17,39 +17,38 @@ TABLE_SUFFIXES = (
 _MAX_STEM = 50
 _MAX_NOTES = 20
 _LISTED = 5  # names quoted in one sentence
-MISSING = "(missing)"  # what stands for a cell without a value
+MISSING = "(missing)"  # shown for an empty cell
 _CELL, _BEFORE = 40, 6  # characters of a cell in a sentence, and before the first that differs
 _WORDS = re.compile(r'[^\W\d_]|"')
-_SHOWN, _REASON = 40, 120  # characters of a value that cannot be used, and of why
-_OBJECT = re.compile(r"<[^<>]* at 0x[0-9A-Fa-f]+>")  # as Python writes those without words
+_SHOWN, _REASON = 40, 120  # characters of an invalid value, and of a reason
+_OBJECT = re.compile(r"<[^<>]* at 0x[0-9A-Fa-f]+>")  # Python's default repr
 
-# Characters that would break a one-line message, reorder it or hide in it: controls, bidirectional
-# and zero-width marks, line and paragraph separators, lone surrogates, private use and unassigned
-# code points; and letters and marks that have no width.
+# Characters that break, reorder or hide in a one-line message: controls, bidirectional and
+# zero-width marks, line separators, lone surrogates, private and unassigned code points, and
+# letters and marks without width.
 _UNSHOWABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-# What two names may differ in and still look the same, beside controls, formats and separators:
-# white space, variation selectors, letters without width and what Unicode keeps as ignorable.
+# Names that differ only in these characters, controls, formats and separators look the same:
+# white space, variation selectors, letters without width and ignorable code points.
 _UNSEEN = re.compile(
     r"[\s\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
     r"\U000e0000-\U000e0fff]"
 )
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
-# Quotes and a colon.
 _AROUND_NAMES = "\"'`\u00b4\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e\u2039\u203a:"
-# Languages put up to three marks on a letter; more pile up over the lines around.
+# Languages put up to three marks on a letter; more would overlap other lines.
 _MOST_MARKS = 3
 _NOT_PLAIN = re.compile(r"[^ -~]+")
-_NOT_PLAIN_JSON = re.compile(r"[^\n -~]+")  # whose lines are not the texts'
-# Of an address: a user and a password, before which another @ may stand, and no host in brackets.
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}\S+")  # a path has one slash of two
+_NOT_PLAIN_JSON = re.compile(r"[^\n -~]+")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}\S+")  # a Path removes one of two slashes
+# User and password of an address; the user may contain an @. A host in brackets is neither.
 _PASSWORD = re.compile(
     r"\A((?:--[\w-]+=)?\s*[A-Za-z][A-Za-z0-9+.-]+:/{1,2}"
     r"(?:(?!\[)[^/?#@:]*:|[^/?#]*:(?=[^/?#]*[@\uff20\ufe6b])|[^/?#\[]*:(?!\d+(?:[/?#,]|\Z))))"
     r".*[@\uff20\ufe6b]",  # urlsplit takes wide and small forms for an @
     re.DOTALL,
 )
-# Behind the colon of a server without a user stands a number: else a host was left out.
+# Without a user, a port follows the colon; anything else is a password whose host is missing.
 _NO_PORT = re.compile(
     r"\A((?:--[\w-]+=)?\s*postgres(?:ql)?:/{1,2}[^/?#@\[]*:)(?!\d*(?:[/?#,]|\Z))[^/?#@]*(?![^/?#]*@)",
     re.I,
@@ -57,7 +56,7 @@ _NO_PORT = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Write out each character that could not be seen, or would change how others are.
+    r"""Escape characters that cannot be seen or that change how others are shown.
 
     >>> print(visible("a\u200bb\u202ec"))
     a\u200bb\u202ec
@@ -66,7 +65,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    r"""Escape in JSON what `visible` writes out; whoever reads it gets the same texts.
+    r"""Escape the same characters in JSON; it decodes to the same texts.
 
     >>> print(visible_json('{"a": "b\u202ec"}'))
     {"a": "b\u202ec"}
@@ -85,20 +84,20 @@ def _written_out(text: str, escaped: Callable[[str], str]) -> str:
 
 
 def one_line(text: str, limit: int = 80) -> str:
-    """Show any text, even hostile, in one line of 4 characters or more, escaped and cut."""
+    """Return any text as one escaped line of at most `limit` characters, 4 or more."""
     shown = visible(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 3] + "..."
 
 
 def quoted(name: str) -> str:
-    """Put a column's name, which may be any text, into one line of a message."""
+    """Quote a column's name, which may be any text, for a message."""
     return f'"{one_line(name, 60)}"'
 
 
 def quoted_cell(text: str) -> str:
-    r"""Put a cell into a sentence, in quotes unless it has no letters, as numbers and dates have.
+    r"""Quote a cell for a sentence; cells without letters, such as numbers, need no quotes.
 
-    Its own quotes are escaped, so that no cell can end the quotation and go on as a sentence.
+    Quotes in the cell are escaped, so that it cannot end the quotation.
 
     >>> print(quoted_cell("3.5 %"), quoted_cell('6" pipe'), quoted_cell("(missing)"))
     3.5 % "6\" pipe" (missing)
@@ -110,7 +109,7 @@ def quoted_cell(text: str) -> str:
 
 
 def cut_apart(seen: str, expected: str, limit: int = _CELL) -> tuple[str, str]:
-    """Show two texts in a line each, cut so that what differs is seen if they are long.
+    """Cut two long texts to one line each that shows where they differ.
 
     >>> cut_apart("Pump of the second line, north", "Pump of the second line, south", 20)
     ('...line, north', '...line, south')
@@ -125,15 +124,15 @@ def cut_apart(seen: str, expected: str, limit: int = _CELL) -> tuple[str, str]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Quote the first of some names, and say how many more there are."""
+    """Quote the first names and count the others."""
     first = ", ".join(quoted(name) for name in names[:_LISTED])
     return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
 def shown(value: object, *, whole: bool = False) -> str:
-    """Show a value that cannot be used, in a few characters; 2.0 as such where 2 is wanted.
+    """Show an invalid value in a few characters, without passwords.
 
-    A password is taken out before its address is cut.
+    With `whole`, floats keep their decimal point.
 
     >>> shown(0.25), shown(1.0), shown(1.0, whole=True), shown("1"), shown(10**5000)
     ('0.25', '1', '1.0', "'1'", 'a number of thousands of digits')
@@ -153,13 +152,13 @@ def in_prose(names: Sequence[str]) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the first line of what the system, or a library, says of an error.
+    """Return the first line of an error's message.
 
     >>> reason_of(ValueError("no image in <_io.BytesIO object at 0x7fef00ed3790>: cut short."))
     'no image in it: cut short'
     """
-    said = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
-    return one_line(_OBJECT.sub("it", said.split("\n", 1)[0].rstrip(".")), _REASON)
+    text = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+    return one_line(_OBJECT.sub("it", text.split("\n", 1)[0].rstrip(".")), _REASON)
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
@@ -172,10 +171,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def safe_stem(filename: str) -> str:
-    """Turn a path of a table, even a hostile one, into part of a folder name.
-
-    Letters, digits, ``-``, ``_`` and inner dots, 1 to 50 of them; "-" is standard input.
-    """
+    """Convert a path to part of a folder name: letters, digits, ``-``, ``_`` and inner dots."""
     if filename == "-":
         return "stdin"
     stem = re.split(r"[/\\]", unicodedata.normalize("NFC", filename))[-1]
@@ -186,7 +182,7 @@ def safe_stem(filename: str) -> str:
 
 
 def is_pattern(name: str) -> bool:
-    """Whether polars takes a name for a pattern of names, in which it may not find itself.
+    """Whether polars reads a name as a regular expression of names.
 
     >>> is_pattern("^(a|b)$"), is_pattern("^a")
     (True, False)
@@ -195,10 +191,10 @@ def is_pattern(name: str) -> bool:
 
 
 def name_key(name: str) -> str:
-    r"""Return what names that look the same share, to compare names of columns by.
+    r"""Return a key that column names share if they look the same.
 
-    Case, composed or combining accents, white space, characters without width, and quotes or a
-    colon around a name make no difference; a name of nothing else is its own key.
+    It ignores case, how accents are composed, white space, characters without width, and quotes or
+    a colon around the name; a name of nothing else is its own key.
 
     >>> name_key(" Cle\u0301\u200b:") == name_key('"CL\u00c9"')
     True
@@ -211,8 +207,8 @@ def name_key(name: str) -> str:
 def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, str]]:
     """Make column names distinct and not empty: ``x_2`` for a second ``x``, ``column_3`` for "".
 
-    A pattern gets an underscore at its end. Returns them with a sentence for each that was changed;
-    of many, one says how many more; and what the header calls these.
+    Returns the names, a note for each change, and the original of each changed name. Names that
+    polars would read as patterns get an underscore at the end.
     """
     given = list(names)
     taken = set(given)
@@ -224,7 +220,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, 
     for position, name in enumerate(given, 1):
         final = f"{name}{'_' * is_pattern(name)}" if name.strip() else f"column_{position}"
         if final in used or (final != name and final in taken):
-            # On from where the last search for this name ended: names may repeat in thousands.
+            # Resume the last search for this name: thousands of names may repeat.
             number = counters.get(final, 2)
             while f"{final}_{number}" in taken:
                 number += 1
@@ -247,11 +243,10 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, 
 
 
 def without_password(text: str) -> str:
-    """Put dots for the password of an address, at the beginning of a word or behind ``--option=``.
+    """Replace the password of an address, at the start of a word or after ``--option=``, by dots.
 
-    Whatever stands between a colon and a later ``@`` is taken for one: also where it could be a
-    port, and a name with an ``@`` in it, which can be written ``%40``. So is what stands in the
-    place of a port of PostgreSQL and is no number.
+    Any text between a colon and a later ``@`` counts as a password, even if it could be a port; in
+    PostgreSQL addresses also a port that is not a number.
 
     >>> without_password("postgresql://ada:12/abc@db/shop"), without_password("--a=x://b@c:1/d")
     ('postgresql://ada:...@db/shop', '--a=x://b@c:1/d')
@@ -260,7 +255,7 @@ def without_password(text: str) -> str:
 
 
 def without_passwords(sentence: str) -> str:
-    """Put dots for the password of each address that a sentence quotes.
+    """Replace the password of each address in a sentence by dots.
 
     >>> without_passwords('"tcp://ada:12@host:1" does not answer')
     '"tcp://ada:...@host:1" does not answer'

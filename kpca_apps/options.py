@@ -1,7 +1,6 @@
-"""Options: each is declared once, and every face takes it from here.
+"""Options, each declared once for the commands, config files and Python functions.
 
-A field of a class of options is one option: its type, default, limits and help. The Python
-functions call it by its name, a command and its config files by its flag.
+A field of an options class declares the type, default, limits and help of one option.
 """
 
 from __future__ import annotations
@@ -28,20 +27,19 @@ LayoutName = Literal["auto", "off"]
 FlaggedFormat = Literal["csv", "xlsx"]
 RuleFormat = Literal["text", "json", "sql", "pandera", "dqx"]
 
-# Limits of numbers: a ridge below is lost in rounding and above drowns the variance, squares of
-# widths stay in the range of floats, counts are exact in them, seeds fit numpy's generators.
+# A smaller ridge is lost in rounding, a larger one exceeds the variance; floats count exactly up to
+# 2**53; numpy's generators take seeds up to 2**32 - 1.
 RIDGES = (1e-12, 1e12)
 _MOST = 2**53
 MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
-MOST_SKIPPED = 10_000  # lines above a header: its text is held until it is found
-# Of a table: how its file is read.
+MOST_SKIPPED = 10_000  # lines above a header, held in memory until it is found
 OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines", "layout")
-READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")  # and which rows are read
-THRESHOLD = "Threshold (give one)"  # the title of options that exclude each other
+READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")
+THRESHOLD = "Threshold (give one)"  # panel of mutually exclusive options
 
 
 def panel(title: str) -> Callable[..., Any]:
-    """Return what declares the options that stand under a title of the help."""
+    """Return a function that declares options under a title of the help."""
 
     def option(
         help: str,
@@ -52,14 +50,13 @@ def panel(title: str) -> Callable[..., Any]:
         between: tuple[float, float] | None = None,
         **more: Any,
     ) -> Any:
-        """Declare a field as an option: ``--its-name``, unless other `flags` are given.
+        """Declare a field as an option ``--its-name``, or with other `flags`.
 
-        Numbers are refused outside the limits `within`, whole ones if these are, or unless they
-        lie `between` two.
+        Numbers must lie `within` inclusive limits (integers if the lower limit is one), or
+        strictly `between` two.
         """
         more |= {"help": help, "metavar": metavar, "rich_help_panel": title}
-        limits = {"within": within, "between": between}
-        own = {"flags": flags, "option": more, **limits}
+        own = {"flags": flags, "option": more, "within": within, "between": between}
         return field(default=default, metadata=own)
 
     return option
@@ -70,7 +67,7 @@ files, general = panel("Reading and writing"), panel("General")
 
 @dataclass_transform(frozen_default=True)
 class Options:
-    """The options of some commands, declared by `panel`; these are what most commands have."""
+    """Base of all options classes, with the options that most commands share."""
 
     json: bool = general("Print the result as JSON on stdout.", default=False)
     quiet: bool = general("Print errors only.", default=False, flags=("--quiet", "-q"))
@@ -80,7 +77,7 @@ class Options:
     )
 
     def __init_subclass__(cls) -> None:
-        """Make a dataclass of each subclass."""
+        """Make each subclass a frozen dataclass."""
         dataclass(frozen=True)(cls)
 
 
@@ -91,7 +88,7 @@ _model, _work = panel("Model"), panel("Parallel work")
 
 
 class NoveltyOptions(Options):
-    """The options of screening; each command and each function takes those of use to it."""
+    """Options of screening; each command and function uses a part of them."""
 
     share: float | None = _rule(
         "Flag this share of the rows: a choice, not a test. Default without a reference: 0.01.",
@@ -297,69 +294,65 @@ class NoveltyOptions(Options):
     dry_run: bool = general("Print how each column would be used, and stop.", default=False)
 
     def given(self, kind: Any) -> dict[str, Any]:
-        """Return the fields of a class of options that are not None; lists are tuples there."""
-        names = [one.name for one in fields(kind) if getattr(self, one.name, None) is not None]
-        values = {name: getattr(self, name) for name in names}
-        return values | {name: tuple(values[name]) for name in LISTS if name in values}
+        """Return the fields of an options class that are not None, lists as tuples."""
+        values = {each.name: getattr(self, each.name, None) for each in fields(kind)}
+        return {
+            name: tuple(value) if name in LISTS else value
+            for name, value in values.items()
+            if value is not None
+        }
 
 
 # Options that name any number of columns.
 LISTS = ("exclude", "categorical", "numeric", "by", "hide")
-# Of the command line alone: where results are written, and what is printed.
 _OF_COMMANDS = "out force each to_send write_to junit fail_on_flagged json quiet dry_run config"
-KEYWORDS = {  # the keyword of each option that functions have
+KEYWORDS = {  # flag -> keyword of the Python functions
     flag_of(name): f"{name}="
-    for name in ("reference", *(one.name for one in fields(NoveltyOptions)))
+    for name in ("reference", *(each.name for each in fields(NoveltyOptions)))
     if name not in _OF_COMMANDS.split()
 }
 
 
 _FLAG = re.compile(r"(?<![^ (])--[\w-]+(?=[).,;:]*(?: |\Z))")  # an option, as a word
-# A quotation; quotes inside words are part of what it quotes.
+# A quotation; it may contain quotes inside words.
 _QUOTED = re.compile(r"""((?<![^\s(\[])".*?"(?=[\s.,;:?!)\]]|$))""", re.DOTALL)
 
 
 def in_keywords(sentence: str, keywords: Mapping[str, str] = KEYWORDS) -> str:
-    """Spell the options in a sentence as keywords: ``--landmarks`` is ``n_landmarks=``.
+    """Replace flags outside quotations by keywords: ``--landmarks`` by ``n_landmarks=``.
 
-    Sentences are written for the command line, and kept so in model files. What is quoted stays.
+    Sentences, also those in model files, are written for the command line.
     """
     parts = _QUOTED.split(sentence)
-    parts[::2] = [
-        _FLAG.sub(lambda found: keywords.get(found[0], found[0]), part) for part in parts[::2]
-    ]
+    parts[::2] = [_FLAG.sub(lambda flag: keywords.get(flag[0], flag[0]), p) for p in parts[::2]]
     return "".join(parts)
 
 
-def check_limits(values: object) -> None:
-    """Refuse what is outside the limits of `NoveltyOptions`, and options of another method."""
-    for one in fields(NoveltyOptions):
-        value = getattr(values, one.name, None)
+def check_limits(values: object, kind: Any = NoveltyOptions) -> None:
+    """Raise OptionError for values outside the limits of an options class."""
+    for option in fields(kind):
+        name, limits = option.name, option.metadata
+        value = getattr(values, name, None)
         if value is None:
             continue
-        if one.metadata["within"]:
-            _require_within(one.name, value, *one.metadata["within"])
-        elif one.metadata["between"]:
-            low, high = one.metadata["between"]
+        if limits["within"]:
+            _require_within(name, value, *limits["within"])
+        elif limits["between"]:
+            low, high = limits["between"]
             if not is_number(value):
-                raise OptionError(one.name, f"must be a number, got {shown(value)}")
+                raise OptionError(name, f"must be a number, got {shown(value)}")
             if not low < value < high:
-                raise OptionError(one.name, f"must be between {low:g} and {high:g}, got {value:g}")
-        elif value not in (choices := _choices().get(one.name, (value,))):
+                raise OptionError(name, f"must be between {low:g} and {high:g}, got {value:g}")
+        elif value not in (choices := _choices(kind).get(name, (value,))):
             text = one_line(str(value))
             meant = suggest(text, choices)
-            raise OptionError(one.name, f"must be {', '.join(choices)}, got {text!r}.{meant}")
-    if getattr(values, "method", None) is not None:
+            raise OptionError(name, f"must be {', '.join(choices)}, got {text!r}.{meant}")
+    if kind is NoveltyOptions and getattr(values, "method", None) is not None:
         _check_method(values)
 
 
-# The options that only one method has.
-_OF_METHOD = {"ridge": "blocks", "sigma": "hoffmann", "components": "hoffmann"}
-
-
 def _check_method(values: Any) -> None:
-    """Refuse options of the other method, and what the components kept cannot be."""
-    for name, method in _OF_METHOD.items():
+    for name, method in (("ridge", "blocks"), ("sigma", "hoffmann"), ("components", "hoffmann")):
         if getattr(values, name) is not None and values.method != method:
             raise OptionError(
                 name, f"applies to --method {method} only: choose that method, or leave {name} out"
@@ -377,9 +370,9 @@ def _check_method(values: Any) -> None:
 
 
 @cache
-def _choices() -> dict[str, tuple[str, ...]]:
-    """Return the names that options may have, of those with a few."""
-    hints = get_type_hints(NoveltyOptions).items()
+def _choices(kind: Any) -> dict[str, tuple[str, ...]]:
+    """Return the allowed values of each option that is a Literal."""
+    hints = get_type_hints(kind).items()
     kinds = {name: (hint, *get_args(hint)) for name, hint in hints}
     return {n: get_args(k) for n, of in kinds.items() for k in of if get_origin(k) is Literal}
 
@@ -402,7 +395,7 @@ def is_number(
 
 
 def check_jobs(name: str, value: object) -> None:
-    """Refuse a number of workers, in joblib's convention, that nobody can start."""
+    """Raise ParameterError for an impossible number of workers, in joblib's convention."""
     if value is not None and not (is_number(value, -MOST_JOBS, MOST_JOBS, whole=True) and value):
         raise ParameterError(
             name,
@@ -412,12 +405,12 @@ def check_jobs(name: str, value: object) -> None:
 
 
 def _require_within(name: str, value: Any, low: float, high: float) -> None:
-    """Refuse a number outside its range, which is of whole numbers if `low` is one."""
+    """Raise OptionError for a number outside its range, or no integer where `low` is one."""
     whole = isinstance(low, int)
-    kind: Any = Integral if whole else Real
     if is_number(value, low, high, whole=whole):
         return
     what = "a whole number" if whole else "a number"
+    kind: Any = Integral if whole else Real
     if isinstance(value, kind):
         if value < low:
             what = f"at least {low:g}"

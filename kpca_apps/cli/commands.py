@@ -1,9 +1,8 @@
-"""Command lines that a report shows: how to get it again, and what to do next.
+"""Command lines shown in a report: how to reproduce it, and next steps.
 
-They work when pasted in the folder where the command was run: paths stand as they were typed. Only
-an absolute path outside that folder is cut to its name, for a report is sent on, and where its
-input lay on one machine is nobody's business; the sentence beside the command then says what is
-missing.
+They work when pasted in the folder where the command ran: paths stand as typed. Reports are shared,
+so an absolute path outside that folder is cut to its name, and the sentence beside the command says
+what is missing.
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ from kpca_apps.tables.read.uri import scheme_of, with_file
 if TYPE_CHECKING:
     from kpca_apps.novelty.result import ScreeningResult
 
-# What stands for a table that came from standard input, which no later command can read again.
-PIPED = "TABLE.csv"
+PIPED = "TABLE.csv"  # stands for a table from standard input
 _IN_RUNS = ("model.kpca", "report-marked.html")
-# Options that change no number in a result: left out of the command that reproduces it.
+# Options that change no number in a result are left out of the command that reproduces it.
 _NO_NUMBER = frozenset(
     "force to_send junit fail_on_flagged json quiet config dry_run preview jobs workers scheduler "
     "work_dir".split()
@@ -38,12 +36,12 @@ _PATHS = frozenset("table reference accept marks model per_image out inputs data
 def reproduce(
     context: typer.Context, params: Mapping[str, Any] | None = None, *, replacing: bool = False
 ) -> str:
-    """Write the command line of a run as it was understood, or with other parameters.
+    """Return the command line of a run, or with other `params`, including those of a config file.
 
-    What a config file said stands in it; with `replacing` it replaces the result it repeats.
+    With `replacing`, it overwrites the result it reproduces.
     """
     params = context.params if params is None else params
-    words, options = context.command_path.split(), []
+    words, options = context.command_path.split(), list[str]()
     for parameter in context.command.params:
         name = str(parameter.name)
         value = params.get(name)
@@ -52,23 +50,23 @@ def reproduce(
         flag = max(parameter.opts, key=len)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        several = value if isinstance(value, list | tuple) else [value]
-        values = [portable(str(one)) if name in _PATHS else str(one) for one in several]
+        items = value if isinstance(value, list | tuple) else [value]
+        values = [portable(str(item)) if name in _PATHS else str(item) for item in items]
         if not flag.startswith("--"):
             words += values
         elif isinstance(value, bool):
             options.append(flag if value else max(parameter.secondary_opts, key=len))
         else:
-            options += [word for one in values for word in (flag, one)]
+            options += [word for text in values for word in (flag, text)]
     return command_line([*words, *options, *["--force"] * replacing])
 
 
 def next_steps(
     context: typer.Context, result: ScreeningResult, *, folder: str, saved: str | None
 ) -> tuple[tuple[str, str], ...]:
-    """Return the commands a reader would want next, each with a sentence.
+    """Return the next commands for a reader, each with a sentence.
 
-    `folder` is where the result was written, `saved` the name of the model in it, if it was saved.
+    `folder` is where the result was written, `saved` the name of the model file in it, if any.
     """
     from kpca_apps.novelty.redact import masked
 
@@ -97,7 +95,7 @@ def next_steps(
                 reproduce(context, params | changed),
             )
         )
-    # --row looks for an id first and for a number then.
+    # --row looks for an id before a number.
     is_named = top.id and [row.id for row in result.ranked].count(top.id) == 1
     row = str(top.id) if is_named else str(top.row)
     words = ["kpca", "novelty", "explain", portable(model), *map(portable, table)]
@@ -106,7 +104,7 @@ def next_steps(
     for name in READING:
         if params[name] != getattr(NoveltyOptions, name):
             words += [flag_of(name), str(params[name])]
-    if saved is None:  # the model does not have them
+    if saved is None:  # the model lacks these options
         words += ["--id", params["id"]] if params["id"] else []
         words += [word for column in params["hide"] or () for word in ("--hide", column)]
     accepted = [params[name] for name in ("accept", "marks") if params[name]]
@@ -128,13 +126,13 @@ def next_steps(
 
 
 def command_line(words: list[str]) -> str:
-    """Join words so that a shell reads them back, and a terminal obeys none of them."""
+    """Join words so that a shell reads them back, without passwords and control characters."""
     words = list(map(without_password, words))
     return " ".join(shlex.quote(word) if word.isprintable() else _escaped(word) for word in words)
 
 
 def _escaped(word: str) -> str:
-    """Quote a word with characters that cannot be shown, as bash and zsh read it."""
+    """Quote a word with unprintable characters for bash and zsh."""
     quoted = re.sub(r"[\\']", r"\\\g<0>", word)
     escapes = {
         char: "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
@@ -145,18 +143,16 @@ def _escaped(word: str) -> str:
 
 
 def portable(path: str) -> str:
-    """Write a path as it works in the working folder, else by its name alone."""
+    """Return a path relative to the working folder, or the name of a path outside it."""
     if scheme_of(path) is not None:
         return with_file(path, portable)
     given, here = Path(path), Path.cwd()
     if path == "-":
         return PIPED
     if _is_cut(path):
-        # A folder of results is named whole: the file in it alone would not be found.
         return "/".join(given.parts[-2:]) if given.name in _IN_RUNS else given.name
     if given.is_absolute():
         return str(given.relative_to(here))
-    # A name that begins like an option is distinguished by its folder.
     return f"./{path}" if path.startswith("-") else path
 
 
@@ -167,9 +163,8 @@ def _is_cut(path: str) -> bool:
 
 
 def _missing(*paths: str) -> str:
-    """Say which paths were cut to names, and what stands for a pipe."""
+    """Return a note on the paths that were cut to names and on standard input."""
     shown = [portable(path) for path in paths if _is_cut(path)]
-    # A folder is named, not what lies in it; a URI is named whole.
-    cut = dict.fromkeys(one if scheme_of(one) else one.partition("/")[0] for one in shown)
+    cut = dict.fromkeys(path if scheme_of(path) else path.partition("/")[0] for path in shown)
     missing = f"; put the full path of {' and of '.join(cut)} in place of the name" if cut else ""
     return missing + f"; {PIPED} stands for the table that was piped in" * ("-" in paths)

@@ -1,4 +1,4 @@
-"""What the commands say: words on stderr, data on stdout, nothing that a terminal would obey."""
+"""Output of the commands: messages on stderr, data on stdout, control characters escaped."""
 
 from __future__ import annotations
 
@@ -23,54 +23,53 @@ if TYPE_CHECKING:
 
 MAX_LINE = 2_000
 MOST_FAILURES = 5
-SPEED_PERIOD = 300.0  # seconds back that the remaining time is reckoned from
+SPEED_PERIOD = 300.0  # seconds over which the remaining time is estimated
 
 
 @dataclass(frozen=True)
 class Console:
-    """Where a command speaks; with `quiet` only errors are said."""
+    """Output of a command; with `quiet`, only errors and data."""
 
     quiet: bool = False
 
     @property
     def shows_progress(self) -> bool:
-        """Whether there is a terminal to show on how far the work is."""
+        """Whether progress is shown: on a terminal only."""
         return not self.quiet and sys.stderr.isatty()
 
     def say(self, text: str = "") -> None:
-        """Say a paragraph on stderr, wrapped to the terminal; control characters are escaped."""
+        """Write a paragraph to stderr, wrapped to the terminal."""
         if not self.quiet:
-            wide = terminal_width()
-            _write(textwrap.fill(one_line(text, MAX_LINE), wide, break_on_hyphens=False) + "\n")
+            _write("".join(f"{line}\n" for line in wrapped(text) or [""]))
 
     def lines(self, lines: list[str]) -> None:
-        """Say lines that are laid out already."""
+        """Write lines with a layout of their own to stderr."""
         if not self.quiet:
             _write("".join(f"{one_line(line, terminal_width())}\n" for line in lines))
 
     def data(self, text: str) -> None:
-        """Put data on stdout: as it is for a program, and so that it steers no terminal."""
+        """Write data to stdout; on a terminal, control characters are escaped."""
         lines = text.rstrip("\n").split("\n")
         shown = map(visible, lines) if sys.stdout.isatty() else lines
         sys.stdout.writelines(f"{line}\n" for line in shown)
 
     def data_path(self, path: PurePath | str) -> None:
-        """Put a path on stdout: as it is for a program, in one line that steers no terminal."""
+        """Write a path to stdout; on a terminal, as one escaped line."""
         self.data(one_line(str(path), MAX_LINE) if sys.stdout.isatty() else str(path))
 
     def data_lines(self, lines: list[str]) -> None:
-        """Put lines for people on stdout; control characters are escaped."""
+        """Write lines for people to stdout; control characters are escaped."""
         sys.stdout.writelines(f"{one_line(line, MAX_LINE)}\n" for line in lines)
 
     def data_json(self, document: Document, content: Mapping[str, Any]) -> None:
-        """Put a JSON document of a kind on stdout; NaN is ``null``, infinity ``"inf"``."""
+        """Write a JSON document to stdout; NaN is ``null``, infinity ``"inf"``."""
         from kpca_apps.report.result_json import to_json
 
         self.data(to_json(document, content))
 
     @contextmanager
     def stage(self, text: str) -> Iterator[None]:
-        """Show for how long work is going on, on a terminal only; nothing of it remains."""
+        """Show the elapsed time while the block runs, on a terminal only."""
         if not self.shows_progress:
             yield
             return
@@ -78,8 +77,7 @@ class Console:
 
         bar = _bar(TextColumn("{task.description}", markup=False), TimeElapsedColumn())
         bar.add_task(one_line(text, terminal_width() - 12), total=None)
-        # A terminal that is closed meanwhile does not end the work.
-        with suppress(OSError):
+        with suppress(OSError):  # a closed terminal does not end the work
             bar.start()
         try:
             yield
@@ -89,28 +87,28 @@ class Console:
 
 
 def say_error(message: str) -> None:
-    """Say what went wrong, in one line, if anybody listens."""
+    """Write an error to stderr in one line."""
     say_line(f"error: {without_passwords(' '.join(message.split()))}")
 
 
 def say_line(message: str) -> None:
-    """Say one line on stderr, if anybody listens; control characters are escaped."""
+    """Write one line to stderr; control characters are escaped."""
     _write(f"{one_line(message, MAX_LINE)}\n")
 
 
 def _write(text: str) -> None:
-    """Write to stderr; where that cannot be written to, the work goes on without words."""
+    """Write to stderr; continue silently if that fails."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
     except OSError:
-        # What is left in the buffer goes nowhere: flushed again at the end, it would fail again.
+        # The buffer is flushed again at exit, which would fail again.
         with suppress(OSError), open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
             os.dup2(nowhere.fileno(), sys.stderr.fileno())
 
 
 def column_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lay out rows of cells under each other.
+    """Align rows of cells in columns.
 
     >>> column_lines([("file", "sigma"), ("a.png", "3")])
     ['file   sigma', 'a.png  3']
@@ -123,13 +121,25 @@ def column_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def terminal_width() -> int:
-    """Return how many characters a line may take, 40 to 100."""
+    """Return the largest number of characters in a line, 40 to 100."""
     return max(40, min(shutil.get_terminal_size((80, 24)).columns, 100))
+
+
+def wrapped(text: str, indent: str = "", hanging: str = "") -> list[str]:
+    """Break an escaped text into lines that fit the terminal, those after the first `hanging`."""
+    shown, width = one_line(text, MAX_LINE), terminal_width()
+    return textwrap.wrap(
+        shown,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + hanging,
+        break_on_hyphens=False,
+    )
 
 
 @contextmanager
 def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
-    """Show how far a pass over rows is; what is yielded takes how many more are done."""
+    """Show the progress of a pass over rows; yields a function to call with newly finished rows."""
     if not console.shows_progress:
         yield lambda n_done: None
         return
@@ -137,7 +147,7 @@ def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[
     from rich.text import Text
 
     class Rate(ProgressColumn):
-        """Rows a second, in two digits."""
+        """Rows a second, with two digits."""
 
         def render(self, task: Task) -> Text:
             return Text(f"{float(f'{task.speed:.2g}'):,.0f} rows/s" if task.speed else "")
@@ -152,16 +162,13 @@ def row_progress(console: Console, what: str, n_rows: int) -> Iterator[Callable[
 def image_progress(
     console: Console, weights: Mapping[str, int]
 ) -> Iterator[tuple[Callable[[ImageOutcome], None], Callable[[str, float], None] | None]]:
-    """Show how far a batch is, of which each image is a part of some weight, resumed ones none.
+    """Show the progress of a batch, in which each image counts by its weight, resumed ones not.
 
-    Yielded are what takes the outcome of each image as it is done, and what takes the name of an
-    image and the share of it that is done, from any thread; None where that is not shown.
+    Yields a function to call with the outcome of each finished image, and one to call from any
+    thread with the name of an image and its finished share; None without a terminal.
     """
     if not console.shows_progress:
-        yield (
-            lambda one: say_line(f"failed: {one.reason}") if one.status == "failed" else None,
-            None,
-        )
+        yield lambda o: say_line(f"failed: {o.reason}") if o.status == "failed" else None, None
         return
     from rich import progress
 
@@ -173,20 +180,16 @@ def image_progress(
         progress.TimeRemainingColumn(),
         progress.TextColumn("left"),
     )
-    left, done = dict(weights), dict.fromkeys(weights, 0.0)
+    weight, done = dict(weights), dict.fromkeys(weights, 0.0)
     n_done = n_failed = 0
     with _bar(*columns) as bar:
-        task = bar.add_task("", total=sum(left.values()), n_done=0)
-
-        def update() -> None:
-            worked = sum(share * left[name] for name, share in done.items())
-            bar.update(task, completed=worked, total=sum(left.values()), n_done=n_done)
+        task = bar.add_task("", total=sum(weight.values()), n_done=0)
 
         def within(name: str, share: float) -> None:
-            # A file that has come since the batch was planned is no part of the bar.
-            if name in done:
+            if name in done:  # a file added after the planning has no weight
                 done[name] = max(done[name], share)
-                update()
+                worked = sum(share * weight[name] for name, share in done.items())
+                bar.update(task, completed=worked, total=sum(weight.values()), n_done=n_done)
 
         def show(outcome: ImageOutcome) -> None:
             nonlocal n_done, n_failed
@@ -197,15 +200,15 @@ def image_progress(
                 elif n_failed == MOST_FAILURES + 1:
                     say_line("More failures are listed in the report.")
             n_done += 1
-            if outcome.resumed and outcome.name in left:
-                left[outcome.name] = 0
+            if outcome.resumed and outcome.name in weight:
+                weight[outcome.name] = 0
             within(outcome.name, 1.0)
 
         yield show, within
 
 
 def _bar(*columns: ProgressColumn) -> Progress:
-    """Start a bar on stderr, of which nothing remains; what is said meanwhile stands above it."""
+    """Return a progress bar on stderr that vanishes at its end; messages appear above it."""
     from rich import progress
     from rich.console import Console as Terminal
 

@@ -1,4 +1,4 @@
-"""The console script: it can be ended from its first line to its last."""
+"""The console script; a signal ends it at any time, even during imports."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from contextlib import suppress
 
 from kpca_apps.system.interrupts import ENDING
 
-# Imports and figures make some hundred thousand objects that stay; with CPython's default of 700,
-# looking for cycles among them takes a tenth of the time of a command on a small table.
+# Threshold of the garbage collector: with CPython's 700, collecting the many objects of imports and
+# figures takes a tenth of the time of a command on a small table.
 NEW_OBJECTS = 1_000_000
-# Seconds from a signal until the process ends, whatever it does; and those of its exit handlers.
+# Seconds from a signal until the process ends in any case, and those of its exit handlers.
 PATIENCE, FAREWELL = 1.2, 0.4
 
 
@@ -28,28 +28,27 @@ def main() -> int:
     from kpca_apps.cli.main import main as run
 
     codes.append(run())
-    # At its end Python looks through all objects for cycles, several times, which takes a fifth of
-    # the time of a command on a small table. There is nothing to find that must be tidied away.
+    # Skip the collections at exit, which take a fifth of the time of a command on a small table.
     gc.freeze()
-    # All is said; a signal now would only disturb how workers are tidied away.
+    # A signal during exit would disturb the shutdown of workers.
     for number in ENDING if threading.current_thread() is threading.main_thread() else ():
         signal.signal(number, signal.SIG_IGN)
     return codes[0]
 
 
 def _hear_signals(codes: list[int]) -> None:
-    """End at once while modules are loaded, which some take for an error; later in time.
+    """End at once on a signal during imports, later within `PATIENCE`.
 
-    What is ignored, as ``nohup`` and shells do for work in the background, stays ignored.
+    Ignored signals stay ignored, as ``nohup`` and background jobs of shells need it.
     """
     for number in ENDING:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _end_at_once)
     if not hasattr(signal, "pthread_sigmask"):
         return
-    # The thread of a caller may have blocked them.
+    # The caller's thread may have blocked them.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-    # An interrupted run of papers writes what is done, which takes longer.
+    # An interrupted run of papers writes its finished experiments, which takes longer.
     if sys.argv[1:2] != ["papers"]:
         heard, hears = os.pipe()
         os.set_blocking(hears, False)
@@ -58,10 +57,7 @@ def _hear_signals(codes: list[int]) -> None:
 
 
 def _end_in_time(heard: int, codes: list[int]) -> None:
-    """Wait for a signal, and end some time after it what is still in a long call or cleaning up.
-
-    This is as if it were killed: the next run removes what is unfinished.
-    """
+    """Kill the process if it still runs `PATIENCE` seconds after a signal."""
     while (number := os.read(heard, 1)[0]) not in ENDING:
         pass
     time.sleep(PATIENCE)
@@ -78,6 +74,6 @@ def _end_at_once(number: int, _: object) -> None:
 
 
 def _say(message: bytes) -> None:
-    """Write an error without a lock that another thread may hold; a terminal shows its cursor."""
+    """Write an error without locks, which other threads may hold; restore a terminal's cursor."""
     with suppress(OSError):
         os.write(2, b"\r\x1b[K\x1b[?25h" * os.isatty(2) + b"error: %b\n" % message)

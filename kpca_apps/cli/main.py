@@ -1,9 +1,8 @@
-"""The ``kpca`` command: its groups, and what every way of ending looks like to a script.
+"""The ``kpca`` command and its exit codes.
 
-Exit codes: 0 done, 1 a bug, 2 usage, 3 bad input, 4 refused, 5 finished but some items failed,
-130 interrupted; after a signal, 128 and its number: 130 SIGINT, 143 SIGTERM, 129 SIGHUP. A reader
-of the output that goes away, as `head` does, is no error: what is left to say is dropped, and the
-code is 0.
+0 done, 1 a bug, 2 usage, 3 bad input, 4 refused, 5 finished but some items failed, 130 interrupted;
+after a signal, 128 plus its number. If the reader of the output closes the pipe, as `head` does,
+the rest is dropped and the code is 0.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ from kpca_apps.tables.read.uri import refuse_password
 BUG, USAGE, UNWRITABLE, REFUSED, INTERRUPTED = 1, 2, 3, 4, 130
 
 
-class _Work(TyperGroup):
-    """The groups of commands first, as they are declared; what serves programs last."""
+class _Commands(TyperGroup):
+    """Command groups in the order of their declaration, then `schema` and `mcp`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the help."""
@@ -45,7 +44,7 @@ class _Work(TyperGroup):
 
 app = typer.Typer(
     name="kpca",
-    cls=_Work,
+    cls=_Commands,
     help="Kernel PCA: find outliers in tables, denoise images, reproduce the papers.",
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -76,37 +75,34 @@ def _root(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command, by default with the words of the process, and return its exit code.
+    """Run the command, by default with the arguments of the process, and return its exit code.
 
-    Whatever happens, bad input ends in one line on stderr, never in a traceback, unless
-    ``KPCA_DEBUG`` is set.
+    An error is one line on stderr; ``KPCA_DEBUG=1`` shows the traceback.
     """
-    heard = list[int]()
-    code = _run(arguments, heard)
-    return 128 + heard[0] if heard and code == INTERRUPTED else code
+    signals = list[int]()
+    code = _run(arguments, signals)
+    return 128 + signals[0] if signals and code == INTERRUPTED else code
 
 
-def _run(arguments: Sequence[str] | None, heard: list[int]) -> int:
+def _run(arguments: Sequence[str] | None, signals: list[int]) -> int:
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # a caller has closed it: words go nowhere
+        if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123
-    # Pictures go into files: whatever windows the environment asks for, or nonsense, is not asked.
-    os.environ["MPLBACKEND"] = "agg"
+    os.environ["MPLBACKEND"] = "agg"  # figures are files; ignore the user's backend
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        words = None if arguments is None else [_sayable(word) for word in arguments]
+        words = None if arguments is None else [_require_encodable(word) for word in arguments]
         for word in sys.argv[1:] if words is None else words:
-            # Before a message quotes it.
-            refuse_password(word)
-        with _end_in_order(heard):
+            refuse_password(word)  # before a message quotes it
+        with _first_signal_interrupts(signals):
             code = int(app(args=words, prog_name="kpca", standalone_mode=False) or 0)
         sys.stdout.flush()
-        # An interrupt is turned into this code, or into an abort, as the version of typer has it.
+        # Depending on its version, typer returns this code after an interrupt or raises Abort.
         return _end(KeyboardInterrupt()) if code == INTERRUPTED else code
     except (BrokenPipeError, SystemExit) as error:
-        # Typer and rich turn a closed pipe into an exit of their own.
+        # Typer and rich convert a closed pipe to SystemExit.
         if not any(isinstance(e, BrokenPipeError) for e in (error, error.__context__)):
             raise
         _drop_output()
@@ -117,8 +113,8 @@ def _run(arguments: Sequence[str] | None, heard: list[int]) -> int:
         return _end(error)
 
 
-def _sayable(word: str) -> str:
-    """Refuse a word that no command line can hold; a file name that is not UTF-8 is none."""
+def _require_encodable(word: str) -> str:
+    """Raise ConfigError for a word that no command line can hold."""
     with suppress(UnicodeEncodeError):
         if b"\0" not in os.fsencode(word):
             return word
@@ -126,35 +122,32 @@ def _sayable(word: str) -> str:
 
 
 class _InterruptError(KeyboardInterrupt):
-    """A request to end; after a plain KeyboardInterrupt in ``exec`` Python ends by SIGINT."""
+    """A signal; after a plain KeyboardInterrupt in ``exec``, Python would end by SIGINT."""
 
 
 @contextmanager
-def _end_in_order(heard: list[int]) -> Iterator[None]:
-    """Let the first request to end, which is noted, clean up as an interrupt does.
+def _first_signal_interrupts(signals: list[int]) -> Iterator[None]:
+    """Raise an interrupt at the first signal, which is recorded; ignore later ones."""
 
-    Later ones would only disturb that.
-    """
-
-    def hear(number: int, _: object) -> None:
-        heard.append(number)
-        if len(heard) == 1:
+    def handle(number: int, _: object) -> None:
+        signals.append(number)
+        if len(signals) == 1:
             raise _InterruptError
 
     is_main = threading.current_thread() is threading.main_thread()
-    found = {number: signal.getsignal(number) for number in ENDING if is_main}
-    before = {number: one for number, one in found.items() if one not in (None, signal.SIG_IGN)}
-    for number in before:
-        signal.signal(number, hear)
+    handlers = {number: signal.getsignal(number) for number in ENDING if is_main}
+    previous = {n: one for n, one in handlers.items() if one not in (None, signal.SIG_IGN)}
+    for number in previous:
+        signal.signal(number, handle)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
 
 def _drop_output() -> None:
-    """Send what is left to say nowhere: the interpreter flushes once more as it ends."""
+    """Redirect pending output to the null device: Python flushes it once more at exit."""
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
         for stream in (sys.__stdout__, sys.__stderr__):
             if stream is None:
@@ -166,7 +159,7 @@ def _drop_output() -> None:
 
 
 def _end(error: BaseException) -> int:
-    """Say how it ended, in one line, and give the exit code."""
+    """Print an error in one line and return the exit code."""
     if isinstance(error, typer.Abort | KeyboardInterrupt):
         say_error("interrupted; nothing was written")
         return INTERRUPTED
@@ -174,24 +167,24 @@ def _end(error: BaseException) -> int:
         say_error(str(error))
         return error.exit_code
     if isinstance(error, UsageError):
-        # By a bare `kpca` the help was asked for: in some versions of click it is the message.
+        # Without a command, some versions of click raise an error that holds the help.
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()  # type: ignore[attr-defined]
             return USAGE
         if message := error.format_message():  # type: ignore[attr-defined]
             context = getattr(error, "ctx", None)
             command = "kpca" if context is None else context.command_path
-            # Some versions of typer put this before what they say of a choice.
+            # A prefix of some versions of typer.
             message = message.replace("Value error, ", "", 1)
             place = f"{name}: " if (name := config_at_fault(context, message)) else ""
             say_error(f"{place}{message} ({command} --help)")
         return USAGE
     if isinstance(error, OSError):
-        # Files answer for themselves; what is left is where the words and the data go.
+        # Errors of files are InputErrors: this is one of stdout or stderr.
         say_error(f"output cannot be written: {error.strerror or error}")
         _drop_output()
         return UNWRITABLE
-    # Python has no error of its own for a thread whose stack finds no room.
+    # Python raises a RuntimeError if the stack of a thread cannot be allocated.
     if isinstance(error, MemoryError) or str(error) == "can't start new thread":
         say_error("not enough memory on this machine: use fewer rows, examples or --landmarks")
         return REFUSED

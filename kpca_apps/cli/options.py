@@ -1,4 +1,4 @@
-"""Options as commands have them: on the command line, in help, and in a config file."""
+"""Options of the commands: on the command line, in the help, and in a config file."""
 
 from __future__ import annotations
 
@@ -25,27 +25,26 @@ from kpca_apps.tables.read.uri import refuse_password
 MAX_CONFIG_BYTES = 1_000_000
 
 _CONFIG = "kpca_apps.config"
-# Typer may carry its own copy of click; the base of its usage errors is found through what it
-# exports, whichever copy that is.
+# Typer may contain its own copy of click: find the base of its usage errors through its exports.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def number(text: object) -> float:
-    """Take a number from the command line or a config file."""
+    """Parse a number from the command line or a config file."""
     with suppress(ValueError):
         return float(str(text))
     raise typer.BadParameter(f"{shown(text)} is not a number.")
 
 
 def whole_number(text: object) -> int:
-    """Take a whole number from the command line or a config file."""
+    """Parse a whole number from the command line or a config file."""
     with suppress(ValueError):
         return int(str(text))
     raise typer.BadParameter(f"{shown(text)} is not a whole number.")
 
 
 def count_or_share(text: object) -> float:
-    """Take a whole number, or a share below 1: 1.0 would be either."""
+    """Parse a whole number, or a share below 1; 1.0 is ambiguous."""
     with suppress(ValueError):
         return int(str(text))
     if (value := number(text)) < 1:
@@ -61,25 +60,25 @@ _PARSERS: dict[frozenset[type], Callable[[object], float]] = {
 
 
 class CarefulCommand(TyperCommand):
-    """A command that refuses words of a line that cannot be meant."""
+    """A command that refuses empty words and options in place of values."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return what follows the command's name: arguments as they are to be typed."""
+        """Return the words after the command's name in the usage line."""
         arguments = [one for one in self.get_params(ctx) if one.param_type_name == "argument"]
         return ["[OPTIONS]", *(str(one.metavar) for one in arguments)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse an empty word, or an option for a value, as a variable that is not set leaves."""
-        if ctx.resilient_parsing:  # a shell completes a line that is not yet written
+        """Raise ConfigError for a missing value, such as that of an unset variable."""
+        if ctx.resilient_parsing:  # shell completion of an unfinished line
             return super().parse_args(ctx, args)
         options: dict[str, Any] = {
-            flag: one
-            for one in self.get_params(ctx)
-            for flag in (*one.opts, *one.secondary_opts)
+            flag: parameter
+            for parameter in self.get_params(ctx)
+            for flag in (*parameter.opts, *parameter.secondary_opts)
             if flag.startswith("-")
         }
-        waiting = ""
-        given: dict[str, str] = {}  # of those that are said in two ways
+        waiting = ""  # option whose value is next
+        given: dict[str, str] = {}  # flags of options that have an opposite
         for word in args:
             flag, sign, value = word.partition("=")
             if not word or (sign and not value and flag in options):
@@ -117,22 +116,19 @@ class CarefulCommand(TyperCommand):
 
 
 def _reconcile(ctx: Any) -> None:
-    """Let a threshold on the command line replace one of a config file, and its --hide add to it.
-
-    Who hides one column more does not mean to show those that the file hides.
-    """
+    """Let a threshold on the command line replace that of a config file, and --hide add to it."""
     config = ctx.default_map or {}
     typed = [n for n in ctx.params if ctx.get_parameter_source(n).name == "COMMANDLINE"]
     panels = {one.name: getattr(one, "rich_help_panel", None) for one in ctx.command.params}
     if any(panels[name] == THRESHOLD for name in typed):
         ctx.params |= {n: None for n in config if panels[n] == THRESHOLD and n not in typed}
     if "hide" in typed:
-        hidden = map(str, config.get("hide", ()))  # as it stands in the file: names may be numbers
+        hidden = map(str, config.get("hide", ()))  # names in the file may be numbers
         ctx.params["hide"] = [*dict.fromkeys([*hidden, *ctx.params["hide"]])]
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Take defaults from a TOML file; what stands on the command line wins."""
+    """Read defaults from a TOML file; the command line wins."""
     if path is None:
         return None
     name = one_line(path.name)
@@ -141,7 +137,6 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     try:
         values = tomllib.loads(content)
     except (ValueError, RecursionError) as error:
-        # Besides bad TOML: numbers of thousands of digits, brackets without end.
         raise InputError(f"{name}: not valid TOML: {error}") from error
     parameters = {
         flag.removeprefix("--"): parameter
@@ -179,7 +174,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
 
 
 def config_at_fault(context: Any, message: str) -> str:
-    """Return the name of the config file if an option that a message names was read from it."""
+    """Return the name of the config file if it sets an option that a message names, else ``""``."""
     flags = {*re.findall(r"--[\w-]+", message)}
     for one in [] if context is None else context.command.params:
         source = context.get_parameter_source(one.name)
@@ -188,18 +183,16 @@ def config_at_fault(context: Any, message: str) -> str:
     return ""
 
 
-# They stand behind the options of a command's own.
-COMMON = [one.name for one in fields(Options)]  # type: ignore[arg-type]
+COMMON = [one.name for one in fields(Options)]  # type: ignore[arg-type]  # last in the help
 
 
 def command(
     app: typer.Typer, *, only: str = "", without: str = ""
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function whose parameter ``options`` is an `Options` as a command.
+    """Register a function with a parameter ``options``, an `Options`, as a command.
 
-    The command has the options named in `only`, or all but those in `without`; the fields of the
-    others are None. The function's other parameters stand before them; one of the name of a
-    field replaces that option. The terminal alone wraps the paragraphs of the help.
+    The command has the options named in `only`, or all but those in `without`; the other fields are
+    None. A parameter of the function with the name of a field replaces that option.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
@@ -213,27 +206,27 @@ def command(
         every, types = fields(kind), get_type_hints(kind)
         chosen = {*only.split()} or {one.name for one in every} - {*without.split(), *own}
         for one in sorted(every, key=lambda one: one.name in COMMON):
-            if one.name in chosen:
-                flags = one.metadata["flags"] or (flag_of(one.name),)
-                more = dict(one.metadata["option"])
-                hint = types[one.name]
-                numbers = frozenset([hint, *get_args(hint)]) & {int, float}
-                if numbers:
-                    more["parser"] = _PARSERS[numbers]
-                if one.name == "config":
-                    more |= {"is_eager": True, "callback": read_config}
-                default = typer.Option(one.default, *flags, **more)
-                annotation = hint if len(numbers) < 2 else float | None  # Typer takes no other
-                parameters[one.name] = Parameter(
-                    one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-                )
+            if one.name not in chosen:
+                continue
+            more, hint = dict(one.metadata["option"]), types[one.name]
+            if numbers := frozenset([hint, *get_args(hint)]) & {int, float}:
+                more["parser"] = _PARSERS[numbers]
+            if one.name == "config":
+                more |= {"is_eager": True, "callback": read_config}
+            flags = one.metadata["flags"] or (flag_of(one.name),)
+            parameters[one.name] = Parameter(
+                one.name,
+                Parameter.KEYWORD_ONLY,
+                default=typer.Option(one.default, *flags, **more),
+                annotation=hint if len(numbers) < 2 else float | None,  # Typer has no int | float
+            )
 
         def run(**values: Any) -> None:
             require_addresses()
             options = kind(**{one.name: values.get(one.name) for one in every})
             function(**{name: values[name] for name in own}, options=options)
 
-        # Typer finds a command's parameters by its signature and annotations.
+        # Typer reads the parameters of a command from its signature and annotations.
         run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
         run.__annotations__ = {name: one.annotation for name, one in parameters.items()}
         app.command(function.__name__, help=paragraphs(function), cls=CarefulCommand)(run)
@@ -243,6 +236,6 @@ def command(
 
 
 def paragraphs(function: Callable[..., None]) -> str:
-    """Return what a function says of itself, a line a paragraph: the terminal alone wraps them."""
+    """Return the docstring of a function, each paragraph as one line, which the terminal wraps."""
     parts = inspect.cleandoc(function.__doc__ or "").split("\n\n")
     return "\n\n".join(" ".join(part.split()) for part in parts)

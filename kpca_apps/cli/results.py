@@ -1,4 +1,4 @@
-"""What a run leaves behind: report, data, figures and, in a file of their own, its times."""
+"""The result folder of a run: report, data, figures, and times in a file of their own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kpca_apps.report.result_json import Result
 
 REPORT_FILE = "report.html"
-# What only some commands tell of a run.
+# Details of a run that only some commands have.
 _DETAILS: dict[str, Any] = {
     "seconds of images": dict[str, float],
     "version of the table": str,
@@ -42,10 +42,7 @@ RUN = Document(
 
 @dataclass
 class Clock:
-    """Wall-clock seconds of the parts of a run, and what else differs between runs.
-
-    They go to ``run.json`` and nowhere else.
-    """
+    """Everything that differs between equal runs: times and details, written to ``run.json``."""
 
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     seconds: dict[str, float] = field(default_factory=dict)
@@ -54,18 +51,18 @@ class Clock:
     _last: float = field(default_factory=time.perf_counter)
 
     def lap(self, name: str) -> None:
-        """Note the time since the last lap under a name."""
+        """Record the time since the last lap under a name."""
         now = time.perf_counter()
         self.seconds[name] = round(now - self._last, 3)
         self._last = now
 
     def to_json(self) -> str:
-        """Say when, where and how long."""
+        """Return the content of ``run.json``."""
         elapsed = timedelta(seconds=time.perf_counter() - self._began)
         run = {
             **RUN.head,
             "started": self.started.isoformat(timespec="seconds"),
-            # Not the time of day, which may have been set back meanwhile.
+            # Not the current time: the clock may have been set back during the run.
             "finished": (self.started + elapsed).isoformat(timespec="seconds"),
             "host": platform.node(),
             "platform": platform.platform(),
@@ -76,14 +73,14 @@ class Clock:
 
 
 def near(path: AnyPath) -> AnyPath:
-    """Shorten a path below the working folder."""
+    """Return a path below the working folder as a relative one."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 @contextmanager
 def made_for_use(folder: AnyPath) -> Iterator[None]:
-    """Remove a folder that was made in the block if it is still empty at the end."""
+    """Remove a folder that was created in the block if it is still empty at the end."""
     if isinstance(folder, StorePath) or os.path.lexists(folder):
         yield
         return
@@ -102,7 +99,7 @@ def write_result(
     clock: Clock,
     data: str = "result.json",
 ) -> None:
-    """Write a result into the folder of a run: data, pages, figures by name, and times last."""
+    """Write a result into the folder of a run: data, pages, figures, and the times last."""
     from kpca_apps.report.result_json import result_to_json
 
     def write(name: str, content: str | bytes) -> None:

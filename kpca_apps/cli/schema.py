@@ -1,4 +1,4 @@
-"""``kpca schema``: the JSON schemas of all that the tool writes as JSON."""
+"""``kpca schema``: the JSON schemas of all JSON that the commands write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_RULES = (
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Return the schema of each kind of JSON that the tool writes, by the name of the kind."""
+    """Return the JSON schemas by the names of their kinds."""
     from kpca_apps.cli.denoise import documents as denoise
     from kpca_apps.cli.novelty import documents as novelty
     from kpca_apps.cli.papers.run import EXPERIMENTS

@@ -51,14 +51,15 @@ class NumericProfile:
     @classmethod
     def of(cls, values: FloatArray, is_date: bool = False) -> NumericProfile:
         """Summarise finite values (at least one)."""
-        low, high = np.quantile(values, [0.005, 0.995])
+        low, high, minimum, q25, median, q75, maximum = np.quantile(
+            values, [0.005, 0.995, 0, 0.25, 0.5, 0.75, 1]
+        ).tolist()
         # Numbers far from 0 may vary, and yet lie too close together for bins between them.
         narrowest = COLUMN_BINS * np.spacing(max(abs(low), abs(high)))
         if not varies(np.array([low, high])) or high - low < narrowest:
             margin = 0.5 * max(abs(low), 1.0)
             low, high = low - margin, high + margin
         counts, edges = np.histogram(np.clip(values, low, high), COLUMN_BINS, range=(low, high))
-        minimum, q25, median, q75, maximum = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
         return cls(edges, counts.astype(np.float64), minimum, q25, median, q75, maximum, is_date)
 
 
@@ -737,7 +738,7 @@ class ScreenedTable:
     rarity_share: float | None = None  #: the same as a share, 0..1
     before: RunSummary | None = None  #: the run that was there before; None where there was none
     n_new: int = 0  #: rows listed now, and not before
-    n_gone: int = 0  #: rows flagged before, and not now
+    n_removed: int = 0  #: rows flagged before, and not now
     moved: tuple[MovedColumn, ...] = ()  #: columns that lie otherwise than before
     hidden_columns: tuple[str, ...] = ()  #: columns that a run hides: not compared
     not_compared: str = ""  #: why nothing is said of the run before, though there was one
@@ -791,7 +792,7 @@ class ScreeningDiff:
     new: RunSummary
     matched_by: str  #: what says that two rows are the same
     appeared: tuple[ListedRow, ...]  #: listed now, and not before; the oddest first
-    gone: tuple[ListedRow, ...]  #: listed before, and not now
+    removed: tuple[ListedRow, ...]  #: listed before, and not now
     stayed: tuple[ListedRow, ...]  #: listed in both
     moved: tuple[MovedColumn, ...]  #: columns that lie otherwise
     added_columns: tuple[str, ...]

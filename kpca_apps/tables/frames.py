@@ -1,7 +1,6 @@
-"""Data frames of other libraries -> a table, and what was found back beside their columns.
+"""Convert data frames of polars, pandas, pyarrow and others to tables, and add columns to them.
 
-Polars, pandas, pyarrow, numpy and whatever speaks Arrow's interface. No other
-library is imported: who gives a frame of one has it loaded.
+Pandas and other libraries are not imported: a caller who passes their frames has loaded them.
 """
 
 from __future__ import annotations
@@ -45,14 +44,14 @@ _WANTED = (
     "give a data frame of pandas, polars or pyarrow, a dict of columns, a numpy array of two "
     "dimensions, or the path of a file."
 )
-# What frames that are not in memory, or not of these libraries, are turned into one by.
+# Methods by which lazy frames, and those of other libraries, are converted.
 _MAKERS = ("compute", "to_pandas", "toPandas", "to_arrow", "to_polars", "collect")
 _AS_TEXT = {
     "mixed": "Read as text, as cells are of several types",
     "nested": NESTED,
     "bytes": "Bytes read as text",
 }
-# What cells of one column may be together without being called mixed; the first that fits counts.
+# Types that one column may mix; the first family that fits counts.
 _FAMILIES = {
     "booleans": bool | np.bool_,
     "numbers": int | float | np.integer | np.floating | Decimal | Fraction,
@@ -69,12 +68,12 @@ _COMPLEX = "holds complex numbers: give real and imaginary parts as two columns,
 
 @dataclass(frozen=True)
 class Frame:
-    """A table, and the data frame of any library that it was taken from, if it was."""
+    """A table, and the data frame that it was converted from."""
 
-    given: Any  # what columns are put beside: a frame of pandas, polars or pyarrow, or None
+    given: Any  # frame of pandas, polars or pyarrow to which columns can be added, or None
     table: Table | PartedTable
-    id: str | None  # column that names the rows: the one asked for, or the index of pandas
-    categories: tuple[str, ...] = ()  # columns of numbers that pandas holds as categories
+    id: str | None  # column that names the rows: `id`, or the index of pandas
+    categories: tuple[str, ...] = ()  # numeric columns that are categories in pandas
 
 
 def read_frame(
@@ -85,11 +84,11 @@ def read_frame(
     by_index: bool = True,
     in_memory_rows: float = ROWS_IN_MEMORY,
 ) -> Frame:
-    """Take a data frame of any library for a table, which messages call by `name`.
+    """Convert a data frame of any library to a table; messages call it `name`.
 
-    An index of pandas that has a name, or does not just count the rows, becomes a column, the
-    first, unless another is asked for by `id`, or none `by_index`; so does a level of it that `id`
-    names. A stream of Arrow of more than `in_memory_rows` rows is read into parts on disk, once.
+    The first column is the index of pandas, if it has a name or does not just count the rows,
+    unless `id` names a column or `by_index` is False. `id` may name a level of the index. An Arrow
+    stream of more than `in_memory_rows` rows is written to parts on disk.
     """
     notes: list[str] = []
     with about(name):
@@ -131,16 +130,16 @@ def read_frame(
 
 
 def column_name(label: Hashable) -> str:
-    """Write a column's name, which in pandas may be of any type: parts of a tuple with slashes."""
+    """Convert a column label of pandas, of any type, to text; parts of a tuple get slashes."""
     if isinstance(label, tuple):
         return " / ".join(filter(None, map(column_name, label)))
     return "" if label is None else str(label)
 
 
 def frame_beside(frame: Any, found: Added) -> Any:
-    """Put columns beside those of a frame of pandas, polars or pyarrow; ``None`` is no column.
+    """Add columns to a frame of pandas, polars or pyarrow, but for those that are ``None``.
 
-    Columns that have the name of an added one are renamed.
+    Columns of the frame with the name of an added one are renamed.
     """
     added = {name: values for name, values in found.items() if values is not None}
     if _is_pandas(frame, "DataFrame"):
@@ -156,21 +155,18 @@ def frame_beside(frame: Any, found: Added) -> Any:
             named.columns = list(input_names(data, added)[0])
         return _pandas().concat([named, beside], axis=1)
     columns = [pl.Series(name, values) for name, values in added.items()]
-    columns = [one.fill_nan(None) if one.dtype.is_float() else one for one in columns]
+    columns = [c.fill_nan(None) if c.dtype.is_float() else c for c in columns]
     if isinstance(frame, pa.Table):
-        names, _ = input_names(frame.column_names, added)
-        frame = frame.rename_columns(names)
-        for one in columns:
-            frame = frame.append_column(
-                one.name, one.to_arrow(compat_level=pl.CompatLevel.oldest())
-            )
+        frame = frame.rename_columns(input_names(frame.column_names, added)[0])
+        for c in columns:
+            frame = frame.append_column(c.name, c.to_arrow(compat_level=pl.CompatLevel.oldest()))
         return frame
     names, _ = input_names(frame.columns, added)
     return frame.rename(dict(zip(frame.columns, names, strict=True))).with_columns(columns)
 
 
 def frame_like(data: Any, columns: Mapping[str, pl.Series]) -> Any:
-    """Return columns as a frame of the library that some data are of; of polars without one."""
+    """Return columns as a frame of the library of `data`, or of polars."""
     frame = pl.DataFrame(columns)
     if _is_pandas(data, "DataFrame"):
         return _pandas().DataFrame({name: cells.to_list() for name, cells in columns.items()})
@@ -178,16 +174,16 @@ def frame_like(data: Any, columns: Mapping[str, pl.Series]) -> Any:
 
 
 def frame_rows(frame: Any, positions: NDArray[np.int64]) -> Any:
-    """Return some rows of a frame of pandas, polars or pyarrow, in the order asked for."""
+    """Return the rows of a frame of pandas, polars or pyarrow at some positions."""
     if _is_pandas(frame, "DataFrame"):
         return frame.iloc[positions]
     return frame.take(positions) if isinstance(frame, pa.Table) else frame[positions]
 
 
 def frame_without(frame: Any, names: Sequence[str], hidden: Collection[str]) -> Any:
-    """Empty some columns of a frame of pandas, polars or pyarrow, known by the names of its table.
+    """Remove the values of hidden columns from a frame of pandas, polars or pyarrow.
 
-    Those of an index come first in the table; a hidden one becomes a count of the rows.
+    `names` are those of its table, in which an index comes first; a hidden index is reset.
     """
     names = list(names)
     if _is_pandas(frame, "DataFrame"):
@@ -213,7 +209,7 @@ def frame_without(frame: Any, names: Sequence[str], hidden: Collection[str]) -> 
 
 
 def table_from_frame(frame: pl.DataFrame, name: str = "table", notes: Sequence[str] = ()) -> Table:
-    """Take a polars frame for a table; its source carries the SHA-256 of names and cells."""
+    """Convert a polars frame to a table; its source has the SHA-256 of names and cells."""
     plain = plain_types(frame)
     require_cells(plain.height, plain.width)
     digest = hashlib.sha256()
@@ -225,7 +221,6 @@ def table_from_frame(frame: pl.DataFrame, name: str = "table", notes: Sequence[s
 
 
 def _pandas() -> Any:
-    """Return pandas, which whoever gives a frame of it has loaded."""
     return sys.modules["pandas"]
 
 
@@ -235,7 +230,7 @@ def _is_pandas(value: Any, kind: str) -> bool:
 
 
 def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
-    """Return the frame to put columns beside, ``None`` for one of polars, and its columns."""
+    """Return a frame to which columns can be added, or ``None``, and the columns."""
     if isinstance(data, pl.LazyFrame):
         try:
             data = data.collect()
@@ -244,7 +239,7 @@ def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
     if isinstance(data, pl.DataFrame):
         return data.clone(), [(column.name, column) for column in data.iter_columns()]
     if _is_pandas(data, "DataFrame"):
-        # What is done to the frame later stays out of it.
+        # A shallow copy: later changes by the caller do not affect it.
         frame = data.copy(deep=False)
         return frame, [(label, frame.iloc[:, k]) for k, label in enumerate(frame.columns)]
     if isinstance(data, pl.Series | pa.Array | pa.ChunkedArray) or _is_pandas(data, "Series"):
@@ -263,7 +258,7 @@ def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
 
 
 def _stream_of(data: Any) -> pa.RecordBatchReader | None:
-    """Return the rows of what streams them: there may be many, and to be had only once."""
+    """Return a reader of data that streams its rows; None for other data."""
     if isinstance(data, pa.RecordBatchReader):
         return data
     is_held = isinstance(
@@ -275,7 +270,7 @@ def _stream_of(data: Any) -> pa.RecordBatchReader | None:
         return None
     try:
         return pa.RecordBatchReader.from_stream(data)
-    except Exception as error:  # whatever its library raises
+    except Exception as error:  # of its library
         raise InputError(
             f"{_type_name(data)} is not a table ({reason_of(error)}): {_WANTED}"
         ) from None
@@ -284,7 +279,7 @@ def _stream_of(data: Any) -> pa.RecordBatchReader | None:
 def _batches(stream: pa.RecordBatchReader, data: Any) -> Iterator[pa.RecordBatch]:
     try:
         yield from stream
-    except Exception as error:  # whatever its library raises
+    except Exception as error:  # of its library
         raise InputError(
             f"{_type_name(data)} broke off while it was read ({reason_of(error)}); create it again."
         ) from None
@@ -309,7 +304,7 @@ def _columns_of_array(data: NDArray[Any]) -> list[tuple[Hashable, Any]]:
 
 
 def _index_of(index: Any, id: Hashable | None, names: set[str]) -> list[tuple[Hashable, Any]]:
-    """Return what names the rows, with its name, where that is the index of a pandas frame."""
+    """Return the label and values of an index that names the rows, if it does."""
     if id is None:
         is_count = index.nlevels == 1 and index.name is None
         if is_count and index.equals(_pandas().RangeIndex(len(index))):
@@ -325,7 +320,6 @@ def _index_of(index: Any, id: Hashable | None, names: set[str]) -> list[tuple[Ha
 
 
 def _index_text(value: Any) -> str:
-    """Write one level of a row's name; a day without its midnight."""
     if _is_missing(value):
         return ""
     is_day = isinstance(value, datetime) and value.time() == time() and value.tzinfo is None
@@ -335,10 +329,10 @@ def _index_text(value: Any) -> str:
 def _read_columns(
     data: list[tuple[Hashable, Any]], notes: list[str]
 ) -> tuple[list[pl.Series], dict[str, str]]:
-    """Return columns by names of their own, and what was renamed; notes tell how cells are read."""
-    names, of_names, renamed = unique_names(column_name(label) for label, _ in data)
-    notes += of_names
-    read_as: dict[str, list[str]] = {}  # names of columns by what a note says of them
+    """Return columns with unique names, and the original names; add notes on conversions."""
+    names, name_notes, renamed = unique_names(column_name(label) for label, _ in data)
+    notes += name_notes
+    read_as: dict[str, list[str]] = {}  # note -> its columns
     columns: list[pl.Series] = []
     for name, (_, values) in zip(names, data, strict=True):
         where, remarks = f'column "{one_line(name)}"', set[str]()
@@ -346,7 +340,6 @@ def _read_columns(
             cells = _cells(values, remarks).alias(name)
         except KpcaError as error:
             raise type(error)(f"{where} {error}") from None
-        # Panics are no Exceptions.
         except (Exception, pl.exceptions.PanicException) as error:
             raise InputError(
                 f"{where} cannot be read ({reason_of(error)}): convert it to numbers, dates or "
@@ -408,7 +401,6 @@ def _of_pandas(values: Any, remarks: set[str]) -> pl.Series:
 
 
 def _holds_codes(dtype: Any) -> bool:
-    """Whether a type of pandas holds numbers as categories."""
     return (
         isinstance(dtype, _pandas().CategoricalDtype)
         and getattr(dtype.categories.dtype, "kind", "O") in "iuf"
@@ -416,7 +408,7 @@ def _holds_codes(dtype: Any) -> bool:
 
 
 def _of_array(values: NDArray[Any], remarks: set[str]) -> pl.Series:
-    """Take an array of numpy of one dimension; what is masked, NaN or NaT is missing."""
+    """Convert a numpy array of one dimension; masked cells, NaN and NaT are missing."""
     if values.ndim != 1:
         raise InputError(f"has {values.ndim} dimensions: give one value for each row.")
     kind = values.dtype.kind
@@ -429,7 +421,7 @@ def _of_array(values: NDArray[Any], remarks: set[str]) -> pl.Series:
         values = values.astype(f"{kind}8[s]")
     if kind == "f" and values.dtype.itemsize != 4:
         values = values.astype(np.float64)
-    # Of the byte order of this machine, side by side.
+    # Contiguous, in the byte order of this machine.
     values = np.ascontiguousarray(np.asarray(values), values.dtype.newbyteorder("="))
     return _of_arrow(pa.array(values, from_pandas=True, mask=mask), remarks)
 
@@ -442,19 +434,19 @@ def _of_arrow(values: pa.Array | pa.ChunkedArray, remarks: set[str]) -> pl.Serie
 
 
 def _of_objects(values: list[Any], remarks: set[str]) -> pl.Series:
-    """Take Python's objects: of one kind as such, of several as their texts."""
+    """Convert Python objects, to text if they are of several kinds."""
     cells = [None if _is_missing(value) else value for value in values]
     kinds = {type(cell) for cell in cells if cell is not None}
     families = {_family(kind) for kind in kinds}
     if not families:
         return pl.Series([None] * len(cells), dtype=pl.Null)
-    # With and without a time zone, moments are no more comparable than other types.
+    # Times with and without a zone count as two kinds.
     zones = {cell.tzinfo is None for cell in cells if isinstance(cell, datetime)}
     family = families.pop() if len(families) == 1 and len(zones) < 2 else "mixed"
     if family == "booleans":
         return pl.Series([None if cell is None else bool(cell) for cell in cells])
     if family in ("moments", "dates", "times", "durations"):
-        # Not by pyarrow: where pandera has been imported, it reads times of all zones as UTC.
+        # Not by pyarrow, which reads all zones as UTC once pandera has been imported.
         return pl.Series(cells)
     if family != "numbers":
         remarks |= {_AS_TEXT[family]} if family in _AS_TEXT else set()
@@ -477,13 +469,13 @@ def _is_missing(value: Any) -> bool:
 
 
 def _family(kind: type) -> str:
-    """Name the family of a type in `_FAMILIES`; else the type, if its objects can be written."""
+    """Return the family of a type in `_FAMILIES`, or its name if its objects can become text."""
     if issubclass(kind, complex | np.complexfloating):
         raise InputError(_COMPLEX)
     for name, family in _FAMILIES.items():
         if issubclass(kind, family):
             return name
-    # The text of an object says where it lies in memory, that of a set has no order.
+    # The default text of an object is its address in memory, and that of a set has no order.
     is_nameless = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
     if is_nameless or issubclass(kind, set | frozenset | Mapping):
         raise InputError(
@@ -505,7 +497,7 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Reduce nested values to what JSON has."""
+    """Reduce nested values to types of JSON."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

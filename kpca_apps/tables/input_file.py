@@ -1,4 +1,4 @@
-"""What a table is read from: a file, a pipe or standard input, packed or not; and as what."""
+"""Input files of tables: on disk, from a pipe or standard input, compressed or not."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from math import inf
 from pathlib import Path, PurePath
+from threading import Timer
 from typing import Any, Literal, TypedDict
 
 from kpca_apps.errors import InputError, KpcaError, OptionError, UnreachableError, about, opening
@@ -38,22 +39,23 @@ _NAMED_DELIMITERS = {
 
 _PACKINGS = {
     "gzip": re.compile(rb"\x1f\x8b"),
-    # A text may begin with "BZh" too.
+    # Texts may also begin with "BZh".
     "bzip2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
     "xz": re.compile(rb"\xfd7zXZ\0"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second without any file in it
-_PACKED = (".gz", ".bz2", ".xz", ".zst")  # suffixes of packed files
-LZMA = 1 << 28  # bytes that unpacking xz may hold; the strongest preset takes 65 MB
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second: an empty archive
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
+LZMA = 1 << 28  # memory limit of xz in bytes; the strongest preset takes 65 MB
 CHANGED = "the file was changed while it was being read; run again once it is complete."
-HEAD = 4096  # first bytes, by which a format is known
+HEAD = 4096  # first bytes, which identify a format
 CHUNK = 1 << 20  # bytes read at once
-_MOST_LISTED = 20  # files of an archive named in a message
+_MOST_LISTED = 20  # files of an archive in a message
+_PATIENCE = 5.0  # seconds to wait for the writer of a pipe before saying so
 
 
 class Reading(TypedDict, total=False):
-    """How files are read, as keywords; see `ReadOptions`."""
+    """Keywords of reading functions; see `ReadOptions`."""
 
     delimiter: str | None
     encoding: str | None
@@ -69,20 +71,20 @@ class Reading(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How files are read; what is left open is found by itself."""
+    """How files are read; None means detected."""
 
-    delimiter: str | None = None  # its name becomes the character
+    delimiter: str | None = None  # a character, or its name
     encoding: str | None = None
-    sheet: str | int | None = None  # of a workbook: its name, or its number from 1
+    sheet: str | int | None = None  # name or number (from 1) of a workbook's sheet
     skip_rows: int = 0  # lines above the header of a text or a sheet
     bad_lines: str = "refuse"  # or "skip"
     layout: str | None = None  # "auto" or "off"
-    as_of: str | int | datetime | None = None  # a version, or a time; becomes a number or a time
-    query: str | None = None  # of a database: the SELECT whose rows are read
-    table_name: str | None = None  # of a database: what is read without a query
-    timeout: float | None = None  # seconds that reading from a database may take
-    in_memory_rows: float = inf  # up to so many, a table is read at once
-    part_rows: int | None = None  # of a part; by default as many as suit the number of columns
+    as_of: str | int | datetime | None = None  # version or time of a Delta table
+    query: str | None = None  # SELECT whose rows are read from a database
+    table_name: str | None = None  # table of a database that is read without a query
+    timeout: float | None = None  # time limit in seconds for reading from a database
+    in_memory_rows: float = inf  # a larger table is read in parts
+    part_rows: int | None = None  # rows of a part; the default depends on the number of columns
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
@@ -108,16 +110,16 @@ class ReadOptions:
             object.__setattr__(self, "as_of", _version(self.as_of))
 
     def refuse_others(self, applying: str, kind: str) -> None:
-        """Refuse options that were given and are not among those `applying` to a kind of file."""
+        """Raise OptionError for options that are set but not `applying` to a kind of file."""
         for name in READING:
             is_given = getattr(self, name) != ReadOptions.__dataclass_fields__[name].default
-            # All other files are read as they are anyway.
+            # `layout` has no effect on other files.
             if is_given and name not in (*applying.split(), "layout"):
                 raise OptionError(name, f"does not apply to {kind}; leave it out.")
 
 
 def _version(given: str | int | datetime) -> int | datetime:
-    """Take the number of a version, or a time: of UTC, unless it has a zone."""
+    """Parse the number of a version, or a time, in UTC unless it has a zone."""
     if isinstance(given, str):
         with suppress(ValueError):
             given = int(given) if re.fullmatch("[0-9]+", given) else datetime.fromisoformat(given)
@@ -134,11 +136,9 @@ def _version(given: str | int | datetime) -> int | datetime:
 
 def _require_encoding(given: str) -> None:
     try:
-        # Refused here: codecs that pack bytes ("zlib"), whose errors are of any kind.
-        "".encode(given)
+        "".encode(given)  # fails for codecs of bytes, such as zlib
         codecs.lookup(given)
     except (LookupError, ValueError):
-        # No name at all, with a zero byte or half a character in it, is a ValueError.
         near = suggest(given, sorted(set(encodings.aliases.aliases.values()) - {"mbcs", "oem"}))
         raise OptionError(
             "encoding",
@@ -148,26 +148,26 @@ def _require_encoding(given: str) -> None:
 
 @dataclass(frozen=True)
 class KnownFile:
-    """A file that is read more than once, as it was when it was first looked at."""
+    """The state of a file that is read several times."""
 
     path: str
     label: str  # its name as the user gave it
     size: int  # bytes
     modified: int  # time of its last change, ns
     packing: str = ""  # "gzip", "bzip2", "xz" or "zstd"
-    member: str = ""  # name of what is read of a zip archive
-    digest: str = ""  # SHA-256 of its bytes, where it is known
+    member: str = ""  # file that is read in a zip archive
+    digest: str = ""  # SHA-256 of its bytes, if known
 
     @classmethod
     def at(cls, path: Path, label: str = "") -> KnownFile:
-        """Take note of a file as it is now."""
+        """Return the current state of a file."""
         found = path.stat()
         return cls(str(path.absolute()), label or str(path), found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
-        """Refuse a file that was changed, moved or removed.
+        """Raise UnreachableError if the file was changed, moved or removed.
 
-        On another machine a copy may stand in its place: of another time, but the same bytes.
+        On another machine, a copy with the same bytes but another time is accepted.
         """
         try:
             found = Path(self.path).stat()
@@ -181,12 +181,12 @@ class KnownFile:
         raise UnreachableError(CHANGED, self.label)
 
     def chunks(self, digest: Any = None) -> Iterator[bytes]:
-        """Yield what it holds, unpacked, and update a hash with the bytes on disk."""
+        """Yield the decompressed content, and update a hash with the bytes on disk."""
         chunks = self._of_archive(digest) if self.member else self._bytes(digest)
         return self._unpacked(chunks) if self.packing else chunks
 
     def _unpacked(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield what a packed file of one member or several holds, in chunks of a bounded size."""
+        """Yield the content of a compressed file in chunks of bounded size."""
         unpack = _of_zstd if self.packing == "zstd" else _of_members
         try:
             yield from unpack(chunks, self.packing)
@@ -203,8 +203,7 @@ class KnownFile:
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as opened:
                 yield from iter(lambda: opened.read(CHUNK), b"")
-        # Whatever the library raises on a damaged archive.
-        except Exception as error:
+        except Exception as error:  # the library raises many kinds on damaged archives
             raise InputError(
                 f"the zip archive is damaged ({reason_of(error)}); fetch it again.", self.label
             ) from None
@@ -214,10 +213,10 @@ class KnownFile:
         self.check()
         try:
             with Path(self.path).open("rb") as file:
-                # No further than it was long: something may write to it faster than this reads.
-                left = self.size
-                while left and (chunk := file.read(min(CHUNK, left))):
-                    left -= len(chunk)
+                # Up to its known size: another program may append faster than this reads.
+                n_left = self.size
+                while n_left and (chunk := file.read(min(CHUNK, n_left))):
+                    n_left -= len(chunk)
                     if digest is not None:
                         digest.update(chunk)
                     yield chunk
@@ -226,7 +225,7 @@ class KnownFile:
         self.check()
 
     def sha256(self) -> str:
-        """Hash the bytes on disk, as 64 hex digits."""
+        """Return the SHA-256 of the bytes on disk, 64 hex digits."""
         digest = hashlib.sha256()
         deque(self._bytes(digest), maxlen=0)
         return digest.hexdigest()
@@ -242,21 +241,21 @@ class KnownFile:
 
 @lru_cache(maxsize=1 << 12)
 def _digest_of(path: str, size: int, modified: int) -> str:
-    """Hash a file of a size that was last changed at a time, once for all parts read from it."""
+    """Return the SHA-256 of a file, cached until its size or time changes."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file as the user named it, on disk, so that it can be read more than once; and how."""
+    """An input file on disk, and the options that apply to it."""
 
     file: KnownFile
     name: str
     suffix: str  # of its name, in lower case, before ".gz"
-    head: bytes  # first bytes, unpacked
-    tail: bytes  # last four bytes, as on disk
-    copy: TemporaryPath | None  # of what a pipe held
+    head: bytes  # first bytes, decompressed
+    tail: bytes  # last four bytes on disk
+    copy: TemporaryPath | None  # of the content of a pipe
     options: ReadOptions
     notes: tuple[str, ...] = ()  # on how it is read
 
@@ -267,17 +266,17 @@ class InputFile:
 
     @property
     def is_packed(self) -> bool:
-        """Whether what it holds is packed, or in an archive."""
+        """Whether the file is compressed or an archive."""
         return bool(self.file.packing or self.file.member)
 
     @property
     def is_binary(self) -> bool:
-        """Whether it begins like no text."""
+        """Whether its first bytes are no text."""
         return b"\0" in self.head
 
     @property
     def source(self) -> SourceInfo:
-        """Where its table comes from, as far as that is known before it is read."""
+        """The source of the table, as far as known before reading."""
         notes = []
         if self.file.member:
             notes.append(f"Read {one_line(self.file.member)} in the zip archive.")
@@ -293,16 +292,16 @@ class InputFile:
 
     @cached_property
     def unpacked(self) -> TemporaryPath | None:
-        """A copy on disk of what it holds, where that is packed or came through a pipe."""
+        """A copy of the decompressed content, or that of a pipe; None for other files."""
         return spool(self.file.chunks()) if self.is_packed else self.copy
 
     @property
     def sha256(self) -> str:
-        """The hash of the bytes on disk, as 64 hex digits."""
+        """The SHA-256 of the bytes on disk, 64 hex digits."""
         return self.file.sha256()
 
     def contents(self) -> bytes:
-        """Return all it holds, for formats that cannot be read in a stream."""
+        """Return the whole content, for formats that cannot be streamed."""
         require_memory(self.file.size)
         held = bytearray()
         for chunk in self.file.chunks():
@@ -312,10 +311,7 @@ class InputFile:
 
 
 def find_file(path: str | Path, options: ReadOptions) -> InputFile:
-    """Find a file, or the one table of a zip archive.
-
-    What comes through a pipe or standard input (``"-"``) is copied to disk.
-    """
+    """Return a file, or the one table of a zip archive; pipes and stdin (``"-"``) are copied."""
     standard = str(path) == "-"
     path = Path(path)
     name = "standard input" if standard else PurePath(path).name
@@ -327,22 +323,29 @@ def find_file(path: str | Path, options: ReadOptions) -> InputFile:
                 raise InputError("is closed; name a file, or pipe a table to the command.")
             copy = spool(iter(lambda: sys.stdin.buffer.read(CHUNK), b""))
         elif stat.S_ISFIFO(mode := path.stat().st_mode):
-            # As a shell makes of ``<(command)``.
-            with path.open("rb", buffering=0) as pipe:
+            # Opening a pipe, such as a shell's ``<(command)``, waits for its writer.
+            note = f"{one_line(label, 200)}: waiting for a program that writes to this pipe.\n"
+            waiting = Timer(_PATIENCE, lambda: sys.stderr.write(note))
+            waiting.daemon = True
+            waiting.start()
+            try:
+                pipe = path.open("rb", buffering=0)
+            finally:
+                waiting.cancel()
+            with pipe:
                 copy = spool(iter(lambda: pipe.read(CHUNK), b""))
         elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise InputError("this is a device, not a file; name a file with a table.")
-        return _looked_at(copy.path if copy else path, name, label, copy, options)
+        return _examine(copy.path if copy else path, name, label, copy, options)
 
 
 def copied_file(copy: TemporaryPath, address: str, options: ReadOptions) -> InputFile:
-    """Look at the copy of a file that lies elsewhere, at an address that ends with its name."""
-    name = address.rpartition("/")[2]
+    """Return the copy of a remote file as an input file."""
     with about(address):
-        return _looked_at(copy.path, name, address, copy, options)
+        return _examine(copy.path, address.rpartition("/")[2], address, copy, options)
 
 
-def _looked_at(
+def _examine(
     path: Path, name: str, label: str, copy: TemporaryPath | None, options: ReadOptions
 ) -> InputFile:
     with path.open("rb") as opened:
@@ -354,20 +357,19 @@ def _looked_at(
 
 
 def _is_workbook(file: InputFile) -> bool:
-    """Whether a zip archive is a workbook, by the names in it, or those of a damaged one."""
+    """Whether a zip archive, perhaps damaged, is a workbook, by the names of its files."""
     try:
-        with zipfile.ZipFile(
-            io.BytesIO(file.contents()) if file.is_packed else file.file.path
-        ) as opened:
+        source = io.BytesIO(file.contents()) if file.is_packed else file.file.path
+        with zipfile.ZipFile(source) as opened:
             return any(name.startswith("xl/workbook") for name in opened.namelist())
     except KpcaError:
         raise
-    except Exception:  # whatever the library raises on a damaged one
+    except Exception:  # the library raises many kinds on damaged archives
         return b"[Content_Types].xml" in file.head or b"xl/" in file.head
 
 
 def _unzipped(file: InputFile) -> InputFile:
-    """Look at the one table of a zip archive that is no workbook; it is unpacked as it is read."""
+    """Return the one table of a zip archive; other files and workbooks stay as they are."""
     if not file.head.startswith(_ZIP) or _is_workbook(file):
         return file
     if file.is_packed:
@@ -401,13 +403,13 @@ def _unzipped(file: InputFile) -> InputFile:
 
 @contextmanager
 def damage_refused(kind: str) -> Iterator[None]:
-    """Turn what a library raises on a damaged file, whatever that is, into one line."""
+    """Convert any error that a library raises on a damaged file to an InputError."""
     try:
         yield
     except KpcaError:
         raise
     except BaseException as error:
-        # A panic of compiled code is no Exception.
+        # Panics of compiled code are no Exceptions.
         if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
             raise
         raise InputError(
@@ -416,7 +418,7 @@ def damage_refused(kind: str) -> Iterator[None]:
 
 
 def _packed(file: KnownFile, head: bytes) -> tuple[KnownFile, bytes]:
-    """Find by its first bytes what a file is packed with, and the first bytes of what it holds."""
+    """Detect the compression of a file, and return the first bytes of its content."""
     packing = next((name for name, magic in _PACKINGS.items() if magic.match(head)), "")
     if not packing:
         return file, head
@@ -453,7 +455,7 @@ def _of_members(chunks: Iterable[bytes], packing: str) -> Iterator[bytes]:
             if packing == "gzip":
                 chunk = unpacker.unused_data or unpacker.unconsumed_tail
                 continue
-            # The others keep what they did not unpack yet.
+            # The other decompressors hold their remaining input.
             while not (unpacker.eof or unpacker.needs_input):
                 if data := unpacker.decompress(b"", CHUNK):
                     yield data
@@ -465,27 +467,27 @@ def _of_members(chunks: Iterable[bytes], packing: str) -> Iterator[bytes]:
 
 
 def _of_zstd(chunks: Iterable[bytes], packing: str) -> Iterator[bytes]:
-    import pyarrow as pa  # not above: the command's help is to come without it
+    import pyarrow as pa  # slow; the command's help must start quickly
 
     with pa.CompressedInputStream(pa.PythonFile(Chunks(chunks), "r"), packing) as stream:
         yield from iter(lambda: stream.read(CHUNK), b"")
 
 
 class Chunks(io.RawIOBase):
-    """Chunks as a file."""
+    """A readable file of chunks of bytes."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks, self._left = iter(chunks), b""
+        self._chunks, self._rest = iter(chunks), b""
 
     def readable(self) -> bool:
-        """Whether it is read from: always."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer as far as one chunk goes."""
-        self._left = self._left or next(self._chunks, b"")
-        n_bytes = min(len(buffer), len(self._left))
-        buffer[:n_bytes], self._left = self._left[:n_bytes], self._left[n_bytes:]
+        """Fill a buffer from one chunk at most."""
+        self._rest = self._rest or next(self._chunks, b"")
+        n_bytes = min(len(buffer), len(self._rest))
+        buffer[:n_bytes], self._rest = self._rest[:n_bytes], self._rest[n_bytes:]
         return n_bytes
 
 

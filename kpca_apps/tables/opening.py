@@ -1,7 +1,7 @@
-"""From a path to a table: in memory where it is small, else in parts.
+"""Open tables: in memory if they are small, else in parts.
 
-The format is decided by what the file holds, not by what it is called. Text stays text: what its
-cells mean is decided later, a column at a time.
+The content of a file decides on its format, not its name. Text stays text here; its cells are
+interpreted later, by column.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FEW_SLASHES = re.compile(r"(sqlite|duckdb|postgres|postgresql):(/?[^/].*)", re.
 _BINARY_SUFFIXES = (
     *PARQUET_SUFFIXES, ".xlsx", ".xls", ".xlsm", ".xlsb", ".arrow", ".feather", ".ipc",
 )  # fmt: skip
-# Contents that are no table of ours, and what to call them.
+# First bytes of files that are no tables.
 _FOREIGN = {
     b"%PDF": "a PDF",
     b"\x89PNG": "a picture",
@@ -71,66 +71,65 @@ def open_table(
     in_memory_rows: float = ROWS_IN_MEMORY,
     part_rows: int | None = None,
 ) -> Table | PartedTable:
-    r"""Open a table of any size: text, JSON, Parquet, Arrow, Excel, of a database or a store.
+    r"""Open a table of any size: text, JSON, Parquet, Arrow, Excel, or in a database or store.
 
     Parameters
     ----------
     path : str or Path, or a list of them
-        The file; ``"-"`` is standard input. It may be packed with gzip, bzip2, xz or zstd, or be
-        the one table in a zip archive. Or the URI of a database: ``"sqlite:///shop.db"``,
-        ``"duckdb:///shop.duckdb"`` or ``"postgresql://ada@host/shop"``, with the table behind a
-        ``#`` or by `query` or `table_name`. Several files of one kind with the same columns are one
-        table: a list, a folder, or a pattern such as ``"data/*.csv"``, in the order of their names.
-        All but a folder of Parquet files get a column ``file`` that says where a row comes from; of
-        files of one name in such folders, with a number. Folders named ``column=value`` in it, or
-        that files of a list or a pattern lie in, give a column more. An address in an object store,
-        such as ``"s3://bucket/table.csv"`` (``gs://``, ``az://``), is read as a file or folder is.
+        A file; ``"-"`` is standard input. It may be compressed with gzip, bzip2, xz or zstd, or be
+        a zip archive of one table. Or the URI of a database: ``"sqlite:///shop.db"``,
+        ``"duckdb:///shop.duckdb"`` or ``"postgresql://ada@host/shop"``, with the table after a
+        ``#`` or as `query` or `table_name`. Several files of one format with the same columns are
+        one table: a list, a folder, or a pattern such as ``"data/*.csv"``, sorted by name. Except
+        for a folder of Parquet files, a column ``file`` names the file of each row. Folders named
+        ``column=value`` add a column each. An address in an object store, such as
+        ``"s3://bucket/table.csv"`` (``gs://``, ``az://``), is read like a file or folder.
     delimiter : str, optional
-        One character, or its name (``"tab"``, ``"space"``). Sniffed by default.
+        One character, or its name (``"tab"``, ``"space"``). Detected by default.
     encoding : str, optional
-        Of a text file. By default a byte-order mark decides, then UTF-8, then cp1252.
+        Encoding of a text file. Default: that of the byte-order mark, else UTF-8, else cp1252.
     sheet : str or int, optional
-        Of a workbook: its name, or its number from 1. By default the first.
+        Name of a workbook's sheet, or its number from 1. Default: the first.
     skip_rows : int
-        Lines above the header of a text, or rows of a sheet, to leave out. By default titles are
-        found.
+        Lines of a text, or rows of a sheet, to skip before the header. Titles are detected without
+        it.
     bad_lines : {"refuse", "skip"}
-        What to do with lines of a text that cannot be read or have other numbers of cells than the
-        header. Those that are left out are listed among the notes of the source.
+        What to do with lines of a text that cannot be parsed or have a wrong number of cells. The
+        notes of the source list skipped lines.
     layout : {"auto", "off"}, optional
-        Of a text or a sheet: whether titles, units, repeated headers, totals and footers are left
-        out, and labels that stand once a block filled down, as is the default; or the first row
-        names the columns and all others are data. The notes of the source list what is left out or
-        filled.
+        "auto", the default, leaves out titles, units, repeated headers, totals and footers of a
+        text or a sheet, and fills down labels given once per block; the notes of the source list
+        them. With "off" the first row names the columns and all others are data.
     as_of : str, int or datetime, optional
-        Of a Delta table: the number of the version, or a time, of which the last before it is read;
-        UTC, unless it has a zone. By default the latest.
+        Version of a Delta table: a number, or the last version at a time (UTC unless it has a
+        zone). Default: the latest.
     query : str, optional
-        Of a database: the SELECT whose rows are read. It runs in a transaction that can only read.
+        SELECT whose rows are read from a database, in a read-only transaction.
     table_name : str, optional
-        Of a database: the table that is read, by its name or as ``schema.name``.
+        Table of a database to read: name or ``schema.name``.
     timeout : float, optional
-        Of a database: seconds that reading may take; by default as long as it takes.
+        Time limit in seconds for reading from a database. Default: none.
     in_memory_rows : int
-        Up to so many rows, the table is read at once.
+        Largest number of rows of a table in memory.
     part_rows : int, optional
-        Rows of a part; by default a power of two that depends on the number of columns.
+        Rows of a part. Default: a power of two that depends on the number of columns.
 
     Returns
     -------
     Table or PartedTable
-        The cells, their lines, and how they were read; or, for more rows, the table in parts. All
-        but Parquet is read from end to end here, so that no part of it is refused later.
+        The cells, their lines and their source; in parts if there are more rows than
+        `in_memory_rows`. All formats except Parquet are read completely, so that no later part
+        fails.
 
     Raises
     ------
     ConfigError
-        If `delimiter` or `encoding` cannot be used, or Excel lacks its extra.
+        For an invalid `delimiter` or `encoding`, or without the extra for a format.
     InputError
-        If the file is missing, empty, undecodable, ragged, or not a table, or a temporary file it
-        needs does not fit on its disk.
+        If the file is missing, empty, undecodable, ragged, or not a table, or the disk has no room
+        for a temporary file.
     MemoryLimitError
-        If what must be in memory at once would not fit.
+        If the memory is too small.
 
     Examples
     --------
@@ -149,24 +148,24 @@ def open_table(
 
 
 def read_table(path: str | Path | Sequence[str | Path], **reading: Unpack[Reading]) -> Table:
-    r"""Read a table into memory, however many rows it has.
+    r"""Read a table of any size into memory.
 
     Parameters
     ----------
     path : str or Path, or a list of them
         As for `open_table`.
     **reading
-        How it is read: `delimiter` and the others of `open_table`, up to `timeout`.
+        Options of `open_table` from `delimiter` to `timeout`.
 
     Returns
     -------
     Table
-        The cells, their lines, and how they were read.
+        The cells, their lines and their source.
 
     Raises
     ------
     ConfigError, InputError, MemoryLimitError
-        As for `open_table`; also if it would not fit into memory.
+        As for `open_table`.
 
     Examples
     --------
@@ -184,10 +183,7 @@ def read_table(path: str | Path | Sequence[str | Path], **reading: Unpack[Readin
 
 
 def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    """Name the files that are meant: one, a list of them, a pattern's, or those of a folder.
-
-    A folder with Parquet files is left as it is.
-    """
+    """Return the files of paths, patterns and folders; a folder of Parquet files stays one."""
     if isinstance(path, str | Path):
         paths = [path]
     else:
@@ -195,12 +191,12 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
         if not paths:
             raise InputError("no file is named; name at least one.")
     found: list[str | Path] = []
-    for one in paths:
-        text = str(one)
-        _refuse_lost_slashes(one)
-        if scheme_of(one) in STORE_SCHEMES:
+    for given in paths:
+        text = str(given)
+        _refuse_lost_slashes(given)
+        if scheme_of(given) in STORE_SCHEMES:
             found += expand_address(text)
-        elif scheme_of(one) is not None:
+        elif scheme_of(given) is not None:
             found.append(text)
         elif any(sign in text for sign in _PATTERN) and not os.path.lexists(text):
             start = Path(Path(text).anchor)
@@ -209,7 +205,7 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
                 matches = sorted(
                     match
                     for match in start.glob(pattern)
-                    # As in a shell, a pattern does not mean hidden files.
+                    # As in a shell, patterns do not match hidden files.
                     if not (match.name.startswith(".") or match.is_dir())
                 )
             except (ValueError, NotImplementedError, OSError) as error:
@@ -217,21 +213,21 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
             if not matches:
                 raise InputError("no file has such a name.", text)
             found += matches
-        elif text != "-" and Path(one).is_dir():
-            found += _folder(Path(one))
+        elif text != "-" and Path(given).is_dir():
+            found += _folder(Path(given))
         else:
-            found.append(one)
+            found.append(given)
     seen: set[str] = set()
-    for one in found:
-        real = str(one) if scheme_of(one) is not None else os.path.realpath(one)
+    for file in found:
+        real = str(file) if scheme_of(file) is not None else os.path.realpath(file)
         if real in seen and len(found) > 1:
-            raise InputError("is named twice; leave one out.", str(one))
+            raise InputError("is named twice; leave one out.", str(file))
         seen.add(real)
     return found
 
 
 def _refuse_lost_slashes(given: str | Path) -> None:
-    """Refuse what begins as the address of a database, but with fewer slashes."""
+    """Raise InputError for the address of a database that lacks slashes."""
     found = None if isinstance(given, Path) else _FEW_SLASHES.fullmatch(given)
     if found is None or os.path.lexists(given):
         return
@@ -246,28 +242,28 @@ def _refuse_lost_slashes(given: str | Path) -> None:
 
 
 def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    """Name the tables that are meant, each by itself: of a Parquet folder all files."""
+    """Return the tables of paths, patterns and folders one by one, also Parquet files."""
     found: list[str | Path] = []
-    for one in expand(path):
-        is_whole = str(one) == "-" or scheme_of(one) is not None or is_delta(Path(one))
+    for file in expand(path):
+        is_whole = str(file) == "-" or scheme_of(file) is not None or is_delta(Path(file))
         items: list[Path] = []
-        if not is_whole and Path(one).is_dir():
-            with suppress(InputError):  # what is wrong with it is said by who opens it
-                items = unhidden(Path(one))
+        if not is_whole and Path(file).is_dir():
+            with suppress(InputError):  # reported on opening
+                items = unhidden(Path(file))
         files = [item for item in items if item.suffix.lower() in TABLE_SUFFIXES]
-        found += [item for item in files if item.is_file()] or [one]
+        found += [item for item in files if item.is_file()] or [file]
     return found
 
 
 def _folder(folder: Path) -> list[str | Path]:
-    """Name the files of a folder, or the folder itself if it is one table, or has no tables."""
+    """Return the files of a folder, or the folder itself if it is one table or has no tables."""
     if folder.absolute().name == LOG:
         table = one_line(str(folder.parent if folder.name else folder.absolute().parent), 200)
         raise InputError(f"this is the log of a Delta table; name {table}", folder)
     try:
         items = unhidden(folder)
     except InputError:
-        return [folder]  # what is wrong with it is said by who opens it
+        return [folder]  # reported on opening
     if is_delta(folder) or any(item.suffix.lower() in PARQUET_SUFFIXES for item in items):
         return [folder]
     files: list[str | Path] = [item for item in items if item.suffix.lower() in TABLE_SUFFIXES]
@@ -275,7 +271,6 @@ def _folder(folder: Path) -> list[str | Path]:
 
 
 def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
-    """Open what one name stands for; what is wrong with it is told with its name."""
     if scheme_of(path) is not None:
         refuse_password(str(path))
         with about(str(path)):
@@ -289,7 +284,7 @@ def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
 
 
 def _read_object(found: Address) -> Table | PartedTable:
-    """Open an object of a store, or what is a folder there, by way of a copy."""
+    """Copy and open an object or a folder of a store."""
     place = place_of(found.uri)
     kind = place.kind()
     if not kind:
@@ -300,7 +295,6 @@ def _read_object(found: Address) -> Table | PartedTable:
 
 
 def _refuse_scheme(found: Address) -> Table | PartedTable:
-    """Refuse an address of another kind; another database is no misspelling of one that is read."""
     scheme = scheme_of(found.uri)
     known = [f"{name}://" for name in (*DATABASE_KINDS, *STORE_SCHEMES)]
     instead = suggest(f"{scheme}://", known)
@@ -310,7 +304,6 @@ def _refuse_scheme(found: Address) -> Table | PartedTable:
 
 
 def _read_copies(folder: Folder) -> Table | PartedTable:
-    """Read a folder of a store that is one table, by way of a copy."""
     address = str(folder.path)
     copy, path = copied_folder(place_of(address))
     with named_after(path, address):
@@ -325,7 +318,6 @@ def _refuse_iceberg(folder: Folder) -> Table | PartedTable:
 
 
 def _read_partitioned(folder: Folder) -> Table | PartedTable:
-    """Read a folder of folders that are named after values of columns."""
     files = partitioned_files(Path(folder.path), TABLE_SUFFIXES)
     if any(path.suffix.lower() in PARQUET_SUFFIXES for path, _ in files):
         return read_by([PARQUET_FOLDER], folder)
@@ -334,7 +326,7 @@ def _read_partitioned(folder: Folder) -> Table | PartedTable:
 
 
 def _read_text(file: InputFile) -> Table | PartedTable:
-    """Read a file as text, of cp1252 where it is not UTF-8."""
+    """Read a text file, in cp1252 if it is not UTF-8."""
     for beginning, what in _FOREIGN.items():
         if file.head.startswith(beginning):
             raise InputError(f"this is {what}, not a table; export it as CSV or Parquet.")
@@ -367,13 +359,12 @@ def _read_characters(file: InputFile) -> Table | PartedTable:
     except NotUtf8:
         raise
     except InputError:
-        # In another encoding, other characters may cut the cells: to be known first.
+        # The error may be that of a wrong encoding: report that one first.
         text.require_utf8()
         raise
 
 
-# What each is read by: the first of a list that knows it. `_open` begins with an address, a folder
-# or a file; what no other reader of files knows is text, and the last reads any text.
+# Readers of addresses, folders, files and texts: the first of a list that knows an input reads it.
 ADDRESSES: list[Reader[Address]] = [
     DATABASES,
     Reader("an object store", ANY, _read_object, of_schemes(*STORE_SCHEMES)),

@@ -1,4 +1,4 @@
-"""Several files as one table: in memory as long as all of them are few rows."""
+"""Several files as one table, in memory if they have few rows together."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def open_several(
 ) -> Table | PartedTable:
     """Open several files as one table, each by `open_one`.
 
-    The `values` that the folders of each file are named after become columns.
+    The `values` in the names of the folders of each file become columns.
     """
     tables: list[Table | PartedTable] = []
-    left = options.in_memory_rows
+    n_free = options.in_memory_rows
     for path in paths:
-        is_elsewhere = scheme_of(path) not in (None, *STORE_SCHEMES)
-        if str(path) == "-" or is_elsewhere or Path(path).is_dir():
+        is_database = scheme_of(path) not in (None, *STORE_SCHEMES)
+        if str(path) == "-" or is_database or Path(path).is_dir():
             what = "standard input" if str(path) == "-" else path
             raise InputError("is not a file, so it cannot be one of several.", what)
-        tables.append(open_one(path, replace(options, in_memory_rows=left)))
-        left -= min(left, tables[-1].source.n_rows)
+        tables.append(open_one(path, replace(options, in_memory_rows=n_free)))
+        n_free -= min(n_free, tables[-1].source.n_rows)
     if values is None:
         values = folder_values([Path(path).absolute() for path in paths])
     rows, source = _combined(tables, [str(path) for path in paths], values)
@@ -80,7 +80,7 @@ def _combined(
         with about(label):
             require_same_columns(table.columns, names, model, "the files of one table")
     paths = [Path(label).absolute() for label in labels]
-    # Without the folders whose values are those of columns, which may be hidden.
+    # Without the folders whose values are columns, which may be hidden.
     above = [path.parents[len(values[0]) if values else 0] for path in paths]
     shared = Path(os.path.commonpath(above))
     shown = [
@@ -95,27 +95,27 @@ def _combined(
     named = list(zip(shown, tables, strict=True))
     heads = [next(table.tables()) for table in tables]
     types = common_types([head.frame.schema for head in heads], names)
-    formats, of_formats = unlike_formats(dict(zip(shown, heads, strict=True)))
+    formats, format_notes = unlike_formats(dict(zip(shown, heads, strict=True)))
     has_lines = heads[0].lines is not None
-    of_files = pl.DataFrame()
+    added = pl.DataFrame()  # columns beside those in the files, a row for each file
     if values and has_lines:
-        of_files = pl.DataFrame([{name: v or "" for name, v in one.items()} for one in values])
+        added = pl.DataFrame([{name: v or "" for name, v in one.items()} for one in values])
     elif values:
-        of_files = frame_of_values(values)
-    # Some writers keep these columns in the files as well.
-    of_files = pl.DataFrame([one for one in of_files.iter_columns() if one.name not in names])
+        added = frame_of_values(values)
+    # Some writers repeat these columns in the files.
+    columns = [column for column in added.iter_columns() if column.name not in names]
     file_column = "file"
-    while file_column in (*names, *of_files.columns):
+    while file_column in (*names, *added.columns):
         file_column += "_"
-    of_rows = pl.Series(file_column, [one_line(name, 200) for name in shown], pl.String)
-    of_files = pl.DataFrame([*of_files.iter_columns(), of_rows])
+    columns.append(pl.Series(file_column, [one_line(name, 200) for name in shown], pl.String))
+    added = pl.DataFrame(columns)
 
     def pieces() -> Iterator[pa.Table]:
         for number, (label, table) in enumerate(named):
             for part in table.tables():
                 alike = [part.column(name).in_format(*of) for name, of in formats[label].items()]
                 frame = typed_columns(part.frame.with_columns(alike), types)
-                frame = beside(frame, of_files.slice(number, 1))
+                frame = beside(frame, added.slice(number, 1))
                 yield as_arrow(frame, part.lines if has_lines else None)
 
     listing = "".join(
@@ -127,7 +127,7 @@ def _combined(
         for note in table.source.notes:
             files_of.setdefault(note, []).append(name)
     notes = [f"{_which(files, len(tables))}: {note}" for note, files in files_of.items()]
-    notes += of_formats
+    notes += format_notes
     first_with: dict[str, str] = {}
     for name, table in named:
         other = first_with.setdefault(table.source.fingerprint, name)
@@ -155,11 +155,11 @@ def _combined(
             (f"{name}: {kind}", lines) for name, t in named for kind, lines in t.source.left_out
         ),
     )
-    return Rows(pieces(), [*names, *of_files.columns], [], has_lines), source
+    return Rows(pieces(), [*names, *added.columns], [], has_lines), source
 
 
 def _which(files: Sequence[str], n_files: int) -> str:
-    """Name the files that something is said of, or say how many they are."""
+    """Return the files that a note is about: the first, and the number of others."""
     first = one_line(files[0], 60)
     if len(files) == 1:
         return first

@@ -1,4 +1,4 @@
-"""Where a table came from; light to import, for results carry it."""
+"""The source of a table; fast to import, as results contain it."""
 
 from __future__ import annotations
 
@@ -7,38 +7,37 @@ import json
 from dataclasses import dataclass
 
 LeftOut = tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
-_LISTED = 5  # runs of lines that are named
+_LISTED = 5  # runs of lines in a sentence
 REPEATED, DRAWN, TOTAL, FOOT = "repeated header", "drawn line", "total", "footer"
 UNMATCHED, BLANK, REMARK = "unmatched total", "blank line", "remark"
-COUNTED = (REPEATED, DRAWN, TOTAL, UNMATCHED, BLANK, REMARK)  # rows of their own; a foot is one
+COUNTED = (REPEATED, DRAWN, TOTAL, UNMATCHED, BLANK, REMARK)  # kinds with a plural; a footer is one
 
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """Where a table came from, and how it was read."""
+    """The source of a table, and how it was read."""
 
     name: str  # of the file without its folder, or "standard input"
     # "csv", "parquet", "arrow", "jsonl", "json", "excel", "delta", "frame", or a kind of database
     format: str
-    sha256: str  # of the bytes as they lay on disk, or of the cells of a stream; 64 hex digits
-    n_bytes: int  # their number
+    sha256: str  # of the bytes on disk, or of the cells of a stream; 64 hex digits
+    n_bytes: int
     n_rows: int
     n_columns: int
     encoding: str | None = None  # of a text file
     delimiter: str | None = None  # of a text file
-    notes: tuple[str, ...] = ()  # sentences a reader should know ("Read as cp1252: ...")
-    file_column: str | None = None  # names the file each row comes from, where there are several
-    reading: str = ""  # what else decided which cells were read: sheet, lines skipped
-    version: str = ""  # of a table that has several, such as one of Delta
-    key_columns: tuple[str, ...] = ()  # the primary key of a table of a database
-    # Columns whose name in the header was empty, a pattern or a repetition: (column, that name).
-    renamed: tuple[tuple[str, str], ...] = ()
-    # Lines of a text or rows of a sheet that are no data: (what they are, of several files behind
-    # the name of theirs; the first and last of each run of them).
+    notes: tuple[str, ...] = ()  # sentences for the reader ("Read as cp1252: ...")
+    file_column: str | None = None  # column with the file of each row of several files
+    reading: str = ""  # other options that decide which cells are read: sheet, skipped lines
+    version: str = ""  # of a Delta table
+    key_columns: tuple[str, ...] = ()  # primary key of a database table
+    renamed: tuple[tuple[str, str], ...] = ()  # (column, its original name), see `unique_names`
+    # Lines of a text or rows of a sheet that are no data: (kind, after the file's name if there are
+    # several files; first and last line of each run).
     left_out: LeftOut = ()
 
     def left_out_text(self, title: str = "") -> str:
-        """Name the lines of a text or rows of a sheet that are no data; empty if all are."""
+        """Return a sentence on the lines or rows that are no data; empty without such lines."""
         parts, n_all = [], 0
         for kind, runs in sorted(self.left_out, key=lambda item: item[1]):
             shown = [str(one) if one == end else f"{one}-{end}" for one, end in runs[:_LISTED]]
@@ -49,19 +48,19 @@ class SourceInfo:
             parts.append(f"{', '.join(shown)}{more} ({many}{quote})")
             n_all += n
         noun = "row" if self.format == "excel" else "line"
-        said = f"Left out as not data: {noun}{'s' * (n_all > 1)} {', '.join(parts)}"
-        return said * bool(parts)
+        text = f"Left out as not data: {noun}{'s' * (n_all > 1)} {', '.join(parts)}"
+        return text * bool(parts)
 
     @property
     def key_column(self) -> str | None:
-        """The primary key of a table of a database, if it is one column."""
+        """The primary key of a database table, if it is a single column."""
         return self.key_columns[0] if len(self.key_columns) == 1 else None
 
     @property
     def fingerprint(self) -> str:
-        """Tells tables from each other: of the bytes, and of how they were read, 64 hex digits.
+        """Hash of the bytes and of how they were read, 64 hex digits.
 
-        The sheets of a workbook have the same bytes and hold other rows.
+        The sheets of a workbook share their bytes, but hold different rows.
         """
         how = [self.sha256, self.format, self.encoding, self.delimiter, self.reading]
         return hashlib.sha256(json.dumps(how).encode()).hexdigest()

@@ -1,11 +1,9 @@
-"""A table in memory, and a table in parts that are read where the work on them is done.
+"""Tables in memory, and tables in parts that workers read.
 
-Columns come in the types the toolkit speaks, whatever stored them (`plain_types`). Rows on their
-way in are kept in memory while they are few, else in one temporary file. That file is Arrow's own
-(IPC), each part of the table one batch of rows in it: written and read in half the time of Parquet,
-as nothing is encoded, and each part found without the others. Where a table is cut depends on its
-number of columns alone, so that whoever works on the parts, and however many, the same rows are
-worked on together.
+Columns are reduced to a few types (`plain_types`). Rows are collected in memory while they are few,
+else in one temporary Arrow file (IPC) with a batch for each part: it is written and read in half
+the time of Parquet. The parts depend on the number of columns only, so that results do not depend
+on the workers.
 """
 
 from __future__ import annotations
@@ -48,36 +46,32 @@ from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.values import DECISIVE, LAST_SECOND, Column, ValueFormat
 
-_LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
-_CELLS = 1 << 21
-# What a part takes in memory while it is not read.
-_PART_BYTES = 1000
-# Bytes of a batch: Arrow counts those of a column in 31 bits.
-_LARGEST_BATCH = 1 << 30
+_LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16  # of a part
+_CELLS = 1 << 21  # of a part
+_PART_BYTES = 1000  # of a part that is not read
+_LARGEST_BATCH = 1 << 30  # bytes; Arrow counts those of a column in 31 bits
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_DIGITS_64 = 18  # every whole number of so many digits fits into 64 bits
-# Months, days and nanoseconds, as Arrow stores an interval. A year counts as 365.25 days and any
-# other month as 30, as PostgreSQL has it.
+_DIGITS_64 = 18  # all whole numbers with so many digits fit into 64 bits
+# Arrow's layout of an interval. Like in PostgreSQL, a year has 365.25 days, other months 30.
 _INTERVAL = np.dtype([("months", "i4"), ("days", "i4"), ("ns", "i8")])
-_FIRST_SECOND, _DAY = -62_135_596_800, 86_400  # of the calendar, since 1970
+_FIRST_SECOND, _DAY = -62_135_596_800, 86_400  # year 1, in seconds since 1970
 
 DURATIONS, NESTED = "Durations read as seconds", "Lists and records read as text"
 
-# Reads the rows of one part, and their lines where the file has lines; small, and can be sent to
-# another process.
+# Reads the rows of one part, and their lines if the file has lines; small enough to be pickled.
 Load = Callable[[], tuple[pl.DataFrame, IntArray | None]]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table as read.
+    """A table in memory.
 
-    The cells of delimited text are strings exactly as in the file (an empty one is ``""``); JSON
-    lines have typed numbers and booleans, and nulls; Parquet and Excel are typed as stored.
+    Cells of delimited text are strings as in the file (``""`` if empty); JSON has typed numbers,
+    booleans and nulls; Parquet and Excel have their stored types.
     """
 
     frame: pl.DataFrame
-    lines: IntArray | None  # (n,), of the file where each row starts, from 1; none for binary files
+    lines: IntArray | None  # (n,), line of the file where each row starts, from 1; None if binary
     source: SourceInfo
     _columns: dict[str, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -87,20 +81,22 @@ class Table:
         return tuple(self.frame.columns)
 
     def tables(self) -> Iterator[Table]:
-        """Yield the rows, a part at a time: all of them."""
+        """Yield the table as its only part."""
         yield self
 
     def take(self, rows: IntArray) -> Table:
-        """Return some rows, by their positions."""
+        """Return the rows at some positions, or this table for all rows in order."""
+        if np.array_equal(rows, np.arange(self.frame.height)):
+            return self
         lines = None if self.lines is None else self.lines[rows]
         return Table(self.frame[rows], lines, replace(self.source, n_rows=len(rows)))
 
     def place_of(self, row: int) -> str:
-        """Name a row, counted from 0, as its file does: "line 3", or "row 2"."""
+        """Return the place of a row, counted from 0, in the file: "line 3", or "row 2"."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
     def column(self, name: str) -> Column:
-        """Return the cells of a column, which are read once however many ask."""
+        """Return a column, which caches its readings."""
         if name not in self._columns:
             self._columns[name] = Column(self.frame[name])
         return self._columns[name]
@@ -108,18 +104,18 @@ class Table:
 
 @dataclass(frozen=True)
 class TablePart:
-    """Some rows of a table, not read yet."""
+    """Some rows of a table that are read on demand."""
 
     number: int  # of the part
     start: int  # its first row, counted from 0
     stop: int  # the first row after it
     source: SourceInfo  # of the whole table
     load: Load = field(repr=False)
-    whole: TablePart | None = field(default=None, repr=False)  # of which these are some rows
+    whole: TablePart | None = field(default=None, repr=False)  # the part these rows belong to
 
     @property
     def place(self) -> str:
-        """Where the rows stand in the table that is read."""
+        """The rows in the file, for messages."""
         whole = self.whole or self
         return f"rows {whole.start + 1:,} to {whole.stop:,}"
 
@@ -127,13 +123,13 @@ class TablePart:
         return f"{self.place} of {one_line(self.source.name)}"
 
     def read(self) -> Table:
-        """Read the rows, as reading the whole table would give them; an error names them."""
+        """Read the rows; an error names them."""
         try:
             with about(self.source.name):
                 frame, lines = self.load()
         except KpcaError as error:
             if self.whole is not None:
-                raise  # it names its rows
+                raise
             raise type(error)(str(error), self.place.capitalize()) from error
         if frame.height != self.stop - self.start:
             raise InputError(
@@ -143,23 +139,23 @@ class TablePart:
         return Table(frame, lines, self.source)
 
     def carried(self) -> TablePart:
-        """Return the part with its rows, for whoever cannot read them where they lie."""
+        """Return the part with its rows, for workers that cannot read the file."""
         rows = self.read()
         return replace(self, load=partial(_held, rows.frame, rows.lines))
 
     def bare(self) -> TablePart:
-        """Return the part without how it is read."""
+        """Return the part without its loader, which small messages to workers need not hold."""
         return replace(self, load=_unread, whole=None)
 
 
 @dataclass(frozen=True)
 class PartedTable:
-    """A table of any number of rows, read in parts."""
+    """A table of any number of rows that is read in parts."""
 
     source: SourceInfo
     columns: tuple[str, ...]
-    parts: tuple[TablePart, ...]  # in order; each but the last of the same length
-    # The temporary file the parts are read from, which is removed with this table.
+    parts: tuple[TablePart, ...]  # of the same length, except for the last
+    # Temporary file of the parts, removed with this table.
     copy: TemporaryPath | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -174,17 +170,17 @@ class PartedTable:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows on their way in, some at a time; where they have lines, in the last column."""
+    """A stream of rows."""
 
     pieces: Iterator[pa.Table]
     names: list[str]  # complete with the first piece
-    notes: list[str]  # complete with the last
-    has_lines: bool
+    notes: list[str]  # complete with the last piece
+    has_lines: bool  # whether the last column is the line of each row
     renamed: dict[str, str] = field(default_factory=dict)  # see `unique_names`; complete as `names`
 
 
 def part_size(n_columns: int) -> int:
-    """Rows of a part: a power of two, of about two million cells."""
+    """Return the rows of a part: a power of two, about two million cells."""
     rows = 1 << (max(_CELLS // n_columns, 1).bit_length() - 1)
     return min(max(rows, _LEAST_ROWS), _MOST_ROWS)
 
@@ -196,7 +192,7 @@ def parted_table(
     size: int,
     copy: TemporaryPath | None = None,
 ) -> PartedTable:
-    """Put a table together from how each part of `size` rows is read."""
+    """Return a table of parts of `size` rows with these loaders."""
     require_memory(source.n_rows // size * _PART_BYTES, copies=1)
     parts = tuple(
         TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, load)
@@ -223,9 +219,9 @@ def collect(
     in_memory_rows: float,
     part_rows: int | None,
 ) -> Table | PartedTable:
-    """Take in the rows of a file; on disk, and in parts, if there are more than `in_memory_rows`.
+    """Collect a stream of rows, in parts on disk if there are more than `in_memory_rows`.
 
-    The `source` is completed once all are read: hash, rows, columns, and the notes on them.
+    The `source` gets its hash, size and notes after the last row.
     """
     held: list[pa.Table] = []
     n_rows = n_bytes = 0
@@ -235,8 +231,7 @@ def collect(
         n_rows, n_bytes = n_rows + piece.num_rows, n_bytes + piece.nbytes
         if n_rows > in_memory_rows:
             size = part_rows or part_size(len(rows.names))
-            # Each is let go once it is written.
-            first = (held.pop(0) for _ in range(len(held)))
+            first = (held.pop(0) for _ in range(len(held)))  # free each piece after writing it
             del piece
             stored = _stored(chain(first, _ahead(rows.pieces)), rows.has_lines, size)
             n_rows = stored[2]
@@ -258,7 +253,7 @@ def collect(
 
 
 def require_cells(n_rows: int, n_columns: int) -> None:
-    """Refuse a table without rows or columns."""
+    """Raise InputError for a table without rows or columns."""
     if n_rows == 0 or n_columns == 0:
         what = "columns" if n_columns == 0 else "rows"
         raise InputError(f"the table has no {what}; there is nothing to screen.")
@@ -267,7 +262,7 @@ def require_cells(n_rows: int, n_columns: int) -> None:
 def require_same_columns(
     columns: Collection[str], first: Collection[str], model: str, files: str
 ) -> None:
-    """Refuse a file that has other columns than the first, in whatever order."""
+    """Raise UnlikeFilesError if a file has other columns than the first, in any order."""
     for name in first:
         if name not in columns:
             raise UnlikeFilesError(
@@ -282,9 +277,9 @@ def require_same_columns(
 
 
 def require_formats(table: Table, formats: Mapping[str, ValueFormat | None], of: str) -> list[str]:
-    """Refuse a table whose numbers or dates would be misread by the formats of another one.
+    """Raise InputError if the formats of another table would misread numbers or dates.
 
-    Return sentences on columns that leave their format open.
+    Returns notes on columns whose format is ambiguous.
     """
     notes: list[str] = []
     for name, known in formats.items():
@@ -303,24 +298,24 @@ def require_formats(table: Table, formats: Mapping[str, ValueFormat | None], of:
 
 
 def _left_open(name: str, column: Column, known: ValueFormat, of: str) -> Iterator[str]:
-    """Say that the cells of a column leave the order open in which they are read."""
+    """Yield a note if the cells of a column can be read in two orders."""
     if (n_against := column.leaves_open(known)) is None:
         return
-    tells = f"no cell shows whether it has {known.order}; it is read so"
+    why = f"no cell shows whether it has {known.order}; it is read so"
     if n_against:
-        tells = (
+        why = (
             f"{n_against} {'cell' if n_against == 1 else 'cells'} cannot be read with "
             f"{known.order}, and no other cell shows which it is; the rest is read so"
         )
-    yield f'Column "{one_line(name)}": {tells}, as in {of}.'
+    yield f'Column "{one_line(name)}": {why}, as in {of}.'
 
 
-# Of each file, the columns in another format than that of an earlier one: both formats.
+# file -> column -> its format, and that of an earlier file
 UnlikeFormats: TypeAlias = "dict[str, dict[str, tuple[ValueFormat, ValueFormat]]]"
 
 
 def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str]]:
-    """Find the columns that some files write in another format, and say so."""
+    """Return the columns whose format differs between files, and notes on them."""
     found: UnlikeFormats = {label: {} for label in tables}
     notes: list[str] = []
     heads = [
@@ -330,10 +325,10 @@ def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str
         cells = [head[name] for head in heads if head.schema[name] == pl.String]
         if len(cells) < len(heads):
             continue
-        # One look at all files, for they seldom differ.
-        both = Column(pl.concat(cells))
-        orders = (both.number_format(), both.date_format())
-        if not any(one is not None and both.reads_otherwise(one).any() for one in orders):
+        # Check all files together first: they rarely differ.
+        joined = Column(pl.concat(cells))
+        orders = (joined.number_format(), joined.date_format())
+        if not any(one is not None and joined.reads_otherwise(one).any() for one in orders):
             continue
         decided = {label: table.column(name).decided_format() for label, table in tables.items()}
         known = next(((label, own) for label, own in decided.items() if own is not None), None)
@@ -344,8 +339,8 @@ def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str
             if own is None:
                 of = one_line(first, 60)
                 notes += (
-                    f"{one_line(label, 60)}: {said}"
-                    for said in _left_open(name, tables[label].column(name), format, of)
+                    f"{one_line(label, 60)}: {note}"
+                    for note in _left_open(name, tables[label].column(name), format, of)
                 )
             elif type(own) is type(format) and own.order != format.order:
                 found[label][name] = own, format
@@ -360,31 +355,31 @@ def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str
 def extended(
     table: Table | PartedTable, other: Table | PartedTable, marked: BoolArray
 ) -> Table | PartedTable:
-    """Put the marked rows (n,) of another table behind those of a table.
+    """Return a table followed by the `marked` rows (n,) of another one.
 
-    They keep the columns of the table: others are dropped, and cells of those they lack missing.
+    The result has the columns of the first: cells that the other lacks are missing.
     """
     names = list(table.columns)
     head = next(table.tables())
-    of_table, of_other = head.frame.schema, next(other.tables()).frame.schema
+    first, second = head.frame.schema, next(other.tables()).frame.schema
     for column in names:
-        kinds = {of_table[column], of_other.get(column, of_table[column])} - {pl.Null()}
+        kinds = {first[column], second.get(column, first[column])} - {pl.Null()}
         if len(kinds) > 1 and pl.String() in kinds:
             raise InputError(
-                f'column "{one_line(column)}" is {_noun(of_other[column])}, and in '
-                f"{one_line(table.source.name, 60)} {_noun(of_table[column])}; rows of one cannot "
+                f'column "{one_line(column)}" is {_noun(second[column])}, and in '
+                f"{one_line(table.source.name, 60)} {_noun(first[column])}; rows of one cannot "
                 "join the other: give both in the same file format.",
                 other.source.name,
             )
-    types, has_lines = common_types((of_table, of_other), names), head.lines is not None
+    types, has_lines = common_types((first, second), names), head.lines is not None
     n_rows = int(marked.sum())
 
     def pieces() -> Iterator[pa.Table]:
-        for one in (table, other):
+        for source in (table, other):
             start = 0
-            for part in one.tables():
+            for part in source.tables():
                 frame, lines = part.frame, part.lines
-                if one is other:
+                if source is other:
                     here = marked[start : start + frame.height]
                     start += frame.height
                     frame = frame.filter(here)
@@ -407,15 +402,12 @@ def _noun(kind: pl.DataType | type[pl.DataType]) -> str:
 
 
 def common_types(schemas: Sequence[pl.Schema], names: Sequence[str]) -> dict[str, pl.DataType]:
-    """Return the type of each column: that of all files, an integer or a float for numbers.
-
-    Of other kinds it is text, which the cells of either are, and for integers that no type holds.
-    """
+    """Return the common type of each column in all files: a number, or text for mixed kinds."""
     types = {}
     for name in names:
         found = {schema[name] for schema in schemas if schema[name] != pl.Null}
         if len(found) > 1:
-            # Floats would round long integers: identifiers of different rows would be one.
+            # Floats would round long integers and merge identifiers.
             if all(kind.is_unsigned_integer() for kind in found):
                 found = {pl.UInt64()}
             elif all(kind.is_integer() for kind in found):
@@ -428,23 +420,18 @@ def common_types(schemas: Sequence[pl.Schema], names: Sequence[str]) -> dict[str
 
 
 def typed_columns(frame: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """Return columns of a frame, each of its type.
-
-    By an expression, polars would take the names ``*`` and ``^a.*$`` for patterns of names.
-    """
+    """Return columns of a frame in some types."""
+    # Not by expressions, for which the names ``*`` and ``^a.*$`` are patterns.
     return pl.DataFrame([frame[name].cast(kind) for name, kind in types.items()])
 
 
 def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
-    """Reduce the types of columns to Booleans, numbers up to 64 bits, dates and strings.
+    """Reduce the types of columns to booleans, numbers of up to 64 bits, dates and strings.
 
-    Whole numbers of a wider type become text, which keeps all digits, and so do times of day.
-    Dates become text where one lies outside the years 1 to 9999, or `as_text` names their column,
-    as one in another part of the table lies outside.
+    Wider whole numbers and times of day become text, and so do dates if the column has one outside
+    the years 1 to 9999 or is in `as_text`.
     """
-    return frame.with_columns(
-        [_plain(column, column.name in as_text) for column in frame.iter_columns()]
-    )
+    return pl.DataFrame([_plain(column, column.name in as_text) for column in frame.iter_columns()])
 
 
 def _plain(column: pl.Series, as_text: bool) -> pl.Series:
@@ -464,7 +451,6 @@ def _plain(column: pl.Series, as_text: bool) -> pl.Series:
     if isinstance(dtype, pl.Duration):
         return column.to_physical() / _PER_SECOND[dtype.time_unit]
     if dtype in (pl.Date, pl.Datetime):
-        # A stored number may lie a million years off, where no calendar has a name for its day.
         stored, named = column.to_physical(), _have_names(column)
         if named.all() and not as_text:
             return column
@@ -482,7 +468,7 @@ def _plain(column: pl.Series, as_text: bool) -> pl.Series:
 
 
 def _clock_texts(counts: pl.Series, unit: str) -> pl.Series:
-    """Write times, counted from midnight: a time type of polars has no 24:00, which others have.
+    """Convert times since midnight to text; unlike the time type of polars, it has 24:00.
 
     >>> _clock_texts(pl.Series([0, 86_400_000, 3_723_040, None]), "ms").to_list()
     ['00:00:00', '24:00:00', '01:02:03.04', None]
@@ -500,8 +486,9 @@ def _clock_texts(counts: pl.Series, unit: str) -> pl.Series:
 
 
 def _have_names(dates: pl.Series) -> pl.Series:
+    """Return which dates are in the years 1 to 9999, in any time zone."""
     seconds, margin = dates.to_physical().cast(pl.Int64), 0
-    if isinstance(dates.dtype, pl.Datetime):  # within a day of the ends a zone may lead beyond them
+    if isinstance(dates.dtype, pl.Datetime):
         seconds //= _PER_SECOND[dates.dtype.time_unit]
         margin = _DAY if dates.dtype.time_zone else 0
     else:
@@ -510,14 +497,14 @@ def _have_names(dates: pl.Series) -> pl.Series:
 
 
 def far_dates(batch: pa.RecordBatch) -> set[str]:
-    """Name the columns with a date outside the years 1 to 9999."""
+    """Return the columns with a date outside the years 1 to 9999."""
     frame = as_polars(pa.Table.from_batches([batch]))
     dates = [column for column in frame if column.dtype in (pl.Date, pl.Datetime)]
     return {column.name for column in dates if not _have_names(column).all()}
 
 
 def remark_on_type(kind: pa.DataType) -> str:
-    """Say what cells of a type are read as, where that is another one."""
+    """Return a note on how a type is converted, or ``""``."""
     if kind == pa.month_day_nano_interval():
         return "Intervals read as seconds, a year as 365.25 days and a month as 30"
     if pa.types.is_duration(kind):
@@ -526,19 +513,17 @@ def remark_on_type(kind: pa.DataType) -> str:
 
 
 def validate_cells(rows: pa.RecordBatch | pa.Table) -> None:
-    """Raise ArrowInvalid where cells are not what their types say.
-
-    Arrow knows no 24:00; other programs do, and `as_polars` reads it.
-    """
+    """Raise ArrowInvalid if cells do not match their types."""
     rows.validate()
     for column in rows.columns:
+        # A full check refuses 24:00, which `as_polars` reads.
         column.validate(full=not pa.types.is_time(column.type))
 
 
 def as_polars(table: pa.Table) -> pl.DataFrame:
-    """Convert a table, without what its writer noted on the columns, which may be damaged."""
+    """Convert a table, without metadata of the columns, which may be damaged."""
     columns = [_bare(column) for column in table.columns]
-    # By numbers: a column without a name would be given one.
+    # Numbers as names: polars would rename a column without a name.
     numbers = [str(number) for number in range(len(columns))]
     frame = pl.DataFrame(pl.from_arrow(pa.Table.from_arrays(columns, numbers)))
     frame.columns = table.schema.names
@@ -546,10 +531,7 @@ def as_polars(table: pa.Table) -> pl.DataFrame:
 
 
 def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert what polars cannot read: types made of others, time zones that are no names.
-
-    It would panic at it, and print where in its code it did; of times from 24:00 on it makes nulls.
-    """
+    """Convert types for which polars panics, and times from 24:00 on, for which it returns null."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         return _bare(column.cast(kind.storage_type))
@@ -594,37 +576,35 @@ def _is_zone(name: str | None) -> bool:
 
 
 def as_frame(table: pa.Table, has_lines: bool) -> tuple[pl.DataFrame, IntArray | None]:
-    """Take the lines off an Arrow table."""
+    """Split an Arrow table into a frame and the lines in its last column, if any."""
     if not has_lines:
         return pl.DataFrame(pl.from_arrow(table)), None
-    *columns, of_lines = range(table.num_columns)
-    frame, lines = (pl.DataFrame(pl.from_arrow(table.select(k))) for k in (columns, [of_lines]))
-    # By polars: Arrow's own way to numpy loads pandas, where it is installed.
+    *columns, last = range(table.num_columns)
+    frame, lines = (pl.DataFrame(pl.from_arrow(table.select(k))) for k in (columns, [last]))
+    # Arrow's own conversion to numpy loads pandas, if it is installed.
     return frame, lines.to_series().to_numpy()
 
 
 def as_arrow(frame: pl.DataFrame, lines: IntArray | None = None) -> pa.Table:
-    """Make an Arrow table of rows, with their lines in the last column."""
+    """Convert rows to an Arrow table, with their lines in the last column."""
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     return table if lines is None else table.append_column("line", line_column(lines))
 
 
 def line_column(lines: IntArray) -> pa.Array:
-    """Put the lines of rows (n,) into an Arrow column, which shares their memory.
-
-    `pa.array` first loads pandas, where it is installed, to ask whether it was given a series.
-    """
+    """Convert the lines of rows (n,) to an Arrow column without a copy, or pandas as `pa.array`."""
     held = pa.py_buffer(np.ascontiguousarray(lines, dtype=np.int64))
     return pa.Array.from_buffers(pa.int64(), len(lines), [None, held])
 
 
 def hash_cells(frame: pl.DataFrame, digest: Any) -> int:
-    """Update a hash with the names, types and cells of columns; return how many bytes it took."""
+    """Update a hash with the names, types and cells of columns; return the number of bytes."""
     n_bytes = 0
-    for column in frame.iter_columns():
-        digest.update(missing := np.packbits(column.is_null().to_numpy()).tobytes())
-        # Without what lies where a cell is missing, which may be anything.
-        known = column.drop_nulls().to_frame().rechunk()
+    is_missing = frame.select(pl.all().is_null())
+    for column, is_null in zip(frame.iter_columns(), is_missing.iter_columns(), strict=True):
+        digest.update(missing := np.packbits(is_null.to_numpy()).tobytes())
+        # Without missing cells, whose memory is undefined.
+        known = (column.drop_nulls() if column.null_count() else column).to_frame().rechunk()
         cells = known.to_arrow(compat_level=pl.CompatLevel.oldest())
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, cells.schema) as stream:
@@ -645,11 +625,11 @@ def _unread() -> tuple[pl.DataFrame, IntArray | None]:
 def _spooled(
     number: int, path: str, address: StorePath | None, has_lines: bool
 ) -> tuple[pl.DataFrame, IntArray | None]:
-    """Read one batch of a temporary file, or of the same in a store where that is not here."""
+    """Read one batch of a temporary file, or of its copy in a store if the file is not here."""
     try:
         with ExitStack() as held:
             if address is None or Path(path).exists():
-                # As bytes, as a path need not be UTF-8.
+                # As bytes, since paths may be invalid UTF-8.
                 file = held.enter_context(pa.OSFile(os.fsencode(path)))
             else:
                 file = held.enter_context(place_of(address).opened())
@@ -665,7 +645,7 @@ def _spooled(
 def _stored(
     pieces: Iterable[pa.Table], has_lines: bool, size: int
 ) -> tuple[TemporaryPath, list[Load], int]:
-    """Write rows to a temporary file, a batch for each part; return how each is read, and rows."""
+    """Write rows to a temporary file; return it with the loaders of its parts and its rows."""
     folder = copy_folder()
     path = folder.path / "rows.arrow"
     n_rows, n_parts, writer = 0, 0, None
@@ -688,7 +668,6 @@ def _stored(
                 n_rows, n_parts = n_rows + part.num_rows, n_parts + 1
         place, address = COPIES_IN.get(), None
         if isinstance(place, StorePath):
-            # Workers elsewhere find it there.
             address = place / f"{secrets.token_hex(8)}.arrow"
             place_of(address).upload(path)
     except BaseException as error:
@@ -701,7 +680,7 @@ def _stored(
 
 
 def recut(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
-    """Cut rows anew: `size` of them in each piece but the last."""
+    """Yield tables of `size` rows each, and the rest."""
     held: list[pa.Table] = []
     n_rows = 0
     for piece in pieces:
@@ -718,7 +697,7 @@ def recut(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
 
 
 def _ahead(items: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Take each next piece in a thread while the last is worked on."""
+    """Read the next piece in a thread while the last one is processed."""
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(next, items, None)
         while (item := following.result()) is not None:

@@ -1,13 +1,11 @@
-"""From the cells of a column to values: numbers, dates, or text, and which are missing.
+"""Read the cells of a column as numbers, dates or text, and find missing ones.
 
-Cells of text files come as they stand in the file; columns of typed files (Parquet, Excel) come as
-numbers, dates or Booleans. Both end in the same `Readings`, so a model fitted on one kind of file
-scores the other. A `Column` reads its cells once, however many ask.
+Text files and typed files (Parquet, Excel) give the same `Readings`, so that a model fitted on one
+kind of file scores the other.
 
-How numbers and dates are written belongs to a whole column: "1,234" alone may be 1.234, but not
-beside "0,5"; 03/04/2008 is in March or in April as the cells with a part above 12 tell. It is
-inferred once, stated, and used again on every later table. Impossible dates (31 February) stay
-unread, never moved.
+The format of numbers and dates is that of a whole column: "1,234" may be 1.234, but not beside
+"0,5"; 03/04/2008 is in March or April depending on cells with a part above 12. It is inferred once,
+reported, and used for every later table. Impossible dates (31 February) are unreadable.
 """
 
 from __future__ import annotations
@@ -25,18 +23,17 @@ from numpy.typing import NDArray
 
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Words that stand for "no value" in any language of software, compared stripped and without case.
-# A column in which one of them is a real level ("none" for no garage) loses nothing: there it is
-# text, and missing text is a level of its own. "0", "-1" and "999" are never guessed at.
+# Words for a missing value, compared stripped and without case. If one is a real level ("none" for
+# no garage), nothing is lost: missing text is a level of its own. "0", "-1" and "999" are values.
 MISSING_WORDS = frozenset(
     {"", "na", "n/a", "#n/a", "n.a.", "nan", "null", "nil", "none", "missing", "?", "-", "--", "."}
 )
 _LARGEST = 1e100
-EXACT = 2.0**53  # from here on, whole numbers that differ may be one float
-# Texts of which these many differ hardly repeat: each is looked at by itself.
+EXACT = 2.0**53  # larger whole numbers may share a float
+# If more of the first cells differ, texts repeat too rarely to be encoded before stripping.
 _FIRST_CELLS, _DIFFERENT = 1_000, 500
 
-# Digits and marks as people write numbers, in any format or none: also "1.2.3".
+# Digits and marks of numbers in any format, or in none, such as "1.2.3".
 NUMBER_LIKE = (
     "[+\\-]?[$\u20ac\u00a3\u00a5]? ?(?:[0-9][0-9.,' \u00a0\u202f]*|[.,][0-9]+)"
     "(?:[eE][+\\-]?[0-9]+)? ?[%$\u20ac\u00a3\u00a5]?"
@@ -44,36 +41,35 @@ NUMBER_LIKE = (
 _NUMBER_LIKE = re.compile(rf"(?:\+/-|\u00b1 ?)?{NUMBER_LIKE}")
 DECIMAL_MARKS = (".", ",")
 THOUSANDS_MARKS = (",", ".", " ", "'")
-# Decimal mark and thousands separator; earlier wins where two read the same number of cells.
+# Decimal mark and thousands separator; the first wins if several read equally many cells.
 _CANDIDATES = ((".", ","), (".", " "), (".", "'"), (",", "."), (",", " "), (",", "'"))
 UNIT = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
-# A word behind a number, "109 min" or "80 sq ft", but no ending of an ordinal; and a time of day or
-# a duration, in hours, minutes and perhaps seconds.
+# A unit behind a number: "109 min", "80 sq ft".
 _WORD = r"[\p{L}\x{B0}\x{B5}][\p{L}\x{B0}\x{B2}\x{B3}/.]*(?: \p{L}[\p{L}\x{B2}\x{B3}.]*)?"
 _ORDINAL = r"^(?:st|nd|rd|th)\b"
 _NO_UNIT = r"^(?:k|Ti?|[Mm]io|[Mm]rd|[Bb]n|[Mm]n|[Mm]illions?|[Bb]illions?|[AaPp]\.?[Mm])\.?$"
 _LETTERED = r"\d\p{Lu}$"
+# A time of day or a duration.
 CLOCK_SHAPE = (
     r"^(?P<hour>[0-9]{1,3}):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9](?:[.,][0-9]+)?))?"
     r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?$"
 )
-# An amount in brackets is below 0; "(3,7)" is a pair, "(3,7 EUR)" is none.
+# An amount in parentheses is negative; "(3,7)" is a pair, "(3,7 EUR)" an amount.
 AMOUNT = (
     r"(?:(?:\d+|\d{1,3}(?:[.,' ]\d{3})+)?(?:[.,]\d{2}|\.\d+)?"
     rf"|[^-()]*{UNIT}(?:[^-()]*[^-()\s])?)"
 )
 BRACKETS = rf"^(?:{UNIT}\s*)?\(\s*({AMOUNT})\s*\)$"
-_NO_PAIR = rf"{UNIT}|\d[.,' ]\d{{3}}[.,]\d"  # "(43,95)" may be one, "(1.043,95)" is none
+_NO_PAIR = rf"{UNIT}|\d[.,' ]\d{{3}}[.,]\d"  # "(43,95)" may be a pair, "(1.043,95)" is an amount
 DASHES = r"[\x{2012}\x{2013}\x{2212}\x{FE63}\x{FF0D}]"
 SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
-# Marks beside a number, and the replacements that take them off. Credit is below 0; a comparison
-# sign stands before the limit of a censored value; a guard stops spreadsheets from running a cell.
+# Marks beside a number, and the replacements that remove them. Credit is negative; a comparison
+# sign precedes the limit of a censored value; a guard keeps spreadsheets from running a formula.
 _NUMBER_END = r"^([^+-]*\d[.,]?)\s*"
-# No letter of thousands, millions or trillions.
+# Without K, M and T, which may stand for thousands, millions and trillions.
 _LETTER = "[A-JLN-SU-Za-jln-su-z]"
 _FLAG = rf"(?:[*\u2020\u2021\u00a7]+|\((?:{_LETTER}|[0-9])\)|\[(?:{_LETTER}|[0-9])\])"
-# Letters that are flags alone: of laboratories (estimated, not detected), and of statistics
-# (estimated, provisional, revised).
+# Flags of laboratories (estimated, not detected) and statistics (estimated, provisional, revised).
 _QUALIFIER = "(?:UJ|J|U|[epr])"
 CR_ALONE = "CR alone"
 GUARD = '^(?:\'|="([^"]*)"$)', "$1"
@@ -82,7 +78,7 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
     "a flag": ((rf"(\d[.,]?)\s*{_FLAG}$", "$1"), (rf"^{_FLAG}\s*([\d.,+-])", "$1")),
     "a letter": ((rf"(\d[.,]?)\s+(?:[a-jln-su-z]|{_QUALIFIER})$", "$1"),),
     "CR or DR": ((rf"{_NUMBER_END}(?:CR|Cr)$", "-$1"), (r"(\d[.,]?)\s*(?:DR|Dr)$", "$1")),
-    # Behind all numbers it is no sign, but what lacks it is on the other side.
+    # Numbers without it are debits.
     CR_ALONE: ((rf"{_NUMBER_END}(?:DR)?$", "-$1"), (r"(\d[.,]?)\s*CR$", "$1")),
     "H or S": ((rf"{_NUMBER_END}H$", "-$1"), (r"(\d[.,]?)\s*S$", "$1")),
     "a minus behind": ((rf"{_NUMBER_END}-$", "-$1"),),
@@ -90,27 +86,25 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
     '"+/-"': (("^(?:\\+/?-|\u00b1)\\s*(\\d)", "$1"),),
     '"ca."': (("^(?:[Cc]a\\.?|[Cc]irca|[Aa]pprox\\.?|[Aa]bout|[~\u2248])\\s*(\\d)", "$1"),),
 }
-# A cell with one number, to be looked through for marks; that spares free text.
+# A cell with one number, which may have marks; excludes free text.
 _ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\]|\(\d\))?$"
-# Fewer distinct numbers are a scale beside whose steps a word is one more ("don't know").
-_MIN_NUMBERS = 10
-WITH_NUMBER = r"^[^#]*\d"  # no token; "#REF!1" may be one
-MOST_TOKENS = 5  # distinct texts beside numbers that stand for a missing value
-_MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # a text in more cells is no slip
+_MIN_NUMBERS = 10  # fewer distinct numbers are a scale, of which a word ("don't know") is a level
+WITH_NUMBER = r"^[^#]*\d"  # cannot be a token; "#REF!1" can
+MOST_TOKENS = 5  # distinct texts for missing values in a column of numbers
+_MOST_OF_A_WORD, _SHARE_OF_A_WORD = 5, 0.01  # a text in more cells is no typing error
 _LONGEST_UNIT = 40
-READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
-DECISIVE = 2  # cells that one order alone reads: a single one may be a slip
+READS_AS = 0.9  # share of the cells that numbers (dates) need in a column of numbers (dates)
+DECISIVE = 2  # cells that only one order reads; a single one may be a typing error
 DAY = 86_400.0  # seconds
-# Times of day are those of a night where none lies in a quarter of the day, and the widest gap is
-# so many times that around midnight.
+# A day of clock times begins after a gap of a quarter of a day that is so many times the gap at
+# midnight.
 _LEAST_GAP, _LESS_AT_MIDNIGHT = DAY / 4, 4.0
-# From so many cells on, arrow's reader of numbers is worth its import (.1 s): it takes 28 ns a cell
-# where polars takes 95, and gives up at the first cell that is none.
+# From so many cells on, pyarrow's parser of numbers is worth its import (.1 s): 28 ns a cell, 95 in
+# polars. It stops at the first cell that is no number.
 _MANY_CELLS = 20_000
 
-# Names of the months, and how they are abbreviated, in English, German, French, Spanish, Italian,
-# Portuguese, Dutch, Danish, Norwegian, Swedish and Indonesian, as languages that share most names
-# with these would leave one month unread. They are matched whole: "Mainz 1, 2000" is no date.
+# Month names and abbreviations in English, German, French, Spanish, Italian, Portuguese, Dutch,
+# Danish, Norwegian, Swedish and Indonesian. They match whole words: "Mainz 1, 2000" is no date.
 MONTHS = (
     "j[a\u00e4]n(?:uar[iy]?|ner|v(?:ier)?|eiro)?|ene(?:ro)?|gen(?:n(?:aio)?)?",
     "feb(?:r(?:uar[iy]?|ero|aio)?|br(?:aio)?)?|f[e\u00e9]v(?:r(?:ier)?|ereiro)?",
@@ -126,7 +120,7 @@ MONTHS = (
     "de[csz](?:ember)?|d[e\u00e9]c(?:embre)?|dezembro|dic(?:i?embre)?",
 )
 _MONTH = rf"(?P<name>(?i:{'|'.join(MONTHS)}))\.?"
-# In English alone the month comes first: "Gen 3, 2021" is no day of gennaio.
+# Only English names may precede the day: "Gen 3, 2021" is no date.
 _MONTH_FIRST = (
     r"(?P<name>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))\.?"
@@ -139,7 +133,7 @@ _TIME = (
 )
 _DAY, _YEAR = r"(?P<day>[0-9]{1,2})", r"(?P<year>[0-9]{4}|[0-9]{2})"
 _OF = r"(?i:\s+(?:del?|di|of)\s+)"  # 30 de julio de 2024, 30th of July
-# Shapes a cell may have. "first" and "second_part" are day and month in an order yet to be decided.
+# "first" and "second_part" are day and month in an order to be inferred.
 DATE_SHAPES = (
     rf"^(?P<year>[0-9]{{4}})[-/.](?P<month>[0-9]{{1,2}})[-/.]{_DAY}{_TIME}$",
     rf"^(?P<first>[0-9]{{1,2}})(?P<mark>[-/.])(?P<second_part>[0-9]{{1,2}})[-/.]{_YEAR}{_TIME}$",
@@ -151,16 +145,16 @@ _PARTS = (
     *("year", "short", "month", "day", "first", "second_part", "dots"),
     *("hour", "minute", "second", "half", "offset"),
 )
-# What a library reads many times faster than the shapes above.
+# Parsed by polars, many times faster than by the shapes above.
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?Z?)?$"
-# Numbers that are dates beside dates or under a name that says so: YYYYMMDD, or the days of
-# spreadsheets, from 1954 to 2119, perhaps with a time of day.
+# Numbers that are dates if other cells or the column's name say so: YYYYMMDD, or serial numbers of
+# spreadsheets from 1954 to 2119, perhaps with a time.
 DATE_NUMBER = r"^(?:(?:19|20)[0-9]{6}|[2-7][0-9]{4}(?:\.[0-9]+)?)$"
 PART_OF_DATE = r"^[0-9xX?]{1,4}(?:[-/.][0-9xX?]{1,4}){0,2}$"
 SERIAL_1970, LAST_SERIAL = 25_569, 80_000
-LAST_SECOND = 253_402_300_799  # of the calendar, since 1970
+LAST_SECOND = 253_402_300_799  # of the year 9999, since 1970
 _ORDERS, _SIX = {"DDMMYY": "%d%m%Y", "YYMMDD": "%Y%m%d", "MMDDYY": "%m%d%Y"}, "^[0-9]{5,6}$"
-# A date with hours, and maybe minutes and seconds, in digits.
+# A date and time in digits, perhaps without minutes or seconds.
 STAMP, _STAMPED = "YYYYMMDDhhmmss", "^(?:19|20)[0-9]{6}(?:[0-9]{2}){1,3}$"
 _YEAR_MONTH = "^(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])$"
 LETTER, DIGIT = r"\p{L}", r"\p{Nd}"
@@ -170,22 +164,20 @@ PIVOT = 69  # two-digit years 69-99 are 1969-1999, 00-68 are 2000-2068 (POSIX)
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How the numbers of one column are written."""
+    """The format of the numbers of one column."""
 
     decimal: str = "."  # the mark, "." or ","
-    thousands: str = ""  # their separator, "" for none
-    ambiguous: bool = False  # could be read another way ("1,234"), so the choice must be stated
-    units: tuple[str, ...] = ("",)  # signs taken off, most frequent first; "" for none
-    word: str = ""  # a unit behind the numbers that is a word, as most of them have it
+    thousands: str = ""  # the separator, "" for none
+    ambiguous: bool = False  # other formats fit as well ("1,234"); the choice is reported
+    units: tuple[str, ...] = ("",)  # signs that are removed, most frequent first; "" for none
+    word: str = ""  # a unit behind the numbers that is a word, in its most frequent spelling
     clock: bool = False  # times of day or durations, 14:05 or 14:05:30, read as seconds
-    marks: tuple[str, ...] = ()  # beside numbers, of `MARKS`
+    marks: tuple[str, ...] = ()  # names in `MARKS`
     tokens: tuple[str, ...] = ()  # texts for a missing value
-    # Seconds at which a day of clock times begins, where these lie on both sides of midnight:
-    # earlier ones are of the day after.
-    day_start: float = 0.0
+    day_start: float = 0.0  # seconds; earlier clock times belong to the next day
 
     def validate(self) -> None:
-        """Refuse what no column leads to."""
+        """Raise ValueError for a format that cannot be inferred."""
         thousands = [mark for mark in ("", *THOUSANDS_MARKS) if mark != self.decimal]
         if self.decimal not in DECIMAL_MARKS or self.thousands not in thousands:
             raise ValueError("no numbers are written with its marks")
@@ -197,7 +189,7 @@ class NumberFormat:
             raise ValueError("no day begins so")
 
     def describe(self) -> str:
-        """Name what is unusual about the format, for a report; ``""`` for plain numbers."""
+        """Describe what is unusual about the format; ``""`` for plain numbers."""
         parts = ["decimal comma"] if self.decimal == "," else []
         if self.thousands:
             parts.append(f'thousands separated by "{self.thousands}"')
@@ -211,7 +203,7 @@ class NumberFormat:
 
     @property
     def order(self) -> str:
-        """Name the decimal mark."""
+        """The decimal mark in words."""
         return "decimal commas" if self.decimal == "," else "decimal points"
 
     @property
@@ -226,18 +218,18 @@ def infer_number_format(
     counts: NDArray[np.int64] | None = None,
     known: tuple[str, ...] = (),
 ) -> NumberFormat | None:
-    """Infer the format that reads most cells as numbers; ``None`` where no cell at all reads so.
+    """Infer the format that reads most cells as numbers; ``None`` if no cell is a number.
 
-    The cells are stripped texts, or distinct ones with the `counts` of their cells. `prefer_comma`
-    takes the decimal comma where both marks read all, because other columns are written so; `known`
-    are marks and tokens of these. A word behind most of the numbers is their unit; numbers with
-    another word are not read.
+    The cells are stripped texts, distinct if they have `counts`. `prefer_comma` chooses the decimal
+    comma of other columns if both marks fit; `known` are marks and tokens of other columns. A word
+    behind most numbers is their unit; numbers with another word are not read.
     """
     n = np.ones(len(texts), dtype=np.int64) if counts is None else counts
     cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
     if not prefer_comma and np.isfinite(finite(cells["text"])).all():
         return NumberFormat() if cells.height else None
-    if _are_pairs(cells["text"], cells["n"]):
+    has_digits = bool(cells["text"].str.contains(r"\d").any())
+    if not has_digits or _are_pairs(cells["text"], cells["n"]):
         return None
     marks = _infer_marks(cells["text"], known)
     words = unit_words(_without_marks(cells["text"], marks), cells["n"].to_numpy())
@@ -251,7 +243,6 @@ def infer_number_format(
     if best == 0:
         return None
     readers = [pair for pair, count in zip(_CANDIDATES, n_read, strict=True) if count == best]
-    # Marks that never occur separate nothing: "12" reads alike under every candidate.
     ambiguous = len({decimal for decimal, _ in readers}) > 1 and bool(
         cells["bare"].str.contains(r"^[+-]?\d+[.,]\d{3}$").any()
     )
@@ -285,7 +276,7 @@ def infer_number_format(
 
 
 def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Find the marks that must be taken off stripped distinct cells to read them as numbers."""
+    """Return the marks to remove from stripped distinct cells to read them as numbers."""
     short = texts.filter(texts.str.contains(_ONE_NUMBER))
     short = _alike(short.filter(np.isnan(finite(short))))
     patterns = {mark: "|".join(one for one, _ in MARKS[mark]) for mark in MARKS if mark != CR_ALONE}
@@ -293,16 +284,15 @@ def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
     bare = _bare(short, "", tuple(mark for mark, hit in hits.items() if hit.any()))
     is_number = np.any([bare.str.contains(number_pattern(*pair)) for pair in _CANDIDATES], axis=0)
     found = [mark for mark, hit in hits.items() if (hit & pl.Series(is_number)).any()]
-    # Few distinct whole numbers are a scale: grades ("2-"), stars ("3*"), bounds ("<5", ">5").
+    # Few distinct whole numbers with marks are levels: grades ("2-"), stars ("3*"), bounds ("<5").
     numbers = _bare(texts, "", tuple(found))
     reads = [numbers.str.contains(number_pattern(*pair)) for pair in _CANDIDATES]
     numbers = numbers.filter(pl.Series(np.any(reads, axis=0)))
     if numbers.n_unique() < _MIN_NUMBERS and numbers.str.contains(r"^[+-]?\d+$").all():
         return ()
-    # Letters are flags, of estimates or breaks, where several that are no units, or one that may be
-    # a flag of other columns, stand behind some of the amounts: "12.4 g" beside "3.1 l" is another
-    # quantity, "12 b" a house. Whole numbers are amounts where some have more digits than others:
-    # "1204 b" beside "1318 e" is an article.
+    # Letters are flags if several different ones that are no units, or one known from other
+    # columns, follow some of the amounts. "12.4 g" and "3.1 l" are units, "12 b" is a house number.
+    # Whole numbers are amounts if their lengths vary: "1204 b" and "1318 e" are article numbers.
     letters = short.filter(hits["a letter"]).str.extract(f"([beinopqruxz]|{_QUALIFIER})$")
     varies = numbers.str.count_matches(r"\d").n_unique() > 1
     n_amounts = int(numbers.str.contains(r"\d[.,]\d" + r"|\d{4}" * varies).sum())
@@ -311,13 +301,12 @@ def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
     is_several = letters.drop_nulls().n_unique() > (not is_sure)
     is_flag = is_several and 2 * len(letters) < len(numbers) < 2 * n_amounts
     unsure = [] if is_flag else ["a letter"]
-    # A sign behind is one of amounts, and beside these of quantities: "1500-" is a part number,
-    # "19H" a seat.
+    # Trailing signs belong to amounts: "1500-" may be a part number, "19H" a seat.
     is_quantity = "a minus behind" in known and varies
     for mark in ("a minus behind", "H or S")[is_quantity:]:
         amounts = short.filter(hits[mark]).str.contains(r"\d[.,]\d")
         unsure += [mark] * (2 * int(amounts.sum()) < len(amounts))
-    # Without the other side, H and S are units, and Cr ten millions.
+    # One side alone is a unit: H and S, or Cr for ten millions.
     for mark, sides in (("H or S", ("H", "S")), ("CR or DR", ("Cr", "Dr"))):
         one, other = (short.str.contains(rf"\d\s*{side}$").any() for side in sides)
         unsure += [mark] * (one != other)
@@ -330,15 +319,15 @@ def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
 def _infer_tokens(
     cells: pl.DataFrame, is_read: pl.Series, is_scale: bool, known: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Find the few texts that stand again and again where the other cells hold numbers."""
+    """Return the few texts that repeat in a column of numbers and stand for missing values."""
     n_cells, n_read = int(cells["n"].sum()), int(cells["n"].filter(is_read).sum())
     others = cells.filter(~is_read & ~cells["text"].str.contains(WITH_NUMBER))
     is_known = pl.col("text").is_in(known)
     if n_read < READS_AS * n_cells and (is_scale or 3 * n_read < n_cells):
         tokens = others.filter(is_known)
-        # Not among fewer numbers or as few, beside which they are levels: "A", "B" and "0".
+        # Beside few distinct numbers they are levels: "A", "B" and "0".
         return tuple(tokens["text"]) if len(tokens) < is_read.sum() else ()
-    # Texts in few cells are rather slips, unless they would make the column one of text.
+    # Rare texts are typing errors, unless the column would not be one of numbers with them.
     for least in (most_of_a_slip(n_cells) + 1, 2):
         tokens = others.filter((pl.col("n") >= least) | is_known)
         if n_read >= READS_AS * (n_cells - int(tokens["n"].sum())):
@@ -348,7 +337,7 @@ def _infer_tokens(
 
 
 def most_of_a_slip(n_cells: int) -> float:
-    """Return in how many of the cells of a column a text may still be a slip."""
+    """Return the largest number of cells in which a text may be a typing error."""
     return max(_MOST_OF_A_WORD, _SHARE_OF_A_WORD * n_cells)
 
 
@@ -359,7 +348,7 @@ def _alike(texts: pl.Series) -> pl.Series:
 
 
 def replacements(marks: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Return the patterns that take marks off a number, and what replaces them."""
+    """Return the patterns of marks, and their replacements."""
     return [pair for mark in MARKS if mark in marks for pair in MARKS[mark]]
 
 
@@ -370,10 +359,10 @@ def _without_marks(texts: pl.Series, marks: tuple[str, ...]) -> pl.Series:
 
 
 def unit_words(texts: pl.Series, counts: NDArray[np.int64]) -> dict[str, int]:
-    """Return the words behind numbers in stripped cells, commonest first, and in how many cells.
+    """Return the words behind numbers in stripped cells, with their counts, most frequent first.
 
-    Those that differ in a plural's "s" or a full stop are one, as written most often. Words for
-    powers of ten, halves of the day and a capital at the last digit (12A, 5M) are no units.
+    Words that differ in a plural's "s" or a full stop count as one. Words for powers of ten, "am",
+    "pm" and a capital at the last digit (12A, 5M) are no units.
     """
     words = texts.str.extract(
         rf"^[^\p{{L}}]?[.,]?\d[\d.,'\s]*?(?:[eE][+-]?\d+)?\s*({_WORD})$"
@@ -392,10 +381,7 @@ def unit_words(texts: pl.Series, counts: NDArray[np.int64]) -> dict[str, int]:
 
 
 def _are_pairs(texts: pl.Series, counts: pl.Series) -> bool:
-    """Whether cells in brackets are no amounts below 0, and too many to be typing errors.
-
-    Their shapes tell; where all cells stand in brackets, these are no sign.
-    """
+    """Whether cells in parentheses are pairs, not negative amounts, and no typing errors."""
     in_brackets = texts.str.contains(r"^\(.*\d.*\)$")
     n_cells, n_inside = int(counts.sum()), int(counts.filter(in_brackets).sum())
     if 10 * n_inside <= n_cells:
@@ -419,7 +405,7 @@ def _stem(word: str) -> str:
 
 
 def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
-    """Read stripped cells; NaN where one is missing, does not fit the format, or is not finite."""
+    """Read stripped cells as numbers; NaN for missing cells and those of another format."""
     if format.clock:
         seconds = _clock_seconds(texts)
         return np.where(seconds < format.day_start, seconds + DAY, seconds)
@@ -432,12 +418,12 @@ def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
 
 
 def is_number_like(cell: str) -> bool:
-    """Whether a cell is made of what numbers are made of, whatever format reads it."""
+    """Whether a cell consists of the characters of a number in any format."""
     return _NUMBER_LIKE.fullmatch(cell.strip()) is not None
 
 
 def finite(texts: pl.Series) -> FloatArray:
-    """Plain numbers as floats; NaN for all else, also "inf", "1e999" and null."""
+    """Convert plain numbers to floats; NaN for other cells, also "inf", "1e999" and null."""
     numbers = None
     if len(texts) >= _MANY_CELLS:
         import pyarrow as pa
@@ -451,7 +437,7 @@ def finite(texts: pl.Series) -> FloatArray:
 
 
 def _n_clock_times(texts: pl.Series, counts: pl.Series) -> int:
-    """Count clock times; none where 59:30 may, beside 1:02:30, be of minutes as well as hours."""
+    """Count clock times; 0 if 59:30 beside 1:02:30 could mean hours or minutes."""
     n_times = int(counts.filter(pl.Series(np.isfinite(_clock_seconds(texts)))).sum())
     doubtful = texts.str.contains(r"^(?:2[4-9]|[3-9]\d|\d{3}):\d+$")
     is_open = (
@@ -461,7 +447,7 @@ def _n_clock_times(texts: pl.Series, counts: pl.Series) -> int:
 
 
 def _day_start(texts: pl.Series, counts: NDArray[np.int64]) -> float:
-    """Return when a day of clock times begins: after a wide gap, if many lie around midnight."""
+    """Return the start of a day of clock times: the end of a wide gap, with many on both sides."""
     seconds = _clock_seconds(texts)
     times = np.unique(seconds[np.isfinite(seconds)])
     gaps = np.diff(times, append=times[0] + DAY)
@@ -474,7 +460,7 @@ def _day_start(texts: pl.Series, counts: NDArray[np.int64]) -> float:
 
 
 def _clock_seconds(texts: pl.Series) -> FloatArray:
-    """Seconds of times like 14:05, 14:05:30 and 2:05 pm; NaN for all else."""
+    """Convert times like 14:05, 14:05:30 and 2:05 pm to seconds; NaN for other cells."""
     parts = texts.str.extract_groups(CLOCK_SHAPE).struct.unnest()
     hour, minute, second = (
         parts[name].str.replace(",", ".", literal=True).cast(pl.Float64).to_numpy()
@@ -488,7 +474,7 @@ def _clock_seconds(texts: pl.Series) -> FloatArray:
 
 
 def _bare(texts: pl.Series, word: str, marks: tuple[str, ...] = ()) -> pl.Series:
-    """Cells with one kind of minus, space and apostrophe, and without marks and units."""
+    """Remove marks and units, and unify minus signs, spaces and apostrophes."""
     texts = _without_marks(_alike(texts), marks)
     if word:
         texts = texts.str.replace(unit_ending(word), "$1")
@@ -500,9 +486,9 @@ def _bare(texts: pl.Series, word: str, marks: tuple[str, ...] = ()) -> pl.Series
 
 
 def number_pattern(decimal: str, thousands: str) -> str:
-    """Return the regular expression of a number; thousands may be separated, but only in threes.
+    """Return the regular expression of a number, with groups of three digits.
 
-    Where they are not, cells may still be large enough for a separator: 1.234,50 reads one way.
+    Without a thousands separator, unambiguous groups are still accepted: 1.234,50.
     """
     point, other = rf"\{decimal}", r"\." if decimal == "," else ","
     mark = other if thousands in ("", ".") else thousands
@@ -513,32 +499,30 @@ def number_pattern(decimal: str, thousands: str) -> str:
 
 
 def thousands_mark(format: NumberFormat) -> str:
-    """Return what separates thousands where anything does."""
+    """Return the thousands separator of a format, or the one that fits its decimal mark."""
     return format.thousands or ("." if format.decimal == "," else ",")
 
 
 @dataclass(frozen=True)
 class DateFormat:
-    """How the dates of one column are written."""
+    """The format of the dates of one column."""
 
-    # 03/04/2008 is the 3rd of April. So is 03.04.2008, unless the cells say that it is not.
-    day_first: bool = False
-    # "cells" (some part above 12), "option", "table" (its other dates), "default"; "": no matter
-    decided_by: str = ""
-    has_time: bool = False  # of day, in some cell
+    day_first: bool = False  # 03/04/2008 is the 3rd of April
+    decided_by: str = ""  # "cells" (some part above 12), "option", "table" or "default"; "": clear
+    has_time: bool = False  # some cell has a time of day
     short_years: bool = False  # some year has two digits
-    dots_day_first: bool = True
-    # As numbers are dates; a `STAMP` may end with its hours or minutes.
+    dots_day_first: bool = True  # 03.04.2008 is the 3rd of April
+    # Order of numbers that are dates; a `STAMP` may end with its hours or minutes.
     digits: Literal["", "DDMMYY", "YYMMDD", "MMDDYY", "YYYYMMDDhhmmss"] = ""
 
     def describe(self) -> str:
-        """Name what had to be decided, for a report; ``""`` where nothing had."""
+        """Describe what had to be decided; ``""`` for unambiguous dates."""
         parts = [self.order] if self.decided_by else []
         return ", ".join([*parts, "two-digit years"] if self.short_years else parts)
 
     @property
     def order(self) -> str:
-        """Name the order of day and month."""
+        """The order of day and month in words."""
         return "day before month" if self.day_first else "month before day"
 
     @property
@@ -548,12 +532,14 @@ class DateFormat:
 
 
 def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFormat | None:
-    """Infer how dates are written in stripped cells; ``None`` where none has the shape of a date.
+    """Infer the format of dates in stripped cells; ``None`` if no cell looks like a date.
 
-    Where the cells leave it open and nobody says whether the day is first, it is so if dots
-    separate the parts: nobody writes the month first so. Numbers alone are no dates.
+    If the cells and `day_first` leave the order open, dates with dots have the day first. Numbers
+    alone are no dates.
     """
     distinct = texts.drop_nulls().unique(maintain_order=True)
+    if not distinct.str.contains(r"\d").any():
+        return None
     is_iso = np.isfinite(_iso_seconds(distinct))
     parts = _parts(distinct.filter(~is_iso))
     if not is_iso.any() and not np.isfinite(parts["year"]).any():
@@ -578,9 +564,9 @@ def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFo
 
 
 def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Read stripped cells as seconds since 1970-01-01 UTC, and tell which have the shape of a date.
+    """Read stripped cells as seconds since 1970-01-01 UTC, and return which look like dates.
 
-    NaN where there is none, or one of a day that does not exist. A time without an offset is UTC.
+    Impossible dates and other cells are NaN. A time without an offset is UTC.
     """
     seconds = _iso_seconds(texts)
     shaped = np.isfinite(seconds)
@@ -595,9 +581,9 @@ def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArra
 
 
 def _days_of_numbers(texts: pl.Series, digits: str) -> FloatArray:
-    """Days since 1970 of YYYYMMDD and of the serial numbers of spreadsheets; NaN for all else.
+    """Convert YYYYMMDD and serial numbers of spreadsheets to days since 1970; NaN for other cells.
 
-    Of `digits` of another order those of it alone, which may have lost a 0 in front.
+    With `digits`, cells have that order only, and may have lost a leading 0.
     """
     if digits == STAMP:
         full = pl.when(pl.lit(texts).str.contains(_STAMPED)).then(
@@ -623,13 +609,13 @@ def _days_of_numbers(texts: pl.Series, digits: str) -> FloatArray:
 
 
 def _days(texts: pl.Series, pattern: str) -> FloatArray:
-    """Days since 1970 of dates written by a pattern; NaN for all else."""
+    """Convert dates in a format to days since 1970; NaN for other cells."""
     days = texts.str.to_date(pattern, strict=False).cast(pl.Int32).cast(pl.Float64)
     return days.fill_null(np.nan).to_numpy()
 
 
 def date_text(seconds: float, has_time: bool = True) -> str:
-    """Write seconds since 1970-01-01 as an ISO 8601 date, with the time where it says something."""
+    """Format seconds since 1970-01-01 as an ISO 8601 date, with the time unless it is midnight."""
     try:
         whole = round(seconds) if seconds < LAST_SECOND else int(seconds)
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=whole)
@@ -641,7 +627,7 @@ def date_text(seconds: float, has_time: bool = True) -> str:
 
 
 def shapes_of(texts: pl.Series) -> pl.Series:
-    """Return the shapes of texts, each run of letters or digits as one.
+    """Replace each run of letters in texts by "A", and of digits by "9".
 
     >>> shapes_of(pl.Series(["12:30-13:30", "12.:30-13:30", "AB 12"])).to_list()
     ['9:9-9:9', '9.:9-9:9', 'A 9']
@@ -652,28 +638,28 @@ def shapes_of(texts: pl.Series) -> pl.Series:
 
 
 def _iso_seconds(texts: pl.Series) -> FloatArray:
-    """Seconds of plain ISO 8601 dates and times; NaN for all else, impossible dates too."""
+    """Convert plain ISO 8601 dates and times to seconds; NaN for other cells."""
     iso = pl.select(pl.when(texts.str.contains(_ISO)).then(texts)).to_series()
     seconds = _days(iso.str.slice(0, 10), "%Y-%m-%d") * DAY
     if iso.str.contains(":", literal=True).any():
         for start, unit in ((11, 3600), (14, 60), (17, 1)):
             part = iso.str.slice(start, 2).cast(pl.Float64, strict=False).fill_null(0)
             seconds = seconds + part.to_numpy() * unit
-    # No year 0, which the library would take.
+    # Polars accepts the year 0.
     return np.where(seconds >= -62135596800, seconds, np.nan)
 
 
 def _parts(texts: pl.Series) -> dict[str, FloatArray]:
-    """Parts of each cell as numbers, NaN where absent.
+    """Split dates into numeric parts, NaN where absent.
 
-    "dots" tells whether dots separate them, "short" whether the year has two digits.
+    "dots" is 1 if dots separate the parts, "short" if the year has two digits.
     """
     parts = {name: np.full(texts.len(), np.nan) for name in _PARTS}
-    left = np.flatnonzero(texts.is_not_null().to_numpy())
-    for shape in DATE_SHAPES:
-        hit = texts.gather(left).str.contains(shape).to_numpy()
+    pending = np.flatnonzero(texts.is_not_null().to_numpy())
+    for shape in DATE_SHAPES if pending.size else ():
+        hit = texts.gather(pending).str.contains(shape).to_numpy()
         if hit.any():
-            rows, left = left[hit], left[~hit]
+            rows, pending = pending[hit], pending[~hit]
             groups = texts.gather(rows).str.extract_groups(shape).struct.unnest()
             for name in groups.columns:
                 for part, values in _as_numbers(name, groups[name]).items():
@@ -682,7 +668,7 @@ def _parts(texts: pl.Series) -> dict[str, FloatArray]:
 
 
 def _as_numbers(name: str, text: pl.Series) -> dict[str, pl.Series]:
-    """Turn a captured group into numbers under the names of `_PARTS`."""
+    """Convert a captured group to numbers under the names of `_PARTS`."""
     if name == "name":
         lower, month = text.str.to_lowercase(), pl.Series([None] * len(text), dtype=pl.Float64)
         for i, starts in enumerate(MONTHS, start=1):
@@ -735,27 +721,27 @@ ValueFormat = NumberFormat | DateFormat
 
 @dataclass(frozen=True)
 class Readings:
-    """What the cells of a column say."""
+    """The values of the cells of a column."""
 
-    values: FloatArray  # (n,), numbers or seconds since 1970-01-01 UTC; NaN where there is none
-    missing: BoolArray  # (n,), empty or a word for missing
-    # (n,), something else that is no value, or larger than 1e100 (infinity too): no measurement,
-    # and its square would leave the range of floats.
-    unreadable: BoolArray
+    values: FloatArray  # (n,), numbers or seconds since 1970-01-01 UTC; NaN without a value
+    missing: BoolArray  # (n,), empty cells and words for missing values
+    unreadable: (
+        BoolArray  # (n,), other cells without a value, or beyond 1e100 (whose square overflows)
+    )
 
     @property
     def share_read(self) -> float:
-        """Share of the cells that are not missing which can be read."""
+        """Share of readable cells among those that are not missing."""
         return 1 - float(self.unreadable.sum()) / max(float((~self.missing).sum()), 1.0)
 
     @property
     def rounded(self) -> BoolArray:
-        """Values, (n,), of which other whole numbers are the same float: their cells tell more."""
+        """Which values (n,) may have been rounded to a float."""
         return np.abs(self.values) >= EXACT
 
     @property
     def ordered(self) -> FloatArray:
-        """The values without gaps, increasing; not kept, which would double the memory."""
+        """The sorted values without NaN; not cached, to save memory."""
         return np.sort(self.values[~np.isnan(self.values)])
 
 
@@ -763,12 +749,12 @@ class Readings:
 class Levels:
     """The distinct texts of a column."""
 
-    texts: pl.Series  # (k,), stripped, in the order they first occur; words for missing are none
-    codes: NDArray[np.int32]  # (n,), place of each cell's text, -1 where it is missing
+    texts: pl.Series  # (k,), stripped, in the order of their first cells, without missing ones
+    codes: NDArray[np.int32]  # (n,), position of each cell's text, -1 if it is missing
 
     @cached_property
     def counts(self) -> IntArray:
-        """Cells of each text."""
+        """Number of cells of each text, (k,)."""
         return np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
 
     def read(self, format: ValueFormat | None) -> Readings:
@@ -780,11 +766,11 @@ class Levels:
         return Column(self.texts)
 
     def each(self, of_texts: NDArray[Any], of_missing: object) -> NDArray[Any]:
-        """Return for every cell what belongs to its text (k,), or to a missing cell."""
+        """Map values of texts (k,) to the cells (n,), and `of_missing` to missing ones."""
         return np.append(of_texts, np.array([of_missing], of_texts.dtype))[self.codes]
 
     def most_frequent(self, count: int | None = None) -> list[tuple[str, int]]:
-        """Return the most frequent texts and their cells; of equals, in alphabetical order."""
+        """Return the most frequent texts and their counts; ties in alphabetical order."""
         pairs = zip(self.texts, self.counts.tolist(), strict=True)
         return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:count]
 
@@ -794,15 +780,13 @@ class Levels:
 
 
 class Column:
-    """The cells of one column of a table, read when first asked for and kept.
-
-    Text, numbers, Booleans, dates.
-    """
+    """The cells of one column (text, numbers, booleans or dates), with cached readings."""
 
     def __init__(self, cells: pl.Series) -> None:
         self.cells, self.name = cells, cells.name
         self._read: dict[object, Readings] = {}
         self._numbers: dict[object, NumberFormat | None] = {}
+        self._dates: dict[bool | None, DateFormat | None] = {}
 
     def __len__(self) -> int:
         return self.cells.len()
@@ -826,7 +810,7 @@ class Column:
     def number_format(
         self, prefer_comma: bool = False, known: tuple[str, ...] = ()
     ) -> NumberFormat | None:
-        """Infer how numbers are written (see `infer_number_format`); typed ones have no format."""
+        """Infer the format of numbers (see `infer_number_format`)."""
         if _typed(self.cells) is not None:
             return NumberFormat() if self.cells.null_count() < len(self) else None
         if not prefer_comma and not len(self._plain[2]):
@@ -840,16 +824,18 @@ class Column:
         return self._numbers[key]
 
     def date_format(self, day_first: bool | None = None) -> DateFormat | None:
-        """Infer how dates are written (see `infer_date_format`)."""
+        """Infer the format of dates (see `infer_date_format`)."""
         if self.cells.dtype.is_temporal():
             return DateFormat(has_time=self.cells.dtype != pl.Date)
-        return infer_date_format(self.levels.texts, day_first)
+        if day_first not in self._dates:
+            self._dates[day_first] = infer_date_format(self.levels.texts, day_first)
+        return self._dates[day_first]
 
     def digit_dates(self, day_first: bool | None = None) -> DateFormat | None:
-        """Return the order of digits that makes most cells dates, these the nearest to each other.
+        """Return the order of digits that reads most cells as dates in the shortest period.
 
-        A slip may read in another order alone, or lie far away: as many cells count in each. None
-        where most may be months (YYYYMM): those of 2001 to 2012 are days of 2020, too.
+        Each order may leave out equally many cells, as typing errors. None if most cells may be
+        months (YYYYMM), which can also be read as days.
         """
         is_month = self.levels.texts.str.contains(_YEAR_MONTH)
         if is_month.sum() >= READS_AS * len(is_month):
@@ -866,7 +852,7 @@ class Column:
         return min(found, key=lambda format: found[format], default=None)
 
     def inferred_format(self, prefer_comma: bool = False) -> ValueFormat | None:
-        """Infer the format of numbers or dates, where nearly all cells are."""
+        """Infer the format of numbers or dates, if nearly all cells are; else None."""
         for format in (self.number_format(prefer_comma), self.date_format()):
             if format is not None and self.read(format).share_read >= READS_AS:
                 return format
@@ -875,7 +861,7 @@ class Column:
     def written_as(self, known: ValueFormat) -> tuple[ValueFormat, int]:
         """Return the format of this column, and how many more cells it reads than a known one.
 
-        It is the known one, unless the column's own differs in its order and reads more.
+        This is the known format, unless one of another order reads more cells.
         """
         own, like = self._own_and_like(known)
         if own is None or like is None or own.order == known.order:
@@ -884,7 +870,7 @@ class Column:
         return (own, n_more) if n_more else (known, 0)
 
     def _own_and_like(self, known: ValueFormat) -> tuple[ValueFormat | None, ValueFormat | None]:
-        """Infer the format of cells of text, and return it with the order of a known one."""
+        """Return the format of text cells, and the same with the order of a known one."""
         if self.cells.dtype != pl.String:
             return None, None
         if isinstance(known, NumberFormat):
@@ -895,17 +881,17 @@ class Column:
         return dates, dates and replace(dates, day_first=orders[0], dots_day_first=orders[1])
 
     def decided_format(self) -> ValueFormat | None:
-        """Return the format of cells of text that can be read in one order only."""
+        """Return the format of text cells if only one order reads them; else None."""
         format = self.inferred_format()
         is_decided = format is not None and self.written_as(format.swapped)[1] >= DECISIVE
         return format if is_decided else None
 
     def reads_otherwise(self, format: ValueFormat) -> BoolArray:
-        """Tell which cells (n,) only the other order of a format reads."""
+        """Return which cells (n,) only the other order of a format reads."""
         return self.read(format).unreadable & ~self.read(format.swapped).unreadable
 
     def in_format(self, own: ValueFormat, other: ValueFormat) -> pl.Series:
-        """Write the cells that one format reads in another one; dates in ISO 8601."""
+        """Convert the cells that one format reads to another one; dates to ISO 8601."""
         values, texts = self.read(own).values, self.texts
         if isinstance(own, NumberFormat) and isinstance(other, NumberFormat):
             texts = texts.str.replace_all(thousands_mark(own), "", literal=True)
@@ -919,9 +905,9 @@ class Column:
         return texts.zip_with(is_same, self.cells).alias(self.name)
 
     def leaves_open(self, known: ValueFormat) -> int | None:
-        """Count the cells that only the other order than a known one reads.
+        """Count the cells that only the opposite order of a known one reads.
 
-        None where some cell is read in the known order only, or the order makes no difference.
+        None if some cell is read in the known order only, or the order makes no difference.
         """
         (own, like), (_, other) = map(self._own_and_like, (known, known.swapped))
         if own is None or like is None or other is None:
@@ -929,7 +915,7 @@ class Column:
         if isinstance(other, NumberFormat):
             other = replace(other, thousands=thousands_mark(other))
         elif own.order == known.order == DateFormat(day_first=True).order:
-            return None  # as dates with dots are written
+            return None  # dates with dots
         read, otherwise = self.read(like), self.read(other)
         differ = ~np.isnan(read.values) & (read.values != otherwise.values)
         if not differ.any() or np.isnan(otherwise.values[differ]).any():
@@ -942,7 +928,7 @@ class Column:
         if isinstance(format, DateFormat):
             key = format.day_first, format.dots_day_first, format.digits
         elif format is not None:
-            # Rules ask again and again: a tuple is made faster than a format.
+            # Called often by rules: hashing a tuple is faster than a format.
             key = format.decimal, format.thousands, format.word, format.clock, *format.marks
             key = *key, format.day_start, *format.tokens
         if key in self._read:
@@ -980,7 +966,7 @@ class Column:
         return self._read[key]
 
     def n_distinct(self, format: ValueFormat) -> int:
-        """Count the distinct values that are read by a format."""
+        """Count the distinct values."""
         readings = self.read(format)
         exact = np.unique(readings.ordered)
         if not (rounded := readings.rounded).any():
@@ -988,7 +974,7 @@ class Column:
         return int((np.abs(exact) < EXACT).sum()) + self.texts.filter(pl.Series(rounded)).n_unique()
 
     def text(self, row: int) -> str:
-        """Write one cell as it stands in the table; ``""`` for null."""
+        """Return one cell as text; ``""`` for null."""
         value = self.cells[row]
         if value is None:
             return ""
@@ -999,7 +985,7 @@ class Column:
         return str(value)
 
     def beside(self, format: ValueFormat) -> dict[str, int]:
-        """Count the cells with each mark and token of a format, or numbers among dates."""
+        """Count the cells with each mark and token of a format, or the numbers among dates."""
         texts, counts = _alike(self.levels.texts), self.levels.counts
         found = {"a number (YYYYMMDD, or days of a spreadsheet)": texts.str.contains(DATE_NUMBER)}
         if isinstance(format, DateFormat) and format.digits:
@@ -1015,7 +1001,7 @@ class Column:
         return {name: n for name, hit in found.items() if (n := int(counts[hit.to_numpy()].sum()))}
 
     def unread(self, format: ValueFormat) -> dict[str, int]:
-        """Count the cells of texts that are no values, of those in several the commonest."""
+        """Return the most frequent unreadable texts, with their counts of 2 or more."""
         if self.read(format).unreadable.sum() < 2:
             return {}
         levels = self.levels
@@ -1029,9 +1015,9 @@ class Column:
 
     @cached_property
     def _plain(self) -> tuple[FloatArray, BoolArray, IntArray, pl.Series]:
-        """Numbers as a computer writes them, missing cells, and places and texts of all others.
+        """Plain numbers and missing cells, and the positions and texts of the other cells.
 
-        Most columns hold nothing else: their cells need no stripping and no look for words.
+        Columns of plain numbers need no stripping and no search for words.
         """
         cells = _written(self.cells)
         values = finite(cells)
@@ -1046,16 +1032,16 @@ class Column:
 
 
 def _typed(cells: pl.Series) -> tuple[FloatArray, bool] | None:
-    """Values of typed cells, NaN for null, and whether they are dates; ``None`` for text."""
+    """Return the values of typed cells, and whether they are dates; ``None`` for text."""
     if cells.dtype in (pl.Date, pl.Datetime):
         return _epoch_seconds(cells), True
     if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
-        return cells.cast(pl.Float64).to_numpy(), False
+        return np.asarray(cells.to_numpy(), dtype=np.float64), False
     return None
 
 
 def _written(cells: pl.Series) -> pl.Series:
-    """Cells as text; a level stored as 3.0 is the level "3" of a text file."""
+    """Convert cells to text; 3.0 becomes "3", as in a text file."""
     if not cells.dtype.is_float():
         return cells if cells.dtype == pl.String else cells.cast(pl.String)
     number = pl.lit(cells).fill_nan(None)
@@ -1068,32 +1054,32 @@ def _written(cells: pl.Series) -> pl.Series:
 def _stripped(cells: pl.Series) -> pl.Series:
     text = pl.lit(cells).str.strip_chars()
     word = text.str.to_lowercase().is_in(list(MISSING_WORDS))
-    # In one query: most of the time of a narrow column is that of asking.
+    # One query: its overhead is most of the time for a short column.
     return pl.select(pl.when(~word).then(text).alias(cells.name)).to_series()
 
 
 def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
-    """Levels of texts that may be missing or equal, or of cells with these `codes` among them."""
+    """Return the levels of texts, or of the cells with these `codes` among texts."""
     texts, places = _encoded(cells)
     return Levels(texts, places if codes is None else np.append(places, np.int32(-1))[codes])
 
 
 def _levels_of_numbers(cells: pl.Series) -> Levels:
-    """Levels of numbers, of which equal ones are written alike: each is written once."""
+    """Return the levels of numbers, each distinct one converted to text once."""
     if cells.dtype.is_float():
-        number = pl.lit(cells).fill_nan(None)
-        plain = pl.when(number == 0).then(0.0).otherwise(number)  # -0.0 is 0
-        cells = pl.select(plain.alias(cells.name)).to_series()
+        # -0.0 is 0, and NaN is missing.
+        cells = pl.Series(cells.name, cells.to_numpy() + 0.0, nan_to_null=True)
     numbers, places = _encoded(cells)
     return Levels(_written(numbers), places)
 
 
 def _encoded(cells: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
-    """Distinct values in the order they first occur, and the place of each cell's, -1 for null."""
+    """Return distinct values in order of occurrence, and the code of each cell, -1 for null."""
     encoded = cells.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
-    # By polars: Arrow's own ways load pandas, where it is installed.
-    places = pl.Series(encoded.indices).fill_null(-1).to_numpy()
-    return pl.Series(cells.name, encoded.dictionary), places
+    # Arrow's own conversion loads pandas, if it is installed.
+    places = pl.Series(encoded.indices)
+    places = places.fill_null(-1) if places.null_count() else places
+    return pl.Series(cells.name, encoded.dictionary), places.to_numpy()
 
 
 def _epoch_seconds(cells: pl.Series) -> FloatArray:

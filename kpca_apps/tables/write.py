@@ -1,7 +1,6 @@
-"""The scored table out: every input column, then what was found, in input order.
+"""Write the scored table: the input columns, then the added ones, in input order.
 
-A table of any size is written part by part: who has read a part makes the bytes of its rows, and
-they are put together in one file.
+Workers convert the parts of a large table, which are written to one file in order.
 """
 
 from __future__ import annotations
@@ -25,25 +24,20 @@ from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.table import Table, as_arrow, recut
 from kpca_apps.tables.values import NUMBER_LIKE
 
-# Columns added to those of a table, by their names; None is an empty one.
-Added = Mapping[str, NDArray[Any] | pl.Series | None]
-# Some rows of a scored table: CSV, or what goes into a Parquet file.
-Written: TypeAlias = "bytes | pa.Table"
+Added = Mapping[str, NDArray[Any] | pl.Series | None]  # columns by name; None is an empty one
+Written: TypeAlias = "bytes | pa.Table"  # rows as CSV, or for a Parquet file
 
-# What a spreadsheet may run: these first characters (the full-width ones too), also behind those
-# that no one sees and some readers drop (a second byte-order mark), unless the cell is a number as
-# people write it, or a lone sign, which stands for a missing value.
+# A spreadsheet may run cells with these first characters, also after invisible ones, unless the
+# cell is a number or a lone sign, which stands for a missing value.
 _FORMULA = r"^(?:[\t\r\n]|[\p{Cf}\p{Cc}]*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}])"
 _HARMLESS = rf"^(?:{NUMBER_LIKE}|[+\-]?)$"
-# Spreadsheets take a file for UTF-8 only if it begins with this mark; libraries skip it.
-_MARK = b"\xef\xbb\xbf"
-# Rows of a group of a Parquet file.
-_GROUP_ROWS = 1 << 16
+_MARK = b"\xef\xbb\xbf"  # without it, spreadsheets do not read a file as UTF-8
+_GROUP_ROWS = 1 << 16  # of a group of a Parquet file
 
 
 @dataclass(frozen=True)
 class CsvStyle:
-    """What stands between the cells of a CSV file, and in its numbers."""
+    """The delimiter and decimal mark of a CSV file."""
 
     delimiter: str = ","
     decimal: str = "."
@@ -53,7 +47,7 @@ PLAIN = CsvStyle()
 
 
 def scored_kind(path: str | Path) -> str:
-    """Name the format a scored table is written in by its suffix, ``"csv"`` or ``"parquet"``."""
+    """Return the format of a scored table by its suffix, ``"csv"`` or ``"parquet"``."""
     suffix = Path(path).suffix.lower()
     if suffix in PARQUET_SUFFIXES:
         return "parquet"
@@ -65,10 +59,9 @@ def scored_kind(path: str | Path) -> str:
 
 
 def write_scored(path: str | Path, parts: Iterable[Written]) -> None:
-    """Write the parts of a scored table, in their order; it appears once all are there.
+    """Write the parts of a scored table, as `scored_part` returns them, atomically.
 
-    Each is what `scored_part` returns, and is written as it comes, in groups of Parquet that are
-    cut at the same rows for any parts.
+    The groups of a Parquet file do not depend on the parts.
     """
     kind, parts = scored_kind(path), iter(parts)
     with atomic_write(Path(path)) as file:
@@ -76,7 +69,7 @@ def write_scored(path: str | Path, parts: Iterable[Written]) -> None:
             file.writelines(parts)
             return
         first: pa.Table = next(parts)
-        # Numbers with fractions seldom repeat: to look for repeats would take longest.
+        # Floats rarely repeat, and a dictionary of them would take most of the time.
         repeating = [one.name for one in first.schema if not pa.types.is_floating(one.type)]
         with pq.ParquetWriter(
             file, first.schema, compression="zstd", use_dictionary=repeating
@@ -88,12 +81,9 @@ def write_scored(path: str | Path, parts: Iterable[Written]) -> None:
 def scored_part(
     table: Table, extra: Added, kind: str, *, header: bool = True, style: CsvStyle = PLAIN
 ) -> Written:
-    """Put rows and what was found about them together, as `write_scored` takes them.
+    """Return rows with `extra` columns for `write_scored`: as CSV bytes, or an Arrow table.
 
-    They are CSV, with or without its `header`, or an Arrow table.
-
-    `extra` columns are appended in order: ``None`` is an empty one, NaN an empty cell. In CSV,
-    what a spreadsheet would run as a formula gets a leading apostrophe.
+    A ``None`` column is empty, NaN an empty cell. In CSV, formulas get a leading apostrophe.
     """
     names, _ = input_names(table.frame.columns, extra)
     columns = [column.alias(name) for column, name in zip(table.frame, names, strict=True)]
@@ -109,10 +99,10 @@ def scored_part(
 
 
 def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLAIN) -> bytes:
-    """Write rows as CSV in which nothing is run as a formula, with the header a mark of UTF-8."""
+    """Return rows as CSV with neutralised formulas; a header starts with a byte-order mark."""
     names, *_ = unique_names(neutralise(pl.Series(frame.columns, dtype=pl.String)).to_list())
     safe = [
-        # Null is written as nothing; "" would be written as a pair of quotes.
+        # "" would be written as a pair of quotes.
         (neutralise(cells).replace("", None) if cells.dtype == pl.String else cells).alias(name)
         for cells, name in zip(frame.iter_columns(), names, strict=True)
     ]
@@ -128,7 +118,7 @@ def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLA
 
 
 def neutralise(texts: pl.Series) -> pl.Series:
-    """Put an apostrophe before text a spreadsheet would run as a formula; none before ``-5``."""
+    """Put an apostrophe before text that a spreadsheet would run as a formula, but not ``-5``."""
     text = pl.lit(texts)
     is_formula = text.str.contains(_FORMULA) & ~text.str.contains(_HARMLESS)
     safe = pl.when(is_formula).then("'" + text).otherwise(text)
@@ -136,14 +126,13 @@ def neutralise(texts: pl.Series) -> pl.Series:
 
 
 def as_written(texts: pl.Series) -> pl.Series:
-    """Take off the apostrophes that `neutralise` put before text."""
+    """Remove the apostrophes that `neutralise` added."""
     bare = texts.str.strip_prefix("'")
-    put = neutralise(bare) == texts
-    return pl.select(pl.when(put).then(bare).otherwise(texts).alias(texts.name)).to_series()
+    return bare.zip_with(neutralise(bare) == texts, texts)
 
 
 def input_names(columns: Iterable[str], extra: Iterable[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Names of the input columns beside those appended, and sentences on those that changed."""
+    """Return the input names, renamed if `extra` has them too, and notes on the changes."""
     given, added = list(columns), set(extra)
     names: list[str] = []
     notes: list[str] = []

@@ -1,4 +1,4 @@
-"""Rows as the sheets of an Excel workbook, in which some cells are coloured."""
+"""Write rows as sheets of an Excel workbook, with coloured cells."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.util
 import io
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,23 +22,21 @@ from kpca_apps.tables.values import LAST_SECOND, Column, DateFormat, ValueFormat
 
 Cell = str | int | float | bool | datetime | None
 
-# What a sheet of Excel holds; rows are far fewer here.
-MAX_COLUMNS = 16_384
-# Excel counts with 15 digits: longer numbers, such as those of cards, would end in zeros.
-_MAX_DIGITS = 15
-# Numbers that read the same once they are numbers: no unit, no leading zero or plus sign.
+MAX_COLUMNS = 16_384  # of a sheet
+_MAX_DIGITS = 15  # Excel replaces further digits by zeros
+# Numbers that stay the same as cells: no unit, no leading zero or plus sign.
 _PLAIN = re.compile(r"\s*-?(?!0[0-9])[0-9.,'\u2019\s]*[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?\s*")
 _ZONED = re.compile(r":[0-9.,]+\s*(?:[AaPp]\.?[Mm]\.?)?\s*(?:Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{0,2})$")
-# Excel takes 1900 for a leap year: days before this one would be off by one.
+# For Excel, 1900 is a leap year: earlier days would be off by one.
 _FIRST_SECOND = datetime(1900, 3, 1, tzinfo=UTC).timestamp()
-# Its numbers are none larger, nor nearer to zero ("Excel specifications and limits").
-_LEAST, _LARGEST = 2.2251e-308, 9.99999999999999e307
-# The same bytes for the same cells.
+_LEAST, _LARGEST = 2.2251e-308, 9.99999999999999e307  # "Excel specifications and limits"
+# Constant, so that equal cells give equal bytes.
 _CREATED = datetime(2000, 1, 1)
 _NARROWEST, _WIDEST, _MEASURED_ROWS = 6, 40, 1_000
-# Dark text on each of these has a contrast of more than 10 to 1.
+_GENERAL, _DAY, _TIME = "General", "yyyy-mm-dd", "yyyy-mm-dd hh:mm:ss"
+# Contrast with dark text above 10 to 1.
 _ODD, _ADDED_HEAD, _HEAD = "#FFD08A", "#D9E2EC", "#EDEDED"
-# What XML has no way to write, and what would be taken for the way it is written in a workbook.
+# Characters that XML forbids and the library does not escape.
 _NO_XML = re.compile("[\ufffe\uffff]")
 
 
@@ -48,8 +46,8 @@ class SheetColumn:
 
     name: str
     cells: Sequence[Cell]
-    is_added: bool = False  # no column of the input
-    note: str = ""  # shown when the pointer rests on its name
+    is_added: bool = False  # not a column of the input
+    note: str = ""  # comment on the header cell
 
 
 @dataclass(frozen=True)
@@ -58,12 +56,12 @@ class Sheet:
 
     name: str
     columns: Sequence[SheetColumn]
-    odd: Sequence[Collection[int]]  # positions of the columns coloured in each row
-    n_frozen: int  # columns that stay in sight, as the header does
+    odd: Sequence[Collection[int]]  # positions of the coloured columns in each row
+    n_frozen: int  # columns that do not scroll
 
 
 def require_workbooks() -> None:
-    """Refuse to write a workbook without the library for it."""
+    """Raise ConfigError without the library that writes workbooks."""
     if importlib.util.find_spec("xlsxwriter") is None:
         raise ConfigError(
             "writing Excel needs an extra; install it with: "
@@ -72,7 +70,7 @@ def require_workbooks() -> None:
 
 
 def require_columns(n_columns: int, label: str) -> None:
-    """Refuse to write more columns than a sheet has."""
+    """Raise ConfigError for more columns than a sheet has."""
     if n_columns > MAX_COLUMNS:
         raise ConfigError(
             f"{one_line(label)}: its flagged rows have {n_columns:,} columns, and a sheet of Excel "
@@ -81,10 +79,10 @@ def require_columns(n_columns: int, label: str) -> None:
 
 
 def cells_of(column: Column, format: ValueFormat | None) -> list[Cell]:
-    """Turn the cells of a column into what a sheet holds: numbers and dates, else text.
+    """Convert the cells of a column to numbers, dates or text of a sheet.
 
-    Text becomes a number or a date where `format` reads it and nothing of it is lost: units,
-    leading zeros, offsets from UTC, and digits beyond the 15 of Excel keep a cell text.
+    Text becomes a number or a date if `format` reads it without loss: cells with units, leading
+    zeros, offsets from UTC, or more than Excel's 15 digits stay text.
     """
     cells, stored = column.cells, column.cells.to_list()
     if cells.dtype == pl.Boolean:
@@ -111,7 +109,7 @@ def cells_of(column: Column, format: ValueFormat | None) -> list[Cell]:
 
 
 def _number(value: float | None) -> Cell:
-    """Return a number as a cell: text where Excel has no such number."""
+    """Return a number as a cell, or as text if Excel cannot represent it."""
     if value is None or math.isnan(value):
         return None
     least, largest = (0, 10**_MAX_DIGITS) if isinstance(value, int) else (_LEAST, _LARGEST)
@@ -119,31 +117,28 @@ def _number(value: float | None) -> Cell:
 
 
 def _moment(seconds: float) -> datetime | None:
-    """Return the date of seconds since 1970-01-01 UTC; ``None`` outside the calendar of Excel."""
+    """Convert seconds since 1970-01-01 UTC to a date; ``None`` outside Excel's calendar."""
     if not _FIRST_SECOND <= seconds <= LAST_SECOND:
         return None
     return datetime(1970, 1, 1) + timedelta(seconds=seconds)
 
 
 def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
-    """Write a workbook, and count the cells whose text had to be cut to what one may hold."""
+    """Return the bytes of a workbook, and the number of cells whose text was cut."""
     import xlsxwriter
 
     file, n_cut = io.BytesIO(), 0
-    # It writes cells into files, and one killed leaves them: in a folder that the next run removes.
+    # For its temporary files: the next run removes the folder of a killed one.
     folder = spool_folder()
     options = {"constant_memory": True, "tmpdir": str(folder.path)}
     with closing(folder), xlsxwriter.Workbook(file, options) as book:
         book.set_properties({"created": _CREATED})
-        looks: dict[tuple[str, bool], xlsxwriter.format.Format] = {}
-
-        def look(pattern: str, coloured: bool) -> xlsxwriter.format.Format:
-            if (pattern, coloured) not in looks:
-                colour = {"bg_color": _ODD, "border": 1, "border_color": "#B26A00"}
-                of_number = {"num_format": pattern} if pattern else {}
-                looks[pattern, coloured] = book.add_format(of_number | (colour if coloured else {}))
-            return looks[pattern, coloured]
-
+        odd = {"bg_color": _ODD, "border": 1, "border_color": "#B26A00"}
+        styles = {
+            (pattern, is_odd): book.add_format({"num_format": pattern} | (odd if is_odd else {}))
+            for pattern in (_GENERAL, _DAY, _TIME)
+            for is_odd in (False, True)
+        }
         heads = {
             added: book.add_format(
                 {"bold": True, "bg_color": _ADDED_HEAD if added else _HEAD, "bottom": 1}
@@ -151,12 +146,12 @@ def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
             for added in (True, False)
         }
         for one in sheets:
-            n_cut += _write_sheet(book.add_worksheet(one.name), one, heads, look)
+            n_cut += _write_sheet(book.add_worksheet(one.name), one, heads, styles)
     return file.getvalue(), n_cut
 
 
 def _write_sheet(
-    sheet: Any, content: Sheet, heads: dict[bool, Any], look: Callable[[str, bool], Any]
+    sheet: Any, content: Sheet, heads: dict[bool, Any], styles: dict[tuple[str, bool], Any]
 ) -> int:
     columns, n_cut = content.columns, 0
     for place, column in enumerate(columns):
@@ -168,24 +163,18 @@ def _write_sheet(
     patterns = [_date_pattern(column.cells) for column in columns]
     for number, coloured in enumerate(content.odd, 1):
         for place, column in enumerate(columns):
-            cell, is_odd = column.cells[number - 1], place in coloured
-            pattern = patterns[place] if isinstance(cell, datetime) else ""
-            style = look(pattern, is_odd) if pattern or is_odd else None
-            if cell is None:
-                sheet.write_blank(number, place, None, style)
-            elif isinstance(cell, bool):
-                sheet.write_boolean(number, place, cell, style)
-            elif isinstance(cell, datetime):
-                sheet.write_datetime(number, place, cell, style)
-            elif isinstance(cell, str):
+            cell = column.cells[number - 1]
+            pattern = patterns[place] if isinstance(cell, datetime) else _GENERAL
+            style = styles[pattern, place in coloured]
+            if isinstance(cell, str):
                 text = _text(cell)
                 n_cut += len(text) > MAX_CELL
                 sheet.write_string(number, place, text[:MAX_CELL], style)
             else:
-                sheet.write_number(number, place, cell, style)
+                sheet.write(number, place, cell, style)
     sheet.freeze_panes(1, content.n_frozen)
     sheet.autofilter(0, 0, len(content.odd), len(columns) - 1)
-    # Identifiers are meant to be text.
+    # No warnings about identifiers stored as text.
     sheet.ignore_errors({"number_stored_as_text": "A1:XFD1048576"})
     return n_cut
 
@@ -195,14 +184,13 @@ def _text(text: str) -> str:
 
 
 def _date_pattern(cells: Iterable[Cell]) -> str:
-    """Return how Excel is to show the dates of a column: with the time where one has any."""
+    """Return Excel's format for the dates of a column: with the time if one has any."""
     moments = (cell for cell in cells if isinstance(cell, datetime))
     timed = any((one.hour, one.minute, one.second) != (0, 0, 0) for one in moments)
-    return "yyyy-mm-dd hh:mm:ss" if timed else "yyyy-mm-dd"
+    return _TIME if timed else _DAY
 
 
 def _width(column: SheetColumn) -> int:
-    """Return a width in characters that shows most cells in full."""
     of_date = len(_date_pattern(column.cells))
     longest = [len(column.name) + 3]  # and the button of the filter
     for cell in column.cells[:_MEASURED_ROWS]:

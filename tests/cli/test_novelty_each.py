@@ -95,7 +95,7 @@ def test_columns_that_moved_are_those_of_a_diff_with_the_run_before(
     again = json.loads(kpca(*words, "--force").out)
     may, june = again["tables"]
     assert [one["column"] for one in may["moved"]] == ["mass"]
-    assert (june["moved"], june["n_new"], june["n_gone"]) == ([], 0, 0)
+    assert (june["moved"], june["n_new"], june["n_removed"]) == ([], 0, 0)
     assert "columns moved in may.csv" in again["sentence"]
     assert again["$schema"] == schemas()["novelty-index"]["$id"]
     page = check_sound(Path("out/index.html").read_text("utf-8"))
@@ -155,7 +155,7 @@ def test_the_runs_of_each_can_be_compared(kpca: Run, tables: Path) -> None:
     for out in ("one", "two"):
         assert kpca("screen", "data/may.csv", "--each", "--out", out).code == 0
     diff = diff_runs(Path("one/may"), Path("two/may"))
-    assert (diff.appeared, diff.gone, diff.moved) == ((), (), ())
+    assert (diff.appeared, diff.removed, diff.moved) == ((), (), ())
 
 
 def test_a_full_disk_is_no_fault_of_a_table(

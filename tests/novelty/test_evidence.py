@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps import screen_table
-from kpca_apps.novelty.evidence import Evidence, as_table, in_findings, of_rows
+from kpca_apps.novelty.evidence import Evidence, as_table, in_findings, strongest_by_row
 from kpca_apps.novelty.findings.patterns import kinds_of_evidence
 from kpca_apps.novelty.result import clearest
 from kpca_apps.novelty.screening.judge import _move_ahead
@@ -161,7 +161,12 @@ def test_rows_are_counted_once_by_their_strongest_evidence() -> None:
 @pytest.mark.parametrize("kind", ["stuck", "placeholder", "misspelt"])
 def test_rows_that_follow_each_other_in_one_finding_are_one_fault(kind: str) -> None:
     lines = [line(row, -9.0, kind=kind) for row in (4, 5, 6, 9)] + [line(5, -2.0, column="b")]
-    assert sorted(of_rows(findings(lines)).rows()) == [(4, -9.0), (5, -2.0), (6, 0.0), (9, -9.0)]
+    assert sorted(strongest_by_row(findings(lines)).rows()) == [
+        (4, -9.0),
+        (5, -2.0),
+        (6, 0.0),
+        (9, -9.0),
+    ]
 
 
 def test_a_gap_is_no_headline_and_no_value_is_never_expected() -> None:

@@ -369,7 +369,7 @@ def test_who_takes_results_one_by_one_keeps_the_threads_of_linear_algebra(execut
         results = workers.map_partitions(add_start, row_parts(20, 10), 5)
         assert next(results) == 5
         if executor == "threads":  # until the part that is under way is done
-            workers.close_pool()
+            workers._close_pool()
         assert set(threads()) == {2}
         results.close()
 

@@ -1,4 +1,4 @@
-"""What the commands of ``kpca denoise`` print as JSON beside the result of a run."""
+"""JSON documents that ``kpca denoise`` prints, other than the result of a run."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.cli.console import MOST_FAILURES, Console, column_lines, say_line, terminal_width
+from kpca_apps.cli.console import MOST_FAILURES, Console, column_lines, say_line
 from kpca_apps.cli.denoise.documents import (
     EXAMPLE_IMAGES,
     FITTED_DICTIONARY,
@@ -38,11 +37,9 @@ from kpca_apps.report.text import number, plural
 from kpca_apps.system.files.model_files import check_model_path
 from kpca_apps.system.files.output import atomic_write
 
-# Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
-# more examples than anybody has.
-LARGEST_WHOLE = 128 * 128
-MAX_NAME, LEAST_NAME = 40, 12  # characters
-MAX_WHOLE = 400  # characters of a name that is shown whole
+LARGEST_WHOLE = 128 * 128  # pixels; larger whole images would need too many examples
+MAX_NAME = 40  # characters
+MAX_WHOLE = 400  # characters of an uncut name
 
 
 def fit_dictionary(examples: Sequence[str], model: str, options: FitOptions) -> None:
@@ -121,26 +118,26 @@ _NOT_SHARED = (
 
 
 def print_noise(inputs: Sequence[str], save: str | None, options: RunOptions) -> int:
-    """Print a table of the noise of images, as data; return how many could not be measured.
+    """Print a table of the noise of images; return how many could not be measured.
 
-    What is typical of each kind of them is kept in a file, if one is named.
+    The typical noise of each kind of images is written to the file `save`, if given.
     """
     console = Console(options.quiet)
     if save is not None:
         check_target(save, force=options.force)
     found, notes = find_images(inputs)
     files, known = [], []
-    for one in found:
+    for image in found:
         own = None
-        if one.refused:
-            shown = MeasuredFile(one.name, reason=named_reason(one.name, one.refused))
+        if image.refused:
+            file = MeasuredFile(image.name, reason=named_reason(image.name, image.refused))
         else:
-            with console.stage(f"Measuring {one.name}"):
-                shown, own = measure_file(one.source, one.name, data_range=options.data_range)
-        files.append(shown)
+            with console.stage(f"Measuring {image.name}"):
+                file, own = measure_file(image.source, image.name, data_range=options.data_range)
+        files.append(file)
         known += [own] if own is not None else []
-        if files[-1].reason:
-            say_line(f"failed: {files[-1].reason}")
+        if file.reason:
+            say_line(f"failed: {file.reason}")
     measured = [one for one in files if not one.reason]
     if options.json:
         listed = [asdict(one) | {"status": "failed" if one.reason else "ok"} for one in files]
@@ -150,10 +147,8 @@ def print_noise(inputs: Sequence[str], save: str | None, options: RunOptions) ->
         for lines in (_channel_lines(measured), _law_lines(measured)):
             if lines:
                 console.data_lines(["", *lines])
-    for sentence in _noise_sentences(measured):
-        console.say(sentence)
-    for note in notes:
-        console.say(note)
+    for text in (*_noise_sentences(measured), *notes):
+        console.say(text)
     if save is not None:
         _save_profile(save, known, len(measured), console)
     return len(files) - len(measured)
@@ -162,7 +157,7 @@ def print_noise(inputs: Sequence[str], save: str | None, options: RunOptions) ->
 def _save_profile(
     path: str, known: Sequence[KnownNoise], n_measured: int, console: Console
 ) -> None:
-    """Write what is typical of the noise of each kind of images."""
+    """Write the typical noise of each kind of images."""
     kinds = pooled(known)
     if not kinds:
         raise InputError(
@@ -182,7 +177,7 @@ def _save_profile(
 
 
 def _in_words(kind: str) -> str:
-    """Say what is common to images of a kind, as `kind_of` names it.
+    """Describe a kind of images, as `kind_of` names it.
 
     >>> _in_words("128 x 96, 1 x float32"), _in_words("A7 at ISO 800, 3 x uint8")
     ('128 x 96 pixels, 1 channel of float32', 'A7 at ISO 800, 3 channels of uint8')
@@ -197,7 +192,7 @@ def _in_words(kind: str) -> str:
 def _require_usable(
     images: Sequence[NDArray[np.generic]], names: Sequence[str], options: FitOptions
 ) -> None:
-    """Refuse examples and options that do not go together."""
+    """Raise for examples that the options cannot use."""
     from kpca_apps.denoise.dictionary.pixels import check_levels
 
     whole = options.patch_size is None
@@ -218,7 +213,7 @@ def _require_usable(
 
 
 def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
-    """Lay out a table as wide as the terminal; long names give way."""
+    """Return a table of noise levels."""
     marks = any(one.impulses for one in files)
     head = ("sigma", "noise", "shared", *(["impulses"] if marks else []), "type", "size")
     rows = [
@@ -236,7 +231,7 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
 
 
 def _channel_lines(files: Sequence[MeasuredFile]) -> list[str]:
-    """Lay out the levels in the channels of images in colour."""
+    """Return a table of the levels in the channels of colour images."""
     colours = [one for one in files if len(one.channel_sigma) > 1]
     rows = [("  ".join(map(number, one.channel_sigma)),) for one in colours]
     names = [one.name for one in colours]
@@ -245,7 +240,7 @@ def _channel_lines(files: Sequence[MeasuredFile]) -> list[str]:
 
 
 def _law_lines(files: Sequence[MeasuredFile]) -> list[str]:
-    """Lay out the laws by which noise grows with brightness, one a channel."""
+    """Return a table of the variance as a function of brightness, by channel."""
     names = ["file"]
     rows: list[tuple[str, ...]] = [("", "variance at x", "nine in ten", "shared (blur)")]
     for one in files:
@@ -260,33 +255,13 @@ def _law_lines(files: Sequence[MeasuredFile]) -> list[str]:
 
 
 def _named_lines(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lay out rows beside names, which give way to them."""
-    beside = sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True))
-    room = max(LEAST_NAME, min(MAX_NAME, terminal_width() - beside))
-    each = [*dict.fromkeys(names)]
-    shown = dict(zip(each, distinct(each, room), strict=True))
-    return column_lines([(shown[n], *row) for n, row in zip(names, rows, strict=True)])
-
-
-def distinct(names: Sequence[str], room: int) -> list[str]:
-    """Show names in `room` characters, cut in the middle; whole where that tells too little.
-
-    >>> distinct(["holiday-by-the-sea-1.png", "holiday-by-the-sea-2.png"], 14)
-    ['holida...1.png', 'holida...2.png']
-    >>> distinct(["monday-1-by-the-sea.png", "monday-2-by-the-sea.png"], 14)
-    ['monday-1-by-the-sea.png', 'monday-2-by-the-sea.png']
-    """
-    whole = [one_line(name, MAX_WHOLE) for name in names]
-    end = (room - 3) // 2
-    short = [
-        name if len(name) <= room else f"{name[: room - 3 - end]}...{name[-end:]}" for name in whole
-    ]
-    times = Counter(short)
-    return [cut if times[cut] == 1 else name for cut, name in zip(short, whole, strict=True)]
+    """Return a table of rows with names, uncut, as programs read them too."""
+    pairs = zip(names, rows, strict=True)
+    return column_lines([(one_line(name, MAX_WHOLE), *row) for name, row in pairs])
 
 
 def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
-    """Say what the table leaves open."""
+    """Explain the words and marks that occur in the table."""
     sentences = []
     if any(one.correlated and one.established and one.noise != "poisson" for one in files):
         sentences.append(
@@ -327,5 +302,5 @@ def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
 
 
 def _size(shape: Sequence[int]) -> str:
-    """Write a size as reports do: width x height."""
+    """Return a size as width x height, with the channels, if any."""
     return f"{shape[1]} x {shape[0]}" + (f" x {shape[2]}" if len(shape) > 2 else "")

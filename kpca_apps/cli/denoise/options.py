@@ -19,18 +19,18 @@ from kpca_apps.denoise.options import (
 from kpca_apps.denoise.options import Options as Method
 from kpca_apps.denoise.regions import Region, checked_region
 from kpca_apps.errors import OptionError, ParameterError
-from kpca_apps.names import one_line, shown
-from kpca_apps.options import LARGEST_SEED, MOST_JOBS, Options, files, general, is_number, panel
+from kpca_apps.names import one_line
+from kpca_apps.options import LARGEST_SEED, MOST_JOBS, Options, check_limits, files, general, panel
 
 if TYPE_CHECKING:
-    NoiseName = str  # a checker of types cannot read choices from a table
+    NoiseName = str  # type checkers cannot evaluate the choices
 else:
     NoiseName = Literal[("auto", *NOISE_MODELS)]
 FormatName = Literal["same", "png", "tiff"]
 ImageWorkers = Literal["processes", "dask"]
 RawOut = Literal["tiff", "dng"]
 METHOD = ("quality", "method", "bandwidth", "content", "luma", "chroma", "strength")
-# Beside those, what a dictionary does not take.
+# Further options that a dictionary does not take.
 WITHOUT_MODEL = ("preview", "stack", "same_noise", "profile", "per_image", "mask", "region")
 
 _noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")
@@ -38,7 +38,7 @@ _noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")
 
 @contextmanager
 def in_flags() -> Iterator[None]:
-    """Spell a parameter of a method that is refused as the commands do."""
+    """Convert errors about parameters to errors about options."""
     try:
         yield
     except ParameterError as error:
@@ -46,17 +46,10 @@ def in_flags() -> Iterator[None]:
 
 
 class Checked(Options):
-    """Numbers are refused where they make no sense, before any work."""
+    """Options whose numbers are checked before any work."""
 
     def __post_init__(self) -> None:
-        data_range, jobs, seed = (getattr(self, n, None) for n in ("data_range", "jobs", "seed"))
-        for name, value, low, high, what in (
-            ("data_range", data_range, LEAST_RANGE, LARGEST_RANGE, "finite number above 0"),
-            ("jobs", jobs, 1, MOST_JOBS, f"number from 1 to {MOST_JOBS}"),
-            ("seed", seed, 0, LARGEST_SEED, f"whole number from 0 to {LARGEST_SEED}"),
-        ):
-            if value is not None and not is_number(value, low, high):
-                raise OptionError(name, f"is {shown(value)}; give a {what}")
+        check_limits(self, type(self))
 
 
 class RunOptions(Checked):
@@ -86,6 +79,7 @@ class RunOptions(Checked):
         "it: floats, or 12 bits stored in 16. Results are not clipped to it: floats are never "
         "clipped, integers only to the range of their type.",
         "R",
+        within=(LEAST_RANGE, LARGEST_RANGE),
     )
     same_noise: bool = _noise(
         "Use one noise level for all images of one kind (same camera and ISO by EXIF, else same "
@@ -199,7 +193,9 @@ class RunOptions(Checked):
         default=False,
     )
     jobs: int | None = general(
-        "Images denoised at once. Default: all processors. Results do not depend on it.", "N"
+        "Images denoised at once. Default: all processors. Results do not depend on it.",
+        "N",
+        within=(1, MOST_JOBS),
     )
     workers: ImageWorkers | None = general(
         "Executor: processes, or dask for a local cluster. Results do not depend on it.", "KIND"
@@ -212,7 +208,7 @@ class RunOptions(Checked):
 
     @property
     def level(self) -> float | None:
-        """The noise level, of 0 or more, as a number; None for ``auto``."""
+        """The noise level, 0 or more; None for ``auto``."""
         if self.sigma.strip().lower() == "auto":
             return None
         with suppress(ValueError):
@@ -223,7 +219,7 @@ class RunOptions(Checked):
 
     @property
     def part(self) -> Region | None:
-        """The region, as numbers; None for all of an image."""
+        """The region as numbers; None for the whole image."""
         if self.region is None:
             return None
         try:
@@ -237,10 +233,10 @@ class RunOptions(Checked):
             ) from None
 
     def refuse_contradictions(self, given: Collection[str]) -> None:
-        """Refuse options that exclude each other; those `given` may have their default value."""
+        """Raise for options that exclude each other; `given` are those the user set."""
         if self.compare and self.reference is None:
             raise OptionError("compare", "needs clean images; name their folder with --reference")
-        for is_asked, others, rest in (
+        for is_set, others, rest in (
             (self.model, (*METHOD, *WITHOUT_MODEL), "--model"),
             (
                 self.same_noise,
@@ -254,7 +250,7 @@ class RunOptions(Checked):
             ),
         ):
             for name in others:
-                if is_asked and name in given:
+                if is_set and name in given:
                     raise OptionError(name, f"cannot be used with {rest}; leave one of them out")
         if self.model is not None:
             if self.noise not in ("auto", "gaussian", "impulse"):
@@ -295,7 +291,7 @@ class FitOptions(Checked):
         "N",
         default=2000,
     )
-    seed: int = _examples("Seed of all random draws.", "N", default=0)
+    seed: int = _examples("Seed of all random draws.", "N", default=0, within=(0, LARGEST_SEED))
     sigma: float | None = _noise(
         "Noise level to learn for, in the units of the images. Default: several; the one nearest "
         "to the noise of an image is used.",
@@ -313,4 +309,6 @@ class FitOptions(Checked):
         "C",
     )
     force: bool = general("Overwrite the model file.", default=False)
-    jobs: int | None = general("Number of threads. Results do not depend on it.", "N")
+    jobs: int | None = general(
+        "Number of threads. Results do not depend on it.", "N", within=(1, MOST_JOBS)
+    )

@@ -1,4 +1,4 @@
-"""How many processors denoise a batch: worker processes, and threads for each."""
+"""Number of worker processes of a batch, and of threads for each."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from kpca_apps.denoise.passes.planes import STRIP_SAMPLES
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.quiet import warnings_ignored
 
-# Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.
+# Bytes of a worker: itself, per value of the image, and per value of the current strip.
 _BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
 _START_UP = 100_000  # values denoised in the time a worker takes to start
 
 
-def processors(asked: int | None, samples: list[int], *, stack: bool = False) -> tuple[int, int]:
-    """Return the worker processes for images of so many values, and the threads for each."""
-    # A stack takes much memory, which is looked at when its size is known: one at a time.
-    if stack:
-        return 1, asked or joblib.cpu_count()
-    return share_processors(asked or joblib.cpu_count(), samples, available_bytes())
+def processors(jobs: int | None, samples: list[int], *, stack: bool = False) -> tuple[int, int]:
+    """Return the number of worker processes for images of these sizes, and threads for each."""
+    jobs = jobs or joblib.cpu_count()
+    # Stacks need much memory, checked when their size is known: one at a time.
+    return (1, jobs) if stack else share_processors(jobs, samples, available_bytes())
 
 
 def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int, int]:
-    """Return how many worker processes to take, and how many threads for each.
+    """Return the number of worker processes, and of threads for each.
 
-    `jobs` are processors to use, `samples` the values in each image, `available` bytes of memory.
+    `jobs` is the number of processors, `samples` the values in each image, `available` the bytes of
+    free memory.
 
     >>> share_processors(8, [250_000] * 100, 64 * 10**9)
     (8, 1)
@@ -46,14 +46,12 @@ def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int
 
 
 def count_samples(path: Path) -> int:
-    """Return the number of values in an image file, by its header; else a guess by its size."""
-    if not path.is_file():
-        # A pipe would never end; what it is, is said when its turn comes.
+    """Return the number of values in an image file by its header, or else its size in bytes."""
+    if not path.is_file():  # do not open a pipe; denoising reports such inputs
         return 0
     try:
         with warnings_ignored(), Image.open(path) as image:
             pixels = image.width * image.height * getattr(image, "n_frames", 1)
             return pixels * min(len(image.getbands()), 3)
-    except Exception:
-        # Whatever is wrong with the file is said when its turn comes.
+    except Exception:  # denoising reports damaged files
         return path.stat().st_size

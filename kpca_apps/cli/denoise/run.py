@@ -1,4 +1,4 @@
-"""``kpca denoise run``: what is asked for, what it is asked of, the work and the last words."""
+"""The work of ``kpca denoise run``: plan, preview, batch and report."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ IMAGES, REPORT, PREVIEW = "images", "report", "preview"  # folders
 
 @dataclass(frozen=True)
 class Batch:
-    """The images of a run, what was asked for, and where the results go."""
+    """The images and options of a run."""
 
     context: typer.Context
     options: RunOptions
     console: Console
-    inputs: tuple[str, ...]  # as given, without the output folder itself
+    inputs: tuple[str, ...]  # without the output folder
     planned: tuple[Planned, ...]
     baselines: tuple[str, ...]
     denoiser: GroupDenoiser | ExampleDenoiser
@@ -82,13 +82,13 @@ class Batch:
 
 
 def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoiser | ExampleDenoiser:
-    """Turn the options of a command into a way to denoise, or refuse them by name."""
+    """Return the denoiser that the options describe, or raise OptionError."""
     sigma, data_range = options.level, options.data_range
     mask = None if options.mask is None else located(options.mask)
     options.refuse_contradictions({name for name in vars(options) if is_given(context, name)})
     if options.model is None:
         given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *METHOD)}
-        # Refused here, and not for each image, is what is not for stacks.
+        # Check the options of stacks once, not for each image.
         with in_flags():
             Options(**given, pages=2 if options.stack else 1)
         return GroupDenoiser(
@@ -111,7 +111,7 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
 
 
 def _hash_of_mask(path: AnyPath | None) -> str:
-    """Return the hash of the file of a mask, which each image reads anew; refuse what is none."""
+    """Return the hash of a mask's file, or raise InputError; each image reads it again."""
     if path is None:
         return ""
     label = one_line(str(path), 200)
@@ -120,13 +120,13 @@ def _hash_of_mask(path: AnyPath | None) -> str:
             raise InputError(f"{label}: this is a folder; name one image.")
         if (found := hash_file(local)) is None:
             raise InputError(f"{label}: no such file; give the mask as an image file.")
-        with suppress(MemoryLimitError):  # one of bits is read another way
+        with suppress(MemoryLimitError):  # masks of single bits are read in another way
             read_image(local, label)
     return found
 
 
 def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOptions) -> Batch:
-    """List the images of a run, and refuse what cannot be, before any work."""
+    """Return the images and the denoiser of a run, or raise before any work."""
     denoiser = chosen_denoiser(context, options)
     baselines: tuple[str, ...] = ()
     if options.compare:
@@ -134,9 +134,8 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
 
         baselines = tuple(BASELINES)
     out = located(options.out)
-    # A shell's * names the folder of an earlier run too.
-    apart = real(out)
-    inputs = tuple(one for one in inputs if real(located(one)) != apart)
+    # A shell's * also matches the output folder of an earlier run.
+    inputs = tuple(path for path in inputs if real(located(path)) != real(out))
     if not inputs:
         raise RefusedError(
             f"{one_line(str(out), 200)}: is the folder of the inputs, where results would later "
@@ -156,7 +155,7 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
 
 
 def print_plan(batch: Batch) -> None:
-    """Print which file becomes which, as data, and say which are of a kind that is not read."""
+    """Print the output of each input, as data, and the inputs that cannot be read."""
     for one in batch.planned:
         if one.refused:
             say_line(f"failed: {one_line(one.name, 200)}: {one.refused}")
@@ -187,13 +186,13 @@ def run_whole(batch: Batch) -> int:
             workers = stack.enter_context(
                 quiet_workers(options.workers, options.jobs, options.scheduler)
             )
-        # What lies in a store is not opened for it.
+        # Objects in a store are not opened for this.
         samples = [
             count_samples(one.source) if isinstance(one.source, Path) else one.n_bytes
             for one in batch.planned
         ]
         jobs = processors(options.jobs, samples, stack=options.stack)
-        # Workers elsewhere compile for their own machines.
+        # Remote workers compile for their own machines.
         if options.model is None and (options.scheduler is None or options.same_noise):
             jobs = warm(batch, jobs)
         if options.same_noise and isinstance(batch.denoiser, GroupDenoiser):
@@ -225,7 +224,7 @@ def run_whole(batch: Batch) -> int:
             ) from error
     _say_outcome(batch, result)
     print_result(batch.console, folder.path, result, options.json)
-    # The first bug that was met, now that the other images and the report are written.
+    # Raise the first bug after the other images and the report are written.
     for image in result.failed:
         if image.bug:
             bug = RuntimeError(image.reason.replace(f"{BUG}, ", "", 1))
@@ -235,7 +234,7 @@ def run_whole(batch: Batch) -> int:
 
 
 def _write_report(result: DenoisingResult, folder: ResultFolder, clock: Clock) -> None:
-    """Write the report of a batch, its data and its figures, beside the folder of the images."""
+    """Write the report of a batch with its data and figures."""
     from kpca_apps.report.denoising.page import denoising_pages
 
     figures: dict[str, bytes] = {}
@@ -254,7 +253,7 @@ def _write_report(result: DenoisingResult, folder: ResultFolder, clock: Clock) -
 
 
 def run_trial(batch: Batch) -> None:
-    """Denoise a crop of the first image at three strengths and write a page to choose by."""
+    """Denoise a crop of the first image at three strengths and write a page."""
     first, out = batch.planned[0], batch.out
     if first.refused:
         raise InputError(named_reason(first.name, first.refused))
@@ -307,14 +306,12 @@ def _try_strengths(batch: Batch, place: AnyPath) -> None:
 
 
 def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
-    """Compile the inner loops before there are workers that would all do it, and say so.
+    """Compile the inner loops before workers start; return the worker processes and threads.
 
-    Worker processes and threads for each come back. Where compiled code cannot be kept, every
-    process would compile for itself: then one does all the work.
+    If compiled code cannot be cached, one process does all the work, as each would compile it.
     """
     if is_kept():
-        announcement = "Compiling for this machine, once; some 15 seconds."
-        warm_up(lambda: batch.console.say(announcement))
+        warm_up(lambda: batch.console.say("Compiling for this machine, once; some 15 seconds."))
         return jobs
     batch.console.say(f"Compiling; some 15 seconds. {KEPT_NOWHERE}")
     warm_up(lambda: None)
@@ -324,10 +321,10 @@ def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
 def denoise_batch(
     batch: Batch, samples: Sequence[int], jobs: tuple[int, int], workers: Workers | None = None
 ) -> DenoisingResult:
-    """Denoise a batch, showing how far it is.
+    """Denoise a batch and show its progress.
 
-    `samples` are the values in each image, for the time that remains; `jobs` the worker processes,
-    and the threads for each; `workers` those of a cluster, instead of these.
+    `samples` are the values in each image, which weigh its progress; `jobs` the worker processes
+    and the threads for each; `workers` replace them by those of a cluster.
     """
     options = batch.options
     denoiser = batch.denoiser.by_threads(jobs[1])
@@ -338,7 +335,7 @@ def denoise_batch(
 
             def progress(done: int, n_all: int, outcome: ImageOutcome) -> None:
                 nonlocal n_done
-                # Failures are tried again: they do not count as done by the next run either.
+                # The next run retries failures.
                 n_done += outcome.status == "ok"
                 show(outcome)
 
@@ -364,14 +361,13 @@ def denoise_batch(
             f"interrupted; run the same command again to resume: {n_done} of {len(batch.planned)} "
             "are done"
         ) from None
-    of_profile = (
-        [f"the noise is taken from --profile {one_line(options.profile)}, not measured."]
-        if options.profile
-        else []
-    )
+    notes = [*result.notes]
+    if options.profile:
+        name = one_line(options.profile)
+        notes.append(f"the noise is taken from --profile {name}, not measured.")
     return replace(
         result,
-        notes=(*result.notes, *of_profile, *_notes(denoiser.sigma, result)),
+        notes=(*notes, *_notes(denoiser.sigma, result)),
         settings=_settings(denoiser.settings, batch),
         command=reproduce(batch.context),
         versions=library_versions([image.noise for image in result.images]),
@@ -393,7 +389,7 @@ def _settings(settings: Mapping[str, Any], batch: Batch) -> dict[str, Any]:
 
 
 def library_versions(noises: Iterable[str]) -> dict[str, str]:
-    """Return the versions that may change a pixel of images with these kinds of noise."""
+    """Return the versions of the libraries that pixels depend on, for these kinds of noise."""
     from importlib.metadata import version
 
     names = ["kpca-apps", "numpy", "numba", "scipy", "scikit-image", "pillow"]
@@ -402,12 +398,12 @@ def library_versions(noises: Iterable[str]) -> dict[str, str]:
 
 
 def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> list[str]:
-    """Say once what most likely went wrong in some images: the level, or the kind of noise."""
+    """Return notes on a doubtful noise level and on impulses, once for all images."""
     notes = []
     for image in result.images:
         if image.status == "ok":
             dtype, data_range = np.dtype(image.dtype), image.data_range or 1.0
-            # A level that was most likely meant as a share of the range of values.
+            # A level that probably is a share of the range of values.
             own = image.own_settings.get("sigma", sigma)
             if doubt := doubt_level(own, image.noise, dtype, data_range):
                 notes.append(f"--{doubt}")
@@ -422,14 +418,14 @@ def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> li
 
 
 def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
-    """Say in a few lines what became of a batch; failures were said as they happened."""
+    """Print a summary of a batch; failures were printed as they occurred."""
     console = batch.console
     console.say("".join(headline(result)))
     for sentence in standing_sentences(result):
         console.say("".join(sentence))
     changed = [image for image in result.images if image.status == "ok" and not is_left(image)]
     if result.mean_comparison is not None and changed:
-        # The headline speaks of something else.
+        # The headline does not mention the noise then.
         console.say(f"{noise_range(changed).capitalize()}.")
     n_camera = sum(
         image.noise == "camera" and "noise" not in image.own_settings for image in result.images
@@ -451,6 +447,6 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
 
 
 def is_given(context: typer.Context, name: str) -> bool:
-    """Whether an option stands on the command line or in the config file."""
+    """Whether the user set an option, on the command line or in the config file."""
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"

@@ -269,7 +269,7 @@ def explain(
 def compare(
     context: typer.Context,
     table: TableArgument,
-    label: Annotated[  # the command needs one; it is also `options.label`
+    label: Annotated[  # required here; also `options.label`
         str,
         typer.Option(
             "--label", help="Column of the known labels.", rich_help_panel="Columns", metavar="COL"

@@ -1,4 +1,4 @@
-"""What the commands of ``kpca novelty`` print as JSON beside the result of a run."""
+"""JSON documents that ``kpca novelty`` prints, other than the result of a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS = tuple[ColumnSpec, ...]
 
 COLUMN_PLAN = Document(
     "column plan",
-    "What each column of a table becomes: kpca novelty screen --dry-run --json.",
+    "The role of each column of a table: kpca novelty screen --dry-run --json.",
     added={"columns": _COLUMNS},
 )
 FITTED_MODEL = Document(

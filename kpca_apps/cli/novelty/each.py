@@ -1,4 +1,4 @@
-"""``kpca novelty screen --each``: many tables, a report for each, and an index of them."""
+"""``kpca novelty screen --each``: a report for each of many tables, and an index."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from kpca_apps.tables.table import Table
 
 INDEX, INDEX_DATA = "index.html", "index.json"
 RESULT = "result.json"
-# What an index has beside the folders of its tables.
+# Files beside the folders of the tables.
 _TAKEN = (INDEX, INDEX_DATA, "run.json")
 
 
 @dataclass(frozen=True)
 class _Work:
-    """What is the same for every table: options, the reference, and what was judged before."""
+    """Inputs shared by all tables: options, the reference, and rows judged in earlier runs."""
 
     context: typer.Context
     chosen: ScreeningOptions
@@ -65,7 +65,7 @@ def screen_each(
 ) -> tuple[bool, bool]:
     """Screen tables one after the other, and write their index.
 
-    Returns whether any failed, and whether flagged rows make the command fail.
+    Returns whether a table failed, and whether flagged rows make the command fail.
     """
     if options.marks is not None:
         raise ConfigError("--marks belongs to the report of one table: leave out --marks or --each")
@@ -86,13 +86,12 @@ def screen_each(
                 for path, name in zip(paths, _folders(paths), strict=True)
             ]
             run.clock.lap("tables")
-            # The rule of flagging that was asked for; the rest stands in each report.
             rules = {name: getattr(options, name) for name in RULES}
-            asked = {name: value for name, value in rules.items() if value is not None}
+            given = {name: value for name, value in rules.items() if value is not None}
             index = ScreenedTables(
                 tuple(made),
                 RunInfo(
-                    {**asked, "against a reference": reference is not None, "tables": len(paths)},
+                    {**given, "against a reference": reference is not None, "tables": len(paths)},
                     library_versions(),
                     command=reproduce(context, masked(context.params, None), replacing=True),
                 ),
@@ -105,7 +104,7 @@ def screen_each(
 
 
 def _folders(paths: Sequence[str]) -> list[str]:
-    """Name the folder of each table after its file, each otherwise, on any disk."""
+    """Return a folder name for each table, distinct even on disks that ignore case."""
     taken, found = {name.casefold() for name in _TAKEN}, list[str]()
     for path in paths:
         stem = name = safe_stem(path)
@@ -119,16 +118,15 @@ def _folders(paths: Sequence[str]) -> list[str]:
 
 
 def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: AnyPath) -> ScreenedTable:
-    """Screen one table into its folder, and compare it with the run that was there before."""
+    """Screen one table into its folder, and compare it with the earlier run in `before`."""
     name = path if path == "-" else Path(path).name
-    one = run.for_one()
     try:
-        result = _screened(one, work, path, folder, before)
+        result = _screened(run.for_one(), work, path, folder, before)
     except KpcaError as error:
         if storage_error(error, path) is not None:
-            raise  # a full disk is no fault of this table: what was there before stays
+            raise  # a full disk ends the command; the earlier results stay
         say_line(f"failed: {error}")
-        # Its place may be a path of this machine, and stands beside it as a name.
+        # Without the error's place, a path of this machine.
         return ScreenedTable(name, "", error=str(error.args[0]))
     top = result.ranked[0] if result.ranked else None
     found = ScreenedTable(
@@ -149,7 +147,7 @@ def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: AnyPath
 def _screened(
     run: Run, work: _Work, path: str, folder: OutputFolder, written: AnyPath
 ) -> ScreeningResult:
-    """Screen one table as by a command of its own, which its report names."""
+    """Screen one table like a command of its own, which its report shows."""
     own = copy(work.context)
     own.params = {**own.params, "table": [path], "out": near(written), "each": False}
     rows = run.read([path])
@@ -168,14 +166,14 @@ def _screened(
 
 
 def _compared(run: Run, found: ScreenedTable, before: AnyPath, now: Path) -> ScreenedTable:
-    """Say what is otherwise than in the run that was there before, if there was one."""
+    """Add the differences from the earlier run in `before`, if any."""
     if isinstance(before, StorePath) or not (before / RESULT).is_file():
         return found
     try:
         diff = diff_runs(before, now, execution=run.execution)
     except KpcaError as error:
         why = str(error.args[0])
-        # It names their places, which are of this machine alone.
+        # Replace paths of this machine.
         for folder, name in ((before, "the run before"), (now, "this run")):
             why = why.replace(one_line(str(folder), 200), name)
         return replace(found, not_compared=why)
@@ -183,14 +181,14 @@ def _compared(run: Run, found: ScreenedTable, before: AnyPath, now: Path) -> Scr
         found,
         before=diff.old,
         n_new=len(diff.appeared),
-        n_gone=len(diff.gone),
+        n_removed=len(diff.removed),
         moved=diff.moved,
         hidden_columns=diff.hidden_columns,
     )
 
 
 def _print_plans(run: Run, work: _Work, paths: Sequence[str]) -> bool:
-    """Print what each column of each table becomes; tell whether any could not be read."""
+    """Print the roles of the columns of each table; return whether a table failed."""
     some_failed = False
     for path in paths:
         try:
@@ -204,7 +202,7 @@ def _print_plans(run: Run, work: _Work, paths: Sequence[str]) -> bool:
 
 
 def _say(run: Run, index: ScreenedTables, folder: AnyPath) -> None:
-    """Say what was found, and print a line a table, or the index as JSON."""
+    """Print the findings and a line for each table, or the index as JSON."""
     console = run.console
     console.say(index_headline(index))
     for table in index.screened:

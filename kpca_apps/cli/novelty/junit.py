@@ -1,4 +1,4 @@
-"""Rules as test cases: the JUnit XML that continuous integration reads."""
+"""Write rules as test cases in JUnit XML, which continuous integration reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.options import NoveltyOptions
 from kpca_apps.system.files.output import atomic_write
 
-# What XML 1.0 does not hold, escaped or not: https://www.w3.org/TR/xml/#charsets
+# Characters that XML 1.0 forbids: https://www.w3.org/TR/xml/#charsets
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -25,17 +25,17 @@ class RuleCase:
     """A rule as a test case."""
 
     name: str
-    n_rows: int  # that it says something about; without one the case is skipped
+    n_rows: int  # rows the rule applies to; the case is skipped if there are none
     n_broken: int
     rows: str = ""  # the first rows that break it, as text
 
 
 def check_junit(options: NoveltyOptions, out: str | Path | None) -> None:
-    """Refuse a file of test cases that may not be written, or in the results at `out`."""
+    """Raise if the file of test cases cannot be written or lies in the results at `out`."""
     if options.junit is None or options.dry_run:
         return
     is_taken = False
-    with suppress(OSError, ValueError):  # what is no path is refused below
+    with suppress(OSError, ValueError):  # an invalid path is refused below
         is_taken = out is not None and Path(options.junit).resolve().is_relative_to(
             Path(out).resolve()
         )

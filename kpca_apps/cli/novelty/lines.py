@@ -1,12 +1,11 @@
-"""What ``kpca novelty`` says and lays out on a terminal."""
+"""Messages and tables of ``kpca novelty`` on a terminal."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from typing import TYPE_CHECKING
 
-from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
+from kpca_apps.cli.console import Console, column_lines, wrapped
 from kpca_apps.names import cut_apart, listed, one_line, quoted
 from kpca_apps.novelty.result import clearest
 from kpca_apps.novelty.screening.judge import rate_statement
@@ -23,7 +22,7 @@ from kpca_apps.report.novelty.text import (
 from kpca_apps.report.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from kpca_apps.novelty.columns.plan import ColumnSpec
     from kpca_apps.novelty.result import (
@@ -49,12 +48,13 @@ SENT = (
 
 
 def say_findings(console: Console, result: ScreeningResult) -> None:
-    """Say what a screening found, with what is to know of how its table was read."""
+    """Print the findings of a screening and notes on how its table was read."""
     console.say("".join(headline(result)))
     if result.lists.accepted is not None:
         console.say(result.lists.accepted.statement)
-    for pattern in result.findings.patterns[:MAX_PATTERNS]:
-        console.say(pattern.sentence)
+    # Patterns whose values are hidden may share their sentence.
+    for sentence in dict.fromkeys(one.sentence for one in result.findings.patterns[:MAX_PATTERNS]):
+        console.say(sentence)
     if len(result.findings.patterns) > MAX_PATTERNS:
         n_left = len(result.findings.patterns) - MAX_PATTERNS
         console.say(f"... and {plural(n_left, 'more kind')} in result.json.")
@@ -65,14 +65,14 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
         console.lines([*group_lines(result), ""])
     if result.findings.duplicates.statement:
         console.say(result.findings.duplicates.statement)
-    # No cell of one row breaks a rule between rows: the lists above may name none of these.
+    # Rules between rows, which no single cell breaks, if the lists above miss rows that break them.
     listed_rows = {one.row for one in result.lists.flagged}
     between = [
-        of
-        for of in result.findings.rules
-        if of.compares_rows
-        and 0 < of.n_broken * len(result.findings.rules) < of.n_rows
-        and (of.n_broken > len(of.rows) or not listed_rows.issuperset(of.rows))
+        rule
+        for rule in result.findings.rules
+        if rule.compares_rows
+        and 0 < rule.n_broken * len(result.findings.rules) < rule.n_rows
+        and (rule.n_broken > len(rule.rows) or not listed_rows.issuperset(rule.rows))
     ]
     for rule in between[:MAX_PATTERNS]:
         holds = f"in {rule.n_rows - rule.n_broken:,} of {rule.n_rows:,} rows"
@@ -86,22 +86,20 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
         assert result.reference is not None
         console.lines(moved_lines(result.findings.moved, result.reference.name))
     info = result.threshold
-    # In digits that tell it from the scores shown.
+    # Enough digits to distinguish it from the scores shown.
     _, limit = scores_text([row.score for row in result.oddest_of_each_kind[:TOP]], info.value)
     rarity = f", which {info.rarity.in_prose} usual rows would reach" if info.rarity else ""
-    is_there = math.isfinite(info.value)
-    console.say(f"Threshold {limit}{rarity}. " * is_there + info.statement)
+    has_threshold = math.isfinite(info.value)
+    console.say(f"Threshold {limit}{rarity}. " * has_threshold + info.statement)
     if result.rows.scale is not None:
         console.say(result.rows.scale.statement)
-    for evaluation in result.evaluations:
-        console.say(_labels_text(evaluation))
-    for note in result.source.notes:
-        console.say(note)
+    for text in (*map(_labels_text, result.evaluations), *result.source.notes):
+        console.say(text)
     say_warnings(console, result.run.warnings)
 
 
 def breaking_rows(rule: FoundRule, most: int) -> str:
-    """Name the first rows that break a rule: ``lines 17, 402 and 5 more``."""
+    """Return the first rows that break a rule: ``lines 17, 402 and 5 more``."""
     noun, places = ("row", rule.rows) if rule.lines is None else ("line", rule.lines)
     named = ", ".join(f"{place:,}" for place in places[:most])
     left = rule.n_broken - len(places[:most])
@@ -109,7 +107,7 @@ def breaking_rows(rule: FoundRule, most: int) -> str:
 
 
 def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
-    """Say the first warnings, and how many more there are."""
+    """Print the first warnings and the number of others."""
     for warning in warnings[:MAX_WARNINGS]:
         console.say(f"Note: {warning}")
     if len(warnings) > MAX_WARNINGS:
@@ -118,7 +116,7 @@ def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:
 
 
 def summary_lines(result: ScreeningResult) -> list[str]:
-    """Lay out the oddest row of each kind of reason, its first reason on a line of its own."""
+    """Return a table of the oddest row of each kind of reason, each followed by its reason."""
     oddest = result.oddest_of_each_kind[:TOP]
     scores, _ = scores_text([row.score for row in oddest], result.threshold.value)
     files = [one_line(file_of(row, result.source.file_column), 24) for row in oddest]
@@ -132,20 +130,23 @@ def summary_lines(result: ScreeningResult) -> list[str]:
         rows.append((str(row.rank), flagged, *place, rarity, score))
     scale = result.rows.scale.name if result.rows.scale else ""
     head = ("rank", "flagged", "row", "line", "file", "id", scale, "score")
-    # Rows of binary files have no line, and most tables no id: no column for what is not there.
-    kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
-    top, *body = column_lines([tuple(row[place] for place in kept) for row in (head, *rows)])
-    # Ranks that skip some would puzzle a reader.
+    top, *body = column_lines(_filled([head, *rows]))
+    # Explain why ranks are skipped.
     is_top = [row.rank for row in oddest] == list(range(1, len(oddest) + 1))
     lines = [top] if is_top else ["The oddest row of each kind of reason:", top]
     for row, line in zip(oddest, body, strict=True):
-        lines += [line, f"{'':6}{_first_reason(row)}"]
-        lines += _wrapped(row.hints, indent=6)
+        lines += [line, f"{'':6}{_first_reason(row)}", *_paragraphs(row.hints, indent=6)]
     return lines
 
 
+def _filled(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return rows without the columns that are empty below the first row."""
+    kept = [k for k in range(len(rows[0])) if any(row[k] for row in rows[1:])]
+    return [tuple(row[k] for k in kept) for row in rows]
+
+
 def odd_cell_lines(result: ScreeningResult) -> list[str]:
-    """Lay out the clearest of the odd cells, a line each, and below it why."""
+    """Return a table of the clearest odd cells, each followed by its explanation."""
     cells, n = clearest(result.findings.odd_cells)[:TOP], result.findings.n_odd_cells
     found = "1 cell is odd:" if n == 1 else f"{n:,} cells are odd:"
     in_lines = any(cell.line is not None for cell in cells)
@@ -153,26 +154,24 @@ def odd_cell_lines(result: ScreeningResult) -> list[str]:
     for cell in cells:
         more = f" (and {cell.n_cells - 1:,} more)" if cell.n_cells > 1 else ""
         where = str(cell.row if cell.line is None else cell.line)
-        seen, meant = cut_apart(cell.seen or "missing", cell.suggestion, 20)
+        seen, suggested = cut_apart(cell.seen or "missing", cell.suggestion, 20)
         seen, file = f"{seen}{more}", result.lists.files.get(cell.row, "")
-        rows.append((where, one_line(file, 20), one_line(cell.where, 24), seen, meant))
-    # Where nothing is clearly meant, or there is one file, there is no column for it.
-    kept = [place for place in range(5) if any(row[place] for row in rows[1:])]
+        rows.append((where, one_line(file, 20), one_line(cell.where, 24), seen, suggested))
     n_left = n - sum(cell.n_cells for cell in cells)
     where = result.run.odd_cells_file or "the report"
     left = [f"... and {n_left:,} more in {where}, each with why."] if n_left else []
-    head, *body = column_lines([tuple(row[place] for place in kept) for row in rows])
-    # Why is said once: not again of a row that stands above.
-    said = {hint for row in result.oddest_of_each_kind[:TOP] for hint in row.hints}
+    head, *body = column_lines(_filled(rows))
+    # Do not repeat explanations that the rows above have.
+    hints = {hint for row in result.oddest_of_each_kind[:TOP] for hint in row.hints}
     lines = [found, head]
     for cell, line in zip(cells, body, strict=True):
-        why = f"{quoted(cell.column)}: {cell.sentence}"
-        lines += [line, *_wrapped([cell.sentence] * (why not in said), indent=6)]
+        is_new = f"{quoted(cell.column)}: {cell.sentence}" not in hints
+        lines += [line, *_paragraphs([cell.sentence] * is_new, indent=6)]
     return [*lines, *left]
 
 
 def group_lines(result: ScreeningResult) -> list[str]:
-    """Lay out the groups that rows were judged by, a line each: those with most flagged rows."""
+    """Return a table of the groups with most flagged rows."""
     groups = sorted(result.groups, key=lambda group: -group.n_flagged)
     thresholds = [group.threshold for group in groups]
     several = len(set(thresholds)) > 1
@@ -187,7 +186,7 @@ def group_lines(result: ScreeningResult) -> list[str]:
 
 
 def moved_lines(moved: Sequence[MovedColumn], against: str) -> list[str]:
-    """Lay out the columns that moved most against another table, a line each."""
+    """Return a table of the columns whose distribution shifted most."""
     rows = [("column", "size", "now, and before")]
     for one in moved[:TOP]:
         rows.append((one_line(one.column, 24), f"{one.size:.2f}", one_line(one.words, 44)))
@@ -199,9 +198,9 @@ def moved_lines(moved: Sequence[MovedColumn], against: str) -> list[str]:
 
 
 def diff_lines(diff: ScreeningDiff) -> list[str]:
-    """Lay out the first rows that are new on a list or gone from it, and the columns that moved.
+    """Lay out the first rows that are new on a list or removed from it, and the columns that moved.
 
-    Where none is in both tables, kinds of odd rows.
+    If the tables share no row, kinds of odd rows are compared.
     """
     lines = [""]
     if diff.is_apart:
@@ -210,7 +209,7 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
             (f"{now:,}", f"{before:,}", one_line(name, 56)) for name, before, now in diff.kinds
         ]
         lines += [*column_lines(kinds[: TOP + 1]), ""]
-    for title, rows in (("New on the list:", diff.appeared), ("No longer on it:", diff.gone)):
+    for title, rows in (("New on the list:", diff.appeared), ("No longer on it:", diff.removed)):
         if rows:
             cells: list[tuple[str, ...]] = [("row", "before", "now", "why")]
             for row in rows[:TOP]:
@@ -244,9 +243,9 @@ def _first_reason(row: RankedRow) -> str:
 
 
 def explanation_lines(row: RankedRow) -> list[str]:
-    """Lay out all reasons of one row, a line a column, and what may have gone wrong."""
+    """Return a table of all reasons of one row, followed by hints."""
     if not row.reasons:
-        return ["No column differs from what similar rows suggest.", *_wrapped(row.hints)]
+        return ["No column differs from what similar rows suggest.", *_paragraphs(row.hints)]
     rows: list[tuple[str, ...]] = [("share", "column", "seen", "expected")]
     for reasons in row.reason_sets:
         share = sum(reason.share for reason in reasons)
@@ -255,19 +254,15 @@ def explanation_lines(row: RankedRow) -> list[str]:
             beside = first if reason is reasons[0] else "together"
             texts = cut_apart(reason.seen, reason.expected, 28)
             rows.append((beside, one_line(reason.column, 28), *texts))
-    return [*column_lines(rows), "", *_wrapped(row.hints), *_wrapped([SHARES])]
+    return [*column_lines(rows), "", *_paragraphs([*row.hints, SHARES])]
 
 
-def _wrapped(texts: Iterable[str], indent: int = 0) -> Iterator[str]:
-    """Break texts into lines that fit the terminal."""
-    for text in texts:
-        width = terminal_width() - indent
-        lines = textwrap.wrap(one_line(text, MAX_LINE), width, break_on_hyphens=False)
-        yield from (f"{'':{indent}}{line}" for line in lines)
+def _paragraphs(texts: Sequence[str], indent: int = 0) -> list[str]:
+    return [line for text in texts for line in wrapped(text, " " * indent)]
 
 
 def plan_lines(specs: Sequence[ColumnSpec]) -> list[str]:
-    """Lay out what every column of a table becomes, a line a column."""
+    """Return a table of the roles of columns."""
     head = ("column", "taken as", "missing", "distinct", "why")
     rows = [
         (one_line(s.name, 28), s.role, str(s.n_missing), str(s.n_distinct), one_line(s.why, 90))
@@ -277,7 +272,7 @@ def plan_lines(specs: Sequence[ColumnSpec]) -> list[str]:
 
 
 def _labels_text(evaluation: Evaluation) -> str:
-    """Say how well the scores tell the rows that are labelled as outliers, and beside whom."""
+    """Describe how well the scores separate the labelled outliers."""
     ours = next(curve for curve in evaluation.methods if curve.ours)
     areas = f"{AREAS['auroc']} {ours.auroc:.3f}, {AREAS['auprc']} {ours.auprc:.3f}."
     return (
@@ -288,7 +283,7 @@ def _labels_text(evaluation: Evaluation) -> str:
 
 
 def learned(model: NoveltyModel) -> str:
-    """Say what a model was fitted on and how it will flag rows."""
+    """Describe what a model was fitted on and how it flags rows."""
     rule, detector = model.rule, model.detector
     n_rows = f"{model.n_rows:,}"
     if model.n_learned != model.n_rows:
@@ -321,7 +316,7 @@ def learned(model: NoveltyModel) -> str:
 
 
 def held(model: NoveltyModel) -> str:
-    """Say what of its table a model holds, and so its file."""
+    """Describe which data of its table a model contains."""
     hidden = [spec.name for spec in model.encoder.plan.used if spec.hidden]
     noun = "column" if len(hidden) == 1 else "columns"
     among = f", with values of the hidden {noun} {listed(hidden)}" if hidden else ""
@@ -330,7 +325,7 @@ def held(model: NoveltyModel) -> str:
 
 
 def place(row: RankedRow, result: ScreeningResult) -> str:
-    """Say in one line which row it is, and where it stands."""
+    """Describe a row, its score and its rank in one line."""
     name = f" ({one_line(row.id, 60)})" if row.id else ""
     file = one_line(file_of(row, result.source.file_column), 60)
     line = f", line {row.line}" if row.line is not None else ""

@@ -1,14 +1,13 @@
-"""What ``kpca novelty rules`` refuses, writes and says."""
+"""The work and the output of ``kpca novelty rules``."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
+from kpca_apps.cli.console import Console, column_lines, wrapped
 from kpca_apps.cli.novelty.documents import RULE_CHECK, CheckedRule
 from kpca_apps.cli.novelty.junit import RuleCase, check_junit, write_junit
 from kpca_apps.cli.novelty.lines import say_warnings
@@ -52,17 +51,17 @@ _EXPORTS: dict[str, Callable[[HeldRules], str]] = {
     "dqx": rules_as_dqx,
 }
 FIRST = 3  # rows named beside a rule that is found
-ROWS = 10  # of a rule that is broken, a line each
-# Rules that compare values, and say nothing of a row without one of them.
-_OF_VALUES = (Equal, Order, Linear, Product, Determines)
+ROWS = 10  # rows printed for a broken rule
+_OF_VALUES = (Equal, Order, Linear, Product, Determines)  # do not apply to missing values
 _CELL = 24  # characters of a cell or a name in a line
-# Of finding alone: a file says how its columns are read.
+_HANGING = "    "
+# Without effect on a check: the file of rules says how its columns are read.
 _OF_FINDING = ("exclude", "categorical", "numeric", "dayfirst")
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where rules go, and how they are written."""
+    """Where and how rules are written."""
 
     format: RuleFormat
     out: str | None
@@ -72,7 +71,7 @@ class Target:
     def of(
         cls, options: NoveltyOptions, out: str | None, format: RuleFormat | None, known: Path | None
     ) -> Target:
-        """Take the target that is asked for, or refuse it before any work."""
+        """Return the target that the options name, or raise before any work."""
         check_limits(ScreeningOptions(seed=options.seed, jobs=options.jobs))
         suffix = "" if out is None else Path(out).suffix.lower()
         target = cls(format or _BY_SUFFIX.get(suffix, "text"), out, options.json)
@@ -95,7 +94,7 @@ class Target:
         return target
 
     def write(self, console: Console, rules: HeldRules, text: list[str], as_json: str) -> None:
-        """Write rules, or the `text` about them, to the file or to stdout, or print the JSON."""
+        """Write rules, or their `text`, to the file or to stdout, or print the JSON."""
         if self.format == "text":
             content = "".join(f"{line}\n" for line in [f"{TITLE} {rules.table}", "", *text])
         else:
@@ -130,14 +129,14 @@ def find(table: list[str], options: NoveltyOptions, target: Target) -> None:
     console.say(f"{noun} in nearly all of the {rows.source.n_rows:,} rows of {name}.")
     say_warnings(console, found.notes)
     lines = found_lines(found, first)
-    if target.out is not None and not target.as_json:  # to be read before it is used
+    if target.out is not None and not target.as_json:
         for line in lines:
             console.say(line)
     target.write(console, found, lines, rules_to_json(found))
 
 
 def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Target) -> bool:
-    """Check a table against the rules of a file; say whether a row breaks one."""
+    """Check a table against the rules of a file; return whether a row breaks one."""
     known = read_rules(path)
     if options.dry_run:
         Console(options.quiet).data_lines(reading_lines(known))
@@ -163,19 +162,19 @@ def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Tar
 
 
 def found_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> list[str]:
-    """Lay out rules that were found, each with the first rows that break it."""
+    """Return lines for rules that were found, each with the first rows that break it."""
     lines = []
     for held, first in zip(rules.rules, rows, strict=True):
-        said = sentence(held, rules.by_name)
+        text = sentence(held, rules.by_name)
         if first:
             more = held.n_broken - len(first)
-            said += f"; not in {_places(first)}{f' and {more:,} more' * (more > 0)}"
-        lines += _wrapped(said)
+            text += f"; not in {_places(first)}{f' and {more:,} more' * (more > 0)}"
+        lines += wrapped(text, hanging=_HANGING)
     return lines
 
 
 def unjudged_lines(rules: HeldRules) -> list[str]:
-    """Tell of rules between columns how many rows they say nothing about, for want of a value."""
+    """Return lines on rules that do not apply to some rows because a value is missing."""
     lacking = [
         held
         for held in rules.rules
@@ -186,27 +185,28 @@ def unjudged_lines(rules: HeldRules) -> list[str]:
     for held in lacking[:FIRST]:
         left = rules.n_rows - held.n_rows
         noun = "row lacks" if left == 1 else "rows lack"
-        said = phrase(held.rule, rules.by_name, rules.hidden)
-        lines += _wrapped(f"Not judged, as {left:,} {noun} a value: {said}")
+        rule = phrase(held.rule, rules.by_name, rules.hidden)
+        lines += wrapped(f"Not judged, as {left:,} {noun} a value: {rule}", hanging=_HANGING)
     if (more := len(lacking) - FIRST) > 0:
         lines.append(f"  ... and {more:,} more rules that some rows lack a value of")
     return lines
 
 
 def broken_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> list[str]:
-    """Lay out the rules that a table breaks, each with its rows and what they hold."""
+    """Return lines for the rules that a table breaks, each with its rows and their cells."""
     lines = []
     for held, found in zip(rules.rules, rows, strict=True):
         if not held.n_broken:
             continue
-        lines += _wrapped(f"{phrase(held.rule, rules.by_name, rules.hidden)}: {broken_in(held)}")
+        rule = phrase(held.rule, rules.by_name, rules.hidden)
+        lines += wrapped(f"{rule}: {broken_in(held)}", hanging=_HANGING)
         for row in _rows_lines(held, found[:ROWS]):
-            lines += _wrapped(f"  {row}")
+            lines += wrapped(row, "  ", _HANGING)
     return lines
 
 
 def _rows_lines(held: HeldRule, rows: Sequence[BrokenRow]) -> Iterator[str]:
-    """Lay out the rows that break a rule, each with its cells, and how many more there are."""
+    """Yield a line for each row that breaks a rule, with its cells, and the number of others."""
     for row in rows:
         cells = (
             f"{one_line(name, _CELL)} {one_line(cell, _CELL) or 'missing'}"
@@ -219,14 +219,14 @@ def _rows_lines(held: HeldRule, rows: Sequence[BrokenRow]) -> Iterator[str]:
 
 
 def _cases(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> Iterator[RuleCase]:
-    """Return each rule that was checked as a test case."""
+    """Yield each checked rule as a test case."""
     for held, found in zip(rules.rules, rows, strict=True):
         name = phrase(held.rule, rules.by_name, rules.hidden)
         yield RuleCase(name, held.n_rows, held.n_broken, "\n".join(_rows_lines(held, found)))
 
 
 def check_result(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> dict[str, Any]:
-    """Return what a check found, for JSON."""
+    """Return the content of the JSON of a check."""
     return {
         "table": rules.table,
         "n_rows": rules.n_rows,
@@ -246,7 +246,7 @@ def check_result(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> d
 
 
 def reading_lines(rules: HeldRules) -> list[str]:
-    """Lay out how a file of rules reads each column, a line a column."""
+    """Return a table of how a file of rules reads each column."""
     rows = [("column", "taken as", "how it is written")]
     for column in rules.columns:
         kind = "dates" if column.dates else "numbers" if column.numbers else "text"
@@ -256,7 +256,7 @@ def reading_lines(rules: HeldRules) -> list[str]:
 
 
 def _places(rows: Sequence[BrokenRow]) -> str:
-    """Name rows: ``lines 17, 402``."""
+    """Return the places of rows: ``lines 17, 402``."""
     if len(rows) == 1 or any(row.file for row in rows):
         return ", ".join(map(_place, rows))
     numbers = [row.row if row.line is None else row.line for row in rows]
@@ -265,13 +265,6 @@ def _places(rows: Sequence[BrokenRow]) -> str:
 
 
 def _place(row: BrokenRow) -> str:
-    """Name a row by its line, or by its number where the file has no lines."""
+    """Return the line of a row, or its number if the file has no lines."""
     place = f"row {row.row:,}" if row.line is None else f"line {row.line:,}"
     return f"{place} of {one_line(row.file, _CELL)}" if row.file else place
-
-
-def _wrapped(text: str) -> list[str]:
-    shown, indent = one_line(text, MAX_LINE), text[: len(text) - len(text.lstrip())]
-    return textwrap.wrap(
-        shown, terminal_width(), break_on_hyphens=False, subsequent_indent=f"{indent}    "
-    )

@@ -1,4 +1,4 @@
-"""A run of a command of ``kpca novelty``: what it reads, who works, what it leaves behind."""
+"""A run of a ``kpca novelty`` command: its inputs, workers and result folder."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 
 MODEL_FILE = "model.kpca"
 TO_SEND = "to-send"
-A_WORKER = 400_000_000  # bytes a worker takes while it reads a part of a table and works on it
+A_WORKER = 400_000_000  # bytes of a worker that reads and processes a part of a table
 
 
 @dataclass
 class Run:
-    """One run of a command: its options, its terminal, its clock and its workers."""
+    """The options, console, clock and workers of one run."""
 
     options: NoveltyOptions
     console: Console
@@ -62,17 +62,17 @@ class Run:
     _n_passes: Iterator[int] = field(default_factory=lambda: count(1))
 
     def for_one(self) -> Run:
-        """Return a run of the same workers with a clock of its own, for one table of several."""
+        """Return a run with the same workers and a clock of its own, for one of several tables."""
         one = Run(self.options, self.console, Clock())
         one.execution = replace(self.execution, progress=one.timed_pass)
         return one
 
     def read(self, paths: list[str], layout: LayoutName | None = None) -> AnyTable:
-        """Read a table, or look at where the parts of a large one are; `layout` is a model's."""
+        """Open a table; the `layout` of a model is the default."""
         return self._read(paths, READING, layout)
 
     def read_reference(self, path: str | None) -> AnyTable | None:
-        """Read a reference, if there is one; which rows of a database, is said of the table."""
+        """Open the reference, if any; options that choose rows of a database do not apply."""
         if path is None:
             return None
         return self._read([path], [*OF_FILES, *["timeout"] * is_database(path)])
@@ -88,20 +88,20 @@ class Run:
             return open_table(paths, **given | {"layout": given["layout"] or layout})
 
     def read_judged(self) -> list[Table | Marks]:
-        """Read what was said of rows before: which are fine, and what was marked."""
-        given = self.options.accept, self.options.marks
-        read: tuple[Callable[[str], Table | Marks], ...] = read_table, read_marks
-        return [how(path) for how, path in zip(read, given, strict=True) if path is not None]
+        """Read the rows judged in earlier runs: accepted and marked ones."""
+        accept, marks = self.options.accept, self.options.marks
+        accepted = [] if accept is None else [read_table(accept)]
+        return [*accepted, *([] if marks is None else [read_marks(marks)])]
 
     def working(self, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
-        """Show that work is going on; for tables read in parts, their passes show it themselves."""
+        """Show the elapsed time, unless a table is read in parts, whose passes show progress."""
         if any(isinstance(table, PartedTable) for table in tables):
             return nullcontext()
         return self.console.stage(text)
 
     @contextmanager
     def timed_pass(self, what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
-        """Show how far one pass over rows is while the block runs, and take its time."""
+        """Show the progress of one pass over rows, and record its time."""
         number, began = next(self._n_passes), time.perf_counter()
         with row_progress(self.console, what, n_rows) as advance:
             yield advance
@@ -112,7 +112,7 @@ class Run:
 @contextmanager
 def running(options: NoveltyOptions) -> Iterator[Run]:
     """Start a run and its workers, which end with the block."""
-    check_limits(SimpleNamespace(jobs=options.jobs))  # workers start before a model is read
+    check_limits(SimpleNamespace(jobs=options.jobs))
     elsewhere = on_dask(options.workers, options.scheduler)
     jobs = options.jobs
     if jobs is None and not elsewhere:
@@ -126,29 +126,23 @@ def running(options: NoveltyOptions) -> Iterator[Run]:
         yield run
 
 
-def _folder_of(tables: list[str]) -> str:
-    """Name the folder that several files, or those of a pattern, lie in."""
-    shared = Path(os.path.commonpath([Path(one).absolute().parent for one in tables]))
-    return Path(*takewhile(lambda part: "*" not in part, shared.parts)).name
-
-
 def require_inputs(*paths: str | Path | None) -> None:
-    """Raise InputError for a file that is missing, before an output that exists is refused.
+    """Raise InputError for a missing file, before an existing output is refused.
 
-    A script must not take a run without its input for one that was done before.
+    Otherwise a script could mistake a missing input for a finished run.
     """
     for path in paths:
         if path is None or str(path) == "-" or scheme_of(path) is not None:
             continue
-        for one in expand(path):
-            with opening(str(one), Path(one)):
-                Path(one).stat()
+        for file in expand(path):
+            with opening(str(file), Path(file)):
+                Path(file).stat()
 
 
 def open_folder(
     options: NoveltyOptions, application: str, table: list[str], *inputs: str | None
 ) -> ResultFolder:
-    """Name the folder of a run, and refuse what cannot be written, before any work.
+    """Return the folder of a run; raise before any work if it cannot be written.
 
     `inputs` are the other files that the run reads.
     """
@@ -158,7 +152,10 @@ def open_folder(
         require_workbooks()
     require_inputs(*table, *inputs, options.accept, options.marks)
     is_one = len(table) == 1 and ("*" not in table[0] or scheme_of(table[0]) is not None)
-    named = table[0].rstrip("/") if is_one else _folder_of(table)
+    named = table[0].rstrip("/")
+    if not is_one:
+        shared = Path(os.path.commonpath([Path(path).absolute().parent for path in table]))
+        named = Path(*takewhile(lambda part: "*" not in part, shared.parts)).name
     if is_database(named):
         named = database_address(named, options.table_name, options.query).name
     out = options.out or f"kpca-{application}-{safe_stem(named)}"
@@ -176,7 +173,7 @@ def open_folder(
 
 
 def refuse_shared_input(*paths: str | None) -> None:
-    """Refuse to read several things from standard input."""
+    """Raise ConfigError if several inputs are standard input."""
     if paths.count("-") > 1:
         raise ConfigError(
             "only one of TABLE, --reference and --accept can be - (standard input): name files for "
@@ -185,7 +182,7 @@ def refuse_shared_input(*paths: str | None) -> None:
 
 
 def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
-    """Refuse a workbook of flagged rows with more columns than Excel has, before any work."""
+    """Raise ConfigError before any work if Excel has too few columns for the flagged rows."""
     if options.flagged == "xlsx":
         from kpca_apps.novelty.written_tables import N_ADDED
         from kpca_apps.tables.write_excel import require_columns
@@ -194,7 +191,7 @@ def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
 
 
 def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
-    """Print what every column becomes, as data."""
+    """Print the role of every column, as data."""
     console = run.console
     columns = resolve_columns(options.columns, table, run.execution)
     sample = draw_sample(table, options.seed, run.execution)
@@ -213,12 +210,12 @@ def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
 
 
 def adjusted(run: Run, model: NoveltyModel, table: AnyTable) -> ScreeningOptions:
-    """Options of a model, changed by those of a command."""
+    """Return the options of a model, changed by those of a command."""
     from kpca_apps.novelty.run import inherit_options
 
-    asked = run.options
-    columns = {"label": asked.label, "id": asked.id, "hide": tuple(asked.hide or ())}
-    changes = asked.given(ScreeningOptions) | columns
+    given = run.options
+    columns = {"label": given.label, "id": given.id, "hide": tuple(given.hide or ())}
+    changes = given.given(ScreeningOptions) | columns
     return inherit_options(model, table, run.execution, **changes)
 
 
@@ -232,7 +229,7 @@ def finish(
     *,
     save: bool,
 ) -> None:
-    """Write the folder of a screening, the model in it if it is new, and say what was found."""
+    """Write the folder of a screening, with the model to `save`, and print the findings."""
     result = write_screening(run, context, folder, table, result, model, save=save)
     say_findings(run.console, result)
     if run.options.write_to is not None:
@@ -249,19 +246,20 @@ def finish(
 def _write_scores(
     run: Run, uri: str, folder: ResultFolder, table: AnyTable, result: ScreeningResult
 ) -> None:
-    """Write scores into a table of the database; the folder of the run is there already."""
+    """Write scores to a table of the database, after the folder of the run."""
     from kpca_apps.novelty.written_tables import scores_of_rows
 
     name = str(run.options.write_to)
-    but = f"{one_line(str(near(folder.path)), 200)} is written, and the table is not"
+    state = f"{one_line(str(near(folder.path)), 200)} is written, and the table is not"
     try:
         with run.console.stage(f"Writing {one_line(name)}"):
             rows = scores_of_rows(table, result)
             n_written = write_rows(uri, name, rows, force=run.options.force)
     except KeyboardInterrupt:
-        raise StoppedError(f"interrupted; {but}: run again with --force") from None
+        raise StoppedError(f"interrupted; {state}: run again with --force") from None
     except KpcaError as error:
-        error.args = (f"{error.args[0]} The folder {but}: run again with --force", *error.args[1:])
+        message = f"{error.args[0]} The folder {state}: run again with --force"
+        error.args = (message, *error.args[1:])
         raise
     run.console.say(f"The scores of {n_written:,} rows are in the table {one_line(name)}.")
 
@@ -276,7 +274,7 @@ def write_screening(
     *,
     save: bool,
 ) -> ScreeningResult:
-    """Write the folder of a screening, and return what it holds."""
+    """Write the folder of a screening, and return the result in it."""
     from kpca_apps.novelty.redact import masked
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.written_tables import write_tables
@@ -310,8 +308,8 @@ def write_screening(
         pages = [(REPORT_FILE, render_screening(result, drawn))]
         figures = screening_figures(drawn)
         if run.options.to_send:
-            sent_on = masked(context.params, result, to_send=True)
-            sent = replace(made, command=reproduce(context, sent_on, replacing=True))
+            params = masked(context.params, result, to_send=True)
+            sent = replace(made, command=reproduce(context, params, replacing=True))
             page = render_screening(replace(result, run=sent), drawn, is_to_send=True)
             (building / TO_SEND / "figures").mkdir(parents=True)
             (building / TO_SEND / REPORT_FILE).write_bytes(page.encode("utf-8"))

@@ -9,7 +9,7 @@ import typer
 
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.options import command
-from kpca_apps.cli.papers.options import PapersOptions
+from kpca_apps.options import Options, files, general
 
 SOME_FAILED = 5
 
@@ -19,6 +19,15 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
+
+
+class PapersOptions(Options):
+    """Options of ``kpca papers``; each command uses a part of them."""
+
+    data: Path | None = files("Folder of the data files.", "DIR")
+    out: Path | None = files("Folder of the results. Default: kpca-papers-NAME.", "DIR")
+    force: bool = files("Replace the results of an earlier run.", default=False)
+    json: bool = general("Print the result as JSON.", default=False)
 
 
 @command(app, only="json")

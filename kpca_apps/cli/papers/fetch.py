@@ -1,4 +1,4 @@
-"""The work of ``kpca papers fetch``: public copies of data files, checked before they are kept."""
+"""The work of ``kpca papers fetch``: download public data files and check their hashes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from kpca_apps.errors import InputError, StoppedError
 from kpca_apps.names import one_line
 from kpca_apps.papers.data import FILES, MissingDataError, PaperFile, read_paper_file
 
-SECONDS = 60  # without a byte, before a server is given up
+SECONDS = 60  # time limit for a server that sends nothing
 NO_SERVER = (socket.gaierror, ConnectionRefusedError)
 
 
 class _NoServerError(InputError):
-    """The server cannot be reached at all, so no other file can be had from it either."""
+    """The server cannot be reached, so other files cannot be fetched either."""
 
 
 def fetch_files(console: Console, folder: Path) -> int:
-    """Fetch every data file that is not there, and return how many could not be had.
+    """Fetch the missing data files; return the number of failures.
 
-    What is not the file it should be is not kept, and nothing is replaced: something else under
-    the name of a file stays, and counts as a failure. Where the server cannot be reached, no
-    further file is tried. No empty folder is left.
+    A file with a wrong hash is not saved, and existing files are never replaced: one with a wrong
+    hash counts as a failure. If the server cannot be reached, no further file is tried.
     """
     files = [file for group in FILES.values() for file in group]
     n_there = n_new = 0
@@ -36,7 +35,7 @@ def fetch_files(console: Console, folder: Path) -> int:
             _make(folder)
             for file in files:
                 if os.path.lexists(folder / file.path):
-                    n_there += _is_right(folder, file)
+                    n_there += _is_valid(folder, file)
                 else:
                     n_new += _is_fetched(console, folder, file)
     except _NoServerError as error:
@@ -56,8 +55,8 @@ def fetch_files(console: Console, folder: Path) -> int:
     return len(files) - n_there - n_new
 
 
-def _is_right(folder: Path, file: PaperFile) -> bool:
-    """Tell whether what is there is the file, or say why not."""
+def _is_valid(folder: Path, file: PaperFile) -> bool:
+    """Check an existing file, and print what is wrong with it."""
     try:
         read_paper_file(folder, file)
     except MissingDataError as error:
@@ -67,7 +66,7 @@ def _is_right(folder: Path, file: PaperFile) -> bool:
 
 
 def _is_fetched(console: Console, folder: Path, file: PaperFile) -> bool:
-    """Fetch a file, or say why it cannot be had."""
+    """Fetch a file, or print why that fails."""
     target = folder / file.path
     with made_for_use(target.parent):
         _make(target.parent)
@@ -90,7 +89,7 @@ def _make(folder: Path) -> None:
 
 
 def _fetch(file: PaperFile, target: Path) -> None:
-    """Download a file; it takes its name only when its SHA-256 is right."""
+    """Download a file; it gets its name only if its SHA-256 is correct."""
     from pooch import HTTPDownloader, get_logger, retrieve
 
     get_logger().setLevel("WARNING")
@@ -101,7 +100,7 @@ def _fetch(file: PaperFile, target: Path) -> None:
 
 
 def _failure(file: PaperFile, target: Path, error: Exception) -> InputError:
-    """Say in a line why a file could not be fetched."""
+    """Return the error for a file that could not be fetched."""
     if isinstance(error, OSError) and error.errno is not None:
         raise InputError(f"{one_line(str(target), 200)}: cannot be written ({error.strerror}).")
     if "does not match the known hash" in str(error):
@@ -116,7 +115,7 @@ def _failure(file: PaperFile, target: Path, error: Exception) -> InputError:
         server = urlsplit(file.address).hostname
         raise _NoServerError(f"{file.path}: {server} cannot be reached ({root.strerror})")
     if isinstance(root, IncompleteRead) and root.expected is not None:
-        n_bytes = int(root.partial)  # not the bytes themselves, unlike the standard library's
+        n_bytes = int(root.partial)  # a count here; the bytes themselves in the standard library
         return InputError(
             f"{file.path}: stopped after {n_bytes:,} of {n_bytes + root.expected:,} bytes; try "
             "again."

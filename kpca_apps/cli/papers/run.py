@@ -11,7 +11,7 @@ import typer
 
 from kpca_apps.cli.commands import reproduce as command_of
 from kpca_apps.cli.console import Console, column_lines, say_line, terminal_width
-from kpca_apps.cli.papers.options import PapersOptions
+from kpca_apps.cli.papers.commands import PapersOptions
 from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_result
 from kpca_apps.errors import InputError, RefusedError, StoppedError
 from kpca_apps.names import one_line
@@ -41,7 +41,7 @@ EXPERIMENTS = Document(
 
 
 def print_list(as_json: bool) -> None:
-    """Print all experiments, under the paper they are of, or as JSON."""
+    """Print all experiments by paper, or as JSON."""
     console, found = Console(), [*all_experiments().values()]
     if as_json:
         names = ("name", "paper", "title", "data")
@@ -52,7 +52,7 @@ def print_list(as_json: bool) -> None:
 
 
 def _list_lines(found: list[Experiment], width: int) -> list[str]:
-    """Lay out names, data and titles; titles are wrapped, so that a terminal does not."""
+    """Return lines of names, data and wrapped titles, by paper."""
     cells = {one.name: (one.name, ", ".join(one.data) or "none") for one in found}
     heads = column_lines([("name", "data"), *cells.values()])
     before = max(map(len, heads)) + INDENT + 2
@@ -70,17 +70,16 @@ def _list_lines(found: list[Experiment], width: int) -> list[str]:
 
 
 def run_experiments(context: typer.Context, name: str, options: PapersOptions) -> int:
-    """Run experiments and write their page, figures and numbers.
+    """Run experiments and write their page, figures and numbers; return the number of failures.
 
-    Once they are run an interrupt waits until they are written. What an interrupted run has done
-    replaces no earlier result: it goes beside it. Returns how many could not be run.
+    Interrupts wait while the results are written. The results of an interrupted run go to a folder
+    of their own beside an earlier result.
     """
     console, chosen = Console(options.quiet), chosen_experiments(name)
     out = options.out or Path(f"kpca-papers-{name}")
     complete, partial = _folders(out, force=options.force)
     _check_data(options.data)
-    # All that draws is imported before the first experiment, so that nothing that is missing is
-    # found when all are done.
+    # Import before the first experiment, so that a missing library is noticed at once.
     from kpca_apps.report.papers.page import gallery_figures, render_gallery
 
     clock, interrupted = Clock(), False
@@ -125,7 +124,6 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
             f"{page}{earlier}"
         )
     console.say(headline(result))
-    # Of one experiment its own line has said so.
     if len(chosen) > 1 and (sentence := left_out(result)):
         console.say(sentence)
     print_result(console, folder.path, result, options.json)
@@ -133,7 +131,7 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
 
 
 def _folders(place: Path, *, force: bool) -> tuple[OutputFolder, OutputFolder]:
-    """Name the folder of the results, and that of an interrupted run: beside an earlier result."""
+    """Return the folder of the results, and that of an interrupted run."""
     folder = OutputFolder(place, force=force)
     folder.check()
     if not folder.path.exists():
@@ -144,12 +142,12 @@ def _folders(place: Path, *, force: bool) -> tuple[OutputFolder, OutputFolder]:
 
 
 def _check_data(folder: Path | None) -> None:
-    """Refuse what is no data folder before any work."""
+    """Raise InputError before any work if the data folder cannot be read."""
     if folder is None:
         return
     label = one_line(str(folder), 200)
     try:
-        os.stat(f"{folder}/.")  # noqa: PTH116 (a path would drop the point)
+        os.stat(f"{folder}/.")  # noqa: PTH116 (a Path would drop the dot)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{label}: is not a folder; create it with kpca papers fetch.") from None
     except OSError as error:
@@ -157,7 +155,7 @@ def _check_data(folder: Path | None) -> None:
 
 
 def _attempt(experiment: Experiment, data: Path | None, *, is_only: bool) -> Reproduction:
-    """Run one experiment; what goes wrong in it does not lose the others."""
+    """Run one experiment; an error in it does not end the others."""
     try:
         return reproduce(experiment, PaperData(data))
     except Exception as error:

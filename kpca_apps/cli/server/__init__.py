@@ -1,1 +1,1 @@
-"""A server of the Model Context Protocol: what assistants may ask of tables and images."""
+"""A server of the Model Context Protocol: tables and images for assistants."""

@@ -1,4 +1,4 @@
-"""What assistants are told: some fields of each result, the first of lists, texts cut to a line."""
+"""Answers to assistants: some fields of each result, the first items of lists, short texts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from kpca_apps.report.novelty.text import diff_headline, headline
 from kpca_apps.report.text import Verbatim
 
 CELL, SENTENCE = 120, 600  # characters
-REASONS, FEW = 3, 5  # of a row; of what is told beside the rows
+REASONS, FEW = 3, 5  # reasons of a row; items of other lists
 MOST_RULES = 50
-# Fields that hold names and cells, and not sentences.
+# Fields that hold names and cells, not sentences.
 CELLS = frozenset("column where seen expected suggestion together id group name changed".split())
-# What is told of each type, by the last name; of any other all its fields.
-TOLD = {
+# The fields that answers contain, by type, under their last names; all fields of other types.
+FIELDS = {
     AcceptedRows: "n_rows statement",
     DuplicateRows: "statement",
     ListedRow: "name before now elsewhere reason changed",
@@ -50,69 +50,69 @@ TOLD = {
 Answer = dict[str, Any]
 
 
-def told(value: Any, most: int = FEW, name: str = "") -> Any:
-    """Return what assistants are told of a field of this name: the first `most` of lists."""
+def brief(value: Any, most: int = FEW, name: str = "") -> Any:
+    """Return the value of a field `name` for an answer, with the first `most` items of lists."""
     if isinstance(value, str):
         return one_line(value, CELL if name in CELLS else SENTENCE)
     if is_dataclass(value):
         own: type = type(value)
-        known = next((TOLD[kind] for kind in own.__mro__ if kind in TOLD), "")
+        known = next((FIELDS[kind] for kind in own.__mro__ if kind in FIELDS), "")
         names = known.split() if known else [one.name for one in fields(value)]
-        pairs = [(one.rpartition(".")[2], attrgetter(one)(value)) for one in names]
-        return {name: told(one, most, name) for name, one in pairs}
+        pairs = [(field.rpartition(".")[2], attrgetter(field)(value)) for field in names]
+        return {field: brief(item, most, field) for field, item in pairs}
     if isinstance(value, dict):
-        return {told(key, most, "name"): told(one, most, key) for key, one in value.items()}
+        return {brief(key, most, "name"): brief(item, most, key) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [told(one, most, name) for one in value[:most]]
+        return [brief(item, most, name) for item in value[:most]]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def screening(result: ScreeningResult, top: int) -> Answer:
-    """Tell what a screening found, with its oddest rows."""
+    """Return the findings of a screening, with its oddest rows."""
     notes = (*result.source.notes, *result.run.warnings)
     more = len(notes) - FEW
     parts = (quoted_cell(p) if isinstance(p, Verbatim) else p for p in headline(result))
     return {
-        **told(result),
-        "says": told("".join(parts)),
-        "ranked": [told(one, REASONS) for one in result.ranked[:top]],
-        "odd_cells": told(result.findings.odd_cells, top),
+        **brief(result),
+        "says": brief("".join(parts)),
+        "ranked": [brief(one, REASONS) for one in result.ranked[:top]],
+        "odd_cells": brief(result.findings.odd_cells, top),
         "hidden_columns": sorted(one_line(one, CELL) for one in result.hidden_columns),
-        "notes": [*told(notes), *[f"{more} more notes are in result.json."] * (more > 0)],
+        "notes": [*brief(notes), *[f"{more} more notes are in result.json."] * (more > 0)],
     }
 
 
 def diff(result: ScreeningDiff, top: int) -> Answer:
     """Tell what is otherwise in the second of two screenings."""
-    lists = {name: getattr(result, name) for name in ("appeared", "gone")}
+    lists = {name: getattr(result, name) for name in ("appeared", "removed")}
     return {
-        **told(result, MOST_RULES),
-        "says": told(diff_headline(result)),
+        **brief(result, MOST_RULES),
+        "says": brief(diff_headline(result)),
         **{f"n_{name}": len(rows) for name, rows in lists.items()},
-        **{name: [told(row, REASONS) for row in rows[:top]] for name, rows in lists.items()},
-        "notes": told(result.run.warnings),
+        **{name: [brief(row, REASONS) for row in rows[:top]] for name, rows in lists.items()},
+        "notes": brief(result.run.warnings),
     }
 
 
 def rules(found: HeldRules) -> Answer:
-    """Tell the rules of a table."""
-    told_rules = told([sentence(one, found.by_name) for one in found.rules], MOST_RULES)
-    return _of_rules(found) | {"rules": told_rules, "notes": told(found.notes)}
+    """Return the rules of a table."""
+    texts = brief([sentence(one, found.by_name) for one in found.rules], MOST_RULES)
+    return _of_rules(found) | {"rules": texts, "notes": brief(found.notes)}
 
 
 def _of_rules(rules: HeldRules) -> Answer:
-    name = told(rules.table, name="name")
+    name = brief(rules.table, name="name")
     return {"table": name, "n_rows": rules.n_rows, "n_rules": len(rules.rules)}
 
 
 def rule_check(checked: HeldRules, rows: Iterable[tuple[BrokenRow, ...]], top: int) -> Answer:
-    """Tell which rules a table breaks, each with its first rows."""
+    """Return the rules that a table breaks, each with its first rows."""
     broken = [
         {
-            "rule": told(phrase(held.rule, checked.by_name, checked.hidden)),
-            "says": told(broken_in(held)),
-            "columns": told(held.rule.columns, MOST_RULES, "column"),
-            "rows": [told(row, MOST_RULES) for row in found[:top]],
+            "rule": brief(phrase(held.rule, checked.by_name, checked.hidden)),
+            "says": brief(broken_in(held)),
+            "columns": brief(held.rule.columns, MOST_RULES, "column"),
+            "rows": [brief(row, MOST_RULES) for row in found[:top]],
         }
         for held, found in zip(checked.rules, rows, strict=True)
         if held.n_broken
@@ -121,5 +121,5 @@ def rule_check(checked: HeldRules, rows: Iterable[tuple[BrokenRow, ...]], top: i
         **_of_rules(checked),
         "n_broken_rules": len(broken),
         "broken": broken[:MOST_RULES],
-        "notes": told(checked.notes),
+        "notes": brief(checked.notes),
     }

@@ -1,4 +1,4 @@
-"""Calls in a process of their own, which ends when a call is cancelled or the server stops."""
+"""Calls in a separate process, which ends when a call is cancelled or the server stops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _begin = cache(begin_process)
 
 
 async def in_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a process that is kept for later calls, and killed by cancelling."""
+    """Call a function in a process that later calls reuse and cancelling kills."""
     try:
         return await to_process.run_sync(
             _owned, os.getpid(), function, *arguments, cancellable=True
@@ -33,11 +33,11 @@ def _owned(owner: int, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class Refusal(str):
-    """What is wrong with a call, in place of an answer."""
+    """An error message in place of an answer."""
 
 
 def call_tool(tools: Tools, name: str, arguments: dict[str, Any]) -> Any:
-    """Return the answer of a tool, or what is wrong in one line."""
+    """Return the answer of a tool, or an error message of one line."""
     try:
         return getattr(tools, name)(**arguments)
     except KpcaError as error:

@@ -58,7 +58,7 @@ def mcp(
 
 
 def _has_extra() -> bool:
-    """Whether the protocol's package is there, of a version that has this kind of server."""
+    """Whether a version of the protocol's package with this kind of server is installed."""
     try:
         return find_spec("mcp.server.mcpserver") is not None
     except ModuleNotFoundError:

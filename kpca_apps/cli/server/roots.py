@@ -1,4 +1,4 @@
-"""Folders that a server works in: what a caller names is found in them, or refused."""
+"""The served folders: files are found in them, or refused."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _RESULT = "result.json"
 
 @dataclass(frozen=True)
 class Roots:
-    """The folders served, without links in their paths, and the size of the largest file read.
+    """The served folders, with links resolved, and the size of the largest file to read.
 
-    A relative name is looked for in each in turn. Nothing outside is read or written: neither by
-    ``..``, nor by an absolute path, nor through a link.
+    A relative name is looked up in each folder in turn. Nothing outside is read or written, by
+    ``..``, an absolute path, or a link.
     """
 
     folders: tuple[Path, ...]
@@ -30,7 +30,7 @@ class Roots:
 
     @classmethod
     def of(cls, folders: list[Path], largest: int) -> Roots:
-        """Take the folders that were asked for, or refuse what is none."""
+        """Return the folders of --root, or raise ConfigError for one that does not exist."""
         for folder in folders:
             if not folder.is_dir():
                 raise ConfigError(
@@ -40,53 +40,53 @@ class Roots:
         return cls(tuple(folder.resolve() for folder in folders), largest)
 
     def file(self, name: str) -> Path:
-        """Return a file that is there."""
+        """Return the path of an existing file of the allowed size."""
         path = self.existing(name)
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise InputError(f"{_said(name)}: is not a file; name one.")
+            raise InputError(f"{_quoted(name)}: is not a file; name one.")
         if found.st_size > self.largest:
             raise InputError(
-                f"{_said(name)}: has {found.st_size / MEGABYTE:,.0f} MB, and files of at most "
+                f"{_quoted(name)}: has {found.st_size / MEGABYTE:,.0f} MB, and files of at most "
                 f"{self.largest / MEGABYTE:,.0f} MB are read; start the server with a larger "
                 "--largest."
             )
         return path
 
     def run(self, name: str) -> Path:
-        """Return the folder of a finished run, none of whose files lies outside or is too large."""
+        """Return the folder of a finished run whose files are all inside and small enough."""
         path = self.existing(name)
         if not path.is_dir():
-            raise InputError(f"{_said(name)}: is not a folder; name that of an earlier run.")
+            raise InputError(f"{_quoted(name)}: is not a folder; name that of an earlier run.")
         for item in path.iterdir():
             if item.is_file():
                 self.file(str(item))
         return path
 
     def new(self, name: str) -> Path:
-        """Return where something may be written: a name in a folder that is there."""
+        """Return a path to write to: a name in an existing folder."""
         for place in self._places(name):
-            with suppress(OSError, ValueError):  # a name that no file can have
+            with suppress(OSError, ValueError):  # an invalid name
                 if place.name and self._inside(place.parent) and place.parent.is_dir():
                     if place.is_symlink():
-                        raise InputError(f"{_said(name)}: is a link, which is never replaced.")
+                        raise InputError(f"{_quoted(name)}: is a link, which is never replaced.")
                     return place.parent.resolve() / place.name
-        raise InputError(f"{_said(name)}: is not in an existing folder that the server serves.")
+        raise InputError(f"{_quoted(name)}: is not in an existing folder that the server serves.")
 
     def shown(self, path: Path) -> str:
-        """Name a path as a caller may name it again."""
+        """Return a path in the form in which callers name it."""
         first = self.folders[0]
         return str(path.relative_to(first) if path.is_relative_to(first) else path)
 
     def listed(self, name: str) -> list[str]:
-        """Name tables, images, models and runs in a folder, the first 200 in order."""
+        """List the tables, images, models and runs in a folder, the first 200 by name."""
         folder = self.existing(name)
         if not folder.is_dir():
-            raise InputError(f"{_said(name)}: is not a folder.")
+            raise InputError(f"{_quoted(name)}: is not a folder.")
         return [*islice(self._items(folder), MOST_LISTED)]
 
     def _items(self, folder: Path) -> Iterator[str]:
-        from kpca_apps.images.kinds import IMAGE_SUFFIXES  # not above: it loads what reads images
+        from kpca_apps.images.kinds import IMAGE_SUFFIXES  # slow to import
 
         listed = {*TABLE_SUFFIXES, *IMAGE_SUFFIXES, ".kpca"}
         for item in sorted(folder.iterdir()):
@@ -98,26 +98,26 @@ class Roots:
                 yield self.shown(item)
 
     def existing(self, name: str) -> Path:
-        """Return what has a name, its links followed, if it lies inside."""
+        """Return an existing path inside the folders, with links resolved."""
         places = [place for place in self._places(name) if self._inside(place)]
         for place in places:
-            with suppress(OSError, ValueError):  # a name that no file can have
+            with suppress(OSError, ValueError):  # an invalid name
                 if place.exists():
                     return place.resolve()
         near = ""
         if places:
             with suppress(OSError, ValueError):
                 near = suggest(places[0].name, [one.name for one in places[0].parent.iterdir()])
-        raise InputError(f"{_said(name)}: no such file in the served folders.{near}")
+        raise InputError(f"{_quoted(name)}: no such file in the served folders.{near}")
 
     def _places(self, name: str) -> list[Path]:
-        """Return where a name may be meant to be; nothing is asked of the disk."""
+        """Return the possible paths of a name, without access to the disk."""
         if "\0" in name or not name.strip() or ".." in Path(name).parts:
-            raise InputError(f'{_said(name)}: is not allowed; name a file without "..".')
+            raise InputError(f'{_quoted(name)}: is not allowed; name a file without "..".')
         return [folder / name for folder in self.folders]
 
     def _inside(self, place: Path) -> bool:
-        """Whether a path, its links followed, lies in a folder served."""
+        """Whether a path, with links resolved, is in a served folder."""
         try:
             real = place.resolve()
         except (OSError, RuntimeError, ValueError):
@@ -125,5 +125,5 @@ class Roots:
         return any(real.is_relative_to(folder) for folder in self.folders)
 
 
-def _said(name: str) -> str:
+def _quoted(name: str) -> str:
     return one_line(name, 200) or '""'

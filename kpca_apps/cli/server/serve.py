@@ -1,4 +1,4 @@
-"""The server itself: tools offered over standard input and output by the protocol's package."""
+"""The server: offers tools over standard input and output with the protocol's package."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WRITES = (
 
 
 class Server(MCPServer[Any]):
-    """A server that refuses parameters no tool has, and says in one line what is wrong."""
+    """A server that refuses unknown parameters; its errors are one line."""
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Call a tool by its name."""
@@ -45,11 +45,10 @@ class Server(MCPServer[Any]):
                 near = suggest(unknown[0], known)
                 raise ToolError(f"{name} has no parameter {one_line(unknown[0])!r}.{near}")
             for key, value in arguments.items() if tool.name == name else ():
-                # The protocol's package takes true for 1.
+                # The protocol's package converts true to 1.
                 parts = value if isinstance(value, list) else [value]
-                if any(isinstance(part, bool) for part in parts) and "boolean" not in str(
-                    known[key]
-                ):
+                has_bool = any(isinstance(part, bool) for part in parts)
+                if has_bool and "boolean" not in str(known[key]):
                     raise ToolError(f"{key} has true or false; give a value instead")
         try:
             return await super().call_tool(name, arguments, context)
@@ -65,7 +64,7 @@ class Server(MCPServer[Any]):
 
 
 async def _messages(received: Any, sent: Any) -> AsyncIterator[SessionMessage]:
-    """Yield messages, and answer lines that are none: mcp 2.3 drops these, and a client waits."""
+    """Yield messages, and answer invalid lines, for which mcp 2.3 would let the client wait."""
     async with received:
         async for item in received:
             if isinstance(item, SessionMessage):
@@ -80,18 +79,18 @@ async def _messages(received: Any, sent: Any) -> AsyncIterator[SessionMessage]:
 
 
 def _reason(error: ToolError, name: str) -> str:
-    """Return what is wrong with a call, without what the protocol's package says around it."""
-    told = getattr(error.__cause__, "errors", None)
-    if told is not None:  # parameters of another type
-        each = [(".".join(map(str, one["loc"])), one["msg"]) for one in told()]
-        return f"{name}: " + "; ".join(f"{place}: {message}" for place, message in each)
+    """Return the message of an error without the wrapping of the protocol's package."""
+    errors = getattr(error.__cause__, "errors", None)
+    if errors is not None:  # parameters of another type
+        each = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors()]
+        return f"{name}: {'; '.join(each)}"
     return " ".join(str(error).split()).removeprefix(f"Error executing tool {name}: ")
 
 
 def make_server(tools: Tools, run: Callable[..., Awaitable[Any]] = in_process) -> Server:
-    """Return a server that offers tools, one call at a time; ``run(function, *arguments)`` runs it.
+    """Return a server of tools that handles one call at a time by ``run(function, *arguments)``.
 
-    A call that is cancelled ends with its process, and leaves what a killed command leaves.
+    Cancelling a call kills its process.
     """
     server = Server("kpca", instructions=INSTRUCTIONS, version=__version__, log_level="CRITICAL")
     turn = CapacityLimiter(1)
@@ -105,8 +104,8 @@ def make_server(tools: Tools, run: Callable[..., Awaitable[Any]] = in_process) -
                 raise ToolError(answer)
             if name != "denoise_preview":
                 return answer
-            told, pictures = answer
-            return [told, *(Image(data=d, format=kind.partition("/")[2]) for kind, d in pictures)]
+            text, pictures = answer
+            return [text, *(Image(data=d, format=kind.partition("/")[2]) for kind, d in pictures)]
 
         return call
 
@@ -122,5 +121,5 @@ def make_server(tools: Tools, run: Callable[..., Awaitable[Any]] = in_process) -
 
 
 def serve(tools: Tools) -> None:
-    """Serve until standard input ends; nothing but the protocol is written to standard output."""
+    """Serve until standard input ends; only the protocol writes to standard output."""
     make_server(tools).run("stdio")

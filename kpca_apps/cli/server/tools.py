@@ -1,6 +1,6 @@
-"""The tools of the server: each a function of names and options that gives a small answer.
+"""The tools of the server: functions of file names and options that return a small answer.
 
-What a tool says of itself and of its parameters is read by assistants.
+Assistants read their docstrings.
 """
 
 from __future__ import annotations
@@ -53,20 +53,19 @@ MODEL = "model.kpca"
 MOST_ROWS = 50  # of an answer
 MOST_ACCEPTED = 1_000  # rows in one call
 LARGEST_IMAGE = 50_000_000  # pixels
-# Time grows by the square of the columns: 1,000 of 60 rows take 19 s of one core, 3,000 take 71 s.
+# The time grows with the square of the columns: 19 s of one core for 1,000 columns of 60 rows.
 MOST_COLUMNS = 1_000
-# Parameters of tools that are options of a screening, but for those that name files.
+# Parameters of tools that are options of a screening and do not name files.
 _OPTIONS = "share count alpha fdr id exclude categorical numeric by seed".split()
-# Tools write, which functions do not.
 OF_TOOLS = KEYWORDS | {"--force": "replace=true", "--out": "out="}
 
 
 @dataclass(frozen=True)
 class Tools:
-    """What assistants may ask, in some folders, without values of some columns."""
+    """Tools for assistants in the folders of `roots`; values of `hide` columns are never shown."""
 
     roots: Roots
-    hide: tuple[str, ...] = ()  # of whatever table has such a column
+    hide: tuple[str, ...] = ()
 
     def list_files(self, folder: str = ".") -> Answer:
         """List the tables, images, models and earlier runs in a served folder (at most 200).
@@ -112,29 +111,28 @@ class Tools:
         alpha, fdr: flag at this false-alarm rate or rate of false discoveries; needs a reference.
         id: the column that names rows. exclude: columns left out of the model, but shown.
         categorical, numeric: columns taken as categories, as numbers. by: columns whose groups are
-        judged among themselves. hide: columns that are used but whose values are told nowhere, nor
+        judged among themselves. hide: columns that are used but whose values are neither shown nor
         written.
         accept: a table of rows judged fine, as accept_rows writes it.
-        seed: of all random draws. top: how many rows are told.
+        seed: of all random draws. top: number of rows in the answer.
         out: folder to write; by default beside the table. replace: overwrite an earlier run there.
         """
-        asked = {name: value for name, value in locals().items() if name in _OPTIONS}
-        path, n_told = self.roots.file(table), _top(top)
+        given = {k: v for k, v in locals().items() if k in _OPTIONS and v is not None}
+        path, n_shown = self.roots.file(table), _top(top)
         clean = None if reference is None else self.roots.file(reference)
         folder = self._folder(out or _run_of(path), replace)
         judged = [] if accept is None else [read_table(self.roots.file(accept))]
         opened = _opened(path, exclude)
         learned = None if clean is None else _opened(clean, exclude)
-        given = {name: value for name, value in asked.items() if value is not None}
         hidden = [*self._hidden(hide)]
         options = ScreeningOptions.of(NoveltyOptions(**given, hide=hidden))
         resolve_rule(options, clean=clean is not None)
-        words = ["kpca", "novelty", "screen", path.name, *_flags(asked, hidden, accept)]
+        words = ["kpca", "novelty", "screen", path.name, *_flags(given, hidden, accept)]
         words += [] if clean is None else ["--reference", clean.name]
         clock = Clock()
         result, model = screening.screen(opened, reference=learned, accept=judged, options=options)
         result = _write_run(folder, opened, result, model, clock, words, save=True)
-        return self._answer(result, folder, n_told)
+        return self._answer(result, folder, n_shown)
 
     def accept_rows(
         self,
@@ -180,13 +178,13 @@ class Tools:
         model: the folder of the run, or a model file. Everything else is as for screen_table; what
         the model hides stays hidden.
         """
-        asked = {name: value for name, value in locals().items() if name in _OPTIONS}
+        given = {k: v for k, v in locals().items() if k in _OPTIONS and v is not None}
         loaded = self._model(model)
         path = self.roots.file(table)
         folder = self._folder(out or _run_of(path), replace)
-        opened, accepted, chosen = self._adjusted(loaded, path, hide, accept, asked)
+        opened, accepted, chosen = self._adjusted(loaded, path, hide, accept, given)
         clock = Clock()
-        words = ["kpca", "novelty", "score", MODEL, path.name, *_flags(asked, hide, accept)]
+        words = ["kpca", "novelty", "score", MODEL, path.name, *_flags(given, hide, accept)]
         judged = [] if accepted is None else [accepted]
         result = screening.score(loaded, opened, accept=judged, options=chosen)
         result = _write_run(folder, opened, result, loaded, clock, words, save=False)
@@ -201,15 +199,15 @@ class Tools:
         id: str | None = None,
         hide: list[str] | None = None,
     ) -> Answer:
-        """Tell all reasons of one row: what each column reads, and what was expected instead.
+        """Return all reasons of one row: the value of each column, and the expected value.
 
         model: the folder of a screening, or a model file. table: the table the row is in.
         row: its id as listed, or its number (1 = first row of data). line: or the line of the file
         that it starts on; give one of the two. id: the column of ids. hide: columns whose values
-        are told nowhere, beside those that the model hides.
+        are not shown, in addition to those that the model hides.
         """
-        loaded = self._model(model)
-        opened, _, chosen = self._adjusted(loaded, self.roots.file(table), hide, None, {"id": id})
+        loaded, given = self._model(model), {} if id is None else {"id": id}
+        opened, _, chosen = self._adjusted(loaded, self.roots.file(table), hide, None, given)
         found, _ = explain.explain_row(
             loaded,
             opened,
@@ -218,7 +216,7 @@ class Tools:
             by_hidden=False,
             options=chosen,
         )
-        return answers.told(found, MOST_ROWS)  # type: ignore[no-any-return]
+        return answers.brief(found, MOST_ROWS)  # type: ignore[no-any-return]
 
     def diff_runs(
         self, old: str, new: str, top: int = 10, out: str | None = None, replace: bool = False
@@ -250,7 +248,7 @@ class Tools:
         out: str | None = None,
         replace: bool = False,
     ) -> Answer:
-        """Find what holds between the columns of a table in nearly all rows (a <= b, c = a + b).
+        """Find rules between columns that nearly all rows of a table keep (a <= b, c = a + b).
 
         id: the column that names rows. exclude: columns left out. hide: columns whose values no
         rule may quote. out: a JSON file for check_rules; without it nothing is written. replace:
@@ -298,8 +296,8 @@ class Tools:
     ) -> tuple[Answer, list[tuple[str, bytes]]]:
         """Denoise a piece of an image at three strengths, to choose by; write a page of them.
 
-        Returned are the noise that was found, the options of each strength, and two pictures: the
-        piece as it is and denoised as asked for. The first call may take a minute longer.
+        Returned are the measured noise, the options of each strength, and two pictures: the piece
+        before and after denoising. The first call may take a minute longer.
 
         sigma: level of the noise in units of the image; estimated by default. noise: auto,
         gaussian, poisson, speckle, impulse or camera. quality: fast, balanced or high. out: folder
@@ -337,7 +335,7 @@ class Tools:
         }
         middle = result.trials[len(result.trials) // 2].after
         pictures = [(one.media_type, one.data) for one in (result.before, middle)]
-        return answers.told(answer), pictures
+        return answers.brief(answer), pictures
 
     def _answer(self, result: ScreeningResult, folder: OutputFolder, top: int) -> Answer:
         files = sorted(item.name for item in folder.path.iterdir())
@@ -345,25 +343,24 @@ class Tools:
         return answers.screening(result, top) | place
 
     def _folder(self, name: str, replacing: bool) -> OutputFolder:
-        """Return a folder that may be written."""
         folder = OutputFolder(self.roots.new(name), force=replacing)
         folder.check()
         return folder
 
     def _hidden(self, hide: Sequence[str] | None) -> tuple[str, ...]:
-        """Return the names of columns to hide: those asked for, and those of the server."""
+        """Return the columns to hide: those of the call, and those of the server."""
         return tuple(dict.fromkeys([*(hide or ()), *self.hide]))
 
     def _refuse_shown(self, run: Path) -> None:
-        """Refuse a run that shows what the server hides."""
+        """Raise RefusedError for a run that shows columns which the server hides."""
         is_hidden, renamed = _columns_of(run)
         for path in run.glob("scored.*") if is_hidden else ():
             scored = open_table(self.roots.file(str(path)), layout="off")
             written = runs.written_names(is_hidden, scored)
-            # Columns of our own stand behind those of the input, which may be called alike.
+            # Added columns follow those of the input, which may have the same names.
             hidden = {one for name, one in written.items() if is_hidden[name]}
             hidden |= OURS & {*scored.columns[len(is_hidden) :]}
-            # The scored table does not say what the header of the input called its columns.
+            # The scored table lacks the original names of renamed columns.
             scored = replace(scored, source=replace(scored.source, renamed=renamed))
             named = resolve_columns(ColumnOptions(), scored, also_hidden=self.hide).hide
             shown = [one for one in named if one not in hidden]
@@ -385,13 +382,12 @@ class Tools:
         path: Path,
         hide: Sequence[str] | None,
         accept: str | None,
-        asked: dict[str, Any],
+        given: dict[str, Any],
     ) -> tuple[AnyTable, Table | None, ScreeningOptions]:
         """Open a table to be scored; return it, its accepted rows, and the options."""
         accepted = None if accept is None else read_table(self.roots.file(accept))
         _require_columns(len(model.encoder.plan.used), "the model")
         opened = open_table(path)
-        given = {name: value for name, value in asked.items() if value is not None}
         options = screening.inherit_options(model, opened, **given, hide=self._hidden(hide) or None)
         return opened, accepted, options
 
@@ -448,9 +444,9 @@ def _top(top: int) -> int:
 
 
 def _columns_of(run: Path) -> tuple[dict[str, bool], tuple[tuple[str, str], ...]]:
-    """Say which columns of a run are hidden, in order, and which the header calls otherwise.
+    """Return which columns of a run are hidden, in order, and the original names of renamed ones.
 
-    What is no run is refused later.
+    A folder without a valid result gives nothing and is refused later.
     """
     try:
         result = json.loads((run / "result.json").read_bytes())
@@ -461,15 +457,14 @@ def _columns_of(run: Path) -> tuple[dict[str, bool], tuple[tuple[str, str], ...]
         return {}, ()
 
 
-def _flags(asked: dict[str, Any], hide: Iterable[str] | None, accept: str | None) -> list[str]:
-    """Write options as a command has them."""
-    usual = {one.name: one.default for one in fields(NoveltyOptions)}
+def _flags(given: dict[str, Any], hide: Iterable[str] | None, accept: str | None) -> list[str]:
+    """Return options as words of a command."""
+    defaults = {one.name: one.default for one in fields(NoveltyOptions)}
     words = []
-    for name, value in {**asked, "hide": [*(hide or ())], "accept": accept}.items():
-        values = value if name in LISTS else [value]
-        for one in values or ():
-            if one != usual[name]:
-                words += [flag_of(name), Path(one).name if name == "accept" else str(one)]
+    for name, value in {**given, "hide": [*(hide or ())], "accept": accept}.items():
+        for item in value if name in LISTS else [value]:
+            if item != defaults[name]:
+                words += [flag_of(name), Path(item).name if name == "accept" else str(item)]
     return words
 
 
@@ -483,14 +478,11 @@ def _write_run(
     *,
     save: bool,
 ) -> ScreeningResult:
-    """Write the folder of a run as a command of these words does, but for files of figures."""
-    result = replace(
-        result, run=replace(result.run, command=shlex.join(words), flagged_file="flagged.csv")
-    )
+    """Write the folder of a run like the command of these words, but without files of figures."""
+    made = replace(result.run, command=shlex.join(words), flagged_file="flagged.csv")
     with folder as building:
-        notes = write_tables(building, table, result, model.encoder.plan)
-        warnings = (*result.run.warnings, *notes)
-        result = replace(result, run=replace(result.run, warnings=warnings))
+        notes = write_tables(building, table, replace(result, run=made), model.encoder.plan)
+        result = replace(result, run=replace(made, warnings=(*made.warnings, *notes)))
         if save:
             save_model(model, building / MODEL)
         write_result(building, result, [(REPORT_FILE, render_screening(result))], {}, clock)

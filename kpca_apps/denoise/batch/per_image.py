@@ -1,4 +1,4 @@
-"""Settings of single images of a batch, from a small table."""
+"""Read the settings of single images of a batch from a table."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ COLUMNS = ("strength", "luma", "chroma", SIGMA, *WORDS)
 def read_per_image(
     path: str | Path, names: Collection[str], denoiser: GroupDenoiser
 ) -> dict[str, Mapping[str, Any]]:
-    """Return what a table asks for, by the name of the image; an empty cell asks for nothing.
+    """Return the settings in a table by image name; empty cells and notes are ignored.
 
-    A column of notes is for who reads the table. InputError, with row and column, where that is no
-    image of the batch or cannot be done.
+    Raises InputError with row and column for unknown images and invalid settings.
     """
     table, label = read_table(path), one_line(str(path), 200)
     columns = {name: table.column(name) for name in table.frame.columns}
@@ -44,7 +43,7 @@ def read_per_image(
     found: dict[str, Mapping[str, Any]] = {}
     for row, (name, bare) in enumerate(zip(files, as_written(files), strict=True)):
         if name not in names and bare in names:
-            name = bare  # a spreadsheet was kept from running it as a formula
+            name = bare  # it was escaped, so that a spreadsheet does not run it as a formula
         where, own = f"{label}: {table.place_of(row)}, column", {}
         if name is None:
             raise InputError(f'{where} "{FILE}": is empty; name an image, or take the row out.')
@@ -71,7 +70,7 @@ def read_per_image(
 
 
 def _values(column: Column, *, prefer_comma: bool) -> list[float | str | None]:
-    """Return numbers as such, other cells as text and empty ones as None."""
+    """Return numbers as floats, other cells as text, and empty cells as None."""
     texts = Column(column.texts)
     numbers = texts.read(texts.number_format(prefer_comma) or NumberFormat())
     cells = zip(texts.cells, numbers.values.tolist(), numbers.unreadable.tolist(), strict=True)

@@ -128,9 +128,7 @@ def _denoise_stack(pages: Planes, levels: Planes, options: Options) -> Planes:
     blocks = list(page_blocks(pages.shape[1], pages[:, 0].size))
     for number, (first, end, begin, stop) in enumerate(blocks):
         with part(number, len(blocks)):
-            found, _ = _denoise_strip(
-                pages[:, begin:stop], levels**2, plan, whole, [], options.n_jobs
-            )
+            found, _ = _denoise_strip(pages[:, begin:stop], levels**2, plan, whole, [])
         cleaned[:, first:end] = found[:, first - begin : end - begin]
     return cleaned
 
@@ -142,7 +140,7 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     surveyed = SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED
     sigma = float(levels[0])
     first = plan_for(sigma, options).passes[0]
-    excess = noise_excess(planes, sigma, first, surveyed, options.n_jobs)
+    excess = noise_excess(planes, sigma, first, surveyed)
     estimates: list[Planes] = []
     done = 0.0
     while True:
@@ -153,7 +151,7 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
             wanted = tall, wide
         share = (1 - done) * (1 - AT_HALF) if halves else 1 - done
         with share_of_work(done, share):
-            estimates.append(_denoise_strips(planes, levels**2, plan, wanted, options.n_jobs))
+            estimates.append(_denoise_strips(planes, levels**2, plan, wanted))
         if not halves:
             break
         done += share
@@ -178,9 +176,7 @@ def _with_what_blurs(side: Side, size: int) -> tuple[Side, Side]:
     return (begin, end), (2 * begin, size if end == size // 2 else 2 * end)
 
 
-def _denoise_strips(
-    planes: Planes, variances: Planes, plan: Plan, wanted: Window, n_jobs: int | None
-) -> Planes:
+def _denoise_strips(planes: Planes, variances: Planes, plan: Plan, wanted: Window) -> Planes:
     """Run the passes over a window, in strips of rows with a margin that is cut off again."""
     channels, _, _, width = planes.shape
     margin, ((start, stop), (left, right)) = plan.reach, wanted
@@ -194,18 +190,13 @@ def _denoise_strips(
     for number, top in enumerate(range(start, stop, rows)):
         inner = ((top, min(top + rows, stop)), (left, right))
         with part(number, n_strips):
-            strip, carried = _denoise_strip(planes, variances, plan, inner, carried, n_jobs)
+            strip, carried = _denoise_strip(planes, variances, plan, inner, carried)
         result[:, :, top : inner[0][1], left:right] = strip
     return result
 
 
 def _denoise_strip(
-    planes: Planes,
-    variances: Planes,
-    plan: Plan,
-    wanted: Window,
-    carried: Estimates,
-    n_jobs: int | None,
+    planes: Planes, variances: Planes, plan: Plan, wanted: Window, carried: Estimates
 ) -> tuple[Planes, Estimates]:
     """Run the passes over a window with a margin; return the window, which all of them reach.
 
@@ -244,9 +235,7 @@ def _denoise_strip(
         piece = Piece(((first, last), (before, after)), (height, width), needed)
         if settings.soft:
             with part(number, len(plan.passes)):
-                smooth, left_over = run_pass(
-                    noisy, pilot[0], s2, settings, piece, pilot=pilot, n_jobs=n_jobs
-                )
+                smooth, left_over = run_pass(noisy, pilot[0], s2, settings, piece, pilot=pilot)
             share = SMOOTH_IN_PILOT
             join((smooth, left_over), number, margin)
             continue
@@ -264,9 +253,8 @@ def _denoise_strip(
         leverage *= s2
         with part(number, len(plan.passes)):
             pilot, leverage = run_pass(
-                added, guide, leverage, settings, piece,
-                guide_variance=left_in_guide, n_jobs=n_jobs,
-            )  # fmt: skip
+                added, guide, leverage, settings, piece, guide_variance=left_in_guide
+            )
         join((pilot, leverage), number, margin)
         t = ADDED_BACK
     inner = np.s_[:, :, top - first : bottom - first, left - before : right - before]
@@ -275,14 +263,8 @@ def _denoise_strip(
     return estimate, kept
 
 
-def noise_excess(
-    planes: Planes,
-    sigma: float,
-    settings: Pass,
-    surveyed: int = SURVEYED,
-    n_jobs: int | None = None,
-) -> float:
-    """Return by how much the noise variance exceeds what it is said to be, at the least.
+def noise_excess(planes: Planes, sigma: float, settings: Pass, surveyed: int = SURVEYED) -> float:
+    """Return the least ratio of the actual noise variance to the given one.
 
     From 1, where sigma is right or too high, to 1.25, as quiet groups of the first pass of the
     first of planes (c, 1, h, w) show it, about so many of them.
@@ -290,6 +272,6 @@ def noise_excess(
     _, _, height, width = planes.shape
     step = max(settings.size, int(np.sqrt(height * width / surveyed)))
     settings = replace(settings, stride=step, excess=MOST_EXCESS)
-    ratios = residual_ratios(planes, sigma**2, settings, n_jobs)
+    ratios = residual_ratios(planes, sigma**2, settings)
     excess = 1.0 + STEEPNESS * (float(np.quantile(ratios, QUIET)) - QUIET_RATIO)
     return min(max(excess, 1.0), MOST_EXCESS)

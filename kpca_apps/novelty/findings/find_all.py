@@ -38,7 +38,7 @@ from kpca_apps.novelty.result import (
     ScreeningRun,
     clearest,
 )
-from kpca_apps.novelty.row_values import let_go
+from kpca_apps.novelty.row_values import release_pages
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.novelty.screening.fit import IN_PARTS
 from kpca_apps.novelty.screening.judge import Verdict
@@ -84,7 +84,7 @@ def find_all(
     )
     profiles, id_column, of_ids = describe_columns(rows, options.columns.id)
     lists = list_table(verdict, options.explain, id_column)
-    let_go(verdict.scores, verdict.ranks, verdict.rarities, verdict.p_values, rows.surprise)
+    release_pages(verdict.scores, verdict.ranks, verdict.rarities, verdict.p_values, rows.surprise)
     columns = _with_reason_shares(profiles, lists.ranked[: lists.n_explained])
     is_new = not is_fitted_on and not rows.is_own
     moved, of_drift = (
@@ -165,7 +165,8 @@ def _header_note(
 ) -> Iterator[str]:
     """Say that the names of the columns are values of theirs: then a row took their place."""
     numbers, n_levels, formats = list[float](), 0, model.encoder.plan.formats
-    for one in columns:
+    # Levels first, which are looked up faster than numbers are read.
+    for one in sorted(columns, key=lambda one: isinstance(one.distribution, NumericProfile)):
         shown, format = one.distribution, formats.get(one.name)
         if one.name in renamed:
             continue

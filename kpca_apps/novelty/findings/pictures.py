@@ -48,11 +48,10 @@ def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
     points = model.detector.map_components(matrix, n_jobs=model.options.jobs)
     ranks = verdict.ranks[drawn]
     subspace = model.detector.viewed
-    # Total variance in feature space, mean k(x, x) - |mu|^2, over the rows the model keeps.
-    kept = model.detector.views.transform(model.detector.neighbours.rows)
-    total = float(subspace.kernel.diagonal(kept).mean() - subspace.mean_norm)
     leading = np.zeros(2)
-    leading[: min(2, len(subspace.variances))] = subspace.variances[:2] / (total or 1.0)
+    leading[: min(2, len(subspace.variances))] = subspace.variances[:2] / (
+        model.detector.feature_variance or 1.0
+    )
     return ComponentMap(
         x=points[:, 0],
         y=points[:, 1],

@@ -184,7 +184,7 @@ def render_diff(result: ScreeningDiff) -> str:
         title=diff_headline(result),
         lists=[
             ("New on the list", "listed now, and not before", result.appeared),
-            ("No longer on the list", "listed before, and not now", result.gone),
+            ("No longer on the list", "listed before, and not now", result.removed),
             ("Still on the list", "listed in both", result.stayed),
         ],
         max_rows=MAX_ROWS,

@@ -344,7 +344,7 @@ def diff_headline(diff: ScreeningDiff) -> str:
         )
         return f"No row is in both tables: {now} rows are flagged now, {before} before; {moved}."
     new = f"{plural(len(diff.appeared), 'row')} {'is' if len(diff.appeared) == 1 else 'are'} new"
-    n_gone = len(diff.gone)
-    gone = f"{count(n_gone)} {'is' if n_gone == 1 else 'are'} no longer on it"
+    n_removed = len(diff.removed)
+    removed = f"{count(n_removed)} {'is' if n_removed == 1 else 'are'} no longer on it"
     stayed = f"{count(len(diff.stayed))} stayed"
-    return f"{new} on the list, {gone}, {stayed}; {moved}."
+    return f"{new} on the list, {removed}, {stayed}; {moved}."

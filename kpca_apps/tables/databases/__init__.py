@@ -1,1 +1,1 @@
-"""Tables in databases: PostgreSQL, SQLite, DuckDB; what is read of them, and scores put beside."""
+"""Read tables of databases (PostgreSQL, SQLite, DuckDB), and write scores to them."""

@@ -1,4 +1,4 @@
-"""Where a table of a database is: the URI of the database, and the table or the query."""
+"""Addresses in a database: its URI, and a table or a query."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ DATABASE_KINDS = {
     "duckdb": "DuckDB",
 }
 _OF_FILES = ("sqlite", "duckdb")
-# A part of a name: in double quotes, in which two stand for one, or without a dot.
+# A part of a name, in double quotes (doubled inside), or without dots.
 _PART = re.compile(r'"((?:[^"\0]|"")+)"|([^".\0]+)')
-# What a query that only reads begins with, after remarks and parentheses.
+# The first word of a query that only reads, after comments and parentheses.
 _READS = re.compile(
     r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*(select|with|values|table|from)\b", re.IGNORECASE | re.DOTALL
 )
 _ORDERED = re.compile(r"\border\s+by\b", re.IGNORECASE)
 _REMARK = r"--[^\n]*|/\*.*?\*/"
-# Remarks, and what else is no word of SQL: texts, by backslashes or dollars too, and names.
+# Comments, string literals and quoted names.
 _OPAQUE = re.compile(
     rf"({_REMARK})|\be'(?:[^'\\]|\\.|'')*'|'[^']*'|\"[^\"]*\"|(\$\w*\$).*?\2",
     re.IGNORECASE | re.DOTALL,
@@ -37,17 +37,17 @@ TableName = tuple[str, ...]  # schema and name, or the name alone
 
 @dataclass(frozen=True)
 class Address:
-    """A database, and what is read of it."""
+    """A database, and a table or query in it."""
 
     kind: str  # "PostgreSQL", "SQLite" or "DuckDB"
     uri: str  # without the table
-    path: str  # of the file of SQLite and DuckDB; else empty
+    path: str  # file of SQLite and DuckDB; else empty
     table: TableName | None = None
-    query: str | None = None  # without a semicolon at its end
+    query: str | None = None  # without a final semicolon
 
     @property
     def name(self) -> str:
-        """What is read, by the name that it has in sentences."""
+        """The name of the table or query in messages."""
         if self.table is not None:
             return ".".join(self.table)
         database = PurePath(self.path).stem
@@ -59,12 +59,12 @@ class Address:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether a query says in which order its rows come."""
+        """Whether a query orders its rows."""
         return self.query is None or _ORDERED.search(_outermost(self.query)) is not None
 
 
 def is_database(path: object) -> bool:
-    """Whether a path is the address of a database that is read.
+    """Whether a path is the address of a supported database.
 
     >>> is_database("sqlite:///shop.db"), is_database("shop.db")
     (True, False)
@@ -73,7 +73,7 @@ def is_database(path: object) -> bool:
 
 
 def database_address(uri: str, table: str | None = None, query: str | None = None) -> Address:
-    """Read an address, in which the table may stand behind a ``#``.
+    """Parse an address, which may name the table after a ``#``.
 
     >>> database_address('sqlite:///data/shop.db#orders').table
     ('orders',)
@@ -88,17 +88,14 @@ def database_address(uri: str, table: str | None = None, query: str | None = Non
         raise OptionError("table_name", "names a table, and so does the address; keep one of them.")
     if named and query is not None:
         raise OptionError("query", "and --table both say what is read; keep one of them.")
-    path = ""
-    if scheme in _OF_FILES:
-        path = _file_in(base, scheme)
+    path = _file_in(base, scheme) if scheme in _OF_FILES else ""
     known = table_name(named[0]) if named else None
-    return Address(
-        DATABASE_KINDS[scheme], base, path, known, None if query is None else _reading(query)
-    )
+    select = None if query is None else _require_select(query)
+    return Address(DATABASE_KINDS[scheme], base, path, known, select)
 
 
 def _file_in(uri: str, scheme: str) -> str:
-    """Return the path of a file of a database: behind three slashes, as it would be typed."""
+    """Return the path of a database file, after three slashes of its URI."""
     begin = f"{scheme}:///"
     if not uri.lower().startswith(begin) or uri == begin or "?" in uri:
         raise ConfigError(
@@ -111,12 +108,11 @@ def _file_in(uri: str, scheme: str) -> str:
     return path
 
 
-def _reading(query: str) -> str:
-    """Refuse a query that does not begin as one that only reads, and one of nothing."""
+def _require_select(query: str) -> str:
+    """Return a query without a final semicolon; raise OptionError if it is no SELECT."""
     text = query.strip()
     words = _words(text).rstrip()
     if words.endswith(";"):
-        # With the remarks behind it.
         text = text[: len(words.rstrip("; \t\r\n"))]
     if not _READS.match(text) or "\0" in text:
         raise OptionError("query", "must be a SELECT: no other statement is run.")
@@ -124,12 +120,12 @@ def _reading(query: str) -> str:
 
 
 def _words(query: str) -> str:
-    """Blank out remarks, and write dots for texts and quoted names; all stay in their places."""
+    """Replace comments by spaces, and literals and quoted names by dots of the same length."""
     return _OPAQUE.sub(lambda found: (" " if found[1] else ".") * len(found[0]), query)
 
 
 def _outermost(query: str) -> str:
-    """Leave what stands in the fewest parentheses: a query may be within some as a whole."""
+    """Blank all text inside parentheses, except for those around the whole query."""
     depth, deep = 0, list[tuple[int, str]]()
     for sign in _words(query):
         depth += (sign == "(") - (sign == ")")
@@ -139,7 +135,7 @@ def _outermost(query: str) -> str:
 
 
 def table_name(text: str) -> TableName:
-    """Take a name apart: ``schema.name``; a part with a dot stands in double quotes.
+    """Split ``schema.name``; a part with a dot is in double quotes.
 
     >>> table_name('sales."a.b"')
     ('sales', 'a.b')
@@ -162,7 +158,7 @@ def table_name(text: str) -> TableName:
 
 
 def typed(name: TableName) -> str:
-    """Write a name as it is given to --table.
+    """Format a name as a value of --table.
 
     >>> print(typed(("sales", "a.b")))
     sales."a.b"
@@ -171,14 +167,14 @@ def typed(name: TableName) -> str:
 
 
 def scheme_of_file(head: bytes) -> str | None:
-    """Return the scheme of a file that is a database, by its first bytes."""
+    """Return the scheme of a database file by its first bytes, None for other files."""
     if head.startswith(b"SQLite format 3\0"):
         return "sqlite"
     return "duckdb" if head[8:12] == b"DUCK" else None
 
 
 def sql_name(name: TableName | str) -> str:
-    r"""Quote a name for SQL, whatever is in it.
+    r"""Quote any name for SQL.
 
     >>> print(sql_name(("sales", 'a"; DROP TABLE b')))
     "sales"."a""; DROP TABLE b"

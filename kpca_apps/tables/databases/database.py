@@ -1,4 +1,4 @@
-"""What a database is here, and what all kinds have in common: cells, remarks, errors."""
+"""The interface of databases, and their common code: cells, notes, errors."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from kpca_apps.system.limits import LONGEST_ROW
 from kpca_apps.tables.databases.address import Address, TableName, scheme_of_file, sql_name
 from kpca_apps.tables.input_file import HEAD
 
-EXACT = 2**53  # floats hold all whole numbers below
+EXACT = 2**53  # floats represent all smaller whole numbers
 _LIBRARIES = ("adbc_driver_manager", "duckdb", "_duckdb", "sqlite3", "pyarrow")
-# What drivers put before the words of the database.
+# Prefixes of drivers before the message of the database.
 _BEFORE = re.compile(
     r"^([A-Z_]+: |\[\w+\] |Failed to \w+( query)?( '.*?')?: |could not begin COPY: |"
     r"Execution error \[\w+\]: |(ERROR|FATAL): +|(\w+ Error|Error): )+",
     re.DOTALL,
 )
-# Errors of single cells, which they show: in quotation marks, in parentheses, as numbers.
+# Errors that quote cells: in quotation marks, in parentheses, as numbers.
 _OF_CELLS = ("ConversionException", "OutOfRangeException", "InvalidInputException")
 _CELL = re.compile(
     r"""(?<!\w)["'(](?:.*["')](?=[\s.!,:;]|\Z)|.*)|(?<=\bvalue )-?\d\S*|0x[0-9a-fA-F]+""", re.DOTALL
 )
-# What libpq cannot parse of an address it quotes, and that may be a password.
+# Errors of libpq that quote a part of the address, perhaps a password.
 _OF_ADDRESS = re.compile(
     r"(invalid integer value|percent-encoded (?:token|value):|parameter:|\bin URI\b.*:) "
     r'".*"(?= for connection option|\Z)'
@@ -43,17 +43,17 @@ _OF_PASSWORDS = ("no password supplied", "password authentication failed")
 
 @dataclass(frozen=True)
 class Cell:
-    """How a column is selected: an expression, and what is to be remarked of it."""
+    """The expression that selects a column, and a remark on its conversion."""
 
     expression: str
-    remark: str = ""  # "seconds": of intervals; "rounded": made floats; "finite": a date that is
+    remark: str = ""  # "seconds" of intervals; "rounded" to floats; "finite" dates only
 
 
 @dataclass(frozen=True)
 class Selected:
-    """Rows on their way out of a database; there may be one column more than names.
+    """Rows selected from a database.
 
-    That counts the dates of a row that have no place in a calendar, and are missing.
+    An additional column without a name counts the dates of a row that are outside the calendar.
     """
 
     names: tuple[str, ...]
@@ -63,10 +63,7 @@ class Selected:
 
 
 def require_file(address: Address) -> Path:
-    """Return the file of a database, unless it is none of its kind.
-
-    Opening a named pipe would wait for whoever writes to it.
-    """
+    """Return the file of a database; raise InputError if it is not of its kind."""
     path = Path(address.path)
     with opening(address.uri, path):
         if not (stat.S_ISREG(mode := path.stat().st_mode) or stat.S_ISDIR(mode)):
@@ -80,26 +77,23 @@ def require_file(address: Address) -> Path:
 class Database(ABC):
     """A connection that sees one state of a database; only `write` and `commit` change it."""
 
-    in_stored_order = True  # whether rows of a table come as they are stored, time and again
-    tables_query: str  # names the tables that can be read, perhaps each behind its schema
-    # Of a table, see `_of_table`: its columns, of which one that is temporary or not there has
-    # none, and those of its primary key.
-    columns_query: str
-    key_query: str
+    in_stored_order = True  # whether rows of a table always come in the same order
+    tables_query: str  # selects the readable tables: (schema or NULL,) name
+    columns_query: str  # selects the columns of a table, none if it is temporary or missing
+    key_query: str  # selects the columns of the primary key of a table
     _connection: Any
 
     def tables(self) -> Sequence[TableName]:
-        """Name the tables that can be read."""
-        return [
-            tuple(part for part in row if part is not None) for row in self._rows(self.tables_query)
-        ]
+        """Return the readable tables."""
+        rows = self._rows(self.tables_query)
+        return [tuple(part for part in row if part is not None) for row in rows]
 
     def columns(self, table: TableName) -> Sequence[str]:
-        """Name the columns of a table; none if there is no such table, or it is temporary."""
+        """Return the columns of a table; none if it is missing or temporary."""
         return [str(name) for (name,) in self._of_table(self.columns_query, table)]
 
     def key(self, table: TableName) -> Sequence[str]:
-        """Name the columns of a table's primary key, if it has one."""
+        """Return the columns of a table's primary key, if any."""
         return [str(name) for (name,) in self._of_table(self.key_query, table)]
 
     @abstractmethod
@@ -107,59 +101,55 @@ class Database(ABC):
         """Run a query that only reads."""
 
     def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
-        """Write rows into a new table, which is there once `commit` has run."""
+        """Write rows into a new table, which exists after `commit`."""
         self._begin()
         if replace:
             self._run(f"DROP TABLE IF EXISTS {sql_name(table)}")
         self._create(table, rows)
 
     def commit(self) -> None:
-        """Keep what was written."""
+        """Commit the transaction."""
         self._connection.execute("COMMIT")
 
     def cancel(self) -> None:
-        """End what is going on; called from another thread."""
+        """Interrupt the running query; called from another thread."""
         self._connection.interrupt()
 
     def close(self) -> None:
-        """End the connection; what is not committed is gone."""
+        """Close the connection and drop uncommitted changes."""
         self._connection.close()
 
     def _run(self, statement: str) -> None:
         self._connection.execute(statement)
 
     def _rows(self, query: str, *parameters: Any) -> Sequence[tuple[Any, ...]]:
-        rows: Sequence[tuple[Any, ...]]
-        rows = self._connection.execute(query, parameters).fetchall()
+        rows: Sequence[tuple[Any, ...]] = self._connection.execute(query, parameters).fetchall()
         return rows
 
     @abstractmethod
     def _of_table(self, query: str, table: TableName) -> Sequence[tuple[Any, ...]]:
-        """Run a query that is about a table."""
+        """Run a query about a table."""
 
     def _begin(self) -> None:
         self._run("BEGIN IMMEDIATE")
 
     @abstractmethod
     def _create(self, table: TableName, rows: pa.RecordBatchReader) -> None:
-        """Make a table of rows."""
+        """Create a table of rows."""
 
 
 def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> str:
-    """Write what is selected, with `count`, an SQL expression of an alias, summed over dates."""
+    """Return the columns of a SELECT, and the sum of the expression `count` over dates."""
     parts = [cell.expression for cell in cells]
-    dates = [
-        count.format(alias)
-        for cell, alias in zip(cells, aliases, strict=True)
-        if cell.remark == "finite"
-    ]
+    pairs = zip(cells, aliases, strict=True)
+    dates = [count.format(alias) for cell, alias in pairs if cell.remark == "finite"]
     return ", ".join([*parts, *([" + ".join(dates)] if dates else [])])
 
 
 def checked(
     selected: Selected, batches: Iterable[pa.RecordBatch], notes: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches of the columns that have names; notes tell at last what was changed."""
+    """Yield batches of the columns that have names; add notes on conversions at the end."""
     names, cells = selected.names, selected.cells
     n_far, is_rounded = 0, [False] * len(cells)
     rounded = [k for k, cell in enumerate(cells) if cell.remark == "rounded"]
@@ -171,11 +161,10 @@ def checked(
             values = columns[k].to_numpy(zero_copy_only=False)
             is_rounded[k] |= bool((np.isfinite(values) & (abs(values) >= EXACT)).any())
         yield pa.RecordBatch.from_arrays(columns, schema=named_schema(selected))
-    told = [name for name, cell in zip(names, cells, strict=True) if cell.remark == "seconds"]
-    if told:
-        notes.append(
-            f"Intervals read as seconds, a year as 365.25 days and a month as 30: {listed(told)}."
-        )
+    intervals = [name for name, cell in zip(names, cells, strict=True) if cell.remark == "seconds"]
+    if intervals:
+        how = "Intervals read as seconds, a year as 365.25 days and a month as 30"
+        notes.append(f"{how}: {listed(intervals)}.")
     if n_far:
         notes.append(
             f"{n_far:,} dates that are infinite or outside the calendar are read as missing."
@@ -188,14 +177,14 @@ def checked(
 
 
 def named_schema(selected: Selected) -> pa.Schema:
-    """Return the types of the columns that have names; names may be there twice."""
+    """Return the schema of the columns that have names, which may repeat."""
     types = selected.schema.types[: len(selected.names)]
     return pa.schema([pa.field(*one) for one in zip(selected.names, types, strict=True)])
 
 
 @contextmanager
-def told(kind: str) -> Iterator[None]:
-    """Turn what a library or a database says into one line."""
+def errors_in_one_line(kind: str) -> Iterator[None]:
+    """Convert errors of a database or its library to an InputError."""
     try:
         yield
     except KpcaError:
@@ -205,18 +194,17 @@ def told(kind: str) -> Iterator[None]:
         if library not in _LIBRARIES and not isinstance(error, OSError | UnicodeDecodeError):
             raise
         text = str(error)
-        # PostgreSQL's class 22, which it does not tell once rows are on their way.
+        # PostgreSQL's class 22 (data exceptions), not available while rows are fetched.
         of_class = str(getattr(error, "sqlstate", None) or "").startswith("22")
         if of_class or type(error).__name__ in _OF_CELLS or "[PGRES_" in text:
-            # It shows a cell, which may be of a column that is to be hidden.
+            # The message quotes a cell, perhaps of a hidden column.
             text = _CELL.sub("(a cell)", _BEFORE.sub("", text.strip()))
         raise InputError(_sentence(kind, text)) from None
 
 
 def _sentence(kind: str, text: str) -> str:
-    """Say in one line what a database says, and what to do about a password."""
+    """Return a message of a database as one line, with advice on passwords."""
     if text.startswith("Could not decode to UTF-8"):
-        # What follows is a cell.
         return f"{kind} holds text that is not UTF-8; cast it to a blob in --query."
     if text == "string or blob too big":
         return (

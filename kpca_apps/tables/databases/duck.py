@@ -1,4 +1,4 @@
-"""DuckDB by its own library, which gives rows as Arrow batches."""
+"""DuckDB by its own library, which returns Arrow batches."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ from kpca_apps.tables.databases.database import (
 )
 
 _ROWS = 1 << 16  # of a batch
-# What it may keep of the file in memory; what a query sorts beyond is put on disk.
-_MEMORY = "400MB"
+_MEMORY = "400MB"  # larger sorts use the disk
 _DATES = ("DATE", "TIMESTAMP")
-# Whole numbers of more than 64 bits, and what Arrow has no type for, or polars.
+# Converted to text: whole numbers of more than 64 bits, and types that Arrow or polars lacks.
 _WRITTEN = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT", "UNION", "ENUM", "BIT", "TIME")
-# What, inside of lists and records, has no place in Arrow, or none in a calendar.
+# Inside lists and records, these types make the whole cell text.
 _AS_TEXT = re.compile(r"\b(UNION|INTERVAL|DATE|TIME)")
 _FAR = "(CASE WHEN isfinite({0}) OR {0} IS NULL THEN 0 ELSE 1 END)"
-# Of the schema that a name without one means.
+# Names without a schema belong to the current one.
 _OF_TABLE = (
     "database_name = current_database() AND lower(schema_name) = lower(coalesce(?, "
     "current_schema())) AND lower(table_name) = lower(?)"
@@ -56,7 +55,7 @@ class DuckDB(Database):
         import duckdb
 
         path = require_file(address)
-        # Beside the file it would need a folder there.
+        # The default is a folder beside the database.
         self._folder = spool_folder()
         options: dict[str, Any] = {
             "temp_directory": str(self._folder.path),
@@ -66,7 +65,7 @@ class DuckDB(Database):
         }
         try:
             self._connection = duckdb.connect(str(path), read_only=reading, config=options)
-            # A file that someone sent may hold views of files that are here.
+            # Views in a file from elsewhere could read local files.
             self._connection.execute("SET enable_external_access = false")
             self._connection.execute("SET lock_configuration = true")
         except BaseException:
@@ -74,9 +73,9 @@ class DuckDB(Database):
             raise
 
     def select(self, query: str) -> Selected:
-        """Run a query as one inside of another."""
+        """Run a query as a subquery."""
         found = self._relation(f"SELECT * FROM (\n{query}\n) AS q")
-        # Inside of another query, a name that repeats would have a number behind it.
+        # A subquery would number repeated names.
         names, kinds = tuple(self._relation(query).columns), [str(k).upper() for k in found.types]
         aliases = [f"c{k}" for k in range(len(names))]
         cells = tuple(_cell(*one) for one in zip(aliases, kinds, strict=True))
@@ -108,7 +107,7 @@ class DuckDB(Database):
 
 
 def _cell(alias: str, kind: str) -> Cell:
-    """Return how a column of a type is selected; what Arrow has no type for comes as text."""
+    """Return how to select a column of a type: as text if Arrow lacks the type."""
     nested = kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
     if kind.startswith(_DATES) and not nested:
         return Cell(f"CASE WHEN isfinite({alias}) THEN {alias} END", "finite")

@@ -1,4 +1,4 @@
-"""PostgreSQL by ADBC: rows come as Arrow batches, from a transaction that can only read."""
+"""PostgreSQL by ADBC, which returns Arrow batches, in a read-only transaction."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kpca_apps.errors import InputError, require_library
 from kpca_apps.tables.databases.address import Address, TableName, sql_name
 from kpca_apps.tables.databases.database import Cell, Database, Selected, select_list
 
-_PATIENCE = 15  # seconds a server is given to answer, unless the address or the system says more
+_PATIENCE = 15  # default connect_timeout in seconds
 _PLAIN = frozenset(("int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "name"))
 _DATES = frozenset(("date", "timestamp", "timestamptz"))
-# The driver counts microseconds from 1970 in 64 bits: they end in 294247.
+# The driver's microseconds in 64 bits end in 294247.
 _FINITE = "isfinite({0}) AND {0} < '294000-01-01'"
 _FAR = f"(CASE WHEN {_FINITE} OR {{0}} IS NULL THEN 0 ELSE 1 END)"
 
@@ -25,7 +25,7 @@ _FAR = f"(CASE WHEN {_FINITE} OR {{0}} IS NULL THEN 0 ELSE 1 END)"
 class PostgreSQL(Database):
     """A connection to a server."""
 
-    in_stored_order = False  # rows move where they are changed
+    in_stored_order = False  # updated rows move
     tables_query = """
 SELECT CASE WHEN NOT pg_table_is_visible(c.oid) THEN n.nspname::text END, c.relname::text
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -52,14 +52,14 @@ ORDER BY array_position(i.indkey::int2[], a.attnum)"""
         if reading:
             settings.insert(0, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         if address.query is None:
-            # Otherwise two readers, or two processes of the server, may change the order of rows.
+            # Parallel readers may change the order of rows.
             settings.append("SET LOCAL synchronize_seqscans = off")
             settings.append("SET LOCAL max_parallel_workers_per_gather = 0")
         for setting in settings:
             self._run(setting)
 
     def select(self, query: str) -> Selected:
-        """Run a query as one inside of another: what is no SELECT, or several, is refused."""
+        """Run a query as a subquery, which fails unless it is a single SELECT."""
         with closing(self._connection.cursor()) as cursor:
             found = cursor.adbc_execute_schema(f"SELECT * FROM (\n{query}\n) AS q")
         if not len(found):
@@ -83,15 +83,15 @@ ORDER BY array_position(i.indkey::int2[], a.attnum)"""
             cursor.adbc_ingest(name, rows, mode="create", **place)
 
     def commit(self) -> None:
-        """Keep what was written."""
+        """Commit the transaction."""
         self._connection.commit()
 
     def cancel(self) -> None:
-        """End what is going on, on the server too."""
+        """Interrupt the running query, also on the server."""
         self._connection.adbc_cancel()
 
     def close(self) -> None:
-        """End the connection, and with it the transaction."""
+        """Close the connection, which ends the transaction."""
         if self._cursor is not None:
             self._cursor.close()
         super().close()
@@ -110,11 +110,10 @@ ORDER BY array_position(i.indkey::int2[], a.attnum)"""
 
 
 def _with_patience(uri: str) -> str:
-    """Wait for a server only so long, where nothing else is said of it."""
+    """Add a timeout to an address, unless it or the environment has one."""
     try:
         options = parse_qsl(urlsplit(uri).query)
-    except ValueError:
-        # The reason holds what stands before the host, which may be a password.
+    except ValueError:  # its message may contain the password
         raise InputError("the host name has an invalid character; correct the address") from None
     if "PGCONNECT_TIMEOUT" in os.environ or any(
         name in ("connect_timeout", "service") for name, _ in options
@@ -124,13 +123,12 @@ def _with_patience(uri: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Write a text as a constant of SQL, in which no backslash means anything."""
     escaped = text.replace("\\", "\\\\").replace("'", "''")
     return f"E'{escaped}'"
 
 
 def _cell(alias: str, kind: str) -> Cell:
-    """Return how a column of a type is selected; what the driver gives as bytes comes as text."""
+    """Return how to select a column of a type: as text if the driver would return bytes."""
     if kind in _PLAIN or kind == "bytea":
         return Cell(alias)
     if kind in _DATES:

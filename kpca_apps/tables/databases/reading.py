@@ -1,4 +1,4 @@
-"""A table of a database, or the rows of a query -> a table, from one state of the database."""
+"""Read a table of a database, or the rows of a query, in one transaction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ from kpca_apps.tables.databases.address import (
     sql_name,
     typed,
 )
-from kpca_apps.tables.databases.database import Database, checked, named_schema, told
+from kpca_apps.tables.databases.database import (
+    Database,
+    checked,
+    errors_in_one_line,
+    named_schema,
+)
 from kpca_apps.tables.read.arrow import read_batches
 from kpca_apps.tables.read.reader import Address as Uri
 from kpca_apps.tables.read.reader import Reader, of_schemes
@@ -31,8 +36,8 @@ from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table
 
 T = TypeVar("T")
-_PATIENCE = 5.0  # seconds that a cancelled query is given to end
-_LISTED = 20  # tables that a message names
+_PATIENCE = 5.0  # seconds to wait for the end of a cancelled query
+_LISTED = 20  # tables in a message
 _MODULES = {"SQLite": "sqlite", "DuckDB": "duck", "PostgreSQL": "postgresql"}
 _STORED = (
     "The table has no primary key: its rows are read in the order in which the server stores "
@@ -46,15 +51,15 @@ _UNORDERED = (
 
 @dataclass
 class Waiting:
-    """Calls of a database in threads of their own, one after the other, until a deadline."""
+    """Runs calls of a database in threads, one after the other, until a deadline."""
 
-    seconds: float | None  # all calls together; None: as long as they take
-    cancel: Callable[[], None] | None = None  # ends the call that is going on
-    is_stuck: bool = False  # whether one goes on although it was cancelled
+    seconds: float | None  # time limit of all calls together
+    cancel: Callable[[], None] | None = None  # interrupts the running call
+    is_stuck: bool = False  # whether a cancelled call still runs
     _began: float = field(default_factory=time.monotonic)
 
     def __call__(self, function: Callable[[], T]) -> T:
-        """Return what a function does, or cancel it where this is interrupted or takes too long."""
+        """Call a function; cancel it on an interrupt or after the time limit."""
         return heard_while(function, self._look, self._give_up)
 
     def _look(self) -> None:
@@ -66,7 +71,7 @@ class Waiting:
 
     def _give_up(self, call: Future[T]) -> None:
         if self.cancel is not None:
-            # It asks the server by another connection, which may hang as well.
+            # Cancelling opens another connection to the server, which may hang as well.
             cancelling = threading.Thread(target=self.cancel, daemon=True)
             cancelling.start()
             cancelling.join(_PATIENCE)
@@ -77,10 +82,9 @@ class Waiting:
 def connected(
     address: Address, seconds: float | None, *, reading: bool = True
 ) -> Iterator[tuple[Database, Waiting]]:
-    """Connect to a database; what it, or its library, says against that becomes one line."""
+    """Connect to a database, and convert its errors."""
     waiting = Waiting(seconds)
-    with told(address.kind):
-        # None is loaded before it is needed.
+    with errors_in_one_line(address.kind):
         module = import_module(f"kpca_apps.tables.databases.{_MODULES[address.kind]}")
         opener: Callable[..., Database] = getattr(module, address.kind)
         database = waiting(partial(opener, address, reading=reading))
@@ -93,7 +97,6 @@ def connected(
 
 
 def _read(found: Uri) -> Table | PartedTable:
-    """Read a table, or the rows of a query; the transaction ends once all are here."""
     options = found.options
     address = database_address(found.uri, options.table_name, options.query)
     with connected(address, options.timeout) as (database, waiting):
@@ -119,7 +122,7 @@ def _read(found: Uri) -> Table | PartedTable:
 
 
 def _only_table(database: Database, waiting: Waiting) -> TableName:
-    """Return the table that is meant where none is named: the only one."""
+    """Return the only table of a database, or raise OptionError."""
     tables = waiting(database.tables)
     if len(tables) != 1:
         among = _listed(tables) if tables else "none that you may read"
@@ -130,7 +133,7 @@ def _only_table(database: Database, waiting: Waiting) -> TableName:
 
 
 def require_table(table: TableName, database: Database, waiting: Waiting) -> None:
-    """Refuse a table that is not there."""
+    """Raise InputError for a table that does not exist."""
     if not waiting(partial(database.columns, table)):
         name, tables = ".".join(table), waiting(database.tables)
         near = suggest(name, [*map(typed, tables)]) or f" The tables are: {_listed(tables)}."

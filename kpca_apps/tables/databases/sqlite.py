@@ -1,7 +1,7 @@
 """SQLite by Python's own module.
 
-Its driver of ADBC takes half the time, but cannot be interrupted, and takes the type of a column
-from the first rows: in SQLite each cell has its own.
+The ADBC driver takes half the time, but cannot be interrupted, and infers the type of a column from
+its first rows, although each cell has its own.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from kpca_apps.tables.databases.address import Address, TableName, sql_name
 from kpca_apps.tables.databases.database import EXACT, Cell, Database, Selected, require_file
 
 _ROWS = 1 << 13  # read at once
-_DIGITS = "kpca_digits"  # a function: the text of a number, from which it can be read back
-# The type of a cell: "long" is a whole number that floats may not hold.
+_DIGITS = "kpca_digits"  # SQL function: the exact text of a number
+# The type of a cell; "long" is a whole number beyond the exact range of floats.
 _KIND = (
     f"CASE WHEN typeof({{0}}) = 'integer' AND {{0}} NOT BETWEEN {1 - EXACT} AND {EXACT - 1} "
     "THEN 'long' ELSE typeof({0}) END"
@@ -41,23 +41,23 @@ class SQLite(Database):
     def __init__(self, address: Address, *, reading: bool = True) -> None:
         path = require_file(address)
         if reading and Path(f"{path}-journal").exists():
-            # What a killed program left half written is undone by the first that may write.
+            # A writable connection rolls back the unfinished transaction of a killed program.
             with suppress(sqlite3.Error), closing(_connect(path, "rw")) as writer:
                 writer.execute("PRAGMA schema_version").fetchone()
         self._connection = _connect(path, "ro" if reading else "rw")
-        # Its own texts of numbers have fifteen digits.
+        # SQLite's own conversion to text has 15 digits.
         self._connection.create_function(_DIGITS, 1, repr, deterministic=True)
         self._connection.execute("PRAGMA trusted_schema = OFF")
         if reading:
-            # A longer cell is refused before it is held, as a row of a text file would be.
+            # Refuse longer cells before they are in memory.
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_ROW)
             self._connection.execute("PRAGMA query_only = ON")
             self._connection.execute("BEGIN")
 
     def select(self, query: str) -> Selected:
-        """Run a query as one inside of another, once for the types, and once for the cells."""
+        """Run a query as a subquery, once for the types and once for the cells."""
         head = self._connection.execute(f"SELECT * FROM (\n{query}\n) LIMIT 0")
-        # Inside of another query, a second s is called s:1.
+        # In a subquery, a second column s is called s:1.
         if any(":" in one[0] for one in head.description):
             head = self._connection.execute(query)
         names = tuple(str(one[0]) for one in head.description)
@@ -96,7 +96,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _cell(alias: str, kinds: set[str]) -> tuple[Cell, pa.DataType]:
-    """Return how a column with cells of some types is selected, and as what."""
+    """Return how to select a column with cells of some types, and its Arrow type."""
     if not kinds:
         return Cell(alias), pa.null()
     if kinds <= {"integer", "long"}:
@@ -120,12 +120,10 @@ def _batches(rows: sqlite3.Cursor, schema: pa.Schema) -> Iterator[pa.RecordBatch
 
 
 def _type(kind: pa.DataType) -> str:
-    """Return the type of a column that holds a type of Arrow."""
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return "INTEGER"
     return "REAL" if pa.types.is_floating(kind) else "TEXT"
 
 
 def _stored(value: object) -> object:
-    """Return what SQLite stores of a cell: dates as text."""
     return value if value is None or isinstance(value, int | float | str | bytes) else str(value)

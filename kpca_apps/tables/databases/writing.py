@@ -1,4 +1,4 @@
-"""Rows -> a new table of a database: whole, or not there at all."""
+"""Write rows to a new table of a database, in one transaction."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from kpca_apps.tables.databases.database import Database
 from kpca_apps.tables.databases.reading import Waiting, connected
 from kpca_apps.tables.table import as_arrow
 
-# By these a table of scores is known, which may be replaced.
+# A table with these columns holds scores and may be replaced.
 OF_SCORES = ("row", "novelty_score", "flagged", "rank")
 _TRIED = pa.schema([("row", pa.int64())])
 
 
 def check_new_table(uri: str, table: str, *, force: bool) -> None:
-    """Refuse a table that may not be made or replaced, before any work."""
+    """Raise before any work if a table cannot be created or replaced."""
     address, name = _target(uri, table)
     with about(address.uri), connected(address, None, reading=False) as (database, waiting):
-        # Never committed: this only tries whether the table can be made.
+        # A trial that is not committed.
         _write(name, pa.RecordBatchReader.from_batches(_TRIED, []), database, waiting, force)
 
 
 def write_rows(uri: str, table: str, rows: Iterator[pl.DataFrame], *, force: bool) -> int:
-    """Write rows into a new table, in one transaction; with `force` scores are replaced.
+    """Write rows into a new table; with `force`, earlier scores are replaced.
 
-    Returns the rows that another connection counts in it.
+    Returns the number of rows that a second connection counts.
     """
     address, name = _target(uri, table)
     first, n_rows = as_arrow(next(rows)), 0
@@ -55,7 +55,7 @@ def write_rows(uri: str, table: str, rows: Iterator[pl.DataFrame], *, force: boo
         with connected(address, None, reading=False) as (database, waiting):
             reader = pa.RecordBatchReader.from_batches(first.schema, batches())
             _write(name, reader, database, waiting, force)
-            # A call of its own: where this is interrupted, one before may still go on to its end.
+            # A separate call: an interrupted earlier one may still run to its end.
             waiting(database.commit)
         with connected(address, None) as (database, waiting):
             count = f"SELECT count(*) AS n FROM {sql_name(name)}"
@@ -76,7 +76,7 @@ def _write(
     waiting: Waiting,
     force: bool,
 ) -> None:
-    """Write rows into a table that may be made or replaced, and that outlives the connection."""
+    """Write rows into a new or replaced table that outlives the connection."""
     is_there = _refuse(name, database, waiting, force)
     waiting(partial(database.write, name, rows, replace=is_there))
     if not waiting(partial(database.columns, name)):
@@ -87,7 +87,7 @@ def _write(
 
 
 def _target(uri: str, table: str) -> tuple[Address, TableName]:
-    """Return a database, and the table that is to be made in it."""
+    """Return a database, and the name of the table to create."""
     if not is_database(uri):
         raise OptionError(
             "write_to", "writes to the database that is read; this is a file: leave it out."
@@ -100,7 +100,7 @@ def _target(uri: str, table: str) -> tuple[Address, TableName]:
 
 
 def _refuse(name: TableName, database: Database, waiting: Waiting, force: bool) -> bool:
-    """Refuse a table that is there; tell whether one is that may be replaced."""
+    """Raise RefusedError for an existing table; return whether one is to be replaced."""
     columns = waiting(partial(database.columns, name))
     if not columns:
         return False

@@ -1,4 +1,4 @@
-"""Arrow's own files and streams, Feather among them, and batches that come once -> a table."""
+"""Read Arrow files, Feather files, Arrow streams and record batches."""
 
 from __future__ import annotations
 
@@ -42,23 +42,22 @@ _FILE = b"ARROW1\0\0"
 _STREAM = b"\xff\xff\xff\xff"  # marks the length of its first message
 T = TypeVar("T")
 _BATCH_ROWS = 1 << 16
-# What a batch takes in memory while it is taken apart: itself, and some of its rows.
-_COPIES = 2
+_COPIES = 2  # of a batch in memory
 _VIEWS = (pa.string_view(), pa.binary_view())
 _MOST_BYTES = 1 << 42  # of a column in one batch: 2**31 rows of 2 kB
 _DICTIONARY, _BATCH = 2, 3  # kinds of messages
 
 
 def _rows(path: Path) -> Rows:
-    """Read the rows of a file batch by batch; Feather is an Arrow file by another name."""
+    """Read the rows of a file batch by batch."""
     far: set[str] = set()
     with damage_refused("Arrow"), _opened(path) as (schema, batches):
         require_columns(len(schema))
         names, notes, renamed = unique_names(schema.names)
         remarks = list(map(remark_on_type, schema.types))
         for remark in filter(None, dict.fromkeys(remarks)):
-            of = [name for name, one in zip(names, remarks, strict=True) if one == remark]
-            notes.append(f"{remark}: {listed(of)}.")
+            columns = [name for name, one in zip(names, remarks, strict=True) if one == remark]
+            notes.append(f"{remark}: {listed(columns)}.")
         dates = [k for k, kind in enumerate(schema.types) if pa.types.is_temporal(kind)]
         if dates:
             for batch in batches:
@@ -70,7 +69,7 @@ def _rows(path: Path) -> Rows:
                 checked = _sound(batch, names)
                 for start in range(0, batch.num_rows, _BATCH_ROWS):
                     rows = checked.slice(start, _BATCH_ROWS)
-                    # Texts that stand in memory once, for many rows, are about to be repeated.
+                    # Shared texts are about to be copied for each row.
                     require_text(sum(map(text_bytes, rows.columns)))
                     rows = pa.RecordBatch.from_arrays([*map(_clean, rows.columns)], names)
                     yield as_arrow(arrow_frame([rows], far, "Arrow"))
@@ -80,8 +79,8 @@ def _rows(path: Path) -> Rows:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-    """Open a file or a stream, for as long as it is read; no batch is unpacked before its size."""
-    # As bytes, as a path need not be UTF-8. Not mapped: mapped pages would count as memory.
+    """Open a file or a stream; the size of a batch is checked before it is decompressed."""
+    # As bytes, since paths may be invalid UTF-8. Not mapped: mapped pages count as memory.
     with pa.OSFile(os.fsencode(path)) as handle, pa.OSFile(os.fsencode(path)) as ahead:
         if handle.read(len(_FILE)) == _FILE:
             with pa.ipc.open_file(handle) as file:
@@ -96,7 +95,7 @@ def _opened(path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
 
 
 def _allowed(items: Iterable[T], sizes: Iterator[int]) -> Iterator[T]:
-    """Yield items, each once memory is found to have room for what comes with it."""
+    """Yield items, each after a check that its bytes fit into memory."""
     found = iter(items)
     while True:
         require_memory(next(sizes, 0), copies=_COPIES)
@@ -108,10 +107,7 @@ def _allowed(items: Iterable[T], sizes: Iterator[int]) -> Iterator[T]:
 
 
 def _clean(column: pa.Array) -> pa.Array:
-    """Make views of missing texts empty: they may show anything.
-
-    Arrow's own cast of damaged views ends the process, and polars takes them as they are.
-    """
+    """Empty the views of missing texts, which may be invalid and crash Arrow's cast."""
     kind = column.type
     if kind in _VIEWS:
         is_missing = column.is_null().to_numpy(zero_copy_only=False)
@@ -125,7 +121,6 @@ def _clean(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(kind) and kind.value_type in _VIEWS:
         return pa.DictionaryArray.from_arrays(column.indices, _clean(column.dictionary))
     if pa.types.is_nested(kind) and "view" in str(kind):
-        # They become text one by one in any case.
         texts = [
             None if value is None else json.dumps(value, ensure_ascii=False, default=str)
             for value in column.to_pylist()
@@ -135,7 +130,7 @@ def _clean(column: pa.Array) -> pa.Array:
 
 
 def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator[int]:
-    """Yield what each batch of rows takes in memory, with the dictionaries that come before it."""
+    """Yield the bytes of each batch in memory, with the dictionaries before it."""
     n_bytes = 0
     for offset, n_metadata, n_body in blocks:
         message = _FlatTable(_metadata(handle, offset, n_metadata))
@@ -145,7 +140,7 @@ def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator
         if batch is not None and kind in (_DICTIONARY, _BATCH):
             n_bytes += n_body
             for start, length in batch.structs(2, "<qq") if batch.table(3) else ():
-                # A packed buffer begins with its size; -1 says that it is not packed after all.
+                # A compressed buffer begins with its size, or -1 if it is uncompressed.
                 begin = handle.read_at(8, offset + n_metadata + start) if length >= 8 else bytes(8)
                 (unpacked,) = struct.unpack("<q", begin)
                 if unpacked > _MOST_BYTES:
@@ -157,14 +152,14 @@ def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator
 
 
 def _metadata(handle: pa.NativeFile, offset: int, length: int) -> bytes:
-    """Return what is said of a message; its length stands before it, in old files unmarked."""
+    """Return the metadata of a message, without its length and the mark of newer files."""
     data: bytes = handle.read_at(length, offset)
     return data[8 if data.startswith(_STREAM) else 4 :]
 
 
 def _blocks_of_file(handle: pa.NativeFile) -> Iterator[tuple[int, ...]]:
-    """Yield where each message is, and the lengths of its two parts: dictionaries come first."""
-    # The index is at the end: its length, and the mark once more.
+    """Yield the offset of each message and the lengths of its two parts, dictionaries first."""
+    # The file ends with the index, its length, and the mark.
     (length,) = struct.unpack("<i", handle.read_at(4, handle.size() - 10))
     index = _FlatTable(handle.read_at(length, handle.size() - 10 - length))
     for slot in (2, 3):
@@ -172,7 +167,7 @@ def _blocks_of_file(handle: pa.NativeFile) -> Iterator[tuple[int, ...]]:
 
 
 def _blocks_of_stream(handle: pa.NativeFile) -> Iterator[tuple[int, ...]]:
-    """Yield where each message is, and the lengths of its two parts."""
+    """Yield the offset of each message and the lengths of its two parts."""
     offset = 0
     while len(mark := handle.read_at(8, offset)) == 8:
         n_metadata = 8 + int(struct.unpack("<4xi", mark)[0])
@@ -186,9 +181,9 @@ def _blocks_of_stream(handle: pa.NativeFile) -> Iterator[tuple[int, ...]]:
 
 
 class _FlatTable:
-    """A table of a FlatBuffer, in which Arrow keeps what it says of its data.
+    """A table of a FlatBuffer, the format of Arrow's metadata (Message.fbs).
 
-    The library tells no sizes before it unpacks; what lies where is in Arrow's Message.fbs.
+    Pyarrow gives no sizes before it decompresses.
     """
 
     def __init__(self, data: bytes, place: int | None = None) -> None:
@@ -196,11 +191,11 @@ class _FlatTable:
         self._place = self._read("<I", 0) if place is None else place
 
     def number(self, form: str, slot: int) -> int:
-        """Return a number of some form."""
+        """Return a number in the format of a slot."""
         return self._read(form, place) if (place := self._field(slot)) else 0
 
     def table(self, slot: int) -> _FlatTable | None:
-        """Return a table inside of this one."""
+        """Return a nested table."""
         place = self._field(slot)
         return _FlatTable(self._data, place + self._read("<I", place)) if place else None
 
@@ -212,7 +207,7 @@ class _FlatTable:
             yield from struct.iter_unpack(form, self._data[start + 4 : end])
 
     def _field(self, slot: int) -> int:
-        """Return where a field lies, or 0 if it is left out."""
+        """Return the place of a field, or 0 if it is absent."""
         slots = self._place - self._read("<i", self._place)
         if 4 + 2 * slot >= self._read("<H", slots):
             return 0
@@ -224,7 +219,7 @@ class _FlatTable:
 
 
 def _sound(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
-    """Check that what a batch says of its own memory is true, on which others rely."""
+    """Check the buffers of a batch, and rename its columns."""
     validate_cells(batch)
     for column in batch.columns:
         if pa.types.is_run_end_encoded(column.type):
@@ -248,14 +243,14 @@ def read_batches(
     options: ReadOptions,
     notes: Sequence[str] = (),
 ) -> Table | PartedTable:
-    """Take in batches that come once: they are kept in a file, which is read as any of Arrow.
+    """Write a stream of batches to a temporary file, and read it as a table.
 
-    The hash of the `source` is one of the cells, however they were cut into batches; `notes` may
-    grow until the last has come.
+    The hash of the `source` is that of the cells, for any sizes of batches; `notes` may grow until
+    the last batch.
     """
     held = spool_folder(folder=False)
     try:
-        _keep(held.path, schema, batches)
+        _store(held.path, schema, batches)
         rows, digest = _rows(held.path), hashlib.sha256()
         rows = replace(rows, pieces=_hashed(rows.pieces, digest), notes=[*notes, *rows.notes])
         source = replace(source, n_bytes=held.path.stat().st_size)
@@ -264,8 +259,8 @@ def read_batches(
         held.close()
 
 
-def _keep(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write batches to a file, in pieces that depend on the number of columns alone."""
+def _store(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write batches to a file, in pieces that depend on the number of columns only."""
     schema = schema.remove_metadata()
     require_columns(len(schema))
     pieces = (pa.Table.from_arrays(batch.columns, schema=schema) for batch in batches)

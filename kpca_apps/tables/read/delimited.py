@@ -1,8 +1,8 @@
-"""Delimited text -> Arrow tables of strings, with the line each row starts on.
+"""Read delimited text as Arrow tables of strings, with the line each row starts on.
 
-Text comes in blocks of whole rows. Where quotes stand as RFC 4180 has them, array code finds the
-rows and pyarrow cuts them. Any other block goes through the standard library's reader, row by row,
-which is slower and knows what to do with a stray quote, or on which line to give up.
+Text comes in blocks of whole rows. In blocks whose quotes follow RFC 4180, array code finds the
+rows and pyarrow splits them. The standard library's reader handles all other blocks row by row:
+it is slower, but accepts stray quotes and gives the line of an error.
 """
 
 from __future__ import annotations
@@ -39,35 +39,25 @@ from kpca_apps.tables.values import is_number_like
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
 _MARK = b"\xef\xbb\xbf"
 _IS_VISIBLE = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
-# Text without the end of a row is held for so long before rows are looked for one by one.
-_WAIT = 1 << 23
-# Where bad lines are left out, a row takes no more lines than these: an open quote is a mistake.
-_MOST_LINES = 100
-# Cells that are cut one by one and handed on together.
-_PIECE_CELLS = 1 << 18
-# Lines of one cell above a wider one, up to so many, are spoken of as a title.
-_MOST_TITLE = 50
+_WAIT = 1 << 23  # bytes without the end of a row, after which rows are read one by one
+_MOST_LINES = 100  # of a row when bad lines are skipped: a longer one has an open quote
+_PIECE_CELLS = 1 << 18  # cells of a table when rows are read one by one
+_MOST_TITLE = 50  # largest number of lines of one cell that may be a title
 _OPEN_QUOTE = "opens a quote that is never closed"
 
 ByteArray = NDArray[np.uint8]
 
 
 class _BadRow(Exception):
-    """Why lines are no row, where such lines are left out."""
+    """Why a line is skipped."""
 
 
 class DelimitedText:
-    """The rows of a delimited text.
-
-    `names` are known with the first piece of its rows, `notes` state what was guessed. With
-    `bad_lines="skip"`, lines that cannot be read or have other numbers of cells are left out; the
-    notes list them.
-    """
+    """The rows of a delimited text; `names` are complete with the first piece of its rows."""
 
     def __init__(self, text: Text) -> None:
         layout = self._layout = Layout.of(text)
         self._text, self._delimiter = text, layout.delimiter
-        # None for a table of one column.
         self.delimiter = None if layout.delimiter == ONE_COLUMN else layout.delimiter
         self.names: list[str] = []
         self.notes = [*layout.notes]
@@ -75,13 +65,12 @@ class DelimitedText:
         self._bad = BadLines() if text.options.bad_lines == "skip" else None
         self._start, self._line = layout.start, layout.line
         self._first_line = self._n_rows = 0
-        # None if all lines are taken as they are.
         self.body = Body(bad=self._bad) if text.options.layout != "off" else None
         if layout.head is not None and self.body is not None:
             self.body.begin(layout.head, layout.rows, layout.lines)
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Yield the rows as strings, the line of each in the last column."""
+        """Yield the rows as strings, with their lines in the last column."""
         return self._pieces() if self.body is None else self.body.rows(self._pieces())
 
     def _pieces(self) -> Iterator[pa.Table]:
@@ -93,7 +82,7 @@ class DelimitedText:
             held = held + chunk[skip:] if held else chunk[skip:]
             skip = max(skip - len(chunk), 0)
             is_cut = is_cut or cut in held
-            # Up to the last newline that stands outside quotes, if quotes are regular.
+            # Up to the last newline outside quotes, if quotes are regular.
             stop = len(held) if is_last else held.rfind(b"\n") + 1
             if not is_last and b'"' in held and held.count(b'"', 0, stop) % 2:
                 data = np.frombuffer(held, dtype=np.uint8)
@@ -108,7 +97,7 @@ class DelimitedText:
                     self._n_rows += rows.num_rows
                     yield rows
             elif stop or len(held) > _WAIT:
-                # If this block has the header, it is met again.
+                # The header of this block is read again.
                 del self.names[n_names:], self.notes[n_notes:]
                 stop = yield from self._rows_one_by_one(held, is_last=is_last)
                 n_lines = held.count(b"\n", 0, stop)
@@ -132,7 +121,7 @@ class DelimitedText:
                 "occur in the file; its cells seem to be separated by the "
                 f"{DELIMITER_NAMES[found]}: leave the option out."
             )
-        # Before a header without rows is refused: bad lines may have been all there was below it.
+        # Before the header without rows is refused, as all lines below it may be bad.
         if self.body is not None and not self._n_rows:
             self.body.refuse_short()
         if self._bad is not None and (self.body is None or not self._n_rows):
@@ -143,7 +132,7 @@ class DelimitedText:
             )
 
     def _regular_rows(self, text: bytes, n_lines: int) -> pa.Table | None:
-        """Cut whole rows with pyarrow; ``None`` where it cannot be trusted."""
+        """Split whole rows with pyarrow; ``None`` if it would be unreliable."""
         cut = self._delimiter.encode("utf-8")
         if len(cut) > 1 or (self._bad is not None and not _is_sound(text)):
             return None
@@ -151,12 +140,11 @@ class DelimitedText:
             return None
         text = self._layout.tidy(text)
         if len(self.names) > 1 and b'"' not in text and len(text) <= limits.LONGEST_ROW:
-            # Nearly always there is a row on every line; a blank one is left out, or an error.
+            # Nearly always each line is a row.
             n_rows = n_lines + (not text.endswith(b"\n"))
             rows = self._cut(text, np.arange(self._line, self._line + n_rows))
             if rows is not None:
                 return rows
-        # Otherwise array code finds the rows, if quotes are regular.
         if not text or (text.isspace() and cut not in text):
             return pa.table({})
         data = np.frombuffer(text, dtype=np.uint8)
@@ -198,11 +186,11 @@ class DelimitedText:
         quotes: bool = False,
         newlines: bool = False,
     ) -> pa.Table | None:
-        """Cut rows, one for each line; ``None`` where pyarrow finds others."""
+        """Split rows, one for each line; ``None`` if pyarrow finds another number of rows."""
         if not lines.size:
             return pa.table({})
         if bytes(text[: len(_MARK)]) == _MARK:
-            # Pyarrow takes one off, also where a cell begins with it.
+            # Pyarrow removes one byte-order mark, even if it belongs to a cell.
             text = _MARK + bytes(text)
         import pyarrow.csv as pc
 
@@ -228,10 +216,9 @@ class DelimitedText:
         return table.append_column("line", line_column(lines))
 
     def _rows_one_by_one(self, text: bytes, *, is_last: bool) -> Generator[pa.Table, None, int]:
-        """Cut rows with the standard library's reader; return how many bytes they are.
+        """Split rows with the standard library's reader; return their number of bytes.
 
-        Where bad lines are left out, a row that does not end after so many lines opened a quote by
-        mistake: its first line goes, and the next may be a row.
+        When bad lines are skipped, only the first line of a row with an open quote is skipped.
         """
         end = len(text) if is_last else text.rfind(b"\n") + 1
         raw = io.BytesIO(text[:end])
@@ -248,7 +235,7 @@ class DelimitedText:
                 except _BadRow:
                     if n_lines == 1:
                         raise
-                    # What runs into another bad line is bad by itself.
+                    # A row that runs into another bad line has an open quote.
                     raise _BadRow(_OPEN_QUOTE) from None
 
         while not is_open and start < end:
@@ -274,7 +261,6 @@ class DelimitedText:
         return start
 
     def _readable(self, line: bytes) -> str:
-        """Decode a line; only where bad lines are left out may it be no text."""
         try:
             text = self._layout.tidy(line).decode("utf-8")
         except UnicodeDecodeError:
@@ -284,7 +270,7 @@ class DelimitedText:
         return text
 
     def _is_row(self, row: list[str], text: bytes, line: int) -> bool:
-        """Whether cells are a row of the table, and no blank line or header."""
+        """Whether cells are a row of data, not a blank line or the header."""
         if self._bad is None and len(text) > limits.LONGEST_ROW:
             raise long_row(line)
         if len(row) < 2 and not self._layout.tidy(text).strip():
@@ -297,7 +283,6 @@ class DelimitedText:
             fault = f"{what}; {self._advice_on_width(len(row), line)}"
             if self.body is not None:
                 if self._layout.is_drawn and is_list_total(row):
-                    # In which columns its numbers belong is not known.
                     self.body.leave_out(TOTAL, [line])
                     return False
                 if self.body.may_take(row, len(self.names), line, fault):
@@ -309,14 +294,13 @@ class DelimitedText:
         return True
 
     def _leave_out(self, line: int, error: Exception) -> None:
-        """Leave out a line that is no row, or refuse it."""
+        """Skip a bad line, or raise InputError."""
         cause, advice = _cut_cause(str(error)) if isinstance(error, csv.Error) else (str(error), "")
         if self._bad is None:
             raise InputError(
                 f"the row on line {line} {cause}; {advice}, or give --bad-lines skip."
             ) from None
-        if not self.names:
-            # Without it, the first row of data would name the columns.
+        if not self.names:  # the header cannot be skipped
             raise InputError(
                 f"line {line} should name the columns and {cause}; correct it, or skip the lines "
                 "above the header with --skip-rows."
@@ -324,8 +308,8 @@ class DelimitedText:
         self._bad.leave_out(line, cause)
 
     def _advice_on_width(self, n_cells: int, line: int) -> str:
-        """Say what to do about a row with another number of cells than the header."""
-        # Lines of one cell, then wider ones: a title that hides what cuts the rest.
+        """Return what to do about a row with a wrong number of cells."""
+        # Lines of one cell above wider ones are a title, for which the delimiter is wrong.
         is_title = self._n_rows < (_MOST_TITLE if len(self.names) == 1 else 1)
         rows = self._layout.rows
         if is_title and 2 * sum(len(row) == n_cells for row in rows) > len(rows):
@@ -341,7 +325,7 @@ class DelimitedText:
         )
 
     def _take_header(self, cells: list[str], line: int) -> bool:
-        """Take the first row for names; return whether it is data, and the names are made up."""
+        """Name the columns by the first row; return whether it is data instead."""
         require_columns(len(cells), line)
         self._first_line = line
         self.renamed.clear()
@@ -383,10 +367,10 @@ def _table(names: list[str], rows: list[list[str]], lines: list[int]) -> pa.Tabl
 
 
 def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
-    """Mask of quoted bytes; ``None`` unless every quote opens, closes or doubles a cell's.
+    """Return a mask of quoted bytes; ``None`` unless all quotes follow RFC 4180.
 
-    Quotes alternate between opening and closing when a doubled quote counts as both, so a
-    running parity finds the inside; it can be trusted if all stand where RFC 4180 has them.
+    Quotes alternate between opening and closing if a doubled quote counts as both, so that a
+    running parity finds the quoted bytes.
     """
     is_quote = data == _QUOTE
     quotes = np.flatnonzero(is_quote)
@@ -405,7 +389,7 @@ def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
 
 
 def _cut_cause(error: str) -> tuple[str, str]:
-    """Say what the standard library's reader could not read in a row, and what to do."""
+    """Return the fault in a row for an error of the standard library's reader, and what to do."""
     if "field larger than" in error:
         size = csv.field_size_limit()
         advice = "shorten it, or look for a quote that is never closed"

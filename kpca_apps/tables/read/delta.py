@@ -1,4 +1,4 @@
-"""Delta tables: the rows of one version, without those that were deleted."""
+"""Read a version of a Delta table, without deleted rows."""
 
 from __future__ import annotations
 
@@ -30,17 +30,14 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def is_delta(folder: AnyPath) -> bool:
-    """Whether a folder is a Delta table: its Parquet files alone would bring deleted rows back."""
+    """Whether a folder is a Delta table, whose Parquet files also contain deleted rows."""
     if isinstance(folder, StorePath):
         return place_of(folder / LOG).kind() == "folder"
     return (folder / LOG).is_dir()
 
 
 def _read(folder: Folder) -> Table | PartedTable:
-    """Read a version of a Delta table, the latest unless ``as_of`` names another.
-
-    Files are read one after the other, in the order of the log, so that each row has its number.
-    """
+    """Read the version ``as_of``, by default the latest; rows are in the order of the log."""
     place = folder.path
     try:
         from deltalake import DeltaTable, QueryBuilder
@@ -51,16 +48,16 @@ def _read(folder: Folder) -> Table | PartedTable:
             place,
         ) from None
     options = folder.options
-    with _told(place):
+    with _errors_in_one_line(place):
         # A relative path may look like an address.
         uri = str(place.absolute() if isinstance(place, Path) else place)
         table = DeltaTable(uri, storage_options=_storage(place))
         if isinstance(options.as_of, int | datetime):
-            _go_back(table, options.as_of)
+            _load_version(table, options.as_of)
         paths = pa.table(table.get_add_actions())["path"].to_pylist()
-        _refuse_elsewhere(paths)
+        _refuse_outside(paths)
         _refuse_damaged(place, paths)
-        # One partition: several would be read side by side, in any order.
+        # Several partitions would be read in parallel, in any order.
         query = QueryBuilder().register("delta", table)
         query.execute("set datafusion.execution.target_partitions = 1")
         found = query.execute("select * from delta")
@@ -80,22 +77,22 @@ def _read(folder: Folder) -> Table | PartedTable:
     return read_batches(schema, _batches(stream, place), source, options)
 
 
-def _go_back(table: Any, as_of: int | datetime) -> None:
-    """Turn to the version of a number, or the last one that was there at a time."""
+def _load_version(table: Any, as_of: int | datetime) -> None:
+    """Load a version by its number, or the last one at a time."""
     latest = table.version()
     if isinstance(as_of, int) and as_of > latest:
         raise InputError(f"there is no version {as_of} yet; the latest is {latest}.")
     table.load_as_version(as_of)
     if isinstance(as_of, datetime):
-        # A time before the first version is given the first by the library.
+        # For a time before the first version, the library loads the first.
         written = table.history(1)[0].get("timestamp") if table.version() == 0 else None
         if written is not None and as_of.timestamp() * 1000 < written:
             first = datetime.fromtimestamp(written / 1000, UTC).isoformat(timespec="seconds")
             raise InputError(f"there was no version yet at that time; the first is of {first}.")
 
 
-def _refuse_elsewhere(paths: list[str]) -> None:
-    """Refuse a log that names files outside of the table: it could be made to show any of them."""
+def _refuse_outside(paths: list[str]) -> None:
+    """Raise InputError for a log that names files outside the table, which it could reveal."""
     for path in paths:
         parts = [unquote(part) for part in re.split(r"[/\\]", path)]
         if not parts[0] or ".." in parts or _SCHEME.match(path):
@@ -106,7 +103,7 @@ def _refuse_elsewhere(paths: list[str]) -> None:
 
 
 def _refuse_damaged(place: AnyPath, paths: list[str]) -> None:
-    """Refuse a version with a damaged file, on which the library may end the process."""
+    """Raise InputError for a version with a damaged file, on which the library may crash."""
     there = place_of(place) if isinstance(place, StorePath) else None
     for path in paths:
         name = unquote(path)
@@ -122,7 +119,7 @@ def _refuse_damaged(place: AnyPath, paths: list[str]) -> None:
 
 
 def _storage(place: AnyPath) -> dict[str, str] | None:
-    """Return what the library is told beside what it finds in the environment."""
+    """Return options of the library, in addition to the environment."""
     if isinstance(place, Path):
         return None
     options = {
@@ -137,19 +134,19 @@ def _storage(place: AnyPath) -> dict[str, str] | None:
 
 
 def _batches(stream: pa.RecordBatchReader, place: AnyPath) -> Iterator[pa.RecordBatch]:
-    with _told(place):
+    with _errors_in_one_line(place):
         while (batch := heard_while(lambda: next(stream, None))) is not None:
             yield from _without_views(pa.Table.from_batches([batch])).to_batches()
 
 
 def _without_views(rows: pa.Table) -> pa.Table:
-    """Copy texts together: as views, a few of them keep, and are written with, those of many."""
+    """Copy texts, as a view keeps the texts of all rows in memory."""
     return as_arrow(as_polars(rows))
 
 
 @contextmanager
-def _told(place: AnyPath) -> Iterator[None]:
-    """Turn what the library says, over several lines and in colours, into one."""
+def _errors_in_one_line(place: AnyPath) -> Iterator[None]:
+    """Convert errors of the library, coloured and over several lines, to an InputError."""
     try:
         yield
     except KpcaError:

@@ -1,9 +1,8 @@
-"""Excel and its kin -> a frame of one sheet.
+"""Read one sheet of an Excel workbook.
 
-Workbooks are read in a process of their own, which may end badly without harm to this one: what
-reads them is compiled code that a damaged file can make allocate without bound, abort or never end.
-The process has a limit of memory and of time. It gets the bytes of the file on its standard input,
-behind a line of JSON, and answers with a line of JSON and the sheet in Arrow's format.
+A damaged file can make the compiled reader allocate memory without bound, abort or hang, so it runs
+in a separate process with limits of memory and time. The process receives a line of JSON and the
+bytes of the file on standard input, and answers with a line of JSON and the sheet as Arrow.
 """
 
 from __future__ import annotations
@@ -48,17 +47,16 @@ from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars
 if TYPE_CHECKING:
     import fastexcel
 
-ROW = "\0row"  # the column of row numbers beside those of the sheet, whose names are kept apart
-# Memory that a workbook may take: for small ones the least, for others so many times what they
-# unpack to; and time, likewise. Wide bounds, for who has no other way to read it.
+ROW = "\0row"  # the column of row numbers
+# Limits of memory and time: at least, and by the decompressed bytes.
 LEAST_BYTES, TIMES = 1 << 30, 24
 LEAST_SECONDS, BYTES_A_SECOND = 60.0, 1e6
 MAX_CELL = 32_767  # characters of a cell
 _OLE = b"\xd0\xcf\x11\xe0"
-MOST_LISTED = 20  # sheets named in a message
-# A first sheet of at most so many rows is no table to screen where another has so many times more.
+MOST_LISTED = 20  # sheets in a message
+# A first sheet with so few rows is a cover if another has so many times more.
 MOST_OF_COVER, TIMES_COVER = 30, 5
-LARGEST_WHOLE = 2.0**53  # beyond, floats are whole whatever was meant
+LARGEST_WHOLE = 2.0**53  # all larger floats are whole
 
 
 @dataclass(frozen=True)
@@ -66,18 +64,15 @@ class ReadSheet:
     """One sheet of a workbook."""
 
     frame: pl.DataFrame
-    rows: IntArray  # (n,), their numbers in the sheet
+    rows: IntArray  # (n,), row numbers in the sheet
     notes: list[str]
     name: str
     renamed: dict[str, str]  # see `unique_names`
-    body: Body | None  # None if all rows are taken as they are
+    body: Body | None  # None if all rows are data
 
 
 def _read_file(file: InputFile) -> Table | PartedTable:
-    """Read one sheet of a workbook, in a process of its own.
-
-    That is the sheet of a name, or of a number from 1; or the first, if it is a table.
-    """
+    """Read the sheet of a name or number, or the first if it is a table."""
     options = file.options
     data = file.contents()
     require_library("fastexcel", "excel", "Excel")
@@ -95,10 +90,7 @@ def _read_file(file: InputFile) -> Table | PartedTable:
 
 
 def _interpreter() -> str:
-    """Return a Python for a process; where a program embeds it, `sys.executable` is that program.
-
-    ``multiprocessing.set_executable`` names another.
-    """
+    """Return a Python interpreter, also in a program that embeds Python."""
     own = os.fsdecode(multiprocessing.spawn.get_executable() or "")
     if Path(own).name.lower().startswith(("python", "pypy")):
         return own
@@ -113,12 +105,12 @@ def _interpreter() -> str:
 
 
 def _read_in_process(data: bytes, options: ReadOptions, unpacked: int) -> ReadSheet:
-    """Read a sheet of a workbook of so many bytes `unpacked`; InputError if its reader fails."""
+    """Read a sheet of a workbook with so many bytes `unpacked` in a separate process."""
     most = int(min(max(LEAST_BYTES, TIMES * unpacked), available_bytes()))
     seconds = LEAST_SECONDS + unpacked / BYTES_A_SECOND
     how = {name: getattr(options, name) for name in ("sheet", "skip_rows", "layout")}
     request = {"how": how, "bytes": most}
-    # Nothing is imported from the folder that happens to be current (-P).
+    # With -P, nothing is imported from the current folder.
     paths = os.pathsep.join(path for path in sys.path if path)
     one_thread = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
     try:
@@ -181,7 +173,7 @@ def _serve(source: IO[bytes], target: IO[bytes]) -> None:
 
 
 def _bound_memory(n_bytes: int) -> None:
-    """Refuse to take so many bytes more than are reserved now, where the system can."""
+    """Limit the further memory of this process to so many bytes, if the system can."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -191,10 +183,10 @@ def _bound_memory(n_bytes: int) -> None:
 
 
 def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | None) -> ReadSheet:
-    """Read one sheet of a workbook that is not too large, in this process."""
+    """Read one sheet of a workbook in this process."""
     import fastexcel
 
-    # Remarks are kept off standard error, unless the caller has set up logging.
+    # No log messages on standard error.
     for name in ("fastexcel", "calamine"):
         if not (logger := logging.getLogger(name)).handlers:
             logger.addHandler(logging.NullHandler())
@@ -202,7 +194,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
         workbook = fastexcel.read_excel(data)
         names = workbook.sheet_names
         place = _sheet_place(workbook, sheet)
-        # From the first row on, empty or not, so that rows are counted as the program shows them.
+        # From the first row on, even if it is empty, so that row numbers match the program's.
         top = workbook.load_sheet(
             place, header_row=None, skip_rows=0, n_rows=HEADER_SAMPLE + skip_rows, dtypes="string"
         )
@@ -216,16 +208,16 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
             raise InputError(
                 f'the sheet "{one_line(names[place])}" is empty{where}; there is nothing to screen.'
             )
-        # A title may stand further left than its table, above columns that are empty below it.
+        # A title may be left of its table, above columns that are empty below.
         lower = [rows[number] for number in filled[len(filled) // 2 :]]
         is_used = [*map(any, zip(*lower, strict=True))]
         bare = [[*compress(row, is_used)] for row in rows]
         named = None if skip_rows else find_header(bare)
         named = first_row(bare).place if named is None else named
         head = first_row(rows) if layout == "off" else find_head(rows, named)
-        # Rows of units or names would make text of the numbers below them.
+        # Load below all rows of units or names, which would turn numbers into text.
         found, above = head.place, skip_rows + max(head.place, *head.below, 0)
-        # Not with `header_row`, which leaves out what is empty from there on: columns would move.
+        # `header_row` would drop empty columns and shift others.
         body = workbook.load_sheet(
             place,
             header_row=None,
@@ -235,7 +227,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
         )
         batch, errors = body.to_arrow_with_errors()
         frame, header = as_polars(pa.Table.from_batches([batch])), head.names or rows[found]
-        # A margin, or cells that were emptied or only coloured: they are no columns.
+        # Columns without a name or a cell, such as margins.
         is_column = [
             bool(cell) or column.null_count() < len(column)
             for cell, column in zip(header, frame.iter_columns(), strict=True)
@@ -261,7 +253,6 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int, layout: str | No
         )
     frame = plain_types(frame)
     frame = frame.with_columns(map(_whole, frame.iter_columns()))
-    # Blank rows are no rows, as in a text.
     is_row = np.zeros(frame.height, bool)
     for cells in frame.iter_columns():
         is_row |= cells.is_not_null().to_numpy()
@@ -286,7 +277,7 @@ def _refuse_long_cells(frame: pl.DataFrame) -> None:
 
 
 def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None) -> int:
-    """Return the place of the sheet that is meant: without a name the first that is shown."""
+    """Return the position of a sheet by its name or number, or the first visible one."""
     names = workbook.sheet_names
     if sheet is None:
         shown = (k for k in range(len(names)) if _outline(workbook, k).visible == "visible")
@@ -301,12 +292,12 @@ def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None) -> in
 
 
 def _outline(workbook: fastexcel.ExcelReader, place: int) -> fastexcel.ExcelSheet:
-    """Look at a sheet without its rows: how large it is, whether it is shown."""
+    """Load a sheet without its rows, for its size and visibility."""
     return workbook.load_sheet(place, header_row=None, skip_rows=0, n_rows=0, dtypes="string")
 
 
 def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[list[str]]) -> None:
-    """Refuse a first sheet that is no table, or hardly one beside others: a cover, or remarks."""
+    """Raise InputError for a first sheet that is no table, or much smaller than others."""
     width = sum(map(any, zip(*rows, strict=True)))
     if len(rows) >= 2 and width >= 2 and len(rows) > MOST_OF_COVER:
         return
@@ -336,7 +327,7 @@ def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[list[s
 
 
 def _whole(column: pl.Series) -> pl.Series:
-    """Make integers of numbers that are all whole: a workbook knows floats alone."""
+    """Convert floats that are all whole to integers: workbooks store floats only."""
     if not column.dtype.is_float():
         return column
     known = column.drop_nulls()
@@ -344,9 +335,8 @@ def _whole(column: pl.Series) -> pl.Series:
     return column.cast(pl.Int64) if is_whole else column
 
 
-# Zip archives that are no workbooks were opened before, and none that holds no file is left.
-_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06", _OLE)
-EXCEL = Reader("Excel", "sheet skip_rows", _read_file, begins(*_BEGINNINGS))
+# Other zip archives were opened before.
+EXCEL = Reader("Excel", "sheet skip_rows", _read_file, begins(b"PK\x03\x04", b"PK\x05\x06", _OLE))
 
 
 if __name__ == "__main__":

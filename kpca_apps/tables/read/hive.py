@@ -1,4 +1,4 @@
-"""Folders named after values of columns, as Hive and Spark write them: ``year=2024/month=1/``."""
+"""Partitioned folders, as Hive and Spark write them: ``year=2024/month=1/``."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import polars as pl
 from kpca_apps.errors import InputError
 from kpca_apps.names import one_line
 
-HIDDEN = (".", "_")  # what names of hidden files and folders begin with
+HIDDEN = (".", "_")  # first characters of hidden files and folders
 _NAME = re.compile(r"([^=]+)=(.*)", re.DOTALL)
-_UNREADABLE = re.compile(r"[\0\ud800-\udfff]")  # also what is no UTF-8
+_UNREADABLE = re.compile(r"[\0\ud800-\udfff]")  # zero bytes and invalid UTF-8
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
-# As they are written back: an identifier with leading zeros is no number.
+# Identifiers with leading zeros are no numbers.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def is_partition(name: str) -> bool:
-    """Whether the name of a folder is a column and a value.
+    """Whether the name of a folder is ``column=value``.
 
     >>> is_partition("year=2024"), is_partition("2024")
     (True, False)
@@ -32,12 +32,12 @@ def is_partition(name: str) -> bool:
 
 
 def is_partitioned(folder: Path) -> bool:
-    """Whether a folder holds folders that are named after values."""
+    """Whether a folder contains partitions."""
     return any(is_partition(item.name) and item.is_dir() for item in unhidden(folder))
 
 
 def unhidden(folder: Path) -> list[Path]:
-    """Return what a folder holds, by name, but for hidden items."""
+    """Return the items of a folder that are not hidden, sorted by name."""
     try:
         return sorted(item for item in folder.iterdir() if not item.name.startswith(HIDDEN))
     except OSError as error:
@@ -47,9 +47,9 @@ def unhidden(folder: Path) -> list[Path]:
 def partitioned_files(
     folder: Path, suffixes: Collection[str]
 ) -> list[tuple[Path, dict[str, str | None]]]:
-    """Return the tables below a folder by name, each with the values its folders are named after.
+    """Return the tables below a folder, each with the values of its partitions.
 
-    All must lie under the same columns.
+    Raises InputError if their partitions have different columns.
     """
     found = list(_below(folder, {}, suffixes))
     if not found:
@@ -68,10 +68,9 @@ def partitioned_files(
 
 
 def folder_values(paths: Sequence[Path]) -> list[dict[str, str | None]]:
-    """Return for each of several files the values that folders above it are named after.
+    """Return the values of the partitions above each file, below the folder common to all.
 
-    Only folders count that not all of them lie in; nothing is returned where there are none, or
-    files lie under other columns: who names them one by one need not mean columns.
+    Empty if there are no partitions, or if their columns differ.
     """
     top = Path(os.path.commonpath([path.parent for path in paths]))
     found = []
@@ -87,7 +86,7 @@ def folder_values(paths: Sequence[Path]) -> list[dict[str, str | None]]:
 
 
 def _value_of(name: str) -> tuple[str, str | None] | None:
-    """Return the column and the value that a folder is named after, if a column can hold both."""
+    """Return the column and value in the name of a partition, if valid; None for other folders."""
     if (named := _NAME.fullmatch(name)) is None or _UNREADABLE.search(unquote(name)):
         return None
     return unquote(named[1]), None if named[2] == _MISSING else unquote(named[2])
@@ -118,10 +117,7 @@ def _below(
 
 
 def refuse_folders_beside(folder: Path, suffixes: Collection[str]) -> None:
-    """Refuse folders beside the tables of a folder.
-
-    Rows may be kept in them, by year or the like: to leave them out would be a loss.
-    """
+    """Raise InputError for folders beside the tables of a folder, which may contain rows too."""
     for item in unhidden(folder):
         if item.is_dir() and item.suffix.lower() not in suffixes:
             raise InputError(
@@ -132,7 +128,7 @@ def refuse_folders_beside(folder: Path, suffixes: Collection[str]) -> None:
 
 
 def frame_of_values(values: Sequence[Mapping[str, str | None]]) -> pl.DataFrame:
-    """Return the values of files (a row each): whole numbers and dates where all are, else texts.
+    """Return the values of files, a row each, as whole numbers, dates, or else texts.
 
     >>> frame_of_values([{"year": "2024", "zone": "01"}, {"year": None, "zone": "02"}]).rows()
     [(2024, '01'), (None, '02')]
@@ -158,7 +154,7 @@ def _is_day(text: str) -> bool:
 
 
 def beside(frame: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
-    """Put the values (one row) of a file beside each of its rows."""
+    """Add the values of a file (one row) to each of its rows."""
     return frame.with_columns(
         pl.lit(column[0], column.dtype).alias(column.name) for column in values.iter_columns()
     )

@@ -1,8 +1,7 @@
-"""JSON, an object a line or a document with a list of them -> typed Arrow columns, with lines.
+"""Read JSON, one object a line or a document with a list of objects, as typed Arrow columns.
 
-What type a column has is known with its last value, so a file is gone through twice: once to check
-it and for the types of its values, once for the rows. Of a small file the records are kept. Those
-of a document may lie on one line, as pandas writes them: lines name them only where they differ.
+The last value of a column may change its type, so a file is read twice: first to check it and find
+the types, then for the rows. The records of a small file are cached.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from kpca_apps.tables.read.text import BadLines, Text
 from kpca_apps.tables.table import PartedTable, Rows, Table
 
 _LINES = (".jsonl", ".ndjson")
-# A text of cells may begin with a bracket too.
+# More than a bracket, with which delimited text may begin as well.
 _BEGINNING = re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])')
 _NO_TEXT = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as they are decoded
 _INT64 = range(-(2**63), 2**63)
-# Rows, cells and bytes of a piece; a few rows at least, as each column has its price.
+# Limits of rows, cells and bytes in a batch, and its least rows, as each column has a cost.
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
-# A line with more brackets may be nested nearly as deeply as Python goes; levels to spare there.
+# Brackets from which the depth of a record is checked, and levels below Python's limit.
 _MANY_LEVELS, _SPARE_LEVELS = 100, 20
 _SPACE = re.compile(r"[ \t\r\n]*")
 _MOST_SHOWN = 100  # characters of keys in a message
@@ -44,7 +43,7 @@ _scan = json.JSONDecoder().raw_decode
 
 
 class JsonLines:
-    """Records that are objects on a line each."""
+    """JSON with one object a line."""
 
     unit = "line"
 
@@ -53,22 +52,22 @@ class JsonLines:
         self.notes: list[str] = []
 
     def records(self) -> Iterator[tuple[int, str]]:
-        """Yield the numbers of lines that are not blank, and their text."""
+        """Yield the number and text of each line that is not blank."""
         file, most = io.BufferedReader(Chunks(self._chunks()), 1 << 16), limits.LONGEST_ROW + 1
         for number, raw in enumerate(iter(lambda: file.readline(most), b""), 1):
             if len(raw) == most:
                 raise long_row(number)
-            # Bytes that are no text are refused with their record.
+            # Undecodable bytes are refused with their record.
             line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
             if line.strip():
                 yield number, line
 
 
 class JsonDocument:
-    """The records of one document, which is held in memory as text.
+    """The records of one document, whose text is in memory.
 
-    They are numbered by the lines they start on, or, where they share one, by their order (`unit`).
-    A document that is one object without a list is its only record (`is_record`).
+    Records have the number of their first line, or their position if they share lines (`unit`). A
+    document without a list of objects is a single record (`is_record`).
     """
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
@@ -82,7 +81,7 @@ class JsonDocument:
             line = held.count(b"\n", 0, error.start) + 1
             raise InputError(f"line {line} is not UTF-8 text; save the file as UTF-8.") from None
         del held
-        self._found = array("q")  # where each record begins and ends, once all were gone through
+        self._found = array("q")  # start and end of each record, after the first pass
         self.notes: list[str] = []
         with self._refused():
             self._top = self._start = self._after_space(0)
@@ -94,7 +93,7 @@ class JsonDocument:
         self.unit: Literal["line", "record"] = "line" if is_spread else "record"
 
     def records(self) -> Iterator[tuple[int, str]]:
-        """Yield the numbers and texts of the records."""
+        """Yield the number and text of each record."""
         text, is_line = self._text, self.unit == "line"
         counted, number = 0, int(is_line)
         known = iter(self._found)
@@ -117,10 +116,7 @@ class JsonDocument:
             self._require_end()
 
     def _members(self, place: int) -> Iterator[tuple[str, int, int]]:
-        """Yield the key of each value of an object or list, and where it begins and ends.
-
-        Where the whole has ended, that is kept in `_end`.
-        """
+        """Yield the key, start and end of each value of an object or list; then set its `_end`."""
         text, closing = self._text, "}" if self._text[place] == "{" else "]"
         place, key = self._after_space(place + 1), ""
         while text[place] != closing:
@@ -143,7 +139,7 @@ class JsonDocument:
         self._end = place + 1
 
     def _end_of(self, place: int) -> int:
-        """Return where a value ends; a list of objects is not held in memory for it."""
+        """Return the end of a value, without holding a list of objects in memory."""
         if not self._is_list_of_objects(place):
             return _scan(self._text, place)[1]
         deque(self._members(place), maxlen=0)
@@ -154,7 +150,7 @@ class JsonDocument:
         return text[place] == "[" and text[self._after_space(place + 1)] == "{"
 
     def _list_of_object(self) -> int:
-        """Return where the one list of objects in an object is, or the object if it is a record."""
+        """Return the start of the only list of objects in an object, or of the object itself."""
         starts: dict[str, int] = {}
         for key, start, _ in self._members(self._top):
             if key in starts:
@@ -219,12 +215,11 @@ def _quoted(names: Iterable[str]) -> str:
 def json_rows(
     source: JsonLines | JsonDocument, keep_rows: float, *, leave_out: bool = False
 ) -> Rows:
-    """Read JSON objects as rows, with their lines if these are what numbers them.
+    """Read JSON objects as rows, with lines if their `unit` is one.
 
-    Keys name the columns in the order they first appear. A column of numbers or booleans is typed
-    so; any other holds strings, with nested or mixed values as JSON text. A missing key and
-    ``null`` are null. The source is gone through once, or twice if it has more than `keep_rows`, or
-    than fit into memory. With `leave_out`, what is no object is left out and listed in the notes.
+    Keys name the columns in order of occurrence. Columns are numbers, booleans, or strings, with
+    nested or mixed values as JSON text. The source is read twice if it has more than `keep_rows` or
+    does not fit into memory. With `leave_out`, the notes list records that are no objects.
     """
     names: list[str] = []
     notes, renamed = [*source.notes], dict[str, str]()
@@ -259,7 +254,7 @@ def _pieces(
                 continue
             for key, value in record.items():
                 kind = type(value)
-                # As text, integers of more than 64 bits keep all digits.
+                # Integers of more than 64 bits become text, which keeps all digits.
                 kinds[key].add(str if kind is int and value not in _INT64 else kind)
             if len(kinds) > width:
                 width = len(kinds)
@@ -303,7 +298,7 @@ def _pieces(
 def _batches(
     records: Iterable[tuple[int, str]], keys: Sized
 ) -> Iterator[tuple[list[int], list[str]]]:
-    """Yield numbers and texts of records: fewer together the more keys there are."""
+    """Yield batches of numbers and texts of records, smaller ones the more keys there are."""
     numbers: list[int] = []
     texts: list[str] = []
     n_bytes = 0
@@ -322,7 +317,7 @@ def _batches(
 def _again(
     source: JsonLines | JsonDocument, keys: Sized, left_out: set[int]
 ) -> Iterator[tuple[list[dict[str, Any]], list[int]]]:
-    """Yield records that were checked one by one, so are valid as one array too."""
+    """Yield batches of checked records, parsed again as one array each."""
     records = (record for record in source.records() if record[0] not in left_out)
     for numbers, texts in _batches(records, keys):
         try:
@@ -338,7 +333,7 @@ def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-# Made once: `json.loads` would make one for every line.
+# `json.loads` would create a decoder for every line.
 _decode = json.JSONDecoder(object_pairs_hook=_record).decode
 
 
@@ -348,7 +343,7 @@ def _checked(text: str, where: str) -> dict[str, Any]:
     try:
         record = _decode(text)
         if text.count("[") + text.count("{") > _MANY_LEVELS:
-            # It is read again inside an array, and written: neither may end at the stack's limit.
+            # Parsing it inside an array, or writing it, must not reach the recursion limit.
             _decode(f"{'[' * _SPARE_LEVELS}{text}{']' * _SPARE_LEVELS}")
         if "\\u" in text and r"\ud" in text.lower():
             json.dumps(record, ensure_ascii=False).encode("utf-8")
@@ -393,10 +388,7 @@ def _knows(text: Text) -> bool:
 
 
 def _is_document(lines: JsonLines) -> bool:
-    """Whether a text that begins with an object is one document, or else an object a line.
-
-    It is where the object goes on beyond its first line, or nothing follows that.
-    """
+    """Whether a text that begins with an object is one document: it ends after the first line."""
     records, is_alone = lines.records(), False
     try:
         _, first = next(records)
@@ -420,7 +412,7 @@ def _read(text: Text) -> Table | PartedTable:
         text.head.lstrip().startswith(b"[") or _is_document(lines)
     ):
         source = JsonDocument(text.chunks())
-        is_list = not source.is_record  # one object is a line of its own
+        is_list = not source.is_record
     if is_list:
         text.options.refuse_others("encoding", "JSON")
     rows = json_rows(

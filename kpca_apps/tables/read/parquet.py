@@ -1,10 +1,11 @@
-"""Parquet files, one or a folder of them: what they hold, and some of their rows."""
+"""Read Parquet files and folders of them."""
 
 from __future__ import annotations
 
 import bisect
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -54,18 +55,16 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
-# Rows of the longest group that is read as it is: for a few rows, all before them are decoded.
+# Files with longer row groups are copied: reading rows decodes all earlier ones of their group.
 _LONGEST_GROUP = 1 << 18
-# Rows decoded at once, and fewer where one may be long; bytes they may take at the worst.
+# Rows decoded at once, the least for long rows, and the bytes they may take.
 _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
-# Bytes of a value in a list, as text.
-_LEAF = 8
-# A dictionary of two long texts makes gigabytes of them, and every cell is looked at many times.
-_MOST_TEXT = 1 << 30
+_LEAF = 8  # bytes of a value in a list, as text
+_MOST_TEXT = 1 << 30  # bytes; a dictionary of two long texts may expand to gigabytes
 
 
 def _folder_files(path: Path) -> tuple[list[Path], pl.DataFrame]:
-    """Name the Parquet files of a folder, and the values that folders in it are named after."""
+    """Return the Parquet files of a folder, and the values in the names of its partitions."""
     found = [item for item in unhidden(path) if item.suffix.lower() in PARQUET_SUFFIXES]
     if not found and is_partitioned(path):
         named = partitioned_files(path, PARQUET_SUFFIXES)
@@ -90,16 +89,16 @@ def _known(path: Path) -> KnownFile:
 
 @contextmanager
 def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
-    # Not before it is needed: it takes as long as reading a small table.
+    # Importing it takes as long as reading a small table.
     import pyarrow.parquet as pq
 
     file.check()
     with (
         about(file.label),
         damage_refused("Parquet"),
-        # As bytes, as a path need not be UTF-8.
+        # As bytes, since paths may be invalid UTF-8.
         pa.OSFile(os.fsencode(file.path)) as handle,
-        # The nanoseconds of old writers are counted in 96 bits: 64 hold no year beyond 2262.
+        # Nanoseconds in 64 bits, instead of the 96 of old writers, would end in 2262.
         pq.ParquetFile(
             handle, pre_buffer=False, coerce_int96_timestamp_unit="us", **options
         ) as opened,
@@ -107,13 +106,13 @@ def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
         yield opened
 
 
-# Of a file: some of its rows (file, first row, rows), and values that stand beside each (one row).
+# File, first row, number of rows, and values to add to each row (a frame of one row).
 Slice = tuple[KnownFile, int, int, pl.DataFrame]
 
 
 def _slices(slices: Sequence[Slice], as_text: frozenset[str]) -> tuple[pl.DataFrame, None]:
-    """Read rows of several files, typed as those of the whole table."""
-    # All of a slice first: what is too much is found out before it is unpacked.
+    """Read rows of several files, with the types of the whole table."""
+    # A whole slice first, so that its size is checked before it is decompressed.
     frames = [
         beside(arrow_frame(list(_read(file, offset, length)), as_text), values)
         for file, offset, length, values in slices
@@ -122,9 +121,9 @@ def _slices(slices: Sequence[Slice], as_text: frozenset[str]) -> tuple[pl.DataFr
 
 
 def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]:
-    """Yield rows of a file, a few at a time, unless their texts take more memory than there is.
+    """Yield batches of rows of a file if their texts fit into memory.
 
-    A few bytes can stand for a long text in every row, so texts stay numbers in a dictionary.
+    Texts stay codes of a dictionary, as a few bytes can stand for a long text in every row.
     """
     with _opened(file) as opened:
         metadata = opened.metadata
@@ -134,27 +133,26 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
         groups = [k for k in range(first, last) if starts[k] < starts[k + 1]]
         texts, worst = _looked_at(metadata, groups, file.size)
     n_rows = min(max(_BATCH_BYTES // max(worst, 1), _LEAST_ROWS), _BATCH_ROWS)
-    # Where no dictionary helps, they are counted before any of them is kept.
+    # Large rows without a dictionary are counted in a first pass.
     for is_kept in (False, True) if worst * length > _BATCH_BYTES else (True,):
-        skip, left, n_bytes = offset - starts[first], length, 0
+        skip, n_left, n_bytes = offset - starts[first], length, 0
         with _opened(file, metadata=metadata, read_dictionary=texts) as opened:
             for batch in opened.iter_batches(n_rows, row_groups=groups, use_threads=False):
-                rows = batch.slice(skip, left)
-                # Text that is no UTF-8, above all: polars would take it as it is.
-                validate_cells(rows)
-                skip, left = max(skip - batch.num_rows, 0), left - rows.num_rows
+                rows = batch.slice(skip, n_left)
+                validate_cells(rows)  # polars would accept invalid UTF-8
+                skip, n_left = max(skip - batch.num_rows, 0), n_left - rows.num_rows
                 n_bytes += sum(map(text_bytes, rows.columns))
                 require_text(n_bytes)
                 if is_kept and rows.num_rows:
                     yield rows
-                if not left:
+                if not n_left:
                     break
-            if left:
+            if n_left:
                 raise ValueError(f"it promises {metadata.num_rows} rows and has fewer")
 
 
 def refuse_damaged(file: pa.NativeFile) -> None:
-    """Refuse a file whose footer cannot be read, or says what cannot be."""
+    """Raise InputError for a file with a damaged footer."""
     import pyarrow.parquet as pq
 
     with damage_refused("Parquet"):
@@ -173,10 +171,10 @@ def _group_starts(metadata: pq.FileMetaData) -> list[int]:
 def _looked_at(
     metadata: pq.FileMetaData, groups: Sequence[int], n_bytes: int
 ) -> tuple[list[str], int]:
-    """Refuse groups whose sizes cannot be.
+    """Check the sizes of row groups.
 
-    Return the columns of texts that can be read as numbers in a dictionary, and how many bytes
-    the others of a row may take at the worst.
+    Returns the text columns that can be read as codes of a dictionary, and the largest number of
+    bytes of the other columns of a row.
     """
     texts, worst, largest = [], 0, 0
     for k in range(metadata.num_columns):
@@ -188,13 +186,13 @@ def _looked_at(
                 raise ValueError("a column of impossible size")
             largest = max(largest, unpacked)
             encodings = " ".join(column.encodings)
-            # What one cell holds may be repeated in every other of the column.
+            # The text of one cell may be repeated in all others.
             repeats = "DICTIONARY" in encodings or "DELTA_BYTE_ARRAY" in encodings
             cell = max(8, metadata.schema.column(k).length)
             if column.physical_type == "BYTE_ARRAY":
                 cell = unpacked if repeats else 0
                 is_text |= repeats
-            # A name with a dot is most often one of a nested column.
+            # A dot in the name usually means a nested column.
             if "." in name or "DELTA" in encodings or column.physical_type[:5] == "FIXED":
                 values = max(1, column.num_values // group.num_rows)
                 of_column = max(of_column, cell * values)
@@ -208,13 +206,13 @@ def _looked_at(
 def arrow_frame(
     rows: list[pa.RecordBatch], as_text: Collection[str], kind: str = "Parquet"
 ) -> pl.DataFrame:
-    """Unpack rows, typed as those of the whole table."""
+    """Convert rows to a frame with the types of the whole table."""
     with damage_refused(kind):
         return plain_types(as_polars(pa.Table.from_batches(rows)), as_text=as_text)
 
 
 def require_text(n_bytes: int) -> None:
-    """Refuse so many bytes of text at once."""
+    """Raise MemoryLimitError for too many bytes of text."""
     require_memory(n_bytes)
     if n_bytes > _MOST_TEXT:
         raise MemoryLimitError(
@@ -225,10 +223,7 @@ def require_text(n_bytes: int) -> None:
 
 
 def text_bytes(column: pa.Array, nested: int = 0) -> int:
-    """Bytes of all texts of a column, each in full however often a file repeats it.
-
-    Of nested columns, which become text, all values count, however deep they lie.
-    """
+    """Return the bytes of all texts of a column, with repetitions and all nested values."""
     kind, types = column.type, pa.types
     if types.is_struct(kind):
         return sum(text_bytes(field, _LEAF) for field in column.flatten())
@@ -241,18 +236,17 @@ def text_bytes(column: pa.Array, nested: int = 0) -> int:
         return n_bytes + len(column) * int(kind.byte_width)
     texts = column.dictionary if types.is_dictionary(kind) else column
     if texts.type in (pa.string_view(), pa.binary_view()):
-        # Each is 16 bytes, its length first; many may show the same text.
+        # Views of 16 bytes, the length first.
         views = np.frombuffer(texts.buffers()[1] or b"", np.int32)[::4]
         lengths = views[texts.offset : texts.offset + len(texts)]
-        # What is missing may say anything of its length.
+        # Lengths of missing texts are undefined.
         lengths = np.where(texts.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
         if texts is column:
             return n_bytes + int(lengths.sum(dtype=np.int64))
         return n_bytes + int(lengths[_numbers(column)].sum(dtype=np.int64))
     if texts.type not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         return n_bytes
-    # From where each text begins and ends: pyarrow.compute takes .1 s to import, and so does
-    # polars to take a single array.
+    # By the offsets: importing pyarrow.compute takes .1 s.
     width = np.int64 if texts.type in (pa.large_string(), pa.large_binary()) else np.int32
     if not len(texts) or (places := texts.buffers()[1]) is None:
         return n_bytes
@@ -263,13 +257,13 @@ def text_bytes(column: pa.Array, nested: int = 0) -> int:
 
 
 def _numbers(column: pa.DictionaryArray) -> NDArray[np.int64]:
-    """Return which text of its dictionary each cell of a column has, without those that miss."""
+    """Return the dictionary codes of the cells that are not missing."""
     numbers: NDArray[np.float64] = column.indices.to_numpy(zero_copy_only=False)
     return numbers[np.isfinite(numbers)].astype(np.int64)
 
 
 def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -> None:
-    """Refuse a file whose columns are not those of the first."""
+    """Raise UnlikeFilesError for a file whose columns differ from those of the first."""
     files = "the files of a folder make one table and"
     model = one_line(model, 200)
     require_same_columns(columns, first, model, files)
@@ -286,7 +280,7 @@ def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -
 def _read_file(file: InputFile) -> Table | PartedTable:
     copy = file.unpacked
     sha256 = file.sha256
-    # The copy of what was packed is of no use elsewhere.
+    # Workers elsewhere cannot use a temporary copy, so its hash is not needed.
     known = KnownFile.at(copy.path, file.label) if copy else replace(file.file, digest=sha256)
     source = replace(file.source, sha256=sha256)
     return _read_files([known], pl.DataFrame(), source, file.options, copy)
@@ -319,9 +313,9 @@ def _read_files(
     options: ReadOptions,
     copy: TemporaryPath | None = None,
 ) -> Table | PartedTable:
-    """Read Parquet files, or their rows in parts: of a copy where their groups are long.
+    """Read Parquet files, in parts if they are large; from a copy if their groups are long.
 
-    The values of columns that are in no file (a row for each file) stand behind the others.
+    `values`, a row for each file, are added behind the columns of the files.
     """
     heights, longest = [], 0
     first: dict[str, str] = {}
@@ -336,8 +330,12 @@ def _read_files(
                     f'a column is called "{one_line(name)}", which would be read as a pattern of '
                     "names: rename it, for example without the $."
                 )
+            for name, n in Counter(schema.names).items():
+                if n > 1:
+                    raise InputError(
+                        f'{n} columns are called "{one_line(name)}"; give each its own name.'
+                    )
             dtypes = as_polars(schema.empty_table()).schema
-            # Types that read as the same are the same.
             columns = {
                 name: "String" if dtype in (pl.Categorical, pl.Enum) else str(dtype)
                 for name, dtype in dtypes.items()
@@ -349,7 +347,7 @@ def _read_files(
             _refuse_others(columns, first, known[0].label)
         heights.append(metadata.num_rows)
         longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
-    # Some writers keep these columns in the files as well.
+    # Some writers repeat these columns in the files.
     values = pl.DataFrame([one for one in values.iter_columns() if one.name not in first])
     names = [*first, *values.columns]
     n_rows, n_columns = sum(heights), len(names)
@@ -376,7 +374,7 @@ def _read_files(
 def _loads(
     files: Sequence[tuple[KnownFile, int, pl.DataFrame]], size: int, as_text: Collection[str]
 ) -> Iterator[Load]:
-    """Yield how each part of so many rows is read of files (file, rows, values beside them)."""
+    """Yield the loader of each part of `size` rows; `files` are (file, rows, values to add)."""
     number, offset, n_rows = 0, 0, sum(height for _, height, _ in files)
     for start in range(0, n_rows, size):
         wanted, slices = min(size, n_rows - start), list[Slice]()

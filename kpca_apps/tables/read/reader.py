@@ -1,4 +1,4 @@
-"""What a reader of tables is: how it knows what it reads, and what it makes of it."""
+"""Readers of tables: how they recognise an input, and read it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.read.uri import scheme_of
 from kpca_apps.tables.table import PartedTable, Rows, Table, collect
 
-ANY = " ".join(READING)  # of options: all apply, or who reads next decides
+ANY = " ".join(READING)  # all options apply, or the next reader decides
 
 
 @dataclass(frozen=True)
 class Address:
-    """What is named by a URI, such as a table of a database."""
+    """An input with a URI, such as a table of a database."""
 
     uri: str
     options: ReadOptions
@@ -32,7 +32,7 @@ class Folder:
 
     path: AnyPath
     options: ReadOptions
-    copy: TemporaryPath | None = None  # that it lies in, if it was copied from a store
+    copy: TemporaryPath | None = None  # the copy of a folder of a store
 
 
 T = TypeVar("T", Address, Folder, InputFile, Text)
@@ -40,29 +40,29 @@ T = TypeVar("T", Address, Folder, InputFile, Text)
 
 @dataclass(frozen=True)
 class Reader(Generic[T]):
-    """A reader of one kind of thing."""
+    """A reader of one kind of input."""
 
-    kind: str  # names it in messages
-    options: str  # of `ReadOptions`, those that apply
+    kind: str  # for messages
+    options: str  # fields of `ReadOptions` that apply
     read: Callable[[T], Table | PartedTable]
     knows: Callable[[T], bool] = lambda found: True
 
 
 def read_by(readers: Sequence[Reader[T]], found: T) -> Table | PartedTable:
-    """Read by the first reader that knows what was found."""
+    """Read an input with the first reader that recognises it."""
     reader = next(one for one in readers if one.knows(found))
     found.options.refuse_others(reader.options, reader.kind)
     return reader.read(found)
 
 
 def of_schemes(*schemes: str) -> Callable[[Address], bool]:
-    """Return what knows an address by its scheme."""
+    """Return a test of the scheme of an address."""
     return lambda found: scheme_of(found.uri) in schemes
 
 
 def begins(*marks: bytes) -> Callable[[InputFile], bool]:
-    """Return what knows a file that is no text by its first bytes."""
-    # A header of text may start with the same letters, but not end with them as well.
+    """Return a test of the first bytes of a binary file."""
+    # A text may start with the same letters, but rarely also ends with them.
     return lambda file: (
         file.head.startswith(marks) and (file.is_binary or file.tail == file.head[:4])
     )
@@ -71,7 +71,7 @@ def begins(*marks: bytes) -> Callable[[InputFile], bool]:
 def table_of(
     file: InputFile | Text, rows: Rows, body: Body | None = None, **how: Any
 ) -> Table | PartedTable:
-    """Take in the rows of a file; its `SourceInfo` says `how` they were read."""
+    """Collect the rows of a file; `how` are fields of its `SourceInfo`."""
     options, source = file.options, replace(file.source, **how)
     table = collect(rows, source, lambda: file.sha256, options.in_memory_rows, options.part_rows)
     return table if body is None else body.settled(table, options.in_memory_rows)

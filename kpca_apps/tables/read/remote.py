@@ -1,8 +1,4 @@
-"""Tables in an object store: found by address, and copied once to disk.
-
-Whatever is read, is read from the copy: every kind of file, in any number of passes, as it was at
-one time.
-"""
+"""Tables in an object store, copied to disk, so that all passes read the same bytes."""
 
 from __future__ import annotations
 
@@ -22,9 +18,9 @@ from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 
 
 def expand_address(address: str) -> list[str]:
-    """Name the objects that are meant: one, those of a pattern, or the tables of a folder.
+    """Return the addresses of an object, a pattern, or the tables of a folder.
 
-    A folder that is one table by itself is left as it is.
+    A folder that is one table stays one address.
     """
     place = place_of(address)
     kind = place.kind()
@@ -43,7 +39,7 @@ def expand_address(address: str) -> list[str]:
 
 
 def copied_folder(place: Place) -> tuple[TemporaryPath, Path]:
-    """Copy the tables of a folder, with those of folders named after values; return it in both."""
+    """Copy the tables of a folder and of its partitions; return the copy and the folder in it."""
     items = place.copyable(HIDDEN)
     if any(one.is_folder and is_partition(one.name) for one in items):
         items = place.copyable(HIDDEN, recursive=True)
@@ -59,7 +55,7 @@ def copied_folder(place: Place) -> tuple[TemporaryPath, Path]:
 
 @contextmanager
 def named_after(folder: Path, address: str) -> Iterator[None]:
-    """Put the address of a folder into messages that name its copy."""
+    """Replace the path of a copy in error messages by its address."""
     try:
         yield
     except KpcaError as error:

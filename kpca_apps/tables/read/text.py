@@ -1,4 +1,4 @@
-"""The text of a file in UTF-8, whatever encoding it has; and readers that take texts."""
+"""The text of a file, converted to UTF-8, and lines of it that are skipped."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from kpca_apps.system import limits
 from kpca_apps.system.files.texts import decoded, marked_encoding
 from kpca_apps.tables.input_file import InputFile
 
-# Bytes at the head of a text that suffice to know what it is.
-_HEAD_BYTES = 1 << 20
+_HEAD_BYTES = 1 << 20  # from which the layout is detected
 _MARK = codecs.BOM_UTF8
-_LISTED = 10  # bad lines that are named
+_LISTED = 10  # bad lines in a note
 
 
 class Text:
-    """The text of a file: chunks of UTF-8 without byte-order marks, whose lines end in newlines.
+    """The text of a file: chunks of UTF-8 without byte-order marks, with newlines as line ends.
 
-    Zero bytes and bytes that are no text are refused, unless bad lines are left out: which these
-    are is known by their bytes, where the encoding is certain and leaves the lines whole.
+    Zero bytes and undecodable bytes are refused; when bad lines are skipped and the encoding is
+    certain, they stay in the chunks and mark their lines as bad.
     """
 
     def __init__(self, file: InputFile) -> None:
@@ -38,7 +37,7 @@ class Text:
         self.source = replace(file.source, encoding=name, notes=tuple(notes))
         self._leave_out = file.options.bad_lines == "skip"
         self._is_raw = self._leave_out and given is not None and self._codec == "utf-8"
-        self.sha256 = ""  # of the file, once its text was gone through
+        self.sha256 = ""  # of the file, after a pass over its text
         self.head = self._pass()[0]
         if self.head[:1024].lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
             raise InputError("this is a web or XML page; export the table as CSV.")
@@ -55,24 +54,20 @@ class Text:
             deque(self._pass()[1], maxlen=0)
 
     def _pass(self, digest: object = None) -> tuple[bytes, Iterator[bytes]]:
-        """Return the head of the text, and all of its chunks.
-
-        The head goes on beyond the lines that are skipped, unless they are far too long.
-        """
+        """Return the head of the text, which includes the skipped lines, and all of its chunks."""
         chunks, head = self.file.file.chunks(digest), b""
         if not self._is_raw:
             chunks = decoded(chunks, self._codec, zeros=self._leave_out)
-        # A newline that does not come within the longest row does not come.
         while len(head) < _HEAD_BYTES or (
             head.count(b"\n") <= self.options.skip_rows and len(head) <= limits.LONGEST_ROW
         ):
             if not (chunk := next(chunks, b"")):
                 break
             head += chunk
-        # A program that marks what is marked already leaves two.
+        # Some programs write two byte-order marks.
         while head.startswith(_MARK):
             head = head[len(_MARK) :]
-        # Lines of an old Macintosh end as others.
+        # Line ends of old Macintosh files.
         if b"\r" in head and b"\n" not in head:
             head = head.replace(b"\r", b"\n")
             chunks = (chunk.replace(b"\r", b"\n") for chunk in chunks)
@@ -80,19 +75,19 @@ class Text:
 
 
 class BadLines:
-    """Lines of a text that are left out, as was asked for: how many, and the first with why."""
+    """Lines of a text that are skipped: their number, and the first with their faults."""
 
     def __init__(self) -> None:
         self._n_lines = 0
         self._first: list[tuple[int, str]] = []
 
     def leave_out(self, line: int, cause: str) -> None:
-        """Leave out one line."""
+        """Skip one line."""
         self._n_lines += 1
         self._first = sorted([*self._first, (line, cause)])[:_LISTED]
 
     def notes(self, n_rows: int) -> list[str]:
-        """List them beside the rows that were read; refuse more of them than there are rows."""
+        """Return a note on the lines; raise InputError if there are more of them than rows."""
         n, first = self._n_lines, "; ".join(f"line {line:,} {why}" for line, why in self._first)
         if n > n_rows:
             raise InputError(

@@ -1,4 +1,4 @@
-"""Tables that are named by a URI, not by a path: ``postgresql://``, ``sqlite://``, ``s3://``."""
+"""URIs of tables: ``postgresql://``, ``sqlite://``, ``s3://``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kpca_apps.errors import ConfigError
 from kpca_apps.names import without_password
 from kpca_apps.system.stores.addresses import STORE_SCHEMES, names_secret
 
-# One letter is a drive of Windows.
+# A single letter is a drive of Windows.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
@@ -23,13 +23,13 @@ def scheme_of(path: Any) -> str | None:
     >>> scheme_of("sqlite:///shop.db"), scheme_of("data/shop.csv"), scheme_of("C://shop.csv")
     ('sqlite', None, None)
     """
-    # A Path holds no URI: it makes one of the two slashes.
+    # A Path is no URI: it merges slashes.
     found = None if isinstance(path, Path) else _SCHEME.match(str(path))
     return None if found is None else found[1].lower()
 
 
 def with_file(uri: str, change: Callable[[str], str]) -> str:
-    """Change the path of the file in the URI of a database that is a file; others stay.
+    """Change the path in the URI of a SQLite or DuckDB file; return other URIs as they are.
 
     >>> with_file("sqlite:////home/ada/shop.db#orders", lambda path: path.rpartition("/")[2])
     'sqlite:///shop.db#orders'
@@ -41,7 +41,7 @@ def with_file(uri: str, change: Callable[[str], str]) -> str:
 
 
 def refuse_password(text: str) -> None:
-    """Refuse a word with the password of a URI in it: it would be seen wherever the word is.
+    """Raise ConfigError for a word that contains the password of a URI.
 
     >>> refuse_password("postgresql://ada:rosebud@db/shop")
     Traceback (most recent call last):

@@ -134,7 +134,7 @@ def test_screen_explain_accept_and_screen_again(served: Path, ask: Ask) -> None:
     assert kept["row"].to_list() == rows
 
     compared = ask("diff_runs", old=first["folder"], new="third")
-    assert {row["elsewhere"] for row in compared["gone"]} >= {"accepted"}
+    assert {row["elsewhere"] for row in compared["removed"]} >= {"accepted"}
     assert not (served / "compared").exists()
     written = ask("diff_runs", old=first["folder"], new="third", out="compared")
     assert (served / written["folder"] / "report.html").is_file()

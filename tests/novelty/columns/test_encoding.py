@@ -226,13 +226,6 @@ def test_profiles_follow_the_table(birds: Table) -> None:
     assert profiles["notes"].distribution is None
 
 
-def test_an_encoder_survives_a_file_to_the_bit(birds: Table) -> None:
-    encoder = fitted(birds)
-    again = from_file(encoder)
-    assert again.plan == encoder.plan and again.as_is == encoder.as_is
-    np.testing.assert_array_equal(again.matrix(birds), encoder.matrix(birds))
-
-
 def test_expected_values_are_in_the_notation_of_their_column() -> None:
     n = 40
     table = table_of(

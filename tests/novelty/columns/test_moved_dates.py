@@ -111,7 +111,9 @@ def laid(first: date, n_days: int) -> tuple[np.ndarray, np.ndarray]:
     assert isinstance(moved["ordered"], MovedDates)
     place = encoder.groups[0].columns[0]
     start = (date(2026, 3, 1) - date(1970, 1, 1)).days
-    asis, onto = (of.matrix(table)[:, place] - start for of in (encoder, encoder.laid_onto(moved)))
+    asis, onto = (
+        of.matrix(table)[:, place] - start for of in (encoder, encoder.with_moved_dates(moved))
+    )
     return asis, onto
 
 

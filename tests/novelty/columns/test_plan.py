@@ -191,8 +191,9 @@ def test_options_that_do_not_fit_are_refused_in_one_line(
 
 
 def test_tables_without_enough_rows_or_columns_are_refused() -> None:
-    with pytest.raises(InputError, match="2 rows of data are too few"):
-        infer_plan(table_from_frame(pl.DataFrame({"x": [1.5, 2.5]})))
+    for n, message in ((1, "1 row of data is too few"), (2, "2 rows of data are too few")):
+        with pytest.raises(InputError, match=message):
+            infer_plan(table_from_frame(pl.DataFrame({"x": [1.5, 2.5][:n]})))
     with pytest.raises(InputError, match=r'no column is left .*"x" is constant'):
         infer_plan(table_from_frame(pl.DataFrame({"x": [1, 1, 1]})))
 
@@ -235,7 +236,6 @@ def spec_of_texts(values: object, name: str = "x") -> ColumnSpec:
         ([*DENSE, DENSE[5]], "x", "repeat 1 times, where chance gives"),
         (SPARSE, "PID", "named as an identifier"),
         (SPARSE, "customerId", "named as an identifier"),
-        (10**9 + SPARSE, "order no", "named as an identifier"),
         ([f"{value:010d}" for value in SPARSE], "x", "leading zeros"),
         ([4 * 10**17 + int(value) for value in SPARSE], "x", "16 digits"),
     ],
@@ -257,8 +257,7 @@ def test_identifiers_are_left_out_and_say_how_to_keep_them(
         (SPARSE, "population"),
         (SPARSE, "number"),
         (SPARSE, "number of rooms"),
-        (SPARSE, "Reynolds number"),
-        (10**9 + SPARSE, "number"),
+        (10**9 + SPARSE, "Reynolds number"),
         (SPARSE, "paid"),
         (np.round(np.exp(RNG.normal(8, 1.5, 60))).astype(int), "income"),
         (DENSE, "year"),
@@ -308,12 +307,6 @@ def test_long_times_and_single_long_numbers_are_measures() -> None:
     assert spec_of([LONG[0], *(k * k for k in range(39))]).role == "numeric"
     assert spec_of([float(value) for value in LONG[:40]]).role == "constant"
     assert spec_of([2.0**60 * (k + 1) for k in range(40)]).role == "numeric"
-
-
-def test_a_kept_identifier_is_used() -> None:
-    frame = pl.DataFrame({"x": DENSE, "y": RNG.normal(size=300)})
-    plan = infer_plan(table_from_frame(frame), ColumnOptions(numeric=("x",)))
-    assert [spec.role for spec in plan.specs] == ["numeric", "numeric"]
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(30, 400), st.floats(0.3, 3), st.floats(3, 14))

@@ -47,16 +47,16 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kpca_apps.report.novelty.figures.screening_figures", lambda result: {})
 
 
-def test_rows_new_on_the_list_and_gone_from_it_are_those_that_were_changed() -> None:
+def test_rows_new_on_the_list_and_removed_from_it_are_those_that_were_changed() -> None:
     before, after = table(), table()
     after[7, "weight"], after[20, "height"] = 60.0, 17.0
     # Their order says nothing.
     diff = diff_runs(run(before, "old"), run(after.reverse(), "new"))
-    (new,), (gone,) = diff.appeared, diff.gone
+    (new,), (removed,) = diff.appeared, diff.removed
     assert (new.name, new.before, new.now, new.in_both) == ("N020", None, 1, True)
-    assert (gone.name, gone.before, gone.now, gone.in_both) == ("N007", 1, None, True)
+    assert (removed.name, removed.before, removed.now, removed.in_both) == ("N007", 1, None, True)
     assert [name for name, *_ in new.changed] == ["height"]
-    assert gone.changed == (("weight", "600.0", "60.0"),)
+    assert removed.changed == (("weight", "600.0", "60.0"),)
     assert (diff.stayed, diff.moved, diff.settings_changed) == ((), (), ())
 
 
@@ -117,9 +117,9 @@ def test_a_row_that_was_accepted_is_said_to_be(tmp_path: Path) -> None:
     frame[7, "weight"] = 60.0
     frame[[7]].write_csv("fine.csv")
     diff = diff_runs(run(frame, "old"), run(frame, "new", "--accept", "fine.csv"))
-    (gone,) = [one for one in diff.gone if one.name == "N007"]
-    assert (gone.before, gone.now, gone.elsewhere) == (1, None, "accepted")
-    assert {one.elsewhere for one in diff.gone} <= {"accepted", "not listed"}
+    (removed,) = [one for one in diff.removed if one.name == "N007"]
+    assert (removed.before, removed.now, removed.elsewhere) == (1, None, "accepted")
+    assert {one.elsewhere for one in diff.removed} <= {"accepted", "not listed"}
 
 
 @pytest.mark.release
@@ -128,9 +128,9 @@ def test_rows_without_an_identifier_are_the_same_if_their_cells_are() -> None:
     after = before.filter(pl.arange(pl.len()) != 7)
     diff = diff_runs(run(before, "old"), run(after, "new"))
     assert diff.matched_by == "the cells of all shared columns"
-    assert [(one.in_both, one.now) for one in diff.gone] == [(False, None)]
+    assert [(one.in_both, one.now) for one in diff.removed] == [(False, None)]
     again = diff_runs(Path("old"), Path("old"))
-    assert (len(again.stayed), again.appeared, again.gone) == (1, (), ())
+    assert (len(again.stayed), again.appeared, again.removed) == (1, (), ())
 
 
 @pytest.mark.release
@@ -143,7 +143,7 @@ def test_an_identifier_that_repeats_names_no_rows() -> None:
     assert diff.matched_by == "the cells of all shared columns"
     # Two or three rows on either list, none of them lost to another of its id.
     assert len(diff.appeared) + len(diff.stayed) == diff.new.n_flagged
-    assert len(diff.gone) + len(diff.stayed) == diff.old.n_flagged
+    assert len(diff.removed) + len(diff.stayed) == diff.old.n_flagged
 
 
 def test_columns_and_settings_that_differ_are_told_and_hidden_values_are_not() -> None:
@@ -206,7 +206,7 @@ def test_of_tables_without_a_common_row_rates_and_kinds_are_compared() -> None:
     later = table().with_columns(code=pl.format("M{}", pl.int_range(80)))
     later[9, "height"] = 17.0
     diff = diff_runs(run(table(), "old", "--count", "2"), run(later, "new", "--count", "3"))
-    assert diff.is_apart and (diff.appeared, diff.gone, diff.stayed) == ((), (), ())
+    assert diff.is_apart and (diff.appeared, diff.removed, diff.stayed) == ((), (), ())
     assert diff_headline(diff).startswith(
         "No row is in both tables: 3 of 80 rows are flagged now, 2 of 80 before;"
     )

@@ -245,17 +245,6 @@ def written(
 
 
 @pytest.mark.release
-def test_bytes_are_the_same_for_any_number_of_threads(birds: Path, tmp_path: Path) -> None:
-    bytes_of = []
-    for n_workers in (1, 2, 4):
-        with Workers("threads", n_workers=n_workers) as workers:
-            table = in_parts(birds)
-            found = screen(table, options=OPTIONS, execution=Execution(workers))
-            bytes_of.append(written(*found, table, tmp_path, workers))
-    assert bytes_of[0] == bytes_of[1] == bytes_of[2]
-
-
-@pytest.mark.release
 def test_other_processes_find_the_same(birds: Path, whole: ScreeningResult) -> None:
     with Workers("processes", n_workers=2) as workers:
         assert_same(

@@ -1,5 +1,1 @@
-"""How a text or a sheet is laid out.
-
-`lines` says what cuts the rows of a text, `header` which row names the columns, `body` which rows
-below are no data.
-"""
+"""Layout of a text or a sheet: delimiter (`lines`), `header`, and rows without data (`body`)."""

@@ -1,7 +1,7 @@
-"""Rows below the header that are no data: blank and repeated ones, remarks, totals, the foot.
+"""Find rows below the header that are no data: blank or repeated rows, remarks, totals, footers.
 
-A table is read again only where it ends with a total, begins like blocks that are named once, or
-has rows that may be remarks.
+Only tables that end with a total, may have labels once per block, or may have remarks are read
+again.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from kpca_apps.tables.table import (
 )
 from kpca_apps.tables.values import READS_AS, Column, NumberFormat, shapes_of
 
-_MOST_FOOT = 100  # rows at the end that are looked at
-_LEAST_ROWS = 2  # that a total of several columns adds up
-_LEAST_BLOCKS, _LEAST_ABOVE = 3, 3  # of blocks, and of rows above a foot or a total of one column
+_MOST_FOOT = 100  # rows at the end that may be a footer
+_LEAST_ROWS = 2  # rows that a total of several columns sums up
+_LEAST_BLOCKS, _LEAST_ABOVE = 3, 3  # blocks, and rows above a footer or a total of one column
 _SUM = "(?:gesamt|zwischen|end)-?(?:summe|ergebnis|saldo)|closing balance"
 _WORD = (
     rf"(?:(?:grand|sub|over-?all|general)?[ -]?totals?|{_SUM}"
     "|sum|summe|gesamt|insgesamt|somme|sous-total|totale|totaal|suma|total g[e\u00e9]n[e\u00e9]ral)"
 )
-# Polars' regular expressions and Python's read it alike.
+# Valid for polars and for Python.
 _TOTAL = rf"(?i)^[*\s]*{_WORD}(?:[\s:*].*)?$|\s{_WORD}[*:\s]*$|^[*]+$"
 _FOOT = re.compile(
     r"(?i)\W*(?:(?:page|seite|p[\u00e1a]gina)\W*\d|copyright\s|\u00a9|\(c\)\s|sources? ?:|quellen?:"
@@ -63,42 +63,39 @@ _FOOT = re.compile(
     r"|(?:(?:grand|sub|over-?all|general)[ -]?|sous-)totals?\W*$"
     rf"|(?:{_SUM})\W*$|{_WORD}\s*:)"
 )
-# What a remark has unless it is known: two words, a letter and what it stands for ("p: revised"),
-# or numbers behind one word ("Seite 1 von 3").
+# Remarks have two words, a letter and its meaning ("p: revised"), or a word and numbers ("Seite 1
+# von 3").
 _WORDS, _NUMBERS = (
     r"\pL{2}.*[^\pL\pN]\pL{2}|^[^\pL\pN]*\pL[ )\]]*[:=)\]].*\pL{3}",
     r"^\pL{2,}[^\pL\pN]*\s.*\d.*\D\d",
 )
 _FIRST_WORD = r"^\P{L}*(\pL+)"
-_MOST_REMARKS = 10_000  # rows that may be remarks, for the sake of memory
-# Rows of one text that no word shows to be a remark; and where the numbers of pages begin.
-_MOST_ALIKE, _FIRST_PAGES = 3, 2
-_RUN_BYTES = 300  # of lines in a row that are left out, with copies: measured on 1,000,000 runs
+_MOST_REMARKS = 10_000  # possible remarks, limited to save memory
+_MOST_ALIKE, _FIRST_PAGES = 3, 2  # rows with the same text in a remark; largest first page number
+_RUN_BYTES = 300  # of a run of lines that are left out, with copies; measured on 1,000,000 runs
 
 
 def is_list_total(cells: Sequence[str]) -> bool:
-    """Whether a row is the total of a drawn list, which has a star, by its first words."""
+    """Whether a row is the total of a list with rulers: a star, and a word for a total."""
     first = next((word for cell in cells if (word := cell.strip())), "")
     return first.startswith("*") and re.search(_TOTAL, first) is not None
 
 
 @dataclass
 class Body:
-    """What is no data in a file, and what its rows are without it."""
+    """The rows of a file that are no data, and its other rows."""
 
-    # What it is -> the first and last line of a run of its lines, those of the next run, ...
+    # kind -> first and last line of a run of lines, of the next run, ...
     left_out: dict[str, list[int]] = field(default_factory=dict)
     title: str = ""
-    header: list[str] = field(default_factory=list)  # which may be repeated below
-    first: pa.Table | None = None  # rows that were read
+    header: list[str] = field(default_factory=list)  # names that rows may repeat
+    first: pa.Table | None = None  # first and last rows of data
     last: pa.Table | None = None
-    # Rows with their first cell alone: how many are as wide as the table, and lines and texts of
-    # those of any width that may be remarks.
-    n_bare: int = 0
-    remarks: dict[int, str] = field(default_factory=dict)
-    # Lines with too few cells, filled up with empty ones -> their fault, unless they are no data.
+    n_bare: int = 0  # rows of full width in which only the first cell is filled
+    remarks: dict[int, str] = field(default_factory=dict)  # line -> text of a possible remark
+    # line with too few cells, filled up with empty ones -> its fault if it turns out to be data
     short: dict[int, str] = field(default_factory=dict)
-    bad: BadLines | None = None  # takes lines with a fault; None if these are errors
+    bad: BadLines | None = None  # collects lines with a fault; None if these are errors
 
     def begin(
         self,
@@ -107,7 +104,7 @@ class Body:
         lines: Sequence[int],
         columns: Iterable[bool] = repeat(True),
     ) -> None:
-        """Take note of the head: the first rows, their lines, and which cells are of columns."""
+        """Record the title, header and rows below it; `columns` says which cells are columns."""
         if above := [cell for row in rows[: head.place] for cell in row if cell]:
             self.leave_out("title", range(lines[0], lines[head.place]))
             self.title = " ".join(above[0].split())
@@ -117,7 +114,7 @@ class Body:
             self.header = [*compress(rows[head.place], columns)]
 
     def leave_out(self, kind: str, lines: Iterable[int]) -> None:
-        """Take note of lines that are no data, in their order, and of what they are."""
+        """Record lines of one kind, in order, that are no data."""
         found = np.fromiter(lines, np.int64)
         if not found.size:
             return
@@ -129,25 +126,21 @@ class Body:
         require_memory(_RUN_BYTES * len(runs) // 2, copies=1)
 
     def may_take(self, cells: list[str], width: int, line: int, fault: str) -> bool:
-        """Fill up a row with too few cells, if it may be no data.
-
-        Where it turns out to be a row of the table, the line has a fault.
-        """
+        """Fill up a row with too few cells if it may be no data; else it has a `fault`."""
         stripped = [cell.strip() for cell in cells]
-        # A total fills as many cells as there are columns to add up.
         is_few = is_sparse(stripped, width) or re.search(_TOTAL, next(filter(None, stripped), ""))
         if not is_few or any(cells[width:]) or width < 2:
             return False
         if len(self.short) >= _MOST_REMARKS:
             if self.bad is None:
-                self.refuse_short()  # the first of them
+                self.refuse_short()
             return False
         cells[:] = [*cells, *[""] * width][:width]
         self.short[line] = fault
         return True
 
     def refuse_short(self) -> list[int]:
-        """Refuse lines with too few cells, or return them where they are left out as bad ones."""
+        """Raise InputError for lines of data with too few cells, or return them as bad lines."""
         lines = np.array([*self.short], np.int64)
         refused: list[int] = lines[~_are_in(lines, self._runs())].tolist()
         for line in refused:
@@ -157,7 +150,7 @@ class Body:
         return refused
 
     def rows(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """Yield the rows without blank ones and headers; the line of each is in the last column."""
+        """Yield the rows without blank rows and headers; the last column is the line of each."""
         end_of_head = self._runs().max(initial=0)
         names = {k: name for k, name in enumerate(self.header) if name}
         for piece in pieces:
@@ -169,7 +162,7 @@ class Body:
                 if len(names) > 1 and (repeated := _all_of(holds)) is not None:
                     piece = self._without(REPEATED, piece, repeated)
                 piece = self._without_blank(piece)
-                # By numbers: a column may be called as that of the lines is.
+                # Numbers as names: a column may be called "line".
                 rows = piece.rename_columns([*map(str, range(piece.num_columns))])
                 self.first = self.first or rows.slice(0, HEADER_SAMPLE)
                 rows = pa.concat_tables([*[self.last] * (self.last is not None), rows])
@@ -181,7 +174,7 @@ class Body:
         return piece.filter(pc.invert(is_out))
 
     def _without_blank(self, piece: pa.Table) -> pa.Table:
-        """Leave out blank rows, and note those with nothing but a text in the first cell."""
+        """Leave out blank rows, and record those with nothing but a text in the first cell."""
         first, *others, lines = piece.columns
         if (is_bare := _all_of(map(_is_blank, others))) is None:
             return piece
@@ -196,12 +189,12 @@ class Body:
         return piece if is_blank is None else self._without(BLANK, piece, is_blank)
 
     def _runs(self) -> IntArray:
-        """Return the first and last of each run of lines that are left out, in order."""
+        """Return the first and last line of each run that is left out, in order."""
         runs = np.array([*chain(*self.left_out.values())], np.int64).reshape(-1, 2)
         return runs[runs[:, 0].argsort()]
 
     def settled(self, table: Table | PartedTable, in_memory_rows: float) -> Table | PartedTable:
-        """Leave out totals and the foot, fill labels of blocks down, and say all that was done."""
+        """Leave out totals and footers, fill labels of blocks down, and add notes on this."""
         if self.last is not None:
             self._find_remarks(table, as_polars(self.last))
         refused, n_cells = self.refuse_short(), self._blocks(table)
@@ -210,8 +203,8 @@ class Body:
             for kind, runs in self.left_out.items()
         )
         source = replace(table.source, left_out=left_out)
-        said = f"{source.left_out_text(one_line(self.title, 60))}; --layout off reads them as data."
-        notes: tuple[str, ...] = (said,) * bool(left_out)
+        text = f"{source.left_out_text(one_line(self.title, 60))}; --layout off reads them as data."
+        notes: tuple[str, ...] = (text,) * bool(left_out)
         if n_cells:
             notes += (
                 f"Labels given once per block are filled down in {quoted(table.columns[0])}, into "
@@ -251,11 +244,11 @@ class Body:
             yield part.frame.filter(keep), part.lines[keep]
 
     def _find_remarks(self, table: Table | PartedTable, end_rows: pl.DataFrame) -> None:
-        """Find the foot, remarks and totals.
+        """Find the footer, remarks and totals.
 
-        The foot follows a blank line, or begins with known words where all of its rows have too
-        few cells. It is sparse, holds no number where columns do, and has a remark of known words.
-        Any row of its first cell alone is a remark if that is like no other cell of its column.
+        A footer follows a blank line, or begins with known words and has too few cells in all of
+        its rows. It is sparse, holds no number in numeric columns, and has a known remark. A row
+        with only its first cell is a remark if no other cell of the column resembles it.
         """
         lines = end_rows[:, -1].to_list()
         rows = [
@@ -267,7 +260,7 @@ class Body:
             if any(is_measure(row[k]) for k in measured):
                 break
             start -= 1
-        # A cell of a text may hold ends of lines, which are no blank line.
+        # Line breaks inside cells are no blank lines.
         breaks = [
             sum(str(c).count("\n") for c in row) * (table.source.format == "csv")
             for row in end_rows[:, :-1].rows()
@@ -300,10 +293,10 @@ class Body:
             self._find_totals(table, last_line)
 
     def _unlike(self, table: Table | PartedTable, known: set[int]) -> set[int]:
-        """Find the lines of remarks that are like no other cell of the first column.
+        """Return the lines of remarks that no other cell of the first column resembles.
 
-        Below codes, numbers or dates they have words; below words they are known ones, or have
-        numbers. Too few cells below a row that ends with words may be the rest of its text.
+        In a column of codes, numbers or dates they have words; in one of words they are known or
+        have numbers. A short line below a row that ends with words may be the rest of its text.
         """
         texts = pl.Series(self.remarks.values(), dtype=pl.String)
         starts, forms = texts.str.extract(_FIRST_WORD), shapes_of(texts)
@@ -317,13 +310,13 @@ class Body:
             above = of_rows[ends.to_numpy()] + 1
             is_data |= pl.Series(np.isin([*self.remarks], above)) & is_short & ~is_known
             is_data |= starts.is_in(others.str.extract(_FIRST_WORD).unique().drop_nulls().implode())
-            # A known word with too few cells is a remark even where names have one word as well.
+            # A known word in a short line is a remark even if other cells are single words.
             is_formed_like = forms.is_in(shapes_of(others).unique().implode())
             is_data |= is_formed_like & ~(is_known & is_short)
             n += len(others)
             n_numbered += int(others.str.contains(r"\d").sum())
             n_worded += int(others.str.contains(_WORDS).sum())
-        # In rows as wide as the table, what repeats is a level; "2 of 3" is of the first pages.
+        # Repeated texts in rows of full width are levels, unless they number pages: "2 of 3".
         pages = texts.str.extract(r"^\D*(\d+)\D+\d+\D*$").cast(pl.Int64, strict=False)
         of_marks = pl.DataFrame({"text": texts, "start": starts, "page": pages})
         is_first = pl.col("page").min().over("start").fill_null(1) <= _FIRST_PAGES
@@ -335,28 +328,28 @@ class Body:
             is_remark = is_known | (texts.str.contains(_NUMBERS) & (n_numbered == 0))
         found = {*compress(self.remarks, is_remark & may_be & ~is_data.fill_null(False))}
         if len(found - known) > (1 - READS_AS) * n:
-            found &= known  # so many others are rows whose other cells are empty
+            found &= known  # the others are rows whose other cells are empty
         return found if _LEAST_ABOVE <= n > len(found) else set()
 
     def _find_totals(self, table: Table | PartedTable, last_line: int) -> None:
-        """Find the rows that are totals, by their labels and what they add up, from top or total.
+        """Leave out totals: rows with such a label that sum up the rows above.
 
-        One alone ends the table and has no name: a customer may be called so. Nothing but a label
-        may end it below other totals. Among several, those that add up to something else have the
-        word of one that does and are filled as it and as no row. Most rows are no totals.
+        A single total must end the table and have no further words, as a customer may be called
+        "Total". A label without numbers may end a table with other totals. Rows that do not sum up
+        are left out if they have the word and the filled cells of a total, unlike any other row.
         """
         formats: dict[int, NumberFormat] = {}
         for k, cells in enumerate(next(self._kept(table))[0][:HEADER_SAMPLE].iter_columns()):
             format = None if cells.dtype.is_temporal() else Column(cells).inferred_format()
             if isinstance(format, NumberFormat):
                 formats[k] = format
-        # Lines of totals, and of what only is called so, with their word and cells that are filled.
+        # Lines of totals, and of rows with the label only -> the word, and which cells are filled.
         found: dict[int, tuple[str | None, bytes]] = {}
         unmatched: dict[int, tuple[str | None, bytes]] = {}
-        is_bare = False  # whether the last total has no words but that
+        is_bare = False  # whether the last total has no further words
         of_rows: set[bytes] = set()
-        # Rows to add up, and sums of their numbers: from the top, from the total before, from what
-        # is called so before; and of all that is only called so.
+        # Number of rows and sums of their numbers: from the top, since the last total, since the
+        # last label; and of all rows with the label only.
         whole, block, since, called = np.zeros((4, 1 + len(formats)))
         for frame, lines in self._kept(table) if formats else ():
             values = [Column(frame[:, k]).read(format).values for k, format in formats.items()]
@@ -397,10 +390,10 @@ class Body:
             self.leave_out(UNMATCHED, others)
 
     def _blocks(self, table: Table | PartedTable) -> int:
-        """Count the empty cells of a first column whose labels stand once a block; 0 if none do.
+        """Count the empty cells of a first column with labels once per block; 0 without blocks.
 
-        All other columns are full, the second never repeats within a block, and most of what it
-        holds occurs in several: months of each region.
+        All other columns are full, and the second has the same values in several blocks, each once:
+        months of each region.
         """
         if self.first is None or self.first.num_columns < 4:
             return 0
@@ -415,7 +408,7 @@ class Body:
             kept.append(pl.DataFrame({"label": labels, "key": others[0]}))
         rows = pl.concat(kept)
         starts, known = rows["label"].is_not_null(), rows["label"].drop_nulls()
-        # Blocks of one row would make labels of what merely is sparse.
+        # Blocks of one row may be a sparse column.
         is_plain = starts[0] and not starts[-1] and not (starts & starts.shift(1)).any()
         is_plain = is_plain and len(known) >= _LEAST_BLOCKS and not known.is_duplicated().any()
         is_plain = is_plain and not any(map(is_measure, known))
@@ -424,14 +417,14 @@ class Body:
 
 
 def _are_in(lines: IntArray, runs: IntArray) -> BoolArray:
-    """Tell which lines are in sorted runs of lines."""
+    """Return which lines are in sorted runs of lines."""
     places = np.searchsorted(runs[:, 0], lines, "right")
     found: BoolArray = np.append(-1, runs[:, 1])[places] >= lines
     return found
 
 
 def _all_of(masks: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray | None:
-    """Tell where all masks are true; None for nowhere, which is known before the last is made."""
+    """Return where all masks are true; None if nowhere, without computing further masks."""
     found = None
     for mask in masks:
         found = mask if found is None else pc.and_(found, mask)
@@ -441,9 +434,8 @@ def _all_of(masks: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray | None:
 
 
 def _holds(cells: pa.ChunkedArray, text: str) -> pa.ChunkedArray:
-    """Tell which cells are a text."""
-    # Not by `pa.array`, `pc.equal` or `pc.fill_null`, which load pandas to ask whether it is a
-    # series.
+    """Return which cells equal a text."""
+    # `pa.array`, `pc.equal` and `pc.fill_null` load pandas to check for a series.
     known = pl.Series([text]).to_arrow()
     if pa.types.is_string(cells.type):
         begins = pc.starts_with(cells, pattern=text)
@@ -460,13 +452,13 @@ def _is_blank(cells: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _texts(cells: pl.Series) -> pl.Series:
-    """Cells as text without blanks around, null where empty."""
+    """Convert cells to stripped text, null if empty."""
     texts = cells.cast(pl.String).str.strip_chars()
     return texts.set(texts == "", None)
 
 
 def _adds_up(given: FloatArray, cells: Sequence[str], sums: FloatArray) -> bool:
-    """Whether all numbers of a row are `sums` to rounding; how many rows stands first."""
+    """Whether all numbers of a row equal `sums` up to rounding, after the number of rows."""
     decimals = (re.search(r"[.,](\d+)\D*$", cell) for cell in cells)
     units = np.array([10.0 ** -len(one[1]) if one else 1.0 for one in decimals])
     is_sum = np.abs(given - sums[1:]) <= 0.5 * units + 1e-9 * np.abs(sums[1:])

@@ -1,4 +1,4 @@
-"""Which of the first rows of a table name its columns, and which of them are no data."""
+"""Find the header among the first rows of a table, and rows near it that are no data."""
 
 from __future__ import annotations
 
@@ -13,31 +13,27 @@ import polars as pl
 from kpca_apps.tables.source_info import REMARK
 from kpca_apps.tables.values import MISSING_WORDS, is_number_like, shapes_of
 
-# What data may hold beside numbers; an empty name is one that pandas leaves out, of the index.
+# Words of data that cannot be names; pandas writes an empty name for the index.
 _NO_NAMES = (MISSING_WORDS | {"inf", "-inf"}) - {""}
-# Rows that are looked at, and how far down a header may stand: titles are short.
-HEADER_SAMPLE, _MOST_ABOVE = 100, 50
+HEADER_SAMPLE, _MOST_ABOVE = 100, 50  # rows in the sample, and above a header
 _COMMENTS = ("#", "%", "//")
-# Of the cells of a header: so many hold something, of which so few are numbers, so many differ.
+# Shares of the cells of a header: filled, numbers, distinct.
 _LEAST_FILLED, _MOST_NUMBERS, _LEAST_APART = 0.8, 0.2, 0.8
-# A title fills at most this share of a row's width.
-_MOST_TITLE = 0.5
-# Of the rows below a header, so many have its width.
-_LEAST_ALIKE = 0.9
+_MOST_TITLE = 0.5  # share of filled cells of a title
+_LEAST_ALIKE = 0.9  # share of the rows below a header that have its width
 _DATE = re.compile(r"[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*")
-# The formats of a logger (Campbell Scientific) and of surveys (Qualtrics).
-_LOGGER = ["toa5", "timestamp", "ts"]
-_IMPORT = '{"ImportId"'
-# SurveyMonkey's, below questions, in some of its languages.
+_LOGGER = ["toa5", "timestamp", "ts"]  # of Campbell Scientific
+_IMPORT = '{"ImportId"'  # of Qualtrics
+# Words below questions in exports of SurveyMonkey.
 _ANSWER = re.compile(
     "(?i)(?:open-ended )?response|(?:offene )?antwort|r[e\u00e9]ponse(?: ouverte)?"
     "|respuesta(?: abierta)?|resposta(?: aberta)?|risposta(?: aperta)?"
 )
-# Numbers name columns where they go on by one step: years, or hours, days, weeks and months.
+# Numbers that may name columns: years, and the lengths of cycles (days, months, hours, weeks).
 _YEARS, _CYCLES = range(1900, 2101), (7, 12, 24, *range(28, 32), 52, 53)
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 _WORD, _NO_FLAG = re.compile(r"[^\W_]{2}"), re.compile(r"[^\W\d_]{2}|[%\u2030\u00b0$\u20ac\u00a3]")
-# Units of measures: no letters that are flags as well ("H", "L", "c").
+# Units, without letters that are also flags ("H", "L", "c").
 _CURRENCY = r"[kTM]?(?:EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|HUF|INR|CNY|[$\u20ac\u00a3])"
 _SYMBOL = (
     r"(?:[%\u2030\u00b0]|\u00b0 ?[CFK]|[CFK]|(?i:deg(?:rees)?)(?: ?[CF])?|pp[mbt]|pH|psu|dB|rpm"
@@ -51,19 +47,20 @@ _UNIT = re.compile(rf"[\[(]?(?:1/)?{_SYMBOL}(?:[ ./*\u00b7]+(?:{_SYMBOL}|L)){{0,
 
 @dataclass(frozen=True)
 class Head:
-    """What the first rows of a table are: its header, and rows that are no data."""
+    """The header of a table, and rows below it that are no data."""
 
     place: int  # of the first row that names the columns
-    names: list[str] | None  # of its columns; None if that row is data
+    names: list[str] | None  # of the columns; None if that row is data
     below: dict[int, str] = field(default_factory=dict)  # rows between names and data -> their kind
-    # Whether a row that repeats the names is no data: they are words above numbers or dates.
-    are_words: bool = False
+    are_words: bool = (
+        False  # names are words above numbers or dates: rows that repeat them are no data
+    )
 
 
 def header_is_missing(cells: Sequence[str]) -> bool:
-    """Whether a first row is data: all numbers or words for missing, at least one number.
+    """Whether a first row is data: numbers and words for missing values.
 
-    A row that counts 0, 1, 2... or 1, 2, 3... is taken for names, as pandas writes them.
+    Rows that count from 0 or 1 are names, as pandas writes them.
     """
     if len(cells) > 2 and _counts(cells):
         return False
@@ -76,7 +73,7 @@ def _counts(cells: Sequence[str]) -> bool:
 
 
 def are_periods(words: Sequence[str]) -> bool:
-    """Whether words are years in even steps, numbers of all hours, days, weeks or months, or dates.
+    """Whether words are years in equal steps, a full cycle of hours, days or months, or dates.
 
     >>> [are_periods(one) for one in (["2019", "2020", "2021"], ["1", "2", "3"])]
     [True, False]
@@ -92,21 +89,18 @@ def are_periods(words: Sequence[str]) -> bool:
 
 
 def is_measure(cell: str) -> bool:
-    """Whether a cell is made of what numbers, dates and times are made of."""
+    """Whether a cell consists of the characters of a number, date or time."""
     return is_number_like(cell) or _DATE.fullmatch(cell) is not None
 
 
 def first_row(rows: Sequence[list[str]]) -> Head:
-    """Take the first row with something in it for the header, unless it is data."""
+    """Return the first row that is not blank as the header, unless it is data."""
     place = next(place for place, row in enumerate(rows) if any(row))
     return Head(place, None if header_is_missing(rows[place]) else rows[place])
 
 
 def find_head(rows: Sequence[list[str]], place: int | None) -> Head:
-    """Find what the first rows of a table are; its header, below titles, is at a `place` if any.
-
-    At least one row has something in it.
-    """
+    """Return the header, at `place` below titles if given, and rows below it that are no data."""
     top = first_row(rows).place
     place = top if place is None else place
     firsts = [row[0].casefold() if row else "" for row in rows[top : top + 4]]
@@ -124,7 +118,7 @@ def find_head(rows: Sequence[list[str]], place: int | None) -> Head:
     data = _rows_like(header, rows[place + 1 :])
     if not below and data and data[0] is rows[place + 1] and _are_descriptions(data[0], data[1:]):
         below = {place + 1: "descriptions of the columns"}
-    # Blank lines and remarks may stand above units, but no data.
+    # Units may follow blank lines and remarks, but not data.
     after = (number for number in range(place + 1, len(rows)) if any(rows[number][1:]))
     units = next(after, 0)
     like = _rows_like(header, rows[units:]) if units else []
@@ -146,9 +140,9 @@ def _stands_above(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a row describes the columns: all in words, most in several, those of numbers too.
+    """Whether a row describes the columns: words in all, several words above most numbers.
 
-    Its first cell has another form than all below, so that it is no row of missing values.
+    Its first cell has another form than those below, so that it is no row of missing values.
     """
     cells = [first[k] for k in measured_columns(rows, is_number_like)]
     are_words = len(cells) > 1 and all(map(_WORD.search, first)) and len({*first}) == len(first)
@@ -159,10 +153,10 @@ def _are_descriptions(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
 
 
 def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a row holds units, several, above columns of numbers, and no number or level."""
+    """Whether a row holds several units above columns of numbers, and no number or level."""
     given = {k: cell for k, cell in enumerate(first) if cell.casefold() not in MISSING_WORDS}
     measured, numbers = ({*measured_columns(rows, one)} for one in (is_measure, is_number_like))
-    # Words may stand above text, and forms above dates; most numbers of a column may have marks.
+    # Words may be above text, and patterns above dates; most numbers of a column may have marks.
     of_dates = measured - numbers
     units = {
         k: cell
@@ -188,9 +182,9 @@ def _are_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     """Join the names in the first two rows, if the first names groups of columns; else None.
 
-    A group has two columns or more, which the second row tells apart by words, or by years where
-    rows below hold others. It does so alike in several groups, or has nothing below the first name,
-    as no row has; then it may say what the answers to questions are.
+    The second row has different words or years in each group of two columns or more. It repeats
+    them in several groups, or is empty below the first name, unlike any other row; then it may
+    also hold answers to questions.
     """
     first, second, *others = rows if len(rows) > 2 else [[""], [""]]
     if len(second) != len(first):
@@ -201,7 +195,7 @@ def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     data = _rows_like(first, others)
     is_below = not second[0] and all(row[0] for row in [first, *data] if any(row))
     runs = [[*run] for label, run in groupby(range(len(first)), labels.__getitem__) if label]
-    # Of a question with one column nothing else.
+    # Questions with a single column have nothing else below.
     alone = [second[run[0]] for run in runs if len(run) == 1]
     is_answer = [_ANSWER.fullmatch(cell) is not None for cell in filter(None, alone)]
     if is_below and all(is_answer) and any(map(_ANSWER.fullmatch, second)):
@@ -216,9 +210,9 @@ def _joined_names(rows: Sequence[list[str]]) -> list[str] | None:
     inside = [{second[k] for k in group} for group in groups]
     above = [second[k] for k in measured_columns(data) if second[k]]
     are_words = len(above) > 1 and all(map(_WORD.search, above))
-    are_told = all(map(all, inside)) and len({*names}) == len(names)
+    are_distinct = all(map(all, inside)) and len({*names}) == len(names)
     are_alike = len(groups) > 1 and all(one <= max(inside, key=len) for one in inside)
-    is_joined = bool(groups) and are_words and are_told and (are_alike or is_below)
+    is_joined = bool(groups) and are_words and are_distinct and (are_alike or is_below)
     return names if is_joined and not _are_years(data, years) else None
 
 
@@ -232,14 +226,14 @@ def _is_year(cell: str) -> bool:
 
 
 def is_sparse(cells: Sequence[str], width: int) -> bool:
-    """Whether so few cells of a row are filled as of a title or foot."""
+    """Whether as few cells of a row are filled as in a title or footer."""
     return sum(map(bool, cells)) <= max(1, _MOST_TITLE * width)
 
 
 def measured_columns(
     rows: Sequence[Sequence[str]], is_one: Callable[[str], bool] = is_measure
 ) -> list[int]:
-    """Return the columns that hold mostly numbers, dates or times, two at least."""
+    """Return the columns in which most cells, at least two, are numbers, dates or times."""
     found = []
     for k, column in enumerate(zip(*rows, strict=True)):
         cells = [cell for cell in column if cell.casefold() not in MISSING_WORDS]
@@ -250,12 +244,11 @@ def measured_columns(
 
 
 def find_header(rows: Sequence[list[str]]) -> int | None:
-    """Find the header below a title: its place among the first rows of a table, as cells.
+    """Return the place of a header below a title among the first rows; ``None`` without a title.
 
-    ``None`` where the first row with something in it may name the columns itself, and where none
-    below it clearly does: that row is as wide as most, has names and no numbers in it but years or
-    months, and all above it are remarks, blank, or half as wide at most. Those of another width
-    may be full where the names stand above numbers.
+    A header is as wide as most rows and holds names, or years or months, but no other numbers. All
+    rows above it are remarks, blank, or at most half as wide; rows of another width may be full if
+    the names are above numbers.
     """
     full = [place for place, row in enumerate(rows) if any(row)]
     below = [len(rows[place]) for place in full[len(full) // 2 :]]
@@ -265,15 +258,15 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
     is_title = True
     for place in full[:_MOST_ABOVE]:
         row, is_short = rows[place], is_sparse(rows[place], width)
-        # A row of names may begin with the sign of a remark too.
+        # Remarks; a row of names may begin with the same sign.
         if len(row) != width and next(filter(None, row)).startswith(_COMMENTS):
             continue
         is_joined = place > full[0] and _joined_names(rows[place:]) is not None
         if is_joined or (place > full[0] and _names_columns(row, width)):
-            # Remarks of one cell may stand between rows.
+            # Without remarks of one cell.
             after = [rows[one] for one in full if one > place and len(rows[one]) > 1]
             like = [one for one in after if len(one) == width]
-            # Rows of years may be data as well.
+            # Rows of years may be data.
             is_data = like and are_periods([*filter(is_measure, like[0])])
             years = [k for k, cell in enumerate(row) if _is_year(cell)]
             is_data = is_data or (not is_joined and _are_years(like, years))
@@ -281,7 +274,7 @@ def find_header(rows: Sequence[list[str]]) -> int | None:
             is_above = is_joined or _stands_above(row, like)
             is_above = is_above or (is_title and not measured_columns(like))
             return place if is_alike and is_above else None
-        # The first row may be the header, or what stands above is none: it is as good as any.
+        # A first row this full is the header.
         named = sum(map(bool, row))
         if width < 2 or (len(row) == width and (named >= _MOST_TITLE * width or not is_short)):
             return None

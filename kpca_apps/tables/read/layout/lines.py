@@ -1,4 +1,4 @@
-"""How a text is laid out: what cuts its rows, where they begin, and what the first of them are."""
+"""Layout of a text: its delimiter, first line, and first rows."""
 
 from __future__ import annotations
 
@@ -20,40 +20,39 @@ from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.values import is_number_like
 
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
-# Stands for "no delimiter": a control character that no table of text holds.
-ONE_COLUMN = "\x1f"
+ONE_COLUMN = "\x1f"  # no delimiter: a control character that tables do not contain
 
-# Where two delimiters cut every row alike, the rarer in prose and numbers is meant: "1,5;2,5".
+# In the order of preference: "1,5;2,5" is split at the semicolon.
 _CANDIDATES = "\t;|,"
 _SAMPLE_BYTES = 1 << 18
 _SAMPLE_ROWS = 300
 _QUOTED = re.compile(r'(?:^|(?<=[\t;|,]))"(?:[^"]|"")*"', re.MULTILINE)
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 _SEPARATOR_LINE = re.compile(rb'"?sep=([^\s"]|\t)"?\r?(?=\n)')
-# A line drawn with characters, in which nothing cuts cells: no row of a list with bars.
+# A ruler of characters, such as ---- or ====.
 DRAWN_LINE = re.compile(rb"^[ \t]*\+?[-=_]{3}[-=_+]*[ \t]*(?=\r?$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What cuts the rows of a text, where they begin, and what the first of them are."""
+    """The delimiter of a text, the place of its header, and its first rows."""
 
-    delimiter: str  # one character; `ONE_COLUMN` where nothing cuts
-    tidy: Callable[[bytes], bytes]  # takes off what stands around the cells of lines
-    is_drawn: bool  # whether `tidy` blanks lines drawn with characters
-    start: int  # the first byte of the header
-    line: int  # the line it stands on
-    rows: list[list[str]]  # the first ones, from the first line not skipped, without blanks around
-    lines: list[int]  # where each of them starts
-    head: Head | None  # None if no whole row is known yet
+    delimiter: str  # one character, or `ONE_COLUMN`
+    tidy: Callable[[bytes], bytes]  # removes frames and spaces around the cells of lines
+    is_drawn: bool  # whether `tidy` blanks rulers
+    start: int  # first byte of the header
+    line: int  # line of the header
+    rows: list[list[str]]  # first rows of stripped cells, from the first line not skipped
+    lines: list[int]  # line of each of these rows
+    head: Head | None  # None if no row is complete
     notes: tuple[str, ...]
 
     @classmethod
     def of(cls, text: Text) -> Layout:
-        """Find what the head of a text shows and its options do not say."""
+        """Detect the layout from the head of a text and its options."""
         head, options = text.head, text.options
         match = _SEPARATOR_LINE.match(head)
-        # The newline that ends Excel's line ``sep=;`` stays, as a blank line.
+        # The newline of Excel's line ``sep=;`` stays as a blank line.
         start = match.end() if match else 0
         stated = options.delimiter or (match[1].decode("utf-8") if match else None)
         if options.skip_rows:
@@ -66,15 +65,15 @@ class Layout:
                 ) from None
         below, is_open = head[start:], options.layout != "off"
         delimiter = stated or sniff_delimiter(below)
-        # What follows the last newline may be no whole line.
+        # The last line may be incomplete.
         sample = below[:_SAMPLE_BYTES].split(b"\n")
         sample = sample[:-1][:HEADER_SAMPLE] or sample
         tidy, is_drawn, rows, starts = _cut_sample(sample, delimiter, is_open=is_open)
         place = found = None
         is_titled = is_open and not options.skip_rows
         if is_titled and (place := find_header(rows)) is None and not stated:
-            # Titles may hide what cuts the rest. Of other headers, one that the delimiter cuts as
-            # most rows is such a row; the highest leaves out the fewest lines.
+            # A title may hide the delimiter. Choose the highest header that another delimiter
+            # finds, unless the first one splits it like most rows.
             widths = dict(zip(starts, map(len, rows), strict=True))
             most = max(widths.values(), key=[*widths.values()].count, default=0)
             lower = b"\n".join(sample[len(sample) // 2 :])
@@ -99,12 +98,11 @@ class Layout:
 
 
 def sniff_delimiter(text: bytes) -> str:
-    """Find the character that cuts the rows of a text table.
+    """Return the delimiter of a text.
 
-    Of delimiters outside quotes, one that cuts every row into as many cells wins, or else one that
-    stands in most rows, so that a ragged row is reported and not read as a single column.
+    The best one splits all rows into equally many cells, or else occurs in most rows, so that a
+    ragged row is reported.
     """
-    # The first rows, with quoted cells removed.
     head = text[:_SAMPLE_BYTES]
     if len(head) < len(text) and b"\n" in head:
         head = head[: head.rindex(b"\n")]
@@ -124,19 +122,19 @@ def sniff_delimiter(text: bytes) -> str:
 
 
 def _agreement(rows: Sequence[str], delimiter: str) -> float:
-    """Share of rows cut alike by a delimiter; 0 where it is most likely part of the text."""
+    """Return the share of rows that a delimiter splits alike; 0 if it is probably text."""
     counts = [row.count(delimiter) for row in rows]
     body = rows[1:] or rows
     if delimiter == "," and all(_DECIMAL_COMMA.fullmatch(row.strip()) for row in body):
         return 0.0
     present = sum(count > 0 for count in counts) / len(counts)
     share = max(Counter(count for count in counts if count).values(), default=0) / len(counts)
-    # A delimiter missing from the header must be all the more regular below it.
+    # A delimiter that the header lacks must be more regular below it.
     return share if present >= (0.5 if counts[0] else 0.9) and (counts[0] or share >= 0.9) else 0.0
 
 
 def _cut_by_spaces(rows: Sequence[str]) -> bool:
-    """Rows of equally many words, most of them numbers: prose is not a table."""
+    """Whether all rows have equally many words, most of them numbers."""
     words = [row.split() for row in rows]
     width = len(words[0])
     if width < 2 or any(len(row) != width for row in words):
@@ -148,7 +146,7 @@ def _cut_by_spaces(rows: Sequence[str]) -> bool:
 def _cut_sample(
     lines: Sequence[bytes], delimiter: str, *, is_open: bool
 ) -> tuple[Callable[[bytes], bytes], bool, list[list[str]], list[int]]:
-    """Cut the first lines of a text: `_tidier` of them, rows, and on which line each starts."""
+    """Split the first lines of a text: return `_tidier` of them, rows, and the line of each."""
     rows, starts, line = [], [], 0
     tidy, is_drawn = _tidier(lines, delimiter, is_open=is_open)
     reader = csv.reader(
@@ -162,7 +160,7 @@ def _cut_sample(
     except csv.Error:
         rows, starts = [], []
     full = [row for row in rows if any(row)]
-    # A delimiter may end all rows but the header, whose last name is empty then.
+    # All rows but the header may end with a delimiter.
     if is_open and full[1:] and all(row[len(full[0]) :] == [""] for row in full[1:]):
         full[0].append("")
     return tidy, is_drawn, rows, starts
@@ -178,9 +176,9 @@ def _start_of_line(text: bytes, n_lines: int) -> int:
 def _tidier(
     lines: Sequence[bytes], delimiter: str, *, is_open: bool
 ) -> tuple[Callable[[bytes], bytes], bool]:
-    """Return what takes off lines what stands around their cells, and whether any are drawn.
+    """Return a function that removes frames and spaces around cells, and whether it blanks rulers.
 
-    Lists with bars between cells have drawn lines, and maybe bars at both ends of each line.
+    Lists with bars between cells have rulers, and perhaps bars at both ends of each line.
     """
     is_list = is_open and delimiter == "|"
     is_drawn = is_list and any(map(DRAWN_LINE.match, lines))
