@@ -98,19 +98,21 @@ class Screening(ScreeningResult):
 
     Attributes
     ----------
-    scores, p_values, rarities : (n,) array
-        Of every row in input order; higher scores are more novel. P-values where there is a
-        reference, rarities (how many usual rows would score so high) where there is none.
-    is_flagged : (n,) bool array
-        Rows above the threshold or, with `fdr`, listed for one of their cells.
-    ranks : (n,) int array
-        1 = most novel.
+    rows : RowScores
+        `scores`, `ranks`, `is_flagged`, and `p_values` (with a reference) or `rarities` (without):
+        arrays (n,) in input order.
+    threshold : ThresholdInfo
+        The score above which rows are flagged, and the rule that set it.
     ranked : tuple of RankedRow
         The oddest rows with their reasons, by rank.
+    findings : Findings
+        `odd_cells`, `rules` between columns, `patterns`, `duplicates` and `moved` columns.
     columns : tuple of ColumnProfile
         What each column was taken as, and why.
-    warnings : tuple of str
-        What to know before believing the list.
+    lists : RowLists
+        Flagged, accepted and marked rows.
+    run : ScreeningRun
+        `warnings` to read before believing the list, `settings`, `versions`, `command`.
     model : NoveltyModel
         For `score_table` and `save_model`.
 
@@ -164,9 +166,9 @@ class Screening(ScreeningResult):
         DataFrame
             As of `to_frame`, and row, line and hint of each; without rows where none is listed.
         """
-        places = np.flatnonzero(self.ranks <= self.n_listed)
-        places = places[np.argsort(self.ranks[places])]
-        known = {one.row - 1: one for one in self.flagged_rows}
+        places = np.flatnonzero(self.rows.ranks <= self.n_listed)
+        places = places[np.argsort(self.rows.ranks[places])]
+        known = {one.row - 1: one for one in self.lists.flagged}
         listed = [known.get(place) for place in places.tolist()]
         lines = [None if one is None else one.line for one in listed]
         hints = [None if one is None else one.hint or None for one in listed]
@@ -282,7 +284,8 @@ class Screening(ScreeningResult):
         """
         with _in_python():
             check_limits(SimpleNamespace(format=format, flagged=flagged))
-        path, result = Path(folder), replace(self, flagged_file=f"flagged.{flagged}")
+        path, run = Path(folder), replace(self.run, flagged_file=f"flagged.{flagged}")
+        result = replace(self, run=run)
         path.mkdir(parents=True, exist_ok=True)
         plan = self.model.encoder.plan
         return write_tables(path, self._table, result, plan, format=format, keep_hidden=keep_hidden)
@@ -1010,9 +1013,10 @@ def _in_python() -> Iterator[None]:
 def _screening(result: ScreeningResult, model: NoveltyModel, opened: Frame, call: str) -> Screening:
     result = replace(
         result,
-        command=call,
+        run=replace(
+            result.run, command=call, warnings=tuple(map(in_keywords, result.run.warnings))
+        ),
         source=replace(result.source, notes=tuple(map(in_keywords, result.source.notes))),
-        warnings=tuple(map(in_keywords, result.warnings)),
         columns=tuple(replace(one, why=in_keywords(one.why)) for one in result.columns),
     )
     found = _fields_of(ScreeningResult, result)

@@ -59,7 +59,7 @@ def explain_row(
         table_of_row = rows.take(position)
         words = put_into_words(verdict, table_of_row, position, 1)
         listed = list_rows(verdict, table_of_row, position, 1, id_column, words)
-        result = replace(result, odd_cells=words.cells)
+        result = replace(result, findings=replace(result.findings, odd_cells=words.cells))
     (found,) = redact(replace(result, ranked=listed), hidden).ranked
     return found, redact(result, hidden)
 

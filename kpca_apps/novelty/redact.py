@@ -34,7 +34,6 @@ from kpca_apps.novelty.result import (
     UsualRow,
 )
 
-Result = TypeVar("Result", ScreeningResult, ComparisonResult)
 Finding = TypeVar("Finding", ColumnProfile, Evaluation, MovedColumn, OddCell, Reason)
 
 HIDDEN, VALUES_HIDDEN = "(hidden)", "values hidden"
@@ -104,61 +103,81 @@ def without_values(hidden: Collection[str]) -> Iterator[None]:
         raise type(error)(*visible_notes(error.args[:1], hidden)) from error.__cause__
 
 
-def redact(result: Result, hidden: Collection[str]) -> Result:
-    """Return a result without values of hidden columns, and with notes as plain text."""
-    result = replace(result, warnings=visible_notes(result.warnings, hidden))
-    if not isinstance(result, ComparisonResult):
-        texts = visible_notes([rule.rule for rule in result.rules], hidden)
-        rules = zip(result.rules, texts, strict=True)
-        result = replace(result, rules=tuple(replace(rule, rule=text) for rule, text in rules))
-    if not hidden:
-        return result
-    result = replace(
+def redact_comparison(result: ComparisonResult, hidden: Collection[str]) -> ComparisonResult:
+    """Remove the values of hidden columns from a comparison; its notes become plain text."""
+    run, positive = result.run, dict[str, Any]()
+    if run.settings.get("label") in hidden:
+        positive["positive"] = HIDDEN
+    return replace(
         result,
         source=redact_source(result.source, hidden),
         columns=_without(result.columns, hidden),
         evaluations=_without(result.evaluations, hidden),
+        run=replace(
+            run,
+            warnings=visible_notes(run.warnings, hidden),
+            settings={**run.settings, **positive},
+        ),
     )
-    if isinstance(result, ComparisonResult):
-        positive = {"positive": HIDDEN} if result.settings.get("label") in hidden else {}
-        return replace(result, settings=dict(result.settings) | positive)
+
+
+def redact(result: ScreeningResult, hidden: Collection[str]) -> ScreeningResult:
+    """Remove the values of hidden columns from a result; its notes become plain text."""
+    run = replace(result.run, warnings=visible_notes(result.run.warnings, hidden))
+    rules = result.findings.rules
+    texts = visible_notes([one.rule for one in rules], hidden)
+    rules = tuple(replace(one, rule=text) for one, text in zip(rules, texts, strict=True))
+    result = replace(result, run=run, findings=replace(result.findings, rules=rules))
+    if not hidden:
+        return result
     names = {group.name: group.name for group in result.groups}
-    if not {*result.by}.isdisjoint(hidden):
+    if not {*run.by}.isdisjoint(hidden):
         names = {name: name and f"group {number}" for number, name in enumerate(names, 1)}
-    has_id = result.id_column is None or result.id_column not in hidden
+    lists, findings, repeats = result.lists, result.findings, result.findings.duplicates
+    has_id = lists.id_column is None or lists.id_column not in hidden
     ranked = tuple(_ranked(row, hidden, has_id, names.get(row.group, "")) for row in result.ranked)
     hints = {row.row: " ".join(row.hints) for row in ranked}
-    contours, plane, repeats = result.contours, result.plane, result.duplicates
+    contours, plane = result.pictures.contours, result.pictures.plane
     if contours is not None and {contours.x_name, contours.y_name} & {*hidden}:
         contours = None
     if plane is not None and any(axis.name in hidden for axis in (plane.x, plane.y) if axis):
         plane = None
     return replace(
         result,
+        source=redact_source(result.source, hidden),
         reference=result.reference and redact_source(result.reference, hidden),
+        columns=_without(result.columns, hidden),
+        evaluations=_without(result.evaluations, hidden),
         ranked=ranked,
-        usual_rows=tuple(_usual(row, hidden, has_id) for row in result.usual_rows),
-        patterns=tuple(_pattern(one, hidden) for one in result.patterns),
-        contours=contours,
-        odd_cells=_without(tuple(_cell(one, hidden) for one in result.odd_cells), hidden),
-        duplicates=replace(
-            repeats,
-            equal=tuple(_repeated(one, hidden) for one in repeats.equal),
-            near=tuple(_repeated(one, hidden) for one in repeats.near),
+        lists=replace(
+            lists,
+            flagged=tuple(
+                _flagged(row, hidden, has_id, hints.get(row.row)) for row in lists.flagged
+            ),
+            usual=tuple(_usual(row, hidden, has_id) for row in lists.usual),
+            marks=lists.marks if has_id else tuple(replace(one, id="") for one in lists.marks),
+            ids=lists.ids if has_id else {},
+            files={} if result.source.file_column in hidden else lists.files,
         ),
-        moved=tuple(
-            # Counts of missing cells are no values.
-            one if one.what == "missing" else changed
-            for one, changed in zip(result.moved, _without(result.moved, hidden), strict=True)
+        findings=replace(
+            findings,
+            odd_cells=_without(tuple(_cell(one, hidden) for one in findings.odd_cells), hidden),
+            patterns=tuple(_pattern(one, hidden) for one in findings.patterns),
+            duplicates=replace(
+                repeats,
+                equal=tuple(_repeated(one, hidden) for one in repeats.equal),
+                near=tuple(_repeated(one, hidden) for one in repeats.near),
+            ),
+            moved=tuple(
+                # Counts of missing cells are no values.
+                one if one.what == "missing" else changed
+                for one, changed in zip(
+                    findings.moved, _without(findings.moved, hidden), strict=True
+                )
+            ),
         ),
+        pictures=replace(result.pictures, contours=contours, plane=plane),
         groups=tuple(replace(one, name=names[one.name]) for one in result.groups),
-        flagged_rows=tuple(
-            _flagged(row, hidden, has_id, hints.get(row.row)) for row in result.flagged_rows
-        ),
-        plane=plane,
-        row_ids=result.row_ids if has_id else {},
-        marks=result.marks if has_id else tuple(replace(one, id="") for one in result.marks),
-        row_files={} if result.source.file_column in hidden else result.row_files,
     )
 
 

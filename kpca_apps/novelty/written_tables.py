@@ -73,15 +73,15 @@ def write_tables(
     if format == "same":
         kind = "parquet" if source.format == "parquet" else "csv"
         style = _style_of(source, plan)
-    scored, flagged = folder / f"scored.{kind}", folder / result.flagged_file
-    listed = result.flagged_rows
+    scored, flagged = folder / f"scored.{kind}", folder / result.run.flagged_file
+    listed = result.lists.flagged
     positions = np.array([row.row - 1 for row in listed], dtype=np.int64)
     rows = _write_scored(table, result, scored, execution, positions, keep_hidden, style)
     _, notes = input_names(table.columns, found_columns(result, slice(0)))
     notes += _write_listed(rows, table, result, plan, flagged, execution, style)
-    if result.odd_cells_file != result.flagged_file:
+    if result.run.odd_cells_file != result.run.flagged_file:
         columns = odd_cell_columns(table, result, execution)
-        with atomic_write(folder / result.odd_cells_file) as file:
+        with atomic_write(folder / result.run.odd_cells_file) as file:
             file.write(csv_bytes(pl.DataFrame(columns), style=style))
     # Both files may rename a column for the same reason.
     return tuple(dict.fromkeys(notes))
@@ -136,7 +136,9 @@ def _write_scored(
         for data, rows in done:
             pieces.append(rows)
             yield data
-            release_pages(result.scores, result.ranks, result.rarities, result.p_values)
+            release_pages(
+                result.rows.scores, result.rows.ranks, result.rows.rarities, result.rows.p_values
+            )
 
     write_scored(path, parts())
     return joined_rows(pieces, back, table.source)
@@ -170,7 +172,7 @@ def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.Data
 
     Names are the primary key of a database table and the identifier of rows.
     """
-    named = [*table.source.key_columns, *filter(None, [result.id_column])]
+    named = [*table.source.key_columns, *filter(None, [result.lists.id_column])]
     shown = [name for name in dict.fromkeys(named) if name not in result.hidden_columns]
     start = 0
     for part in in_parts(table).tables():
@@ -210,16 +212,16 @@ def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
     are odd together, and the number ``share`` (`FlaggedRow.share`).
     """
     numbers = {
-        "rarity": result.rarities,
-        "p_value": result.p_values,
-        "novelty_score": result.scores,
-        "flagged": result.is_flagged,
-        "rank": result.ranks,
-        **({} if result.is_accepted is None else {"accepted": result.is_accepted}),
+        "rarity": result.rows.rarities,
+        "p_value": result.rows.p_values,
+        "novelty_score": result.rows.scores,
+        "flagged": result.rows.is_flagged,
+        "rank": result.rows.ranks,
+        **({} if result.rows.is_accepted is None else {"accepted": result.rows.is_accepted}),
     }
     added = {name: None if x is None else np.asarray(x[rows]) for name, x in numbers.items()}
     start, stop, _ = rows.indices(result.n_rows)
-    listed = result.flagged_by_row
+    listed = sorted(result.lists.flagged, key=lambda one: one.row)
     first, last = (
         bisect_right(listed, row, key=lambda flagged: flagged.row) for row in (start, stop)
     )
@@ -255,11 +257,11 @@ def _write_listed(
     style: CsvStyle,
 ) -> tuple[str, ...]:
     """Write the flagged rows of a table and those with an odd cell (`rows`)."""
-    listed = result.flagged_rows
+    listed = result.lists.flagged
     shown = [name for name in rows.frame.columns if name not in result.hidden_columns]
     # The id comes first, after rank and row.
-    shown.sort(key=lambda name: name != result.id_column)
-    n_leading = 2 + (result.id_column in shown)
+    shown.sort(key=lambda name: name != result.lists.id_column)
+    n_leading = 2 + (result.lists.id_column in shown)
     of_row = "row" if rows.lines is None else "line"
     added = {
         "rank": pl.Series([row.rank for row in listed], dtype=pl.Int64),
@@ -328,14 +330,14 @@ def odd_cell_columns(
 
     They are file, line, row, id, column, reads (the text of the cell), suggestion and why.
     """
-    cells = [cell for cell in result.odd_cells for _ in cell.rows]
-    rows = [row for cell in result.odd_cells for row in cell.rows]
+    cells = [cell for cell in result.findings.odd_cells for _ in cell.rows]
+    rows = [row for cell in result.findings.odd_cells for row in cell.rows]
     lines: list[int | None] = []
-    for cell in result.odd_cells:
+    for cell in result.findings.odd_cells:
         lines += (cell.line, *(cell.more_lines or (None,) * len(cell.more_rows)))
     source, hidden = result.source, result.hidden_columns
     texts: dict[str | None, list[str | None]] = {}
-    named = [name for name in (source.file_column, result.id_column) if name is not None]
+    named = [name for name in (source.file_column, result.lists.id_column) if name is not None]
     if cells and named:
         positions, back = np.unique(np.array(rows) - 1, return_inverse=True)
         taken = take_rows(table, positions, execution or Execution())
@@ -348,7 +350,7 @@ def odd_cell_columns(
         "file": pl.Series(texts.get(source.file_column, files), dtype=pl.String),
         "line": pl.Series(lines, dtype=pl.Int64),
         "row": pl.Series(rows, dtype=pl.Int64),
-        "id": pl.Series(texts.get(result.id_column, none), dtype=pl.String),
+        "id": pl.Series(texts.get(result.lists.id_column, none), dtype=pl.String),
         "column": pl.Series([cell.column for cell in cells], dtype=pl.String),
         "reads": pl.Series([cell.seen for cell in cells], dtype=pl.String),
         "suggestion": pl.Series([cell.suggestion or None for cell in cells], dtype=pl.String),

@@ -283,12 +283,12 @@ def test_marked_rows_leave_the_list_or_stay_on_top(frame: pl.DataFrame, tmp_path
     again = screen_table(frame, count=6, marks=path)
     wrong = [row for row, kind in kinds.items() if kind == "wrong"]
     assert sorted(one.row for one in again.ranked[:2]) == sorted(wrong)
-    assert again.is_flagged[np.array(wrong) - 1].all()
+    assert again.rows.is_flagged[np.array(wrong) - 1].all()
     left = [row for row, kind in kinds.items() if kind != "wrong"]
-    assert not again.is_flagged[np.array(left) - 1].any()
-    assert (again.ranks[np.array(left) - 1] > len(frame) - 4 - 1).all()
-    assert again.accepted is not None
-    assert again.accepted.statement == (
+    assert not again.rows.is_flagged[np.array(left) - 1].any()
+    assert (again.rows.ranks[np.array(left) - 1] > len(frame) - 4 - 1).all()
+    assert again.lists.accepted is not None
+    assert again.lists.accepted.statement == (
         "Rows marked in marked.html: 2 fine and learned as normal, 2 known and not listed and "
         "2 wrong and first on the list."
     )
@@ -309,12 +309,12 @@ def test_known_rows_set_no_threshold_for_later_tables(frame: pl.DataFrame) -> No
 
 def test_usual_rows_beside_a_row_are_the_nearest_that_are_not_flagged(frame: pl.DataFrame) -> None:
     result = screen_table(frame.select("x", "y"), count=5)
-    usual = {row.row: row for row in result.usual_rows}
+    usual = {row.row: row for row in result.lists.usual}
     rows = frame.select("x", "y").to_numpy()
     rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     for one in result.ranked[:5]:
         distances = np.abs(rows - rows[one.row - 1]).sum(axis=1)
-        distances[result.is_flagged] = np.inf
+        distances[result.rows.is_flagged] = np.inf
         # The scales of the detector are those of the middle of the rows: the order is nearly this.
         assert {*one.nearest} <= {*(np.argsort(distances)[:4] + 1).tolist()}
         assert dict(usual[one.nearest[0]].cells)["x"] == str(frame["x"][one.nearest[0] - 1])

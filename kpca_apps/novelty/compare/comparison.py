@@ -18,8 +18,8 @@ from kpca_apps.names import quoted, suggest
 from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, Sample, draw_sample, in_parts
 from kpca_apps.novelty.detector.hoffmann import NAME, StandardisedColumns
-from kpca_apps.novelty.redact import Note, redact, without_values
-from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
+from kpca_apps.novelty.redact import Note, redact_comparison, without_values
+from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation, RunInfo
 from kpca_apps.novelty.screening.encoded import Encoded, encode
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.judge import scores_of
@@ -140,7 +140,7 @@ def compare_table(
     options = replace(options, columns=resolve_columns(options.columns, table, execution))
     hidden = options.columns.hide
     with without_values(hidden):
-        return redact(_compared(table, options, execution), hidden)
+        return redact_comparison(_compared(table, options, execution), hidden)
 
 
 def _compared(table: AnyTable, options: ScreeningOptions, execution: Execution) -> ComparisonResult:
@@ -172,15 +172,17 @@ def _compared(table: AnyTable, options: ScreeningOptions, execution: Execution) 
         source=table.source,
         evaluations=tuple(evaluations),
         columns=column_profiles(rows),
-        warnings=tuple(warnings),
-        settings={
-            "label": labels.column,
-            "positive": labels.positive,
-            "method": options.method,
-            "kernel": model.detector.views.kernel.describe(),
-            "seed": options.seed,
-        },
-        versions=library_versions(),
+        run=RunInfo(
+            settings={
+                "label": labels.column,
+                "positive": labels.positive,
+                "method": options.method,
+                "kernel": model.detector.views.kernel.describe(),
+                "seed": options.seed,
+            },
+            versions=library_versions(),
+            warnings=tuple(warnings),
+        ),
     )
 
 

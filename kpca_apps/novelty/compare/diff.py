@@ -24,7 +24,7 @@ from kpca_apps.novelty.checks.drift import RATE, moved_columns
 from kpca_apps.novelty.columns.encoding import ColumnSummary
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, draw_sample, in_parts
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
-from kpca_apps.novelty.result import ListedRow, RunSummary, ScreeningDiff
+from kpca_apps.novelty.result import ListedRow, RunInfo, RunSummary, ScreeningDiff
 from kpca_apps.novelty.screening.model import library_versions
 from kpca_apps.system.arrays import HashArray
 from kpca_apps.system.limits import require_memory
@@ -119,11 +119,13 @@ def diff_runs(
         hidden_columns=not_compared,
         kinds=_kinds_changed(*runs, hidden),
         settings_changed=settings_changed,
-        settings={"rows listed": MOST_ROWS, "rate of the tests of columns": RATE},
-        versions=library_versions(),
         is_apart=is_apart,
-        warnings=tuple(_warnings(columns, key, not_compared, settings_changed)),
-        command=command,
+        run=RunInfo(
+            settings={"rows listed": MOST_ROWS, "rate of the tests of columns": RATE},
+            versions=library_versions(),
+            warnings=tuple(_warnings(columns, key, not_compared, settings_changed)),
+            command=command,
+        ),
     )
 
 
@@ -161,6 +163,7 @@ def _read(folder: Path) -> _Run:
         is_same = len(run.written) == len(run.columns)
         [(column["hidden"], column["role"]) for column in result["columns"]]
         _settings_changed(result, result)
+        _kinds_changed(run, run, ())
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise InputError(f"{label}: its result.json is of another version; {again}") from None
     found = {*table.columns[len(run.columns) :]}
@@ -217,7 +220,7 @@ def _rows(
     marked, table = pl.lit(False), run.table
     # Rows listed for an odd cell have a reason column.
     is_flagged = _text(["flagged"]).str.to_lowercase().eq("true")
-    if run.result.get("accepted") is not None and "accepted" in table.columns:
+    if "accepted" in table.columns[len(run.columns) :]:
         marked = _text(["accepted"]).str.to_lowercase().eq("true")
     parts = []
     for part in in_parts(table).tables():
@@ -315,7 +318,7 @@ def _kinds_changed(
     before, now = (
         {
             str(one["sentence"]).split(": ", 1)[-1]: len(one["rows"])
-            for one in run.result["patterns"]
+            for one in run.result["findings"]["patterns"]
             if not {*one["columns"], *(one["common"] or ())[:1]} & {*hidden}
         }
         for run in (old, new)
@@ -352,7 +355,8 @@ def _settings_changed(
     old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> tuple[tuple[str, str, str], ...]:
     """Return differences in settings, versions, and excluded or hidden columns as texts."""
-    found, pairs = [], [(old[group], new[group]) for group in ("settings", "versions")]
+    groups = "settings", "versions"
+    found, pairs = [], [(old["run"][group], new["run"][group]) for group in groups]
     pairs.append((_columns_chosen(old), _columns_chosen(new)))
     for before, now in pairs:
         for name in dict.fromkeys([*before, *now]):

@@ -28,10 +28,14 @@ from kpca_apps.novelty.result import (
     CategoryProfile,
     ColumnProfile,
     DuplicateRows,
+    Findings,
     NumericProfile,
     OddCell,
     RankedRow,
+    RowLists,
+    RowScores,
     ScreeningResult,
+    ScreeningRun,
     clearest,
 )
 from kpca_apps.novelty.row_values import release_pages
@@ -95,7 +99,6 @@ def find_all(
     row_ids, row_files, keys = _names_of_rows(
         rows, id_column, clearest(lists.odd_cells), duplicates
     )
-    map, contours, plane = draw_rows(verdict, lists, columns)
     # A model that was fitted with the same columns hidden says so of its reference.
     of_hidden = revealed_notes(
         rows.sample_table, rows.encoder.plan, rows.encoder.relations.rules, options.seed
@@ -114,40 +117,46 @@ def find_all(
     return ScreeningResult(
         source=rows.source,
         reference=None if is_fitted_on else model.source,
-        scores=verdict.scores,
-        p_values=verdict.p_values,
-        is_flagged=verdict.flagged,
-        ranks=verdict.ranks,
+        columns=columns,
+        rows=RowScores(
+            scores=verdict.scores,
+            p_values=verdict.p_values,
+            rarities=verdict.rarities,
+            ranks=verdict.ranks,
+            is_flagged=verdict.flagged,
+            is_accepted=rows.is_accepted,
+            scale=verdict.scale,
+        ),
         threshold=verdict.threshold,
         ranked=lists.ranked,
-        columns=columns,
-        patterns=patterns,
-        map=map,
-        contours=contours,
-        evaluations=evaluations,
-        warnings=(*doubts, *(note for note in notes if note not in doubts)),
-        n_doubts=len(doubts),
-        settings=_settings(verdict, len(columns), lists),
-        versions=library_versions(),
-        rules=rows.encoder.relations.found(rows.sample_table, rows.sample_index, naming),
-        usual_rows=lists.usual,
-        odd_cells=lists.odd_cells,
-        n_odd_cells=lists.n_odd_cells,
-        rarities=verdict.rarities,
-        scale=verdict.scale,
-        duplicates=duplicates,
-        moved=moved,
-        flagged_rows=lists.listed,
-        id_column=id_column,
-        plane=plane,
+        lists=RowLists(
+            flagged=lists.listed,
+            usual=lists.usual,
+            accepted=_accepted_rows(model, rows, fitted_on),
+            marks=() if rows.accepted is None else rows.accepted.marks,
+            id_column=id_column,
+            ids=row_ids,
+            files=row_files,
+            keys=keys,
+        ),
+        findings=Findings(
+            odd_cells=lists.odd_cells,
+            n_odd_cells=lists.n_odd_cells,
+            rules=rows.encoder.relations.found(rows.sample_table, rows.sample_index, naming),
+            patterns=patterns,
+            duplicates=duplicates,
+            moved=moved,
+        ),
+        pictures=draw_rows(verdict, lists, columns),
+        run=ScreeningRun(
+            settings=_settings(verdict, len(columns), lists),
+            versions=library_versions(),
+            warnings=(*doubts, *(note for note in notes if note not in doubts)),
+            n_doubts=len(doubts),
+            by=model.options.columns.by if model.groups else (),
+        ),
         groups=verdict.groups,
-        row_ids=row_ids,
-        row_files=row_files,
-        row_keys=keys,
-        accepted=_accepted_rows(model, rows, fitted_on),
-        is_accepted=rows.is_accepted,
-        marks=() if rows.accepted is None else rows.accepted.marks,
-        by=model.options.columns.by if model.groups else (),
+        evaluations=evaluations,
     )
 
 

@@ -15,6 +15,7 @@ from kpca_apps.novelty.result import (
     ColumnProfile,
     ComponentMap,
     NumericProfile,
+    Pictures,
     PlaneAxis,
     RankedRow,
     ScoreContours,
@@ -30,15 +31,13 @@ GRID = 60
 OTHER_LEVELS = "(other)"
 
 
-def draw_rows(
-    verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]
-) -> tuple[ComponentMap, ScoreContours | None, ColumnPlane | None]:
+def draw_rows(verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]) -> Pictures:
     """Place rows on kernel components, on a grid of scores, and by the columns of the reasons."""
-    plane = column_plane(verdict, columns, lists.ranked, lists.table, verdict.model.options.seed)
-    return (
-        _map_rows(verdict, lists.first[: len(lists.ranked)]),
-        _score_grid(verdict, lists.first[:MAX_DRAWN]),
-        plane,
+    seed = verdict.model.options.seed
+    return Pictures(
+        map=_map_rows(verdict, lists.first[: len(lists.ranked)]),
+        contours=_score_grid(verdict, lists.first[:MAX_DRAWN]),
+        plane=column_plane(verdict, columns, lists.ranked, lists.table, seed),
     )
 
 

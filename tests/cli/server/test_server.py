@@ -153,10 +153,10 @@ def test_the_rows_told_are_those_of_the_command(
     asked, typed = (
         json.loads(Path(name, "result.json").read_text("utf-8")) for name in ("asked", "typed")
     )
-    assert asked.pop("command") == "kpca novelty screen birds.csv --share 0.05 --hide colour"
+    assert asked["run"].pop("command") == "kpca novelty screen birds.csv --share 0.05 --hide colour"
     for name in ("command", "next_steps"):
-        typed.pop(name)
-    assert asked.pop("next_steps") == []
+        typed["run"].pop(name)
+    assert asked["run"].pop("next_steps") == []
     assert asked == typed
     assert told["says"].replace('"', "") == asked["sentence"]
     scored = [Path(name, "scored.csv").read_bytes() for name in ("asked", "typed")]

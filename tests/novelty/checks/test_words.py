@@ -32,7 +32,7 @@ def corrected(texts: list[str], wrong: str) -> dict[str, str]:
 
 def corrected_of(texts: list[str]) -> dict[str, str]:
     table = {"n": range(len(texts)), "text": texts}
-    cells = screen_table(pl.DataFrame(table), explain=0).odd_cells
+    cells = screen_table(pl.DataFrame(table), explain=0).findings.odd_cells
     return {cell.seen: cell.suggestion for cell in cells if cell.kind == MISSPELT}
 
 

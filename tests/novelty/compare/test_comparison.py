@@ -40,7 +40,7 @@ def test_ours_is_judged_by_the_scores_of_a_screening() -> None:
     screened = screen(table, options=OPTIONS)[0]
     outlier = np.arange(120) >= 108
     compared = compare_table(table, OPTIONS).evaluations[0].methods[0]
-    assert compared.auroc == pytest.approx(roc_auc_score(outlier, screened.scores))
+    assert compared.auroc == pytest.approx(roc_auc_score(outlier, screened.rows.scores))
 
 
 def test_only_rows_with_a_label_are_judged() -> None:
@@ -71,7 +71,7 @@ def test_the_same_seed_gives_the_same_areas() -> None:
 def test_too_few_normal_rows_leave_one_setting_and_say_so() -> None:
     result = compare_table(correlated(12, odd=8), OPTIONS)
     assert len(result.evaluations) == 1
-    assert "4 normal rows are too few" in result.warnings[-1]
+    assert "4 normal rows are too few" in result.run.warnings[-1]
 
 
 def test_a_label_is_needed() -> None:

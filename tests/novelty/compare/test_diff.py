@@ -83,7 +83,7 @@ def test_of_cells_that_changed_the_one_that_is_the_reason_comes_first() -> None:
 def test_a_column_that_is_renamed_is_reported_at_the_top() -> None:
     old, new = run(table(), "old"), run(table().rename({"height": "tall"}), "new")
     words = ' them: "height", "tall".'
-    assert f"Not compared, as one table lacks{words}" in diff_runs(old, new).warnings
+    assert f"Not compared, as one table lacks{words}" in diff_runs(old, new).run.warnings
 
 
 @pytest.mark.parametrize("name", ["key", "place"])
@@ -159,7 +159,7 @@ def test_columns_and_settings_that_differ_are_reported_and_hidden_values_are_not
     assert (diff.added_columns, diff.removed_columns) == (("extra",), ("town",))
     assert ("share", "0.01", "0.05") in diff.settings_changed
     assert ("hidden columns", "", "height") in diff.settings_changed
-    assert diff.warnings[1:] == (
+    assert diff.run.warnings[1:] == (
         'Not compared, as one table lacks them: "town", "extra".',
         'Not compared, as a run hides them: "height".',
     )
@@ -189,6 +189,8 @@ def damaged(change: Change) -> None:
         (lambda result: result.update(kind="papers"), "not the folder of a screening"),
         (lambda result: result.pop("columns"), "of another version"),
         (lambda result: result.update(columns=[1]), "of another version"),
+        (lambda result: result.pop("findings"), "of another version"),
+        (lambda result: result.pop("run"), "of another version"),
         (lambda result: result.update(n_rows=float("inf")), "of another version"),
         (lambda result: result.update(n_rows=7), "not the table that result.json describes"),
         (lambda result: Path("old/scored.csv").unlink(), "has no scored.csv"),

@@ -388,7 +388,7 @@ def test_women_of_first_class_are_not_reported_that_they_should_have_died():
 def test_every_flagged_row_has_a_reason_however_few_are_requested():
     few = screen(correlated(400), options=ScreeningOptions(explain=3, count=120))[0]
     assert [row.explained for row in few.ranked] == [row.flagged for row in few.ranked]
-    assert (len(few.ranked), few.settings["rows explained"]) == (120, 120)
+    assert (len(few.ranked), few.run.settings["rows explained"]) == (120, 120)
     assert all(row.reasons for row in few.ranked)
 
 
@@ -415,7 +415,7 @@ def test_stones_without_size_are_reported_by_their_three_lengths():
         assert {reason.column for reason in row.reason_sets[0]} == {"x", "y", "z"}
         assert all(reason.together == ("x", "y", "z") for reason in row.reason_sets[0])
     assert '5 rows: "x", "y" and "z" are 0, far from all others.' in [
-        p.sentence for p in result.patterns
+        p.sentence for p in result.findings.patterns
     ]
     kinds = [row.kind_of_reason for row in result.oddest_of_each_kind]
     assert kinds.count((("x", "below"), ("y", "below"), ("z", "below"))) == 1

@@ -119,17 +119,17 @@ def test_a_copy_is_named_in_a_table_too_small_for_rules() -> None:
 
 def test_python_says_so_of_screening_fitting_and_scoring() -> None:
     frame = people()
-    assert NOTE in screen_table(frame, hide="salary").warnings
-    assert not any(REVEALED in one for one in screen_table(frame).warnings)
+    assert NOTE in screen_table(frame, hide="salary").run.warnings
+    assert not any(REVEALED in one for one in screen_table(frame).run.warnings)
     both = screen_table(frame, hide=["salary", "bonus"])
-    assert not any(REVEALED in one for one in both.warnings)
+    assert not any(REVEALED in one for one in both.run.warnings)
     model = fit_model(frame, hide="salary")
     assert NOTE in model.warnings
     # Once, of the reference or of the table.
-    of_both = score_table(model, people(seed=1)).warnings
+    of_both = score_table(model, people(seed=1)).run.warnings
     assert [NOTE in one for one in of_both].count(True) == 1
     plain = fit_model(frame.drop("salary"))
-    assert NOTE in score_table(plain, people(seed=1), hide="salary").warnings
+    assert NOTE in score_table(plain, people(seed=1), hide="salary").run.warnings
 
 
 def test_the_command_says_what_excluding_is_not(
@@ -140,7 +140,7 @@ def test_the_command_says_what_excluding_is_not(
     people().write_csv("people.csv")
     screen = ("novelty", "screen", "people.csv", "--exclude", "salary", "--to-send", "--out")
     assert main([*screen, "out"]) == 0
-    warnings = json.loads(Path("out/result.json").read_text("utf-8"))["warnings"]
+    warnings = json.loads(Path("out/result.json").read_text("utf-8"))["run"]["warnings"]
     (note,) = [one for one in warnings if "salary" in one]
     assert note == (
         "Excluded columns are left out of the model, not of the results: values of "

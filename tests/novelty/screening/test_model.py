@@ -43,7 +43,7 @@ def test_a_saved_model_scores_as_before_to_the_bit(
     again = load_model(tmp_path / "m.kpca")
     new = correlated(20, seed=1, odd=3)
     before, after = score(model, new), score(again, new)
-    assert before.scores.tobytes() == after.scores.tobytes()
+    assert before.rows.scores.tobytes() == after.rows.scores.tobytes()
     assert before.ranked == after.ranked
     assert before.threshold == after.threshold
     assert again.warnings == model.warnings
@@ -87,7 +87,7 @@ def test_a_count_is_checked_against_the_table_judged_not_the_reference() -> None
 def test_too_few_clean_rows_are_stated_once() -> None:
     for options in (ScreeningOptions(alpha=0.01), ScreeningOptions(share=0.1)):
         model = fit_table(correlated(15), options, clean=True)[0]
-        said = [text for text in score(model, correlated(20)).warnings if "few" in text]
+        said = [text for text in score(model, correlated(20)).run.warnings if "few" in text]
         assert len(said) == (options.alpha is not None), said
 
 
@@ -132,7 +132,7 @@ def test_a_model_of_a_wide_table_is_no_larger_than_the_table_and_scores_as_befor
     gaps = frame[:3].with_columns(c3=pl.lit(None, dtype=pl.Float64))
     new = table_from_frame(gaps, "wide")
     before, after = (score(kept, new) for kept in (model, load_model(tmp_path / "m.kpca")))
-    assert before.scores.tobytes() == after.scores.tobytes()
+    assert before.rows.scores.tobytes() == after.rows.scores.tobytes()
 
 
 def test_without_a_rule_a_table_gets_a_share_and_a_clean_model_a_rate() -> None:

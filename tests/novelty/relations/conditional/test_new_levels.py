@@ -79,9 +79,9 @@ def scored():
 
 
 def test_a_level_never_seen_is_odd_where_none_is_new(scored) -> None:
-    assert (scored.p_values[:2] < 4 / N).all()
-    assert scored.is_flagged[:2].all()
-    (fax,) = [cell for cell in scored.odd_cells if cell.column == "channel"]
+    assert (scored.rows.p_values[:2] < 4 / N).all()
+    assert scored.rows.is_flagged[:2].all()
+    (fax,) = [cell for cell in scored.findings.odd_cells if cell.column == "channel"]
     assert (fax.kind, fax.seen, fax.suggestion, fax.row) == ("new", "fax", "", 1)
     assert fax.p_value == pytest.approx(3 / (N + 1))  # any of three columns of levels
     of_row = {row.row: row.reasons for row in scored.ranked}
@@ -90,12 +90,12 @@ def test_a_level_never_seen_is_odd_where_none_is_new(scored) -> None:
 
 
 def test_a_level_misspelt_is_named_with_the_one_it_is_written_like(scored) -> None:
-    (cell,) = [cell for cell in scored.odd_cells if cell.column == "city"]
+    (cell,) = [cell for cell in scored.findings.odd_cells if cell.column == "city"]
     assert (cell.seen, cell.suggestion, cell.row) == ("Lodnon", "London", 2)
     (row,) = [row for row in scored.ranked if row.row == 2]
     assert (row.reasons[0].column, row.reasons[0].expected) == ("city", "London")
 
 
 def test_a_new_customer_is_not_odd_where_many_are_new(scored) -> None:
-    assert not [cell for cell in scored.odd_cells if cell.column == "customer"]
-    assert scored.p_values[2] > 0.1 and not scored.is_flagged[2]
+    assert not [cell for cell in scored.findings.odd_cells if cell.column == "customer"]
+    assert scored.rows.p_values[2] > 0.1 and not scored.rows.is_flagged[2]
