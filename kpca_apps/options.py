@@ -129,8 +129,7 @@ class NoveltyOptions(Options):
         "COL",
     )
     exclude: list[str] | None = _column(
-        "Leave this column out of the model; its values still show (see --hide). Repeatable.",
-        "COL",
+        "Leave this column out of the model; its values still show (see --hide). Repeatable.", "COL"
     )
     categorical: list[str] | None = _column("Treat this column as categorical. Repeatable.", "COL")
     numeric: list[str] | None = _column("Treat this column as numeric. Repeatable.", "COL")
@@ -140,8 +139,7 @@ class NoveltyOptions(Options):
         "COL",
     )
     hide: list[str] | None = _column(
-        "Use this column, but write its values to no file except the model. Repeatable.",
-        "COL",
+        "Use this column, but write its values to no file except the model. Repeatable.", "COL"
     )
     dayfirst: bool | None = _column(
         "Order of day and month in dates that can be read both ways.",
@@ -287,9 +285,7 @@ class NoveltyOptions(Options):
     )
     table_name: str | None = files("Table of the database to read: name or schema.name.", "NAME")
     timeout: float | None = files(
-        "Time limit in seconds for reading from a database. Default: none.",
-        "S",
-        within=(1e-3, 1e9),
+        "Time limit in seconds for reading from a database. Default: none.", "S", within=(1e-3, 1e9)
     )
     dry_run: bool = general("Print how each column would be used, and stop.", default=False)
 

@@ -74,12 +74,8 @@ def next_steps(
     table, out = [*params["table"]], str(params["out"] or folder)
     model = str(params["model"]) if saved is None else f"{out}/{saved}"
     where = "" if saved is None else ", saved beside the report (it holds rows of the table)"
-    steps = [
-        (
-            f"Score new rows with this model{where}" + _missing(model),
-            command_line(["kpca", "novelty", "score", portable(model), "NEW_TABLE.csv"]),
-        )
-    ]
+    score = ["kpca", "novelty", "score", portable(model), "NEW_TABLE.csv"]
+    steps = {f"Score new rows with this model{where}{_missing(model)}": command_line(score)}
     if saved is not None and top.reasons and sum(column.used for column in result.columns) > 1:
         odd = top.reasons[0].column
         beside = f"{out}-without-{safe_stem(odd)}"
@@ -88,13 +84,8 @@ def next_steps(
             for name in ("categorical", "numeric")
         }
         changed |= {"exclude": [*(params["exclude"] or ()), odd], "out": beside, "write_to": None}
-        steps.append(
-            (
-                "Screen again without the column that made the first row odd"
-                + _missing(*table, beside),
-                reproduce(context, params | changed),
-            )
-        )
+        sentence = "Screen again without the column that made the first row odd"
+        steps[sentence + _missing(*table, beside)] = reproduce(context, params | changed)
     # --row looks for an id before a number.
     is_named = top.id and [row.id for row in result.ranked].count(top.id) == 1
     row = str(top.id) if is_named else str(top.row)
@@ -107,22 +98,16 @@ def next_steps(
     if saved is None:  # the model lacks these options
         words += ["--id", params["id"]] if params["id"] else []
         words += [word for column in params["hide"] or () for word in ("--hide", column)]
-    accepted = [params[name] for name in ("accept", "marks") if params[name]]
-    for name in ("accept", "marks"):
-        words += [flag_of(name), portable(params[name])] if params[name] else []
-    missing = _missing(model, *table, *accepted)
-    steps.append((f"See all reasons of one row{missing}", command_line(words)))
+    judged = {flag_of(name): params[name] for name in ("accept", "marks") if params[name]}
+    words += [word for flag, path in judged.items() for word in (flag, portable(path))]
+    missing = _missing(model, *table, *judged.values())
+    steps[f"See all reasons of one row{missing}"] = command_line(words)
     if saved is not None:
         beside = f"{out}-again"
-        marked = f"{out}/report-marked.html"
-        steps.append(
-            (
-                "Mark rows in this page, save it, and screen again with what you marked"
-                + _missing(*table, beside),
-                reproduce(context, params | {"marks": marked, "out": beside, "write_to": None}),
-            )
-        )
-    return tuple(steps)
+        again = {"marks": f"{out}/report-marked.html", "out": beside, "write_to": None}
+        sentence = "Mark rows in this page, save it, and screen again with what you marked"
+        steps[sentence + _missing(*table, beside)] = reproduce(context, params | again)
+    return tuple(steps.items())
 
 
 def command_line(words: list[str]) -> str:

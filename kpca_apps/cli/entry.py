@@ -24,7 +24,7 @@ def main() -> int:
     gc.set_threshold(NEW_OBJECTS)
     codes = list[int]()
     if threading.current_thread() is threading.main_thread():
-        _hear_signals(codes)
+        _handle_signals(codes)
     from kpca_apps.cli.main import main as run
 
     codes.append(run())
@@ -36,7 +36,7 @@ def main() -> int:
     return codes[0]
 
 
-def _hear_signals(codes: list[int]) -> None:
+def _handle_signals(codes: list[int]) -> None:
     """End at once on a signal during imports, later within `PATIENCE`.
 
     Ignored signals stay ignored, as ``nohup`` and background jobs of shells need it.
@@ -50,15 +50,15 @@ def _hear_signals(codes: list[int]) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     # An interrupted run of papers writes its finished experiments, which takes longer.
     if sys.argv[1:2] != ["papers"]:
-        heard, hears = os.pipe()
-        os.set_blocking(hears, False)
-        signal.set_wakeup_fd(hears, warn_on_full_buffer=False)
-        threading.Thread(target=_end_in_time, args=(heard, codes), daemon=True).start()
+        receiver, sender = os.pipe()
+        os.set_blocking(sender, False)
+        signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
+        threading.Thread(target=_kill_after_patience, args=(receiver, codes), daemon=True).start()
 
 
-def _end_in_time(heard: int, codes: list[int]) -> None:
+def _kill_after_patience(receiver: int, codes: list[int]) -> None:
     """Kill the process if it still runs `PATIENCE` seconds after a signal."""
-    while (number := os.read(heard, 1)[0]) not in ENDING:
+    while (number := os.read(receiver, 1)[0]) not in ENDING:
         pass
     time.sleep(PATIENCE)
     if codes:

@@ -23,10 +23,16 @@ from kpca_apps.system.limits import require_addresses
 from kpca_apps.tables.read.uri import refuse_password
 
 MAX_CONFIG_BYTES = 1_000_000
+SOME_FAILED = 5  # exit code
 
 _CONFIG = "kpca_apps.config"
 # Typer may contain its own copy of click: find the base of its usage errors through its exports.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def group(name: str, help: str) -> typer.Typer:
+    """Return an empty group of commands."""
+    return typer.Typer(name=name, help=help, no_args_is_help=True, rich_markup_mode="rich")
 
 
 def number(text: object) -> float:

@@ -1,1 +1,1 @@
-"""Tables: whatever file they come in, columns of values and the line each row stands on."""
+"""Tables of many formats: columns of values, and the line of each row."""

@@ -141,8 +141,7 @@ def _require_encoding(given: str) -> None:
     except (LookupError, ValueError):
         near = suggest(given, sorted(set(encodings.aliases.aliases.values()) - {"mbcs", "oem"}))
         raise OptionError(
-            "encoding",
-            f'"{one_line(given)}" is not known; give one such as utf-8 or cp1252.{near}',
+            "encoding", f'"{one_line(given)}" is not known; give one such as utf-8 or cp1252.{near}'
         ) from None
 
 

@@ -16,7 +16,7 @@ from kpca_apps.errors import InputError, UnlikeFilesError, about
 from kpca_apps.names import one_line
 from kpca_apps.system.stores.addresses import STORE_SCHEMES
 from kpca_apps.tables.input_file import ReadOptions
-from kpca_apps.tables.read.hive import beside, folder_values, frame_of_values
+from kpca_apps.tables.read.hive import folder_values, frame_of_values, with_values
 from kpca_apps.tables.read.uri import scheme_of
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
@@ -115,7 +115,7 @@ def _combined(
             for part in table.tables():
                 alike = [part.column(name).in_format(*of) for name, of in formats[label].items()]
                 frame = typed_columns(part.frame.with_columns(alike), types)
-                frame = beside(frame, added.slice(number, 1))
+                frame = with_values(frame, added.slice(number, 1))
                 yield as_arrow(frame, part.lines if has_lines else None)
 
     listing = "".join(

@@ -459,12 +459,13 @@ def _plain(column: pl.Series, as_text: bool) -> pl.Series:
         numbers = stored.cast(pl.String) + f" {unit} after 1970-01-01"
         return written.zip_with(named | stored.is_null(), numbers)
     if dtype.is_nested() or dtype == pl.Object:
-        texts = [
-            None if value is None else json.dumps(value, ensure_ascii=False, default=str)
-            for value in column.to_list()
-        ]
-        return pl.Series(column.name, texts, dtype=pl.String)
+        return pl.Series(column.name, json_texts(column.to_list()), dtype=pl.String)
     return column
+
+
+def json_texts(values: Iterable[Any]) -> list[str | None]:
+    """Convert nested values to JSON."""
+    return [None if v is None else json.dumps(v, ensure_ascii=False, default=str) for v in values]
 
 
 def _clock_texts(counts: pl.Series, unit: str) -> pl.Series:

@@ -228,8 +228,7 @@ def infer_number_format(
     cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
     if not prefer_comma and np.isfinite(finite(cells["text"])).all():
         return NumberFormat() if cells.height else None
-    has_digits = bool(cells["text"].str.contains(r"\d").any())
-    if not has_digits or _are_pairs(cells["text"], cells["n"]):
+    if _are_pairs(cells["text"], cells["n"]):
         return None
     marks = _infer_marks(cells["text"], known)
     words = unit_words(_without_marks(cells["text"], marks), cells["n"].to_numpy())
@@ -256,10 +255,7 @@ def infer_number_format(
     separated = read.str.contains(thousands, literal=True).any()
     unit = cells["text"].str.extract(f"({UNIT})").fill_null("").alias("unit")
     if word:
-        has_word = cells["text"].str.contains(unit_ending(word))
-        unit = pl.select(
-            pl.when(has_word).then(pl.lit(word)).otherwise(unit).alias("unit")
-        ).to_series()
+        unit = unit.set(cells["text"].str.contains(unit_ending(word)), word)
         cells, unit = cells.filter(is_read), unit.filter(is_read)
     units = (
         cells.group_by(unit).agg(pl.col("n").sum()).sort(["n", "unit"], descending=[True, False])
@@ -538,8 +534,6 @@ def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFo
     alone are no dates.
     """
     distinct = texts.drop_nulls().unique(maintain_order=True)
-    if not distinct.str.contains(r"\d").any():
-        return None
     is_iso = np.isfinite(_iso_seconds(distinct))
     parts = _parts(distinct.filter(~is_iso))
     if not is_iso.any() and not np.isfinite(parts["year"]).any():

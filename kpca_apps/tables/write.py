@@ -109,10 +109,7 @@ def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLA
     file = io.BytesIO(_MARK if header else b"")
     file.seek(0, io.SEEK_END)
     pl.DataFrame(safe).write_csv(
-        file,
-        include_header=header,
-        separator=style.delimiter,
-        decimal_comma=style.decimal == ",",
+        file, include_header=header, separator=style.delimiter, decimal_comma=style.decimal == ","
     )
     return file.getvalue()
 

@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import polars as pl
@@ -368,3 +369,22 @@ def test_a_mark_inside_the_text_stays_in_its_cell(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"a,b\n\xef\xbb\xbf1,2\n\xef\xbb\xbf3,4\n")
     table = read_table(tmp_path / "a.csv")
     assert table.frame["a"].to_list() == ["\ufeff1", "\ufeff3"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_without_a_writer_is_named_while_it_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, stderr = tmp_path / "rows", io.StringIO()
+    os.mkfifo(path)
+
+    class Stderr(io.StringIO):
+        def write(self, text: str) -> int:
+            """Write to the pipe once the message is there."""
+            threading.Thread(target=path.write_text, args=("a,b\n1,2\n",)).start()
+            return stderr.write(text)
+
+    monkeypatch.setattr("kpca_apps.tables.input_file._PATIENCE", 0.01)
+    monkeypatch.setattr(sys, "stderr", Stderr())
+    assert read_table(path).frame.height == 1
+    assert stderr.getvalue() == f"{path}: waiting for a program that writes to this pipe.\n"

@@ -7,16 +7,9 @@ from typing import Annotated
 import typer
 
 from kpca_apps.cli.denoise.options import FitOptions, RunOptions
-from kpca_apps.cli.options import command
+from kpca_apps.cli.options import SOME_FAILED, command, group
 
-SOME_FAILED = 5
-
-app = typer.Typer(
-    name="denoise",
-    help="Denoise images, one or a folder of them.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
+app = group("denoise", "Denoise images, one or a folder of them.")
 
 
 @command(app)
@@ -28,7 +21,6 @@ def run(
             metavar="IMAGES...",
             help="Images (PNG, TIFF, JPEG, camera raw and more), folders with their subfolders, "
             "quoted patterns, or addresses of a bucket (s3://bucket/folder).",
-            show_default=False,
         ),
     ],
     options: RunOptions,
@@ -58,9 +50,7 @@ def fit(
     images: Annotated[
         list[str],
         typer.Argument(
-            metavar="IMAGES...",
-            help="Images to learn from, folders or quoted patterns.",
-            show_default=False,
+            metavar="IMAGES...", help="Images to learn from, folders or quoted patterns."
         ),
     ],
     model: Annotated[
@@ -83,10 +73,7 @@ def fit(
 @command(app, only="data_range force json quiet config")
 def noise(
     images: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="IMAGES...", help="Images, folders or quoted patterns.", show_default=False
-        ),
+        list[str], typer.Argument(metavar="IMAGES...", help="Images, folders or quoted patterns.")
     ],
     options: RunOptions,
     save: Annotated[
@@ -96,7 +83,6 @@ def noise(
             help="Save the typical noise of each kind of images (same camera and ISO by EXIF, "
             "else same size and type) to a file for kpca denoise run --profile.",
             metavar="FILE",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -11,21 +11,16 @@ import typer
 
 from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import Console
-from kpca_apps.cli.options import command, whole_number
+from kpca_apps.cli.options import SOME_FAILED, command, group, whole_number
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.errors import ConfigError, UnlikeFilesError
 from kpca_apps.names import safe_stem
 from kpca_apps.options import NoveltyOptions, RuleFormat
 
-RULES_BROKEN = SOME_FAILED = 5
+RULES_BROKEN = SOME_FAILED
 ROWS_FLAGGED = 6
 
-app = typer.Typer(
-    name="novelty",
-    help="Find the outliers of a table, with reasons.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
+app = group("novelty", "Find the outliers of a table, with reasons.")
 
 TableArgument = Annotated[
     list[str],

@@ -8,17 +8,10 @@ from typing import Annotated
 import typer
 
 from kpca_apps.cli.console import Console
-from kpca_apps.cli.options import command
+from kpca_apps.cli.options import SOME_FAILED, command, group
 from kpca_apps.options import Options, files, general
 
-SOME_FAILED = 5
-
-app = typer.Typer(
-    name="papers",
-    help="Rerun the experiments of the papers.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
+app = group("papers", "Rerun the experiments of the papers.")
 
 
 class PapersOptions(Options):
@@ -41,10 +34,7 @@ def list(options: PapersOptions) -> None:
 @command(app, without="dry_run config")
 def run(
     context: typer.Context,
-    name: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="Name of an experiment, or all.", show_default=False),
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of an experiment, or all.")],
     options: PapersOptions,
 ) -> None:
     """Run an experiment, or all, and write a page.
@@ -63,9 +53,7 @@ def run(
 
 @command(app, only="quiet")
 def fetch(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder of the data files.", show_default=False)
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the data files.")],
     options: PapersOptions,
 ) -> None:
     """Download the data of the papers, for kpca papers run --data.

@@ -44,7 +44,11 @@ def mcp(
     check rules, and preview denoising. Files outside the folders of --root are neither read nor
     written. It needs the extra mcp.
     """
-    if not _has_extra():
+    try:
+        spec = find_spec("mcp.server.mcpserver")  # other versions lack this kind of server
+    except ModuleNotFoundError:
+        spec = None
+    if spec is None:
         raise ConfigError(f"kpca mcp needs an extra; install it with: {install_extra('mcp')}")
     from kpca_apps.cli.server.roots import MEGABYTE, Roots
 
@@ -55,11 +59,3 @@ def mcp(
     from kpca_apps.cli.server.tools import Tools
 
     serve(Tools(roots, tuple(hide or ())))
-
-
-def _has_extra() -> bool:
-    """Whether a version of the protocol's package with this kind of server is installed."""
-    try:
-        return find_spec("mcp.server.mcpserver") is not None
-    except ModuleNotFoundError:
-        return False

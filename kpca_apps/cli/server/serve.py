@@ -39,18 +39,16 @@ class Server(MCPServer[Any]):
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Call a tool by its name."""
-        for tool in await self.list_tools():
-            known = tool.input_schema.get("properties", {})
-            if unknown := [key for key in arguments if tool.name == name and key not in known]:
-                near = suggest(unknown[0], known)
-                raise ToolError(f"{name} has no parameter {one_line(unknown[0])!r}.{near}")
-            for key, value in arguments.items() if tool.name == name else ():
-                # The protocol's package converts true to 1.
-                has_bool = any(
-                    isinstance(v, bool) for v in (value if type(value) is list else [value])
-                )
-                if has_bool and "boolean" not in str(known[key]):
-                    raise ToolError(f"{key} has true or false; give a value instead")
+        tool = next((one for one in await self.list_tools() if one.name == name), None)
+        known = {} if tool is None else tool.input_schema.get("properties", {})
+        for key, value in arguments.items() if tool is not None else ():
+            if key not in known:
+                raise ToolError(f"{name} has no parameter {one_line(key)!r}.{suggest(key, known)}")
+            # The protocol's package converts true to 1.
+            parts = value if isinstance(value, list) else [value]
+            has_bool = any(isinstance(part, bool) for part in parts)
+            if has_bool and "boolean" not in str(known[key]):
+                raise ToolError(f"{key} has true or false; give a value instead")
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

@@ -11,13 +11,7 @@ import pyarrow as pa
 from kpca_apps.errors import InputError, require_library
 from kpca_apps.system.files.spools import spool_folder
 from kpca_apps.tables.databases.address import Address, TableName, sql_name
-from kpca_apps.tables.databases.database import (
-    Cell,
-    Database,
-    Selected,
-    require_file,
-    select_list,
-)
+from kpca_apps.tables.databases.database import Cell, Database, Selected, require_file, select_list
 
 _ROWS = 1 << 16  # of a batch
 _MEMORY = "400MB"  # larger sorts use the disk

@@ -23,12 +23,7 @@ from kpca_apps.tables.databases.address import (
     sql_name,
     typed,
 )
-from kpca_apps.tables.databases.database import (
-    Database,
-    checked,
-    errors_in_one_line,
-    named_schema,
-)
+from kpca_apps.tables.databases.database import Database, checked, errors_in_one_line, named_schema
 from kpca_apps.tables.read.arrow import read_batches
 from kpca_apps.tables.read.reader import Address as Uri
 from kpca_apps.tables.read.reader import Reader, of_schemes

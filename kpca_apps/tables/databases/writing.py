@@ -70,11 +70,7 @@ def write_rows(uri: str, table: str, rows: Iterator[pl.DataFrame], *, force: boo
 
 
 def _write(
-    name: TableName,
-    rows: pa.RecordBatchReader,
-    database: Database,
-    waiting: Waiting,
-    force: bool,
+    name: TableName, rows: pa.RecordBatchReader, database: Database, waiting: Waiting, force: bool
 ) -> None:
     """Write rows into a new or replaced table that outlives the connection."""
     is_there = _refuse(name, database, waiting, force)

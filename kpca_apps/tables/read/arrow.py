@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,6 +31,7 @@ from kpca_apps.tables.table import (
     collect,
     far_dates,
     hash_cells,
+    json_texts,
     part_size,
     recut,
     remark_on_type,
@@ -121,11 +121,7 @@ def _clean(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(kind) and kind.value_type in _VIEWS:
         return pa.DictionaryArray.from_arrays(column.indices, _clean(column.dictionary))
     if pa.types.is_nested(kind) and "view" in str(kind):
-        texts = [
-            None if value is None else json.dumps(value, ensure_ascii=False, default=str)
-            for value in column.to_pylist()
-        ]
-        return pa.array(texts, pa.large_string())
+        return pa.array(json_texts(column.to_pylist()), pa.large_string())
     return column
 
 

@@ -285,7 +285,7 @@ class DelimitedText:
                 if self._layout.is_drawn and is_list_total(row):
                     self.body.leave_out(TOTAL, [line])
                     return False
-                if self.body.may_take(row, len(self.names), line, fault):
+                if self.body.accept_short(row, len(self.names), line, fault):
                     return True
             if self._bad is not None:
                 raise _BadRow(what)

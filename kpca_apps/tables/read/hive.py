@@ -153,7 +153,7 @@ def _is_day(text: str) -> bool:
         return False
 
 
-def beside(frame: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
+def with_values(frame: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
     """Add the values of a file (one row) to each of its rows."""
     return frame.with_columns(
         pl.lit(column[0], column.dtype).alias(column.name) for column in values.iter_columns()

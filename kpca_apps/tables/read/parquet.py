@@ -25,12 +25,12 @@ from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.limits import require_columns, require_memory, require_table
 from kpca_apps.tables.input_file import InputFile, KnownFile, ReadOptions, damage_refused
 from kpca_apps.tables.read.hive import (
-    beside,
     frame_of_values,
     is_partitioned,
     partitioned_files,
     refuse_folders_beside,
     unhidden,
+    with_values,
 )
 from kpca_apps.tables.read.reader import Folder, Reader, begins
 from kpca_apps.tables.source_info import SourceInfo
@@ -114,7 +114,7 @@ def _slices(slices: Sequence[Slice], as_text: frozenset[str]) -> tuple[pl.DataFr
     """Read rows of several files, with the types of the whole table."""
     # A whole slice first, so that its size is checked before it is decompressed.
     frames = [
-        beside(arrow_frame(list(_read(file, offset, length)), as_text), values)
+        with_values(arrow_frame(list(_read(file, offset, length)), as_text), values)
         for file, offset, length, values in slices
     ]
     return (frames[0] if len(frames) == 1 else pl.concat(frames, rechunk=True)), None
@@ -131,7 +131,7 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
         first = bisect.bisect_right(starts, offset) - 1
         last = bisect.bisect_left(starts, offset + length)
         groups = [k for k in range(first, last) if starts[k] < starts[k + 1]]
-        texts, worst = _looked_at(metadata, groups, file.size)
+        texts, worst = _check_sizes(metadata, groups, file.size)
     n_rows = min(max(_BATCH_BYTES // max(worst, 1), _LEAST_ROWS), _BATCH_ROWS)
     # Large rows without a dictionary are counted in a first pass.
     for is_kept in (False, True) if worst * length > _BATCH_BYTES else (True,):
@@ -158,7 +158,7 @@ def refuse_damaged(file: pa.NativeFile) -> None:
     with damage_refused("Parquet"):
         metadata = pq.ParquetFile(file).metadata
         _group_starts(metadata)
-        _looked_at(metadata, range(metadata.num_row_groups), file.size())
+        _check_sizes(metadata, range(metadata.num_row_groups), file.size())
 
 
 def _group_starts(metadata: pq.FileMetaData) -> list[int]:
@@ -168,7 +168,7 @@ def _group_starts(metadata: pq.FileMetaData) -> list[int]:
     return list(accumulate(heights, initial=0))
 
 
-def _looked_at(
+def _check_sizes(
     metadata: pq.FileMetaData, groups: Sequence[int], n_bytes: int
 ) -> tuple[list[str], int]:
     """Check the sizes of row groups.
@@ -363,8 +363,8 @@ def _read_files(
     if longest <= _LONGEST_GROUP:
         return parted_table(source, tuple(names), loads, size, copy)
     pieces = (
-        as_arrow(beside(arrow_frame([batch], as_text), beside_it))
-        for file, height, beside_it in zip(known, heights, rows, strict=True)
+        as_arrow(with_values(arrow_frame([batch], as_text), values_of_file))
+        for file, height, values_of_file in zip(known, heights, rows, strict=True)
         if height
         for batch in _read(file, 0, height)
     )

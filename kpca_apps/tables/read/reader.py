@@ -74,4 +74,4 @@ def table_of(
     """Collect the rows of a file; `how` are fields of its `SourceInfo`."""
     options, source = file.options, replace(file.source, **how)
     table = collect(rows, source, lambda: file.sha256, options.in_memory_rows, options.part_rows)
-    return table if body is None else body.settled(table, options.in_memory_rows)
+    return table if body is None else body.finish(table, options.in_memory_rows)

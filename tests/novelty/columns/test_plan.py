@@ -191,8 +191,9 @@ def test_options_that_do_not_fit_are_refused_in_one_line(
 
 
 def test_tables_without_enough_rows_or_columns_are_refused() -> None:
-    with pytest.raises(InputError, match="2 rows of data are too few"):
-        infer_plan(table_from_frame(pl.DataFrame({"x": [1.5, 2.5]})))
+    for n, message in ((1, "1 row of data is too few"), (2, "2 rows of data are too few")):
+        with pytest.raises(InputError, match=message):
+            infer_plan(table_from_frame(pl.DataFrame({"x": [1.5, 2.5][:n]})))
     with pytest.raises(InputError, match=r'no column is left .*"x" is constant'):
         infer_plan(table_from_frame(pl.DataFrame({"x": [1, 1, 1]})))
 

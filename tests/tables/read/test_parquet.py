@@ -151,6 +151,13 @@ def test_names_that_look_like_patterns_are_names(tmp_path: Path) -> None:
         opened(tmp_path / "t.parquet", 16)
 
 
+def test_columns_of_one_name_are_refused_by_that_name(tmp_path: Path) -> None:
+    rows = pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4])], names=["x", "x"])
+    pq.write_table(rows, tmp_path / "twice.parquet")
+    with pytest.raises(InputError, match='2 columns are called "x"; give each its own name'):
+        open_table(tmp_path / "twice.parquet")
+
+
 def test_types_of_a_part_are_those_of_the_whole(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     frame = pl.DataFrame(

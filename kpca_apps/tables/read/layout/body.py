@@ -28,22 +28,8 @@ from kpca_apps.tables.read.layout.header import (
     measured_columns,
 )
 from kpca_apps.tables.read.text import BadLines
-from kpca_apps.tables.source_info import (
-    BLANK,
-    FOOT,
-    REMARK,
-    REPEATED,
-    TOTAL,
-    UNMATCHED,
-)
-from kpca_apps.tables.table import (
-    PartedTable,
-    Rows,
-    Table,
-    as_arrow,
-    as_polars,
-    collect,
-)
+from kpca_apps.tables.source_info import BLANK, FOOT, REMARK, REPEATED, TOTAL, UNMATCHED
+from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars, collect
 from kpca_apps.tables.values import READS_AS, Column, NumberFormat, shapes_of
 
 _MOST_FOOT = 100  # rows at the end that may be a footer
@@ -125,7 +111,7 @@ class Body:
         runs += new
         require_memory(_RUN_BYTES * len(runs) // 2, copies=1)
 
-    def may_take(self, cells: list[str], width: int, line: int, fault: str) -> bool:
+    def accept_short(self, cells: list[str], width: int, line: int, fault: str) -> bool:
         """Fill up a row with too few cells if it may be no data; else it has a `fault`."""
         stripped = [cell.strip() for cell in cells]
         is_few = is_sparse(stripped, width) or re.search(_TOTAL, next(filter(None, stripped), ""))
@@ -193,7 +179,7 @@ class Body:
         runs = np.array([*chain(*self.left_out.values())], np.int64).reshape(-1, 2)
         return runs[runs[:, 0].argsort()]
 
-    def settled(self, table: Table | PartedTable, in_memory_rows: float) -> Table | PartedTable:
+    def finish(self, table: Table | PartedTable, in_memory_rows: float) -> Table | PartedTable:
         """Leave out totals and footers, fill labels of blocks down, and add notes on this."""
         if self.last is not None:
             self._find_remarks(table, as_polars(self.last))
@@ -222,7 +208,7 @@ class Body:
 
         def pieces() -> Iterator[pa.Table]:
             last = None
-            for frame, lines in self._kept(table, refused):
+            for frame, lines in self._remaining_rows(table, refused):
                 if n_cells and frame.height:
                     labels = _texts(frame[:, 0])
                     labels[0] = labels[0] or last
@@ -234,7 +220,7 @@ class Body:
         rows = Rows(pieces(), [*table.columns], [], True)
         return collect(rows, source, lambda: source.sha256, in_memory_rows, size)
 
-    def _kept(
+    def _remaining_rows(
         self, table: Table | PartedTable, refused: Sequence[int] = ()
     ) -> Iterator[tuple[pl.DataFrame, IntArray]]:
         runs = self._runs()
@@ -282,7 +268,7 @@ class Body:
             known &= self.short.keys()
         found = set[int]()
         if 0 < len(self.remarks) <= _MOST_REMARKS:
-            found = self._unlike(table, known)
+            found = self._find_unusual(table, known)
         if found & known & {*lines[end:]}:
             found |= {*lines[end:]}
         kept = [k for k, line in enumerate(lines) if line not in found]
@@ -292,7 +278,7 @@ class Body:
         if any(re.search(_TOTAL, firsts[k]) for k in kept):
             self._find_totals(table, last_line)
 
-    def _unlike(self, table: Table | PartedTable, known: set[int]) -> set[int]:
+    def _find_unusual(self, table: Table | PartedTable, known: set[int]) -> set[int]:
         """Return the lines of remarks that no other cell of the first column resembles.
 
         In a column of codes, numbers or dates they have words; in one of words they are known or
@@ -304,7 +290,7 @@ class Body:
         is_known = pl.Series([line in known for line in self.remarks])
         is_data = pl.repeat(False, len(texts), eager=True)
         n = n_numbered = n_worded = 0
-        for frame, of_rows in self._kept(table):
+        for frame, of_rows in self._remaining_rows(table):
             others = _texts(frame[:, 0]).filter(~np.isin(of_rows, [*self.remarks])).drop_nulls()
             ends = _texts(frame[:, -1]).str.contains(_WORDS).fill_null(False)
             above = of_rows[ends.to_numpy()] + 1
@@ -339,7 +325,9 @@ class Body:
         are left out if they have the word and the filled cells of a total, unlike any other row.
         """
         formats: dict[int, NumberFormat] = {}
-        for k, cells in enumerate(next(self._kept(table))[0][:HEADER_SAMPLE].iter_columns()):
+        for k, cells in enumerate(
+            next(self._remaining_rows(table))[0][:HEADER_SAMPLE].iter_columns()
+        ):
             format = None if cells.dtype.is_temporal() else Column(cells).inferred_format()
             if isinstance(format, NumberFormat):
                 formats[k] = format
@@ -351,7 +339,7 @@ class Body:
         # Number of rows and sums of their numbers: from the top, since the last total, since the
         # last label; and of all rows with the label only.
         whole, block, since, called = np.zeros((4, 1 + len(formats)))
-        for frame, lines in self._kept(table) if formats else ():
+        for frame, lines in self._remaining_rows(table) if formats else ():
             values = [Column(frame[:, k]).read(format).values for k, format in formats.items()]
             given = np.column_stack(values)
             texts = [*map(_texts, frame.iter_columns())]
@@ -401,7 +389,7 @@ class Body:
         first = first.filter(~_are_in(first[:, -1].to_numpy(), self._runs()))
         if 2 * _texts(first[:, 0]).null_count() < first.height:
             return 0
-        for frame, _ in self._kept(table):
+        for frame, _ in self._remaining_rows(table):
             labels, *others = map(_texts, frame.iter_columns())
             if any(column.null_count() for column in others):
                 return 0
