@@ -76,7 +76,7 @@ TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Map
 Columns = str | Sequence[Hashable]
 
 # Options of a call: all but tables, and who works on them.
-ASKED = {one.name for one in fields(NoveltyOptions)} - {
+OPTION_NAMES = {one.name for one in fields(NoveltyOptions)} - {
     *("accept", "marks", "workers", "scheduler", "work_dir")
 }
 REASONS = {
@@ -98,19 +98,21 @@ class Screening(ScreeningResult):
 
     Attributes
     ----------
-    scores, p_values, rarities : (n,) array
-        Of every row in input order; higher scores are more novel. P-values where there is a
-        reference, rarities (how many usual rows would score so high) where there is none.
-    is_flagged : (n,) bool array
-        Rows above the threshold or, with `fdr`, listed for one of their cells.
-    ranks : (n,) int array
-        1 = most novel.
+    rows : RowScores
+        `scores`, `ranks`, `is_flagged`, and `p_values` (with a reference) or `rarities` (without):
+        arrays (n,) in input order.
+    threshold : ThresholdInfo
+        The score above which rows are flagged, and the rule that set it.
     ranked : tuple of RankedRow
         The oddest rows with their reasons, by rank.
+    findings : Findings
+        `odd_cells`, `rules` between columns, `patterns`, `duplicates` and `moved` columns.
     columns : tuple of ColumnProfile
         What each column was taken as, and why.
-    warnings : tuple of str
-        What to know before believing the list.
+    lists : RowLists
+        Flagged, accepted and marked rows.
+    run : ScreeningRun
+        `warnings` to read before believing the list, `settings`, `versions`, `command`.
     model : NoveltyModel
         For `score_table` and `save_model`.
 
@@ -164,9 +166,9 @@ class Screening(ScreeningResult):
         DataFrame
             As of `to_frame`, and row, line and hint of each; without rows where none is listed.
         """
-        places = np.flatnonzero(self.ranks <= self.n_listed)
-        places = places[np.argsort(self.ranks[places])]
-        known = {one.row - 1: one for one in self.flagged_rows}
+        places = np.flatnonzero(self.rows.ranks <= self.n_listed)
+        places = places[np.argsort(self.rows.ranks[places])]
+        known = {one.row - 1: one for one in self.lists.flagged}
         listed = [known.get(place) for place in places.tolist()]
         lines = [None if one is None else one.line for one in listed]
         hints = [None if one is None else one.hint or None for one in listed]
@@ -202,9 +204,9 @@ class Screening(ScreeningResult):
         -------
         DataFrame
             Of the library of the table, as of `to_frame`, with the columns rank, row, line, id,
-            column, seen, expected, share, together (the columns that are odd as a set with this
-            one, joined by ", ") and hints (of the row). A row without reasons has one, of hints
-            alone.
+            column, seen, expected, share, together and hints. `together` joins the columns that
+            are odd as a set with this one by ", "; `hints` are of the row. A row without reasons
+            has one, of hints alone.
 
         Examples
         --------
@@ -282,7 +284,8 @@ class Screening(ScreeningResult):
         """
         with _in_python():
             check_limits(SimpleNamespace(format=format, flagged=flagged))
-        path, result = Path(folder), replace(self, flagged_file=f"flagged.{flagged}")
+        path, run = Path(folder), replace(self.run, flagged_file=f"flagged.{flagged}")
+        result = replace(self, run=run)
         path.mkdir(parents=True, exist_ok=True)
         plan = self.model.encoder.plan
         return write_tables(path, self._table, result, plan, format=format, keep_hidden=keep_hidden)
@@ -431,23 +434,24 @@ def screen_table(
     Parameters
     ----------
     table : DataFrame, dict, array, str, Path, list of paths, Table or PartedTable
-        The table, of at least 3 rows: a frame of pandas, polars (also lazy) or pyarrow, or of any
-        library that offers Arrow's stream interface; a dict of columns; a numpy array of rows by
-        columns, or a structured one; the path of a file or of a folder of files, a pattern or a
-        list of paths; the URI of a database, such as ``"sqlite:///shop.db"``, with `query` or
-        `table_name`; or what `open_table` returns. More than 100,000 rows are worked on in parts.
+        The table, of at least 3 rows; more than 100,000 rows are processed in parts. In memory: a
+        frame of pandas, polars (also lazy), pyarrow or another library with Arrow's stream
+        interface; a dict of columns; a structured array, or one of shape (rows, columns). On disk:
+        the path of a file or of a folder of files, a pattern or a list of paths. The URI of a
+        database, such as ``"sqlite:///shop.db"``, with `query` or `table_name`. Or the result of
+        `open_table`.
     reference : as `table`, optional
         Rows known to be normal. Without it the table itself is learned from, outliers and all.
     accept : DataFrame, dict, str, Path or Table, optional
-        Rows judged fine, such as those of `flagged` that are: the rows of the table that equal one
-        of them in all columns both have are learned as normal (with a `reference`, as part of it)
-        and not flagged. A missing cell accepts a missing value.
+        Rows judged fine, such as some of `flagged`. Rows of the table that equal one of them in all
+        shared columns are learned as normal (with a `reference`, as part of it) and not flagged. A
+        missing cell accepts a missing value.
     marks : str, Path, DataFrame or dict, optional
         What was marked in the report of an earlier run: the saved page, or the list it wrote. Rows
         that are fine are learned as normal, fine and known ones are not flagged, and wrong ones
         are, and rank first.
     share : float, optional
-        Share of the table to flag, in (0, 1); .01 where nothing is asked for and there is no
+        Share of the table to flag, in (0, 1); .01 without any rule and without a
         reference. At most one of `share`, `count`, `alpha` and `fdr` may be given.
     count : int, optional
         Number of rows to flag.
@@ -470,7 +474,7 @@ def screen_table(
         own, the others by that of the whole table.
     hide : str or sequence of str
         Columns that are used, but whose values are neither shown nor in the result; only the
-        model, and `to_frame` if asked, has them.
+        model, and `to_frame` on request, has them.
     dayfirst : bool, optional
         Order of day and month where the cells of a column leave it open: True as ``--dayfirst``,
         False as ``--monthfirst``; by default what the other dates say.
@@ -481,9 +485,9 @@ def screen_table(
         or, of Hoffmann (2007), the reconstruction error of the row alone, by one RBF kernel on
         standardised columns.
     sigma, components : float, optional
-        Of method "hoffmann": width of the kernel exp(-r^2 / (2 sigma^2)), in standard deviations of
-        the columns, by default with 2 sigma^2 the median squared distance of two rows; and number
-        of components kept, or the share of the variance that they hold, by default 0.8.
+        Of method "hoffmann". Width of the kernel exp(-r^2 / (2 sigma^2)) in standard deviations of
+        the columns; by default 2 sigma^2 is the median squared distance of two rows. Number of
+        components, or the share of the variance that they explain, by default 0.8.
     ridge : float, optional
         Of method "blocks": ridge of the Tikhonov filter, in units of the total variance.
     n_landmarks : int, optional
@@ -503,9 +507,9 @@ def screen_table(
         Address of a Dask scheduler, or a client of one, which is left open. Its workers need not
         see the files: what they cannot read is sent to them.
     work_dir : str or Path, optional
-        Folder that all workers of Dask see, or the address of one in a store: text is converted
-        into it once, so that they read it themselves, and a call that was killed goes on with the
-        parts that were done.
+        Folder that all workers of Dask see, or the address of one in a store. Text is converted
+        into it once, so that workers read it themselves. A call that was killed resumes with the
+        finished parts.
     execution : Execution, optional
         Instead of these: workers that are kept from one call to the next, and progress.
     **reading
@@ -534,20 +538,20 @@ def screen_table(
     >>> result.ranked[0].row, result.n_flagged
     (41, 1)
     """
-    asked = {name: value for name, value in locals().items() if name in ASKED} | reading
+    keywords = {name: value for name, value in locals().items() if name in OPTION_NAMES} | reading
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         given = _reading(screen_table, reading, table, reference)
         opened = _opened(table, id, given)
         clean = None
         if reference is not None:
-            # Which rows of a database, is said of the table alone.
+            # Which rows of a database are read applies to the table only.
             kept = (*OF_FILES, *["timeout"] * is_database(reference))
             of_reference = {name: value for name, value in given.items() if name in kept}
             clean = _opened(reference, opened.id, of_reference, name="reference", by_index=False)
         judged = _judged(accept, marks, opened.id is not None)
         categories = {*opened.categories, *(clean.categories if clean else ())}
         tables = {"table": table, "reference": reference, "accept": accept, "marks": marks}
-        options = _options(asked, opened.id, categories)
+        options = _options(keywords, opened.id, categories)
         result, model = screen(
             opened.table,
             reference=clean.table if clean else None,
@@ -555,7 +559,7 @@ def screen_table(
             options=options,
             execution=work,
         )
-        call = _call(screen_table, tables, masked(asked, result))
+        call = _call(screen_table, tables, masked(keywords, result))
     return _screening(result, model, opened, call)
 
 
@@ -630,10 +634,10 @@ def fit_model(
     >>> score_table(model, {"height": [12.0, 30.0]}).is_flagged
     array([False,  True])
     """
-    asked = {name: value for name, value in locals().items() if name in ASKED} | reading
+    keywords = {name: value for name, value in locals().items() if name in OPTION_NAMES} | reading
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         opened = _opened(table, id, _reading(fit_model, reading, table))
-        options = _options(asked, opened.id, opened.categories)
+        options = _options(keywords, opened.id, opened.categories)
         return fit_table(opened.table, options, clean=clean, execution=work)[0]
 
 
@@ -697,18 +701,18 @@ def score_table(
     >>> score_table(model, {"height": [12.0, 30.0]}, count=1).is_flagged
     array([False,  True])
     """
-    asked = {name: value for name, value in locals().items() if name in ASKED} | reading
+    keywords = {name: value for name, value in locals().items() if name in OPTION_NAMES} | reading
     with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         if reading.get("layout") is None and _is_path(table):
-            reading["layout"] = asked["layout"] = model.options.layout
+            reading["layout"] = keywords["layout"] = model.options.layout
         opened = _opened(table, id, _reading(score_table, reading, table))
-        # What was said when the model was fitted goes before an index.
+        # Columns named when the model was fitted take precedence over an index.
         is_known = id is None and model.options.columns.id in opened.table.columns
         options = inherit_options(
             model,
             opened.table,
             work,
-            **{name: asked[name] for name in (*RULES, "positive", "explain", "jobs")},
+            **{name: keywords[name] for name in (*RULES, "positive", "explain", "jobs")},
             id=None if is_known else opened.id,
             label=None if label is None else column_name(label),
             hide=None if hide is None else _names("hide", hide),
@@ -721,7 +725,7 @@ def score_table(
             options=options,
             execution=work,
         )
-        call = _call(score_table, tables, masked(asked, result))
+        call = _call(score_table, tables, masked(keywords, result))
     return _screening(result, model, opened, call)
 
 
@@ -782,11 +786,11 @@ def find_rules(
     >>> rules.sentences
     ('gross = net + tax in 199 of 200 rows',)
     """
-    asked = {name: value for name, value in locals().items() if name in ASKED}
+    keywords = {name: value for name, value in locals().items() if name in OPTION_NAMES}
     with _in_python():
         check_limits(SimpleNamespace(seed=seed))
         opened = _opened(table, id, _reading(find_rules, reading, table))
-        given = {"by": (), "label": None} | asked
+        given = {"by": (), "label": None} | keywords
         options = _options(given, opened.id, opened.categories)
         work = execution or Execution()
         found = find_table_rules(opened.table, options.columns, seed=seed, execution=work)
@@ -873,7 +877,7 @@ def _opened(
 def _judged(
     accept: TableLike | None, marks: TableLike | None, by_index: bool
 ) -> list[Table | Marks]:
-    """Read or convert what was said of rows before: which are fine, and what was marked."""
+    """Read or convert earlier judgements of rows: accepted rows and marks."""
     found: list[Table | Marks] = []
     for name, given in (("accept", accept), ("marks", marks)):
         if isinstance(given, str | Path):
@@ -889,13 +893,13 @@ def _judged(
 
 
 def _reading(
-    function: Callable[..., Any], asked: Mapping[str, Any], *tables: TableLike
+    function: Callable[..., Any], keywords: Mapping[str, Any], *tables: TableLike
 ) -> dict[str, Any]:
-    """Return how paths are read; there must be one where anything is said about it."""
-    if unknown := [name for name in asked if name not in READING]:
+    """Return reading options; refuse them if no table is a path."""
+    if unknown := [name for name in keywords if name not in READING]:
         near = suggest(unknown[0], [*READING, *(function.__kwdefaults__ or {})])
         raise TypeError(f"{function.__name__} has no keyword argument {unknown[0]!r}.{near}")
-    reading = {n: value for n, value in asked.items() if value != getattr(NoveltyOptions, n)}
+    reading = {n: value for n, value in keywords.items() if value != getattr(NoveltyOptions, n)}
     if reading and not any(map(_is_path, tables)):
         raise OptionError(next(iter(reading)), "says how a file is read: give its path")
     return reading
@@ -917,23 +921,25 @@ def _names(option: str, given: Columns | None) -> tuple[str, ...]:
 
 
 def _options(
-    asked: Mapping[str, Any], id: str | None, categories: Sequence[str] | set[str]
+    keywords: Mapping[str, Any], id: str | None, categories: Sequence[str] | set[str]
 ) -> ScreeningOptions:
-    """Gather options; columns that were given as categories are, unless anything else is said."""
-    names = {name: _names(name, asked[name]) for name in LISTS}
-    label = None if asked["label"] is None else column_name(asked["label"])
+    """Gather options; columns given as categories stay so unless an option says otherwise."""
+    names = {name: _names(name, keywords[name]) for name in LISTS}
+    label = None if keywords["label"] is None else column_name(keywords["label"])
     spoken_for = {*names["exclude"], *names["numeric"], *names["categorical"], *names["by"]}
     keys = set(map(name_key, filter(None, {id, label, *spoken_for})))
     names["categorical"] += tuple(sorted(n for n in categories if name_key(n) not in keys))
-    return ScreeningOptions.of(NoveltyOptions(**{**asked, **names, "id": id, "label": label}))
+    return ScreeningOptions.of(NoveltyOptions(**{**keywords, **names, "id": id, "label": label}))
 
 
-def _call(function: Callable[..., Any], tables: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+def _call(
+    function: Callable[..., Any], tables: Mapping[str, Any], keywords: Mapping[str, Any]
+) -> str:
     """Write the call that repeats a result; frames and models stand in it by their names."""
     words: list[str] = []
     defaults: dict[str, Any] = {name: getattr(NoveltyOptions, name) for name in READING}
     defaults |= function.__kwdefaults__ or {}
-    for name, value in {**tables, **asked}.items():
+    for name, value in {**tables, **keywords}.items():
         if name == "jobs" or value is defaults.get(name, words):
             continue
         if name in tables and _is_path(value):
@@ -959,7 +965,7 @@ def _working(
     scheduler: str | Any | None,
     work_dir: str | Path | None,
 ) -> Iterator[Execution]:
-    """Start the workers that are asked for, and let them go at the end."""
+    """Start the requested workers, and stop them at the end."""
     if execution is not None:
         if not (kind is scheduler is work_dir is None):
             raise ConfigError(
@@ -1007,9 +1013,10 @@ def _in_python() -> Iterator[None]:
 def _screening(result: ScreeningResult, model: NoveltyModel, opened: Frame, call: str) -> Screening:
     result = replace(
         result,
-        command=call,
+        run=replace(
+            result.run, command=call, warnings=tuple(map(in_keywords, result.run.warnings))
+        ),
         source=replace(result.source, notes=tuple(map(in_keywords, result.source.notes))),
-        warnings=tuple(map(in_keywords, result.warnings)),
         columns=tuple(replace(one, why=in_keywords(one.why)) for one in result.columns),
     )
     found = _fields_of(ScreeningResult, result)

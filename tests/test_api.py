@@ -90,10 +90,10 @@ def test_keywords_do_what_options_do() -> None:
         seed=3,
         n_landmarks=40,
     )
-    assert found.scores.tobytes() == expected.scores.tobytes()
+    assert found.rows.scores.tobytes() == expected.rows.scores.tobytes()
     assert found.ranked == expected.ranked
     assert found.evaluations[0].positive == "odd"
-    assert found.command == (
+    assert found.run.command == (
         "kpca_apps.screen_table(table, share=0.05, id='name', label='kind', positive='odd', "
         "exclude='mass', categorical=['colour'], n_landmarks=40, seed=3)"
     )
@@ -104,7 +104,7 @@ def test_paths_frames_and_tables_are_the_same_table(tmp_path: Path) -> None:
     path = tmp_path / "birds.csv"
     frame.write_csv(path)
     given = (frame, path, str(path), open_table(path), frame.to_arrow(), frame.to_numpy())
-    scores = [screen_table(table, explain=0).scores for table in given]
+    scores = [screen_table(table, explain=0).rows.scores for table in given]
     assert all(np.allclose(scores[0], other, rtol=1e-12) for other in scores[1:])
     with pytest.raises(InputError, match="int is"):
         screen_table(3)
@@ -118,7 +118,7 @@ def test_paths_are_read_as_asked_and_frames_are_not(tmp_path: Path) -> None:
     path.write_bytes(frame.write_csv(separator="|").encode("utf-16"))
     found = screen_table(path, delimiter="bar", encoding="utf-16", explain=0)
     assert (found.source.delimiter, found.source.encoding) == ("|", "utf-16")
-    assert found.command.startswith("kpca_apps.screen_table('birds.csv', explain=0, delimiter=")
+    assert found.run.command.startswith("kpca_apps.screen_table('birds.csv', explain=0, delimiter=")
     # One of two is a path.
     score_table(found.model, path, delimiter="|")
     screen_table(frame, reference=path, delimiter="|", explain=0)
@@ -138,7 +138,7 @@ def test_several_files_are_one_table(tmp_path: Path) -> None:
     found = screen_table(paths, skip_rows=1, bad_lines="skip", count=2, explain=0)
     assert found.n_rows == 40
     assert found.to_frame()["wing"].cast(pl.Float64).to_list() == frame["wing"].to_list()
-    assert found.command == (
+    assert found.run.command == (
         "kpca_apps.screen_table(['a.csv', 'b.csv'], count=2, explain=0, skip_rows=1, "
         "bad_lines='skip')"
     )
@@ -158,7 +158,7 @@ def test_the_index_of_pandas_names_the_rows_and_comes_back(result: Screening) ->
     assert list(whole.columns[4:]) == [
         name for name, values in found_columns(result).items() if values is not None
     ]
-    np.testing.assert_array_equal(whole["novelty_score"], result.scores)
+    np.testing.assert_array_equal(whole["novelty_score"], result.rows.scores)
     assert whole["flagged"].dtype == bool
     flagged = result.flagged()
     expected = whole[whole["flagged"]].sort_values("rank")
@@ -195,17 +195,20 @@ def test_numbers_that_pandas_holds_as_categories_are_categories() -> None:
     plain = frame.assign(zone=np.arange(120) % 12)
     some, same = frame.iloc[:60], plain.iloc[:60]
     np.testing.assert_array_equal(
-        score_table(model, some, explain=0).scores, score_table(model, same, explain=0).scores
+        score_table(model, some, explain=0).rows.scores,
+        score_table(model, same, explain=0).rows.scores,
     )
 
 
 def test_the_index_of_a_reference_is_no_column_of_it() -> None:
     table, clean = birds(odd=0).reset_index(drop=True), birds(80, seed=1, odd=0)
-    expected = screen_table(table, reference=clean.reset_index(drop=True), explain=0).scores
+    expected = screen_table(table, reference=clean.reset_index(drop=True), explain=0).rows.scores
     for reference in (clean, clean.reset_index(drop=True).iloc[::-1]):
         found = screen_table(table, reference=reference, explain=0)
         assert [column.name for column in found.columns] == ["wing", "bill", "mass", "colour"]
-    np.testing.assert_array_equal(screen_table(table, reference=clean, explain=0).scores, expected)
+    np.testing.assert_array_equal(
+        screen_table(table, reference=clean, explain=0).rows.scores, expected
+    )
 
 
 def test_the_index_names_scored_rows_unless_the_model_knows_better() -> None:
@@ -216,7 +219,7 @@ def test_the_index_names_scored_rows_unless_the_model_knows_better() -> None:
     assert score_table(by_code, some.drop(columns="code")).ranked[0].id.startswith("bird")  # type: ignore[union-attr]
     named = score_table(plain, some)
     assert named.ranked[0].id.startswith("bird")  # type: ignore[union-attr]
-    assert not any("left unused" in text for text in named.warnings)
+    assert not any("left unused" in text for text in named.run.warnings)
     assert {column.name: column.role for column in named.columns}["name"] == "id"
     hidden = score_table(plain, some, hide="name")
     assert "bird" not in repr(hidden) + hidden._repr_html_()
@@ -239,14 +242,16 @@ def test_a_model_is_fitted_saved_and_scores_frames(tmp_path: Path) -> None:
     save_model(model, tmp_path / "m.kpca")
     found = score_table(load_model(tmp_path / "m.kpca"), new)
     assert found.to_frame().index.equals(new.index)
-    np.testing.assert_array_equal(found.is_flagged, found.p_values <= 0.1)
+    np.testing.assert_array_equal(found.rows.is_flagged, found.rows.p_values <= 0.1)
     as_screened = screen_table(new, reference=clean, alpha=0.1)
-    np.testing.assert_array_equal(found.scores, as_screened.scores)
+    np.testing.assert_array_equal(found.rows.scores, as_screened.rows.scores)
     # The model of a screening is one like another.
     again = score_table(as_screened.model, new, count=2, explain=1)
     assert (again.n_flagged, again.flagged().shape[0]) == (2, again.n_listed)
-    assert again.command == "kpca_apps.score_table(model, table, count=2, explain=1)"
-    assert as_screened.command == ("kpca_apps.screen_table(table, reference=reference, alpha=0.1)")
+    assert again.run.command == "kpca_apps.score_table(model, table, count=2, explain=1)"
+    assert as_screened.run.command == (
+        "kpca_apps.screen_table(table, reference=reference, alpha=0.1)"
+    )
 
 
 def test_tables_read_in_parts_come_back_whole_and_in_part(tmp_path: Path) -> None:
@@ -255,7 +260,7 @@ def test_tables_read_in_parts_come_back_whole_and_in_part(tmp_path: Path) -> Non
     parted = screen_table(open_table(path, in_memory_rows=50, part_rows=64), count=4, explain=0)
     whole = screen_table(path, count=4, explain=0)
     assert parted.to_frame().select("name", "wing").equals(whole.to_frame().select("name", "wing"))
-    assert parted.to_frame()["rank"].to_list() == parted.ranks.tolist()
+    assert parted.to_frame()["rank"].to_list() == parted.rows.ranks.tolist()
     flagged = parted.flagged()
     assert flagged["rank"].to_list() == [1, 2, 3, 4]
     assert set(flagged["name"]) == {f"bird {k:04d}" for k in range(146, 150)}
@@ -285,7 +290,7 @@ def test_errors_and_warnings_name_keywords() -> None:
             screen_table(birds(), **options)  # type: ignore[arg-type]
     numbered = birds().reset_index(drop=True).assign(code=np.random.default_rng(0).permutation(60))
     found = screen_table(numbered, explain=0)
-    words = " ".join((*found.warnings, *(column.why for column in found.columns)))
+    words = " ".join((*found.run.warnings, *(column.why for column in found.columns)))
     assert "numeric=" in words
     assert "--" not in words
 
@@ -320,16 +325,16 @@ def test_a_call_cites_no_hidden_value(tmp_path: Path) -> None:
     frame = frame_of(60, odd=3)
     asked = {"label": "kind", "positive": "odd", "count": 3}
     seen = screen_table(frame, **asked)  # type: ignore[arg-type]
-    assert "positive='odd'" in seen.command
+    assert "positive='odd'" in seen.run.command
     hidden = screen_table(frame, **asked, hide="KIND")  # type: ignore[arg-type]
-    assert "positive='(hidden)'" in hidden.command and "hide='KIND'" in hidden.command
+    assert "positive='(hidden)'" in hidden.run.command and "hide='KIND'" in hidden.run.command
     hidden.save_report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "(hidden)" in page and "&#39;odd&#39;" not in page
     scored = score_table(hidden.model, frame, label="kind", positive="odd")
-    assert "positive='(hidden)'" in scored.command
+    assert "positive='(hidden)'" in scored.run.command
     other = screen_table(frame, **asked, hide="colour")  # type: ignore[arg-type]
-    assert "positive='odd'" in other.command
+    assert "positive='odd'" in other.run.command
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow", "dict", "file"])
@@ -382,7 +387,7 @@ def test_a_notebook_shows_the_first_screen(name: str) -> None:
     shown = re.search(r'(?s)<ul class="warnings".*?</ul>', html)
     n_shown = shown[0].count("<li>") if shown else 0
     more = re.search("([0-9]+) more warning", html)
-    assert n_shown + (int(more[1]) if more else 0) == len(result.warnings)
+    assert n_shown + (int(more[1]) if more else 0) == len(result.run.warnings)
 
 
 @pytest.mark.release
@@ -414,20 +419,20 @@ def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
     names = {"name": list(fine.index)}
     found = [screen_table(frame, accept=one, count=2) for one in (fine, path, names)]
     for one in found:
-        assert one.accepted is not None and one.accepted.n_rows == 2
+        assert one.lists.accepted is not None and one.lists.accepted.n_rows == 2
         assert one.flagged().index.intersection(fine.index).empty
-        assert not [text for text in one.warnings if "nothing" in text or "none of" in text]
-        assert one.scores.tobytes() == found[0].scores.tobytes()
+        assert not [text for text in one.run.warnings if "nothing" in text or "none of" in text]
+        assert one.rows.scores.tobytes() == found[0].rows.scores.tobytes()
     assert found[0].to_frame().query("accepted").index.tolist() == sorted(fine.index)
-    assert found[1].command == ("kpca_apps.screen_table(table, accept='fine.csv', count=2)")
+    assert found[1].run.command == ("kpca_apps.screen_table(table, accept='fine.csv', count=2)")
     again = score_table(found[0].model, frame, accept=names)
-    assert again.is_flagged.tolist() == found[0].is_flagged.tolist()
+    assert again.rows.is_flagged.tolist() == found[0].rows.is_flagged.tolist()
     # An index that only counts is no column to compare.
     counted = frame.reset_index()
     part = screen_table(counted, count=3).flagged().iloc[:2]
     again = screen_table(counted, accept=part, count=2)
-    assert again.accepted is not None and again.accepted.n_rows == 2
-    assert not [text for text in again.warnings if "nothing" in text]
+    assert again.lists.accepted is not None and again.lists.accepted.n_rows == 2
+    assert not [text for text in again.run.warnings if "nothing" in text]
 
 
 @pytest.mark.parametrize("option", ["hide", "exclude", "categorical", "numeric", "by"])
@@ -465,7 +470,7 @@ def test_names_of_columns_are_not_made_into_keywords() -> None:
     numbers = [f"{i / 2}" for i in range(26)]
     cells = [*numbers, *(f"low {i}" for i in range(14))]
     frame = {"net--share": cells, "of --count 3": cells}
-    said = " ".join(screen_table({**frame, "x": [i % 7 for i in range(40)]}).warnings)
+    said = " ".join(screen_table({**frame, "x": [i % 7 for i in range(40)]}).run.warnings)
     assert '"net--share"' in said and '"of --count 3"' in said and "numeric=" in said
     with pytest.raises(ConfigError, match='exclude= names a column "gross--share"'):
         screen_table(frame, exclude="gross--share")
@@ -476,7 +481,7 @@ def test_a_caller_who_raises_where_floats_underflow_is_served() -> None:
     table = {"a": rng.normal(size=200), "b": [*rng.normal(size=199), 1e5]}
     with np.errstate(all="raise"):
         found = screen_table(table)
-    assert np.array_equal(found.scores, screen_table(table).scores)
+    assert np.array_equal(found.rows.scores, screen_table(table).rows.scores)
 
 
 def test_workers_are_a_keyword(tmp_path: Path) -> None:
@@ -487,7 +492,7 @@ def test_workers_are_a_keyword(tmp_path: Path) -> None:
     table = open_table(tmp_path / "many.parquet", in_memory_rows=100, part_rows=300)
     alone = screen_table(table, count=5)
     shared = screen_table(table, count=5, workers="threads", jobs=2)
-    np.testing.assert_allclose(shared.scores, alone.scores, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(shared.rows.scores, alone.rows.scores, rtol=0, atol=1e-10)
     with pytest.raises(ConfigError, match=r"scheduler= is the address .* leave one of them out"):
         screen_table(table, workers="threads", scheduler="tcp://127.0.0.1:1")
     with pytest.raises(ConfigError, match="leave workers=, scheduler= and work_dir= out"):
@@ -518,4 +523,6 @@ def test_components_are_a_whole_number_or_a_share_by_their_type(components: floa
     with pytest.raises(ConfigError, match=f"a share of the variance below 1, got {components}"):
         screen_table(table, method="hoffmann", components=components)
     for whole in (1, np.int64(1), np.uint8(1)):
-        assert screen_table(table, method="hoffmann", components=whole).settings["components"] == 1
+        assert (
+            screen_table(table, method="hoffmann", components=whole).run.settings["components"] == 1
+        )

@@ -62,7 +62,7 @@ def denoising() -> str:
 
 def screening() -> str:
     found = screen_table({"a": ROWS[:200, 0], "b": ROWS[:200, 1], "c": [*"xyxyz"] * 40})
-    return digest(found.scores, found.is_flagged)
+    return digest(found.rows.scores, found.rows.is_flagged)
 
 
 WORK: dict[str, Callable[[], str]] = {

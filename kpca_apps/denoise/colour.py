@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-# Rows: luminance, red against blue, green against both. Orthonormal: white noise of one deviation
-# in red, green and blue is white noise of the same deviation in each of the three.
+# Rows: luminance, red minus blue, green minus both. Orthonormal, so that white noise of equal
+# deviation in red, green and blue stays so.
 OPPONENT = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
 OPPONENT /= np.linalg.norm(OPPONENT, axis=1, keepdims=True)
 ROWS_AT_ONCE = 256
 
 
 def to_opponent(rgb: NDArray[np.float32], *, in_place: bool = False) -> NDArray[np.float32]:
-    """Return luminance, red, green and blue over the root of 3, and two colour differences.
+    """Return luminance, (red + green + blue) / sqrt(3), and two colour differences.
 
-    A single grey plane is luminance already.
+    A single grey plane is returned unchanged.
     """
     return rgb if len(rgb) == 1 else _mixed(OPPONENT, rgb, rgb if in_place else np.empty_like(rgb))
 
 
 def from_opponent(planes: NDArray[np.float32], *, in_place: bool = False) -> NDArray[np.float32]:
-    """Return the red, green and blue of which `to_opponent` made the planes."""
+    """Return red, green and blue from the planes of `to_opponent`."""
     if len(planes) == 1:
         return planes
     return _mixed(OPPONENT.T, planes, planes if in_place else np.empty_like(planes))
@@ -38,7 +38,7 @@ def noise_in_channels(sigma: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def extreme_pixels(planes: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return where (h, w) a channel is at its darkest or brightest, and noise may be cut off."""
+    """Return where (h, w) a channel has its least or largest value, where noise may be clipped."""
     ends = planes.min(axis=(1, 2), keepdims=True), planes.max(axis=(1, 2), keepdims=True)
     return np.asarray(((planes == ends[0]) | (planes == ends[1])).any(axis=0))
 
@@ -46,7 +46,7 @@ def extreme_pixels(planes: NDArray[np.float32]) -> NDArray[np.bool_]:
 def _mixed(
     matrix: NDArray[np.float64], planes: NDArray[np.float32], out: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return sums of planes with the weights in each row, added in one order for all pixels."""
+    """Return the matrix product with planes, with the same order of sums for all pixels."""
     weights = matrix.astype(np.float32)
     for top in range(0, planes.shape[1], ROWS_AT_ONCE):
         given = planes[:, top : top + ROWS_AT_ONCE]

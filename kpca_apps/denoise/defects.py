@@ -1,9 +1,9 @@
-"""Defects of a sensor: lone pixels and dead lines.
+"""Find and fill sensor defects: lone pixels and dead lines.
 
-A hot pixel, or a firefly of a renderer, differs from all its neighbours, and they know nothing of
-it; a star is spread by the optics over several. How far off it is, is measured by what else varies
-around it, so that letters, dither and grain are none. A dead line is off from both its neighbours
-over all of its length, as a line that was drawn hardly is.
+A hot pixel, or a firefly of a renderer, differs from all its neighbours, which are unaffected; the
+optics spread a star over several pixels. Its distance is compared with the other variation around
+it, which excludes letters, dither and grain. A dead line differs from both neighbours over its
+whole length, as a drawn line almost never does.
 """
 
 from __future__ import annotations
@@ -23,70 +23,69 @@ Flags = NDArray[np.bool_]
 _DISTANCE = np.abs(np.arange(5) - 2)
 _BESIDE = np.add.outer(_DISTANCE, _DISTANCE) == 1
 _RING = np.maximum.outer(_DISTANCE, _DISTANCE) == 2
-# A lone pixel is so many times as far off as what varies in a window so wide, and of its distance
-# its neighbours share this at most. With noise of 3 and 10 of 255 on nine photographs that took 66
-# and 25 of two million pixels at most; of 1,200 stars of 1.2 pixels and wider, none.
+# Least distance of a lone pixel relative to the variation in a window of this width, and the
+# largest share of that distance in its neighbours. With noise of 3 and 10 of 255 on nine
+# photographs, at most 66 and 25 of two million pixels were found; of 1,200 stars of 1.2 pixels and
+# wider, none.
 FAR, WINDOW, SHARED = 8.0, 33, 0.125
-ROUNDS = 8  # those found no longer hide others
-# A dead line is so many times as far off as other lines are: with noise of 5 of 255, medians of
-# those of 17 pictures of scikit-image were up to 26 times.
+ROUNDS = 8  # filled pixels reveal others
+# Least distance of a dead line relative to other lines: with noise of 5 of 255, lines of 17
+# pictures of scikit-image reached 26.
 DEAD = 30.0
-WHOLE = 0.02  # quantile of how far off its pixels are, the same way, that must be as far
+WHOLE = 0.02  # quantile of the distances of its pixels that must exceed the same limit
 SHORTEST = 64  # lines, and pixels of a line
-# Rows looked at at once, so that what is computed of them takes little memory, and those on either
-# side that have a part in it: half a window of neighbours' details, and theirs.
+# Rows processed at a time, to save memory, and rows on either side that affect them.
 STRIP, BEYOND = 128, WINDOW // 2 + 2
 
 
 def without_defects(planes: Plane, step: float = 0.0) -> tuple[Plane, Defects]:
-    """Return planes (c, h, w) as they would be without defects, and what these are.
+    """Return planes (c, h, w) with defects filled, and their numbers.
 
-    `step` is that of whole values, which are no nearer to each other.
+    `step` is the distance of integer values.
     """
-    mended, found = planes.copy(), list[Defects]()
-    for plane in mended:
+    corrected, found = planes.copy(), list[Defects]()
+    for plane in corrected:
         columns, rows = dead_rows(plane.T, step), dead_rows(plane, step)
         plane[...] = fill_from_neighbours(plane, columns | rows[:, np.newaxis])
         lone = lone_pixels(plane, step)
         plane[...] = fill_from_neighbours(plane, lone)
         found.append(Defects(*(int(np.count_nonzero(one)) for one in (lone, columns, rows))))
-    return mended, Defects(*map(max, zip(*found, strict=True)))
+    return corrected, Defects(*map(max, zip(*found, strict=True)))
 
 
 def lone_pixels(plane: Plane, step: float = 0.0) -> Flags:
-    """Return which pixels differ from all around as no picture and no noise makes them."""
-    lone = np.zeros(plane.shape, bool)
+    """Return which pixels differ from their neighbourhood more than pictures or noise allow."""
+    lone, is_new = np.zeros(plane.shape, bool), np.ones(plane.shape, bool)
     for _ in range(ROUNDS):
-        is_new = _lone_beside(fill_from_neighbours(plane, lone), lone, step)
+        corrected, last, is_new = fill_from_neighbours(plane, lone), is_new, np.zeros_like(lone)
+        for start in range(0, len(plane), STRIP):
+            above = min(start, BEYOND)
+            seen = slice(start - above, start + STRIP + BEYOND)
+            # Rows whose surroundings did not change in the last round hold no new ones.
+            if last[max(0, start - 2 * BEYOND) : start + STRIP + 2 * BEYOND].any():
+                found = _lone_in(corrected[seen], lone[seen], step)
+                is_new[start : start + STRIP] = found[above : above + STRIP]
         if not is_new.any():
             break
         lone |= is_new
     return lone
 
 
-def _lone_beside(mended: Plane, lone: Flags, step: float) -> Flags:
-    """Return which pixels are lone beside those that are known to be, and were filled."""
-    found = []
-    for start in range(0, len(mended), STRIP):
-        above = min(start, BEYOND)
-        seen = slice(start - above, start + STRIP + BEYOND)
-        found.append(_lone_in(mended[seen], lone[seen], step)[above : above + STRIP])
-    return np.concatenate(found)
-
-
-def _lone_in(mended: Plane, lone: Flags, step: float) -> Flags:
-    details = mended - median_of_nine(mended)
-    kept = np.maximum(uniform_filter((~lone).astype(np.float32), WINDOW), 1.0 / WINDOW**2)
+def _lone_in(corrected: Plane, lone: Flags, step: float) -> Flags:
+    details = corrected - median_of_nine(corrected)
+    kept = np.float32(1)  # share of pixels that are not lone
+    if lone.any():
+        kept = np.maximum(uniform_filter((~lone).astype(np.float32), WINDOW), 1.0 / WINDOW**2)
     squares = uniform_filter(np.where(lone, 0, details**2), WINDOW)
     least = FAR * np.maximum(np.sqrt(np.maximum(squares, 0.0) / kept), step)
     places = np.nonzero((np.abs(details) > least / 2) & ~lone)
-    windows = sliding_window_view(np.pad(mended, 2, mode="reflect"), (5, 5))[places]
+    windows = sliding_window_view(np.pad(corrected, 2, mode="reflect"), (5, 5))[places]
     around, beside = np.median(windows[:, _RING], axis=1), windows[:, _BESIDE]
-    off = np.abs(mended[places] - around)
+    off = np.abs(corrected[places] - around)
     is_alone = np.abs(np.median(beside, axis=1) - around) < SHARED * off
-    found = np.zeros(mended.shape, bool)
+    found = np.zeros(corrected.shape, bool)
     found[places] = is_new = (off > least[places]) & is_alone
-    # Where one beside it is as far off, and not alone, it is the end of a line.
+    # If a neighbour is as far off and not alone, the pixel is the end of a line.
     others = ~sliding_window_view(np.pad(found, 2), (5, 5))[places][:, _BESIDE]
     as_far = np.abs(beside - around[:, np.newaxis]) > off[:, np.newaxis] / 2
     found[places] = is_new & ~(others & as_far).any(axis=1)
@@ -94,25 +93,25 @@ def _lone_in(mended: Plane, lone: Flags, step: float) -> Flags:
 
 
 def dead_rows(plane: Plane, step: float = 0.0) -> Flags:
-    """Return which rows are off from those on either side over all of their length."""
+    """Return which rows differ from their neighbours over their whole length."""
     dead = np.zeros(len(plane), bool)
     if min(plane.shape) < SHORTEST:
         return dead
     strips = np.array_split(np.arange(len(plane)), len(plane) // STRIP + 1)
     usual = np.concatenate([np.abs(np.median(_off(plane, rows), axis=1)) for rows in strips])
     least = DEAD * np.maximum(median_filter(usual, WINDOW) + np.median(usual), step)
-    # Only a row whose median is as far off can be so nearly everywhere.
+    # The median of a dead row is far off, too.
     for row in np.flatnonzero(usual > least).tolist():
         low, high = np.quantile(_off(plane, row), (WHOLE, 1 - WHOLE))
         dead[row] = max(low, -high) > least[row]
-    # More are the picture's: edges of letters, or a screen.
+    # If there are more, they belong to the picture: edges of letters, or a screen.
     return np.asarray(dead & (np.count_nonzero(dead) * WINDOW <= len(dead)))
 
 
 def _off(plane: Plane, rows: NDArray[np.intp] | int) -> Plane:
-    """Return how far rows are off from the median of the two on either side.
+    """Return the difference of rows from the median of two rows on either side.
 
-    Beside a dead row two of them at least are sound.
+    At least two of these are sound next to a dead row.
     """
     reflected = np.pad(np.arange(len(plane)), 2, mode="reflect")
     a, b, own, c, d = (plane[reflected[rows + k]] for k in range(5))

@@ -1,4 +1,4 @@
-"""The door to denoising: any image in, a clean image out."""
+"""Denoise an image of any kind: `denoise_kpca`, `denoise_with_info`, `measure_noise`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from kpca_apps.denoise.defects import without_defects
 from kpca_apps.denoise.estimate.info import NO_DEFECTS
 from kpca_apps.denoise.estimate.info import DenoiseInfo as DenoiseInfo
-from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import Axes, Picture, checked_image, read_picture, value_range
 from kpca_apps.denoise.masks import Mask, both, checked_mask
 from kpca_apps.denoise.noise.choose import MODELS, look, typical_laws
@@ -29,6 +28,7 @@ from kpca_apps.denoise.options import (
 )
 from kpca_apps.denoise.progress import share_of_work
 from kpca_apps.denoise.regions import Region, window_around, window_of
+from kpca_apps.denoise.result import NoiseLaw
 from kpca_apps.errors import ConfigError, warn_caller
 from kpca_apps.names import shown
 from kpca_apps.options import is_number
@@ -39,9 +39,9 @@ Denoised = TypeVar("Denoised")
 Opened = tuple[NDArray[Any], Axes, Mask | None]
 Noise = Literal["auto", "gaussian", "poisson", "speckle", "impulse", "camera"]
 
-COLOURS = (1, 3, 4)  # channels that are grey, or red, green and blue, with alpha perhaps
+COLOURS = (1, 3, 4)  # numbers of channels of grey, RGB and RGBA images
 SIGMA_A_CHANNEL = ("gaussian", "poisson")  # noise whose level may differ between channels
-MOST_RELATIVE = 2.0  # noise level, in terms of the intensity
+MOST_RELATIVE = 2.0  # noise level relative to the intensity
 
 
 def denoise_with_info(
@@ -63,7 +63,7 @@ def denoise_with_info(
     strength: float = 1.0,
     n_jobs: int | None = None,
 ) -> tuple[NDArray[np.floating], DenoiseInfo]:
-    """Denoise an image and say what noise was removed.
+    """Denoise an image, and return the noise that was removed.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def denoise_with_info(
     denoised : ndarray
         As from `denoise_kpca`.
     info : DenoiseInfo
-        What was found out on the way.
+        The noise found.
 
     Examples
     --------
@@ -96,10 +96,10 @@ def denoise_with_info(
         strength=strength,
         n_jobs=n_jobs,
     )
-    # The caller's settings for floats out of range are for the caller's own sums.
+    # The caller's numpy error settings do not apply here.
     with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
         opened = _opened(image, channel_axis, stack_axis, mask)
-        found = _denoised(opened, options, sigma, data_range, region)
+        found = _denoised(opened, options, Given(sigma, data_range, region))
     info = found[1]
     if doubt := doubt_level(sigma, info.noise, np.asarray(image).dtype, info.data_range):
         warn_caller(doubt)
@@ -109,7 +109,7 @@ def denoise_with_info(
 def _called_as(
     other: Callable[Parameters, Any],
 ) -> Callable[[Callable[..., Denoised]], Callable[Parameters, Denoised]]:
-    """Give a function the parameters of another one."""
+    """Give a function the signature of another one."""
 
     def decorate(function: Callable[..., Denoised]) -> Callable[Parameters, Denoised]:
         returned = signature(function).return_annotation
@@ -231,15 +231,15 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     given = signature(denoise_kpca).bind(image, **options)
     given.apply_defaults()
     denoised, info = denoise_with_info(*given.args, **given.kwargs)
-    # Who asks for the image alone learns it nowhere else.
+    # The array alone cannot report these.
     sigma, strength = (given.arguments[name] for name in ("sigma", "strength"))
-    asked = strength > 0.0 and (sigma is None or np.any(sigma))
-    if asked and info.impulses:
+    denoises = strength > 0.0 and (sigma is None or np.any(sigma))
+    if denoises and info.impulses:
         warn_caller(
             "Single pixels stand out, as in impulse noise (salt and pepper): "
             'noise="impulse" removes them.'
         )
-    if asked and not info.established:
+    if denoises and not info.established:
         warn_caller(
             "No noise could be established, and the image is returned as it was: what was measured "
             "may be texture, or is too faint to be seen. If there is noise, give its sigma."
@@ -247,19 +247,26 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     return denoised
 
 
+@dataclass(frozen=True)
+class Given:
+    """What is known of an image, and the part of it to denoise."""
+
+    sigma: float | Sequence[float] | None = None
+    data_range: float | None = None
+    region: Region | None = None
+    laws: Sequence[NoiseLaw] = ()  # of its channels, in its units
+
+
 def _denoised(
-    opened: Opened,
-    options: Options,
-    sigma: float | Sequence[float] | None,
-    data_range: float | None,
-    region: Region | None,
+    opened: Opened, options: Options, given: Given
 ) -> tuple[NDArray[np.floating], DenoiseInfo]:
-    """Denoise an image of any number of channels, each on its own if they are no colours."""
+    """Denoise an image of any number of channels, each separately unless they are colours."""
     planes, axes, data = opened
     if (count := len(planes)) in COLOURS:
-        cleaned = _clean(read_picture(planes, axes, data_range, data), options, sigma, (), region)
+        cleaned = _clean(read_picture(planes, axes, given.data_range, data), options, given)
         return cleaned.at(options.strength), cleaned.info
-    levels = [sigma] * count if np.ndim(sigma) == 0 else [*sigma]  # type: ignore[arg-type,misc]
+    sigma: Any = given.sigma
+    levels = [sigma] * count if np.ndim(sigma) == 0 else [*sigma]
     if len(levels) != count:
         raise ConfigError(
             f"sigma has {len(levels)} levels and the image {count} channels: give one number, or "
@@ -267,17 +274,21 @@ def _denoised(
         )
     values = planes if data is None else planes[:, data]
     values = values[~np.isnan(values)] if values.dtype.kind == "f" else values
-    data_range = value_range(values if values.size else np.zeros(1), data_range)[0]
+    data_range = value_range(values if values.size else np.zeros(1), given.data_range)[0]
     parts = [
-        _clean(read_picture(planes[k : k + 1], axes, data_range, data), options, level, (), region)
+        _clean(
+            read_picture(planes[k : k + 1], axes, data_range, data),
+            options,
+            replace(given, sigma=level),
+        )
         for k, level in enumerate(levels)
     ]
     infos = [part.info for part in parts]
-    # Levels of speckle are shares of the intensity, and go with no others.
-    told = max(infos, key=lambda info: (not is_relative(info.noise), info.sigma))
-    alike = [one.sigma for one in infos if is_relative(one.noise) == is_relative(told.noise)]
+    # Speckle levels are relative to the intensity and cannot be averaged with absolute ones.
+    strongest = max(infos, key=lambda info: (not is_relative(info.noise), info.sigma))
+    alike = [one.sigma for one in infos if is_relative(one.noise) == is_relative(strongest.noise)]
     info = replace(
-        told,
+        strongest,
         sigma=float(np.sqrt(np.mean(np.square(alike)))),
         channel_sigma=tuple(info.sigma for info in infos),
         established=all(info.established for info in infos),
@@ -289,14 +300,14 @@ def _denoised(
 
 @dataclass(frozen=True)
 class Cleaned:
-    """An image and its planes denoised, to be had at any strength."""
+    """An image and its denoised planes, which can be mixed at any strength."""
 
     picture: Picture
     planes: NDArray[np.float32]
     info: DenoiseInfo
 
     def at(self, strength: float) -> NDArray[np.floating]:
-        """Return the image at a strength from 0, as given to the last bit, to 1, denoised."""
+        """Return the image at a strength from 0 (unchanged to the last bit) to 1 (denoised)."""
         return self.picture.axes.back(self.picture.restored(self.planes, strength))
 
 
@@ -304,27 +315,24 @@ def clean_image(
     image: NDArray[Any],
     options: Options,
     *,
-    sigma: float | Sequence[float] | None = None,
-    data_range: float | None = None,
     channel_axis: int | None = None,
     stack_axis: int | None = None,
-    known_laws: Sequence[NoiseLaw] = (),
     mask: ArrayLike | None = None,
-    region: Region | None = None,
+    **given: Any,
 ) -> Cleaned:
-    """Denoise an image whose strength may be chosen afterwards; nothing is done for one of 0.
+    """Denoise an image whose strength may be chosen later; skip the work if the strength is 0.
 
-    `known_laws` are those of its channels, in its units, if found in other pages or images.
+    `given` are the fields of `Given`.
     """
     planes, axes, data = _opened(image, channel_axis, stack_axis, mask)
-    picture = read_picture(planes, axes, data_range, data)
-    return _clean(picture, options, sigma, known_laws, region)
+    known = Given(**given)
+    return _clean(read_picture(planes, axes, known.data_range, data), options, known)
 
 
 def _opened(
     image: NDArray[Any], channel_axis: int | None, stack_axis: int | None, mask: ArrayLike | None
 ) -> Opened:
-    """Return the planes of an image, its axes and where (pages, h, w) it may have data."""
+    """Return the planes of an image, its axes, and its mask (pages, h, w) if it has one."""
     hidden = np.ma.getmaskarray(image) if isinstance(image, np.ma.MaskedArray) else None
     image = checked_image(image)
     axes = Axes.of(image.shape, channel_axis, stack_axis)
@@ -335,21 +343,15 @@ def _opened(
     return planes, axes, data
 
 
-def _clean(
-    picture: Picture,
-    options: Options,
-    sigma: float | Sequence[float] | None,
-    known_laws: Sequence[NoiseLaw],
-    region: Region | None,
-) -> Cleaned:
-    """Denoise a picture, or a region of it and nothing else."""
+def _clean(picture: Picture, options: Options, given: Given) -> Cleaned:
+    """Denoise a picture, or only a region of it."""
     options = replace(options, pages=picture.n_pages)
-    if region is None:
-        return _clean_all(picture, picture, options, sigma, known_laws)
-    wanted = window_of(region, picture.size)
+    if given.region is None:
+        return _clean_all(picture, picture, options, given)
+    wanted = window_of(given.region, picture.size)
     around, inside = window_around(wanted, picture.size)
     piece = picture.cut(around)
-    cleaned = _clean_all(piece, piece.cut(inside), options, sigma, known_laws)
+    cleaned = _clean_all(piece, piece.cut(inside), options, given)
     planes = picture.planes()
     target, found = picture.pages_of(planes), piece.pages_of(cleaned.planes)
     (top, bottom), (left, right) = wanted
@@ -358,55 +360,39 @@ def _clean(
     return Cleaned(picture, planes, cleaned.info)
 
 
-def _clean_all(
-    picture: Picture,
-    measured: Picture,
-    options: Options,
-    sigma: float | Sequence[float] | None,
-    known_laws: Sequence[NoiseLaw],
-) -> Cleaned:
-    """Denoise a picture whose noise is that of a part; one whose colours are the same, as grey."""
+def _clean_all(picture: Picture, measured: Picture, options: Options, given: Given) -> Cleaned:
+    """Denoise a picture by the noise of a part of it; treat equal colours as one grey plane."""
     first, *others = picture.colours
-    is_grey = bool(others) and all(np.array_equal(first, one) for one in others)
-    # Measuring adds as well: with more threads in another order, and laws tell which.
+    sigma: Any = given.sigma
+    is_list = isinstance(sigma, list | tuple | np.ndarray) and np.ndim(sigma) == 1
+    is_one_level = not is_list or (len(sigma) == 3 and sigma[0] == sigma[1] == sigma[2])
+    # One thread, since the order of sums decides the last bits, and these decide between laws.
     with one_blas_thread():
-        if is_grey and _is_one_level(sigma):
+        if others and is_one_level and all(np.array_equal(first, one) for one in others):
             # Grey saved as red, green and blue: all three have the same noise.
-            level = sigma[0] if np.ndim(sigma) else sigma  # type: ignore[arg-type,index]
-            grey = picture.grey(), measured.grey()
-            planes, info = _clean_picture(*grey, options, level, known_laws[:1])
+            given = replace(given, sigma=sigma[0] if is_list else sigma, laws=given.laws[:1])
+            planes, info = _clean_picture(picture.grey(), measured.grey(), options, given)
             info = replace(info, channel_sigma=3 * info.channel_sigma, laws=3 * info.laws)
             return Cleaned(picture, np.repeat(planes, 3, axis=0), info)
-        return Cleaned(picture, *_clean_picture(picture, measured, options, sigma, known_laws))
-
-
-def _is_one_level(sigma: float | Sequence[float] | None) -> bool:
-    """Whether a level, if one is given, is the same for red, green and blue."""
-    if isinstance(sigma, list | tuple | np.ndarray) and np.ndim(sigma) == 1:
-        return len(sigma) == 3 and bool(sigma[0] == sigma[1] == sigma[2])
-    return True
+        return Cleaned(picture, *_clean_picture(picture, measured, options, given))
 
 
 def _clean_picture(
-    picture: Picture,
-    measured: Picture,
-    options: Options,
-    sigma: float | Sequence[float] | None,
-    known_laws: Sequence[NoiseLaw],
+    picture: Picture, measured: Picture, options: Options, known: Given
 ) -> tuple[NDArray[np.float32], DenoiseInfo]:
-    """Find the noise of a picture, if need be, and take it out of its planes."""
+    """Measure the noise of a picture unless its level is given, and remove it from the planes."""
     given, unit, is_part = picture.planes(), picture.unit, measured is not picture
-    defects = NO_DEFECTS
-    # Impulses are lone pixels, too, of which there is another model.
+    defects, sigma = NO_DEFECTS, known.sigma
+    # Impulse noise consists of lone pixels and has a model of its own.
     if options.noise != "impulse" and picture.n_pages == 1:
         planes, defects = without_defects(given, picture.step)
         if defects:
-            picture = replace(picture, mended=planes)
-            part = without_defects(measured.planes(), picture.step)[0]
-            measured = replace(measured, mended=part) if is_part else picture
-    # What is denoised on the way to a measure is no share of the work.
+            part = without_defects(measured.planes(), picture.step)[0] if is_part else planes
+            picture = replace(picture, corrected=planes)
+            measured = replace(measured, corrected=part) if is_part else picture
+    # Denoising for a measurement does not count as progress.
     with share_of_work(0.0, 0.0):
-        seen = look(measured, options, sigma, known_laws, is_whole=measured is picture)
+        seen = look(measured, options, sigma, known.laws, is_whole=measured is picture)
         noise = MODELS[seen.noise].measure(seen) if sigma is None else None
     name, idle = seen.noise, False
     planes = picture.planes() if is_part else seen.planes
@@ -424,6 +410,8 @@ def _clean_picture(
         if picture.data is not None:
             planes = picture.continued()
         place = np.float32(1.0) if seen.place is None else seen.place
+        # A map is not right everywhere: some noise is left, and would be brought back.
+        options = replace(options, shared=seen.place is not None)
         cleaned, levels = MODELS[name].denoise((planes + black) / place, noise.known, options)
         cleaned = cleaned * place - black
     channels = levels if is_relative else tuple(level / unit for level in levels)
@@ -431,7 +419,7 @@ def _clean_picture(
     place_range = None
     if seen.place is not None:
         place_range = found * float(seen.place.min()), found * float(seen.place.max())
-    # That of luminance, and of noise that was not cut off: it holds what is said of all channels.
+    # The interval is that of luminance before clipping; widen it to contain the reported level.
     likely = [one / unit for one in noise.interval or ()]
     info = replace(
         seen.white,
@@ -454,7 +442,7 @@ def _clean_picture(
 def doubt_level(
     sigma: float | Sequence[float] | None, noise: str, dtype: np.dtype[Any], data_range: float
 ) -> str:
-    """Say so where a level was most likely meant as a share of the range of values."""
+    """Return a warning if a level was probably meant as a share of the data range."""
     if not isinstance(sigma, int | float) or dtype.kind not in "ui" or is_relative(noise):
         return ""
     if not 0.0 < sigma < 1.0:
@@ -499,7 +487,7 @@ def measure_noise(
 
 
 def _scaled_sigma(sigma: Any, noise: str, picture: Picture) -> float | tuple[float, ...]:
-    """Return the level given, checked, on the scale of the planes; a relative one as it is."""
+    """Return the checked level on the scale of the planes; a relative one unchanged."""
     if isinstance(sigma, list | tuple | np.ndarray) and np.ndim(sigma) == 1:
         if noise not in SIGMA_A_CHANNEL:
             raise ConfigError(

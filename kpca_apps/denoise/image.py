@@ -1,4 +1,4 @@
-"""An image as planes on one scale, whatever its axes, type and range; and back in its own form."""
+"""Convert images of any axes, type and range to planes on one scale, and back."""
 
 from __future__ import annotations
 
@@ -16,34 +16,35 @@ from kpca_apps.names import shown
 from kpca_apps.options import is_number
 
 SCALE = 255.0  # of the planes
-NARROWEST = 1e-290  # a range of values, of whose inverse float64 has all digits
-# Of 255: values that differ less are the same. Noise a thousand times as strong is left alone, and
-# squares of much less are no numbers in single precision.
+# A bead, a star or a hot spot of a hundredth of the pixels lies beyond these quantiles.
+USED = (0.015, 0.985)
+NARROWEST = 1e-290  # least range whose inverse float64 represents with all digits
+# Of 255: smaller differences count as none. Noise a thousand times as strong is ignored, and
+# squares of much smaller values underflow in single precision.
 EVEN = 1e-6
 MOST_BEYOND = 1e6  # data ranges an image may span: single precision would over- or underflow
-# Share of the light that rounding may change in a window so wide (root mean square): a smooth
-# picture loses that where it has less than 3 counts on average, and integers are coarser than what
-# denoising leaves of their noise.
+# Share of the light that rounding may change (root mean square in a window of this width). Smooth
+# pictures below 3 counts on average exceed it: integers are coarser than the remaining noise.
 LOST, AROUND = 0.1, 8
-# Steps of thresholds from row to row and from column to column, which fill [0, 1) evenly in any
+# Steps of thresholds from row to row and from column to column, which fill [0, 1) evenly in every
 # neighbourhood: powers of the inverse of the plastic number (Roberts 2018, "The unreasonable
 # effectiveness of quasirandom sequences").
 DITHER = (0.5698402909980532, 0.7548776662466927)
 NARROW = 2  # bytes: unsigned integers no wider fill the range of their dtype
-# Of [0, 1]: floats that span less of it are in other units, such as the metres of a microscope.
+# Share of [0, 1]: floats that span less are in other units, such as metres.
 LEAST_OF_UNIT = 0.1
 
 
 @dataclass(frozen=True)
 class Axes:
-    """Where an image has its channels and its pages, counted from 0; None where it has none."""
+    """Axes of channels and pages, counted from 0; None if there is none."""
 
     channel: int | None
     stack: int | None
 
     @classmethod
     def of(cls, shape: tuple[int, ...], channel_axis: Any, stack_axis: Any) -> Axes:
-        """Check both axes of an image of two dimensions and one for each of them."""
+        """Return both axes, checked against the shape of the image."""
         expected = 2 + (channel_axis is not None) + (stack_axis is not None)
         if len(shape) != expected:
             raise InputError(_wrong_shape(shape, channel_axis, stack_axis, expected))
@@ -99,25 +100,25 @@ def _wrong_shape(shape: tuple[int, ...], channel: Any, stack: Any, expected: int
 
 @dataclass(frozen=True)
 class Picture:
-    """What of an image is denoised, and what it takes to put the result back."""
+    """The planes of an image to denoise, and the data needed to restore its form."""
 
     colours: NDArray[Any]  # (c, pages * h, w), one grey plane, or red, green and blue
-    alpha: NDArray[Any] | None  # (pages * h, w), left as it is
+    alpha: NDArray[Any] | None  # (pages * h, w), unchanged
     axes: Axes
-    n_pages: int  # which lie one below the other
-    data_range: float  # in the units of the image, as `lowest`
+    n_pages: int  # one below the other
+    data_range: float  # in the image's units, as `lowest`
     lowest: float
-    unit: float  # how much of the scale 0..255 one unit of the image is
-    # Which pixels (pages * h, w) are data, and the colours as given, if not all are: `colours` has
-    # something else in the holes.
+    unit: float  # one unit of the image on the scale 0..255
+    # Which pixels (pages * h, w) are data, and the given colours, unless all are: the holes in
+    # `colours` are filled.
     data: Mask | None = None
     given: NDArray[Any] | None = None
-    mended: NDArray[np.float32] | None = None  # its planes without defects, if it has some
+    corrected: NDArray[np.float32] | None = None  # the planes without defects, if there are any
 
     def planes(self) -> NDArray[np.float32]:
         """Return the colours on the scale 0..255: (values - lowest) * unit."""
-        if self.mended is not None:
-            return self.mended.copy()
+        if self.corrected is not None:
+            return self.corrected.copy()
         return np.stack([self.plane(channel) for channel in self.colours])
 
     def plane(self, channel: NDArray[Any]) -> NDArray[np.float32]:
@@ -130,7 +131,7 @@ class Picture:
         return scaled
 
     def continued(self) -> NDArray[np.float32]:
-        """Return the planes with holes that go on smoothly from the data around them."""
+        """Return the planes with holes filled by a smooth continuation of the data around."""
         planes = self.planes()
         if self.data is not None:
             pages = self.pages_of(planes)
@@ -140,19 +141,19 @@ class Picture:
         return planes
 
     def grey(self) -> Picture:
-        """Return the picture of its first channel alone."""
+        """Return the picture of the first channel."""
         return replace(self, colours=self.colours[:1])
 
     @property
     def step(self) -> float:
-        """How far apart whole values, whatever type holds them, are on the scale; else 0."""
+        """Distance of integer values, of any dtype, on the scale; 0 for other values."""
         is_whole = self.colours.dtype.kind in "ui" or np.array_equal(
             self.colours, np.rint(self.colours)
         )
         return self.unit if is_whole else 0.0
 
     def cut(self, window: Window) -> Picture:
-        """Return a part of each page, without alpha, on the same scale."""
+        """Return a window of each page, without alpha, on the same scale."""
         (top, bottom), (left, right) = window
 
         def part(values: NDArray[Any]) -> NDArray[Any]:
@@ -174,12 +175,11 @@ class Picture:
     def restored(self, planes: NDArray[np.float32], strength: float) -> NDArray[np.floating]:
         """Return the planes (channels, pages, h, w) of the image at a strength from 0 to 1.
 
-        At 0 it is as given, to the last bit, and so is what is no data. Integer images stay within
-        their dtype's range; float images are not clipped.
+        At 0 they equal the given ones to the last bit, as pixels without data always do. Integer
+        images are clipped to their dtype's range, float images are not.
         """
         dtype = self.colours.dtype
         channels = len(planes) + (self.alpha is not None)
-        # No wider than float64, which what is computed has no digits for.
         kind = np.float32 if np.result_type(dtype, np.float32) == np.float32 else np.float64
         out = np.empty((channels, *planes.shape[1:]), kind)
         for channel, clean, value in zip(out, planes, self.colours, strict=False):
@@ -213,7 +213,7 @@ def read_picture(
 ) -> Picture:
     """Return the picture of an image's planes (channels, pages, h, w), on the scale 0..255.
 
-    A mask (pages, h, w) says where there are data; padding is none.
+    A mask (pages, h, w) is True for data; padding is excluded.
     """
     if len(planes) not in (1, 3, 4):
         raise InputError(
@@ -226,7 +226,11 @@ def read_picture(
         data = seen if seen is not None and seen.any() else data
     if data is not None:
         given = planes[:3].reshape(len(planes[:3]), -1, planes.shape[-1])
-        planes = _without_holes(planes, data)
+        level, planes = planes[0][data].min(), planes.copy()
+        for page, of_page in enumerate(data):
+            for channel in planes[:3, page]:
+                # A page without data gets one value, and no noise.
+                channel[...] = imputed(channel, of_page) if of_page.any() else level
         data = data.reshape(-1, planes.shape[-1])
     planes = planes.reshape(len(planes), -1, planes.shape[-1])
     colours, alpha = (planes[:3], planes[3]) if len(planes) == 4 else (planes, None)
@@ -234,7 +238,7 @@ def read_picture(
     if data_range is not None:
         _check_range(data_range, low, high)
     span, lowest = value_range(colours, data_range)
-    # Planes, previews and most results are of single precision, and must not overflow either.
+    # Single precision, in planes and most results, must not overflow.
     if not span * SCALE < float(np.finfo(np.float32).max):
         raise InputError(f"image spans {low:g} to {high:g}, too wide to compute with; rescale it")
     if span and span < NARROWEST:
@@ -242,19 +246,8 @@ def read_picture(
     return Picture(colours, alpha, axes, n_pages, span, lowest, SCALE / span, data, given)
 
 
-def _without_holes(planes: NDArray[Any], data: Mask) -> NDArray[Any]:
-    """Return planes (channels, pages, h, w) whose holes are filled by the data around."""
-    filled = planes.copy()
-    # A page of nothing else has one value, and no noise.
-    level = planes[0][data].min()
-    for page, of_page in enumerate(data):
-        for channel in filled[:3, page]:
-            channel[...] = imputed(channel, of_page) if of_page.any() else level
-    return filled
-
-
 def _check_range(data_range: Any, low: float, high: float) -> None:
-    """Refuse a range of values that is none, or that the image's values are far beyond."""
+    """Refuse an invalid data range, or one that the image's values exceed by far."""
     if not is_number(data_range, LEAST_RANGE, LARGEST_RANGE):
         raise ConfigError(
             f"data_range is {shown(data_range)}; give one number from {LEAST_RANGE:g} to "
@@ -280,9 +273,9 @@ def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
 def as_stored(
     values: NDArray[Any], dtype: np.dtype[Any], *, dithered: bool = False
 ) -> NDArray[Any]:
-    """Return values in the type of a file: of integers rounded, and within its range.
+    """Return values in the type of a file: for integers rounded and clipped to its range.
 
-    Dithered, an integer above or below stands for a fraction as often as keeps the mean around.
+    Dithering rounds fractions up or down so that local means are kept.
 
     >>> as_stored(np.full((4, 6), 0.25), np.dtype("u1"), dithered=True).sum()
     np.uint64(6)
@@ -299,7 +292,7 @@ def as_stored(
 
 
 def loses_light(values: NDArray[np.floating], dtype: np.dtype[Any]) -> bool:
-    """Whether rounding values to a type changes the mean around by more than `LOST` of it.
+    """Return whether rounding values to a type changes local means by more than `LOST`.
 
     >>> loses_light(np.full((16, 16), 0.3), np.dtype("u1"))
     True
@@ -314,9 +307,9 @@ def loses_light(values: NDArray[np.floating], dtype: np.dtype[Any]) -> bool:
 
 
 def dtype_range(dtype: np.dtype[Any]) -> float | None:
-    """Return the range of values a dtype stands for: unsigned of 8 or 16 bits and booleans.
+    """Return the data range of a dtype: that of unsigned 8 or 16 bits, 1 for booleans.
 
-    None for floats, signed and wider integers, whose values seldom fill what they can hold.
+    None for floats, signed and wider integers, whose values rarely fill their type.
     """
     if dtype.kind == "b":
         return 1.0
@@ -326,9 +319,9 @@ def dtype_range(dtype: np.dtype[Any]) -> float | None:
 
 
 def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[float, float]:
-    """Return the range of values of an image, and the value that is black: the one rule there is.
+    """Return the data range of an image by the rule stated in `denoise_kpca`, and its black value.
 
-    It is stated in `denoise_kpca`; 1 where all values are equal.
+    The range is 1 if all values are equal.
     """
     by_dtype = dtype_range(pixels.dtype)
     if by_dtype is not None:
@@ -337,3 +330,9 @@ def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[
     if pixels.dtype.kind == "f" and low >= 0.0 and high <= 1.0 and high - low >= LEAST_OF_UNIT:
         return float(data_range or 1.0), 0.0
     return float(data_range or (high - low) or 1.0), low
+
+
+def used_range(plane: NDArray[np.float32]) -> float:
+    """Return the range of values of most of a plane."""
+    low, high = np.quantile(plane, USED)
+    return float(high - low)

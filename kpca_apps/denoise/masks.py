@@ -1,10 +1,10 @@
-"""Pixels that are no data: which they are, and what stands for them while the others are denoised.
+"""Find pixels without data, and fill them while the others are denoised.
 
-What stands for them is computed from the data alone, so that no value under a mask has a say in
-anything. Patches of data near a hole are matched in a smooth continuation of what surrounds it.
-Noise is measured with the hole filled by what has such noise: near data by their continuation and
-the residual of a pixel nearby, drawn at random, farther off by mirroring the data around. Of sparse
-data mirroring alone repeats each pixel many times over, which looks smooth.
+Holes are filled from the data alone, so that masked values never affect the result. For matching
+patches, a hole is filled by a smooth continuation of the data around it. For measuring noise, the
+filling must have the same noise: near data, the continuation plus the residual of a random nearby
+pixel; farther away, the mirrored data. Mirroring sparse data alone would repeat each pixel many
+times, which looks smooth.
 
 References
 ----------
@@ -34,19 +34,19 @@ from kpca_apps.errors import InputError
 
 Mask = NDArray[np.bool_]  # True where there are data
 
-# Pixels of the Gaussian that continues the data at each scale, and the least share of its weight
-# that must lie on data; else the scale of half the size says what is there.
+# Deviation in pixels of the Gaussian that continues the data, and the least share of its weight on
+# data; below that, the image at half the scale is used.
 REACH, ENOUGH = 1.0, 0.1
-MIRRORINGS = 8  # of data that fill a hole; sparse data would take hundreds
-# Pixels each way within which a residual is drawn. On drawn images half of whose pixels, or every
-# other row, were missing the level came out .95 to 1.06 times that of the whole, with 70 % missing
-# .87 to 1.03 times; by 8 pixels down to .85, by 24 up to 1.33 times where there is texture.
+MIRRORINGS = 8  # to fill a hole; sparse data would need hundreds
+# Largest distance in pixels of a drawn residual. On simulated images with half of the pixels, or
+# every other row, missing, the level was .95 to 1.06 times that of the whole; with 70 % missing .87
+# to 1.03 times. With 8 pixels it was down to .85, with 24 up to 1.33 times in texture.
 NEARBY = 12
-# Pixels a side of squares that areas of padding are made of: no noise is cut off in so many.
+# Side of the squares that make up padding: clipped noise has no such squares of one value.
 SOLID = 5
-# Share of such values among the pixels beside from which an edge is that of noise cut off: there it
-# was .1 to .6 (white noise of 5 and 20 on four photographs made darker and brighter), beside a
-# rotated photograph whose own noise was cut off at the value of the padding at most .02.
+# Share of pixels beside an area with its value, from which the area counts as clipped noise: .1 to
+# .6 there (white noise of 5 and 20 on four photographs made darker and brighter), at most .02
+# beside the padding of a rotated photograph clipped at the value of the padding.
 BLURRED = 0.05
 MOST_PADDINGS = 2  # values of padding in one page
 
@@ -68,7 +68,7 @@ def checked_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Mask:
 
 
 def as_mask(values: NDArray[Any]) -> Mask:
-    """Return where values say that there are data: anything but 0; NaN says neither."""
+    """Return where values are not 0, which means data; refuse NaN."""
     if values.dtype.kind == "f" and (unknown := np.isnan(values)).any():
         place = ", ".join(map(str, np.argwhere(unknown)[0].tolist()))
         raise InputError(f"mask is not a number at {place}; give 1 where there are data, else 0")
@@ -85,14 +85,13 @@ def both(one: Mask | None, other: Mask | None) -> Mask | None:
 def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
     """Return which pixels (pages, h, w) of planes (channels, pages, h, w) are data; None for all.
 
-    Not those outside a mask, nor where a channel is not a number, nor, of four channels, where all
-    is transparent; the latter only if some are not, for a fourth channel of zeros is none.
-    InputError, with the pixel, where data are infinite, or where there are none.
+    Excluded are pixels outside the mask, with NaN in a channel, and transparent ones (fourth
+    channel 0, unless it is 0 everywhere). Raises InputError for infinite data, and without data.
     """
     data = None if mask is None or mask.all() else mask
-    odd = []  # channels that hold something else than finite numbers
+    odd = []  # channels with NaN or infinity
     for number, channel in enumerate(planes if planes.dtype.kind == "f" else ()):
-        # A finite sum means finite terms, unless huge terms overflowed; only then look at each.
+        # A finite sum implies finite terms; otherwise, huge terms may have overflowed.
         with np.errstate(over="ignore", invalid="ignore"):
             if np.isfinite(channel.sum()) or np.isfinite(channel).all():
                 continue
@@ -101,7 +100,7 @@ def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
     if len(planes) == 4 and not (opaque := planes[3] != 0).all():
         seen = both(data, opaque)
         data = seen if seen is not None and seen.any() else data
-    for number in odd:  # only now that all is known that is no data
+    for number in odd:  # after all exclusions are known
         channel = planes[number]
         if (infinite := np.isinf(channel) & data).any():
             page, row, column = np.argwhere(infinite)[0]
@@ -119,9 +118,8 @@ def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
 def padding_in(planes: NDArray[Any]) -> Mask:
     """Return which pixels (pages, h, w) of planes (channels, pages, h, w) are padding.
 
-    That is an area of one value in each channel, of as many pixels as a side at least, that begins
-    at the border and ends sharply: of pixels beside it few have that value, as many would where
-    noise was cut off.
+    Padding is an area of one value that touches the border, has at least as many pixels as a side
+    of the image, and ends sharply: clipped noise would leave pixels of the same value beside it.
 
     >>> page = np.arange(400.0).reshape(1, 1, 20, 20) + 1
     >>> page[..., :8] = 0
@@ -137,12 +135,12 @@ def padding_in(planes: NDArray[Any]) -> Mask:
         values, counts = np.unique(border, axis=1, return_counts=True)
         for value in values[:, np.argsort(-counts, kind="stable")[:MOST_PADDINGS]].T:
             alike = (page == value[:, np.newaxis, np.newaxis]).all(axis=0)
-            # As if it went on beyond the border.
+            # Continue areas beyond the border.
             wide = np.pad(alike, SOLID, mode="edge")
             solid = maximum_filter(minimum_filter(wide, SOLID), SOLID)
             labels, _ = label(solid[SOLID:-SOLID, SOLID:-SOLID])
             large = np.bincount(labels.ravel()) >= min(labels.shape)
-            # The areas above, below, left and right of each pixel beside areas, each once.
+            # The distinct areas next to each pixel beside areas.
             beside, around = binary_dilation(labels > 0) & (labels == 0), np.pad(labels, 1)
             sides = (around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:])
             areas = np.sort([side[beside] for side in sides], axis=0)
@@ -153,7 +151,7 @@ def padding_in(planes: NDArray[Any]) -> Mask:
             border = np.concatenate([*labels[[0, -1]], *labels.T[[0, -1]]])
             padding |= np.isin(labels, border[(border > 0) & is_padding[border]])
         if padding.any():
-            # Of a drawing, what is left has areas of one value, too, or nothing is left.
+            # In a drawing, the rest has areas of one value, too, or is empty.
             even = maximum_filter(page[0], SOLID) == minimum_filter(page[0], SOLID)
             padding &= np.count_nonzero(even & ~padding) * 2 < np.count_nonzero(~padding)
     return found
@@ -171,7 +169,7 @@ def numbers_in(pixels: NDArray[Any], data: Mask | None, has_colours: bool) -> Ma
 
 
 def continued(page: NDArray[np.floating], data: Mask) -> NDArray[np.float32]:
-    """Return a page (h, w) whose holes go on smoothly from the data around them.
+    """Return a page (h, w) with holes filled by a smooth continuation of the data around.
 
     >>> page, data = np.array([[1.0, 99.0, 3.0]]), np.array([[True, False, True]])
     >>> continued(page, data)
@@ -197,7 +195,7 @@ def continued(page: NDArray[np.floating], data: Mask) -> NDArray[np.float32]:
 
 
 def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
-    """Return a page (h, w) whose holes are filled by what has the noise of the data around.
+    """Return a page (h, w) with holes filled by values with the noise of the data around.
 
     >>> page, data = np.array([[4, 9, 6, 9]]), np.array([[True, False, True, False]])
     >>> filled = imputed(page, data)
@@ -206,11 +204,11 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     """
     share = data.astype(np.float64)
     values = np.where(data, page, 0.0)
-    middle = values.sum() / max(share.sum(), 1.0)  # costs the others no digits then
+    middle = values.sum() / max(share.sum(), 1.0)  # subtracted to keep digits
     values = np.where(data, values - middle, 0.0)
     weights, sums = gaussian_filter(share, REACH), gaussian_filter(values, REACH)
     near = ~data & (weights >= ENOUGH)
-    # Of data, the mean of those around without the pixel itself, and that mean's variance.
+    # For each pixel of data, the mean of its neighbours without itself, and that mean's variance.
     row = gaussian_filter([0.0] * 8 + [1.0] + [0.0] * 8, REACH)
     centre, of_squares = float(row.max() ** 2), float(np.sum(row**2) ** 2)  # of the kernel
     weights, sums = weights - centre * share, sums - centre * values
@@ -221,7 +219,7 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     weights = np.maximum(weights, ENOUGH / 2)
     residuals = (values - sums / weights) / np.sqrt(1.0 + np.maximum(squares, 0.0) / weights**2)
     holes = np.array(np.nonzero(near))
-    # The same draws in each channel, which keeps what they share.
+    # The same draws in each channel, which keeps their correlation.
     drawn = holes + np.random.default_rng(0).integers(-NEARBY, NEARBY + 1, holes.shape)
     drawn = np.clip(drawn, 0, np.reshape(data.shape, (2, 1)) - 1)
     nearest = distance_transform_edt(~known, return_distances=False, return_indices=True)
@@ -229,7 +227,7 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     found += residuals[tuple(nearest[:, drawn[0], drawn[1]])]
     if page.dtype.kind != "f":
         found = np.rint(found)
-    # Beyond the data's ends there is nothing: more pixels at them would look cut off.
+    # Discard values beyond the data's range: clipping them would look like clipped noise.
     within = (found >= page[data].min()) & (found <= page[data].max())
     filled, known = page.copy(), data.copy()
     place = tuple(holes[:, within])
@@ -238,7 +236,7 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
 
 
 def mirrored(page: NDArray[Any], data: Mask) -> NDArray[Any]:
-    """Return a page (h, w) whose holes are filled by mirroring the data around, noise and all.
+    """Return a page (h, w) with holes filled by mirroring the data around, including noise.
 
     >>> page, data = np.array([[4, 1, 9, 9]]), np.array([[True, True, False, False]])
     >>> mirrored(page, data)
@@ -255,7 +253,7 @@ def mirrored(page: NDArray[Any], data: Mask) -> NDArray[Any]:
         inside = ((far >= 0) & (far < np.reshape(data.shape, (2, 1)))).all(axis=0)
         far = np.where(inside, far, near)
         new = inside & known[tuple(far)]
-        if not left or not new.any():  # Data one pixel wide have no other side.
+        if not left or not new.any():  # data one pixel wide cannot be mirrored
             new, far = np.ones_like(new), near
         filled[tuple(holes[:, new])] = filled[tuple(far[:, new])]
         known[tuple(holes[:, new])] = True

@@ -167,7 +167,7 @@ def denoise_mosaic(
             "pixels first"
         )
     curves = None if noise is None else _checked(noise)
-    # As the pixels were computed, to the last bit.
+    # Computed like the pixels, to the last bit.
     limit = np.inf if white is None else float(np.subtract(white, black, dtype=np.float32))
     cleaned, info = clean_mosaic(light, pattern, limit, curves, options)
     if not info.established:
@@ -203,8 +203,8 @@ def clean_mosaic(
     info, curves = measure_mosaic(light, pattern, white, curves)
     if not curves.any() or options.strength == 0:
         return light.copy(), info
-    options = replace(options, wanted=None)  # of the picture, not of the planes
-    # The transform of each colour is finite for noise without light, and for hardly any noise.
+    options = replace(options, wanted=None)  # a window of the picture, not of the planes
+    # Lower limits keep the transform of each colour finite.
     typical = float(np.mean(np.maximum(light, 0))) or 1.0
     least = LEAST * float(np.max(curves @ [typical, 1]))
     gains, readouts = np.maximum(curves, [least / typical, least]).T
@@ -214,7 +214,7 @@ def clean_mosaic(
     darkest = [float(anscombe(np.zeros(1), one)[0]) for one in added]
     stable = np.empty_like(light)
     for (y, x), c in colours.items():
-        # Black is 0 in all colours, so that they are alike.
+        # Map black to 0 in all colours, so that patches of them are comparable.
         stable[y::n, x::n] = anscombe(light[y::n, x::n] / gains[c], added[c]) - darkest[c]
     unit = SCALE / float(np.ptp(stable) or 1.0)
     stable *= np.float32(unit)
@@ -227,7 +227,7 @@ def clean_mosaic(
     for (y, x), c in colours.items():
         roots = total[y::n, x::n] / np.float64(unit * len(phases)) + darkest[c]
         cleaned[y::n, x::n] = gains[c] * inverse_generalised_anscombe(roots, added[c])
-    # Of what lies above white nothing is known, and denoised highlights would have a tint.
+    # Saturated pixels are unknown, and denoised highlights would have a tint.
     np.copyto(cleaned, light, where=light >= white)
     return cleaned, info
 
@@ -247,7 +247,7 @@ def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> 
     means = np.linspace(0, np.sqrt(most), 256) ** 2
     found = poisson.pmf(counts, means[:, np.newaxis]) @ of_count / weights.sum()
     few = np.interp(values, found, means)
-    # Below no light, which black may be taken for, it goes on in a line.
+    # Extrapolate linearly below the black level.
     few += np.minimum(values - found[0], 0) * (means[1] / (found[1] - found[0]))
     return np.where(values < found[-1], few, many)
 
@@ -255,9 +255,9 @@ def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> 
 def _denoised_phase(
     stable: Mosaic, pattern: str, phase: tuple[int, int], unit: float, options: Options
 ) -> Mosaic:
-    """Denoise a mosaic of one noise level as planes of cells that begin at a phase."""
+    """Denoise a mosaic of uniform noise as planes of cells that begin at a phase."""
     planes = split(stable, pattern, phase)
-    # In the first component is what the colours share. Rows are orthonormal: white noise stays so.
+    # The first component holds what the colours share; an orthonormal map keeps noise white.
     centred = (planes - planes.mean(axis=(1, 2), keepdims=True)).reshape(len(planes), -1)
     mixing = np.linalg.eigh(centred @ centred.T)[1].T[::-1]
     del centred
@@ -271,7 +271,7 @@ def _denoised_phase(
 def measure_mosaic(
     light: Mosaic, pattern: str, white: float, curves: Curves | None = None
 ) -> tuple[DenoiseInfo, Curves]:
-    """Return what there is to say of the noise of a mosaic, and its curves, measured if not given.
+    """Return the noise of a mosaic, and its curves, measured if not given.
 
     Arguments are as in `clean_mosaic`.
     """
@@ -302,14 +302,14 @@ def measure_mosaic(
 
 
 def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.float64] | None:
-    """Measure a and b of the variance a x + b of the noise at the light x; None if it hides."""
+    """Return a and b of the noise variance a x + b at the light x; None if not measurable."""
     if not np.ptp(light):
         return np.zeros(2)
     red, (green, other), blue = measuring_planes(light, pattern)
-    # Pixels that were cut off, at white or at black, have less noise.
+    # Clipped pixels have less noise.
     darkest = light.min()
     bad = [(plane >= white) | (plane == darkest) for plane in (red, green, other, blue)]
-    # What to measure, and what shows brightness and texture: greens differ by little but noise.
+    # Planes to measure, and guides for brightness and texture; greens differ mostly by noise.
     measured = (
         (red, red, bad[0]),
         ((green - other) / np.float32(np.sqrt(2)), (green + other) / 2, bad[1] | bad[2]),

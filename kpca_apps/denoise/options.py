@@ -1,6 +1,6 @@
-"""How to denoise, whatever the image, and what there is to choose from.
+"""Options of denoising and their choices.
 
-Light to import: the command line takes its choices and their help from here.
+Light to import: the command line takes choices and help from here.
 """
 
 from __future__ import annotations
@@ -13,22 +13,21 @@ from kpca_apps.errors import ConfigError, ParameterError
 from kpca_apps.names import shown
 from kpca_apps.options import check_jobs, is_number
 
-# Rows from one up to another, and columns likewise.
+# Begin and end of rows, and of columns.
 Window = tuple[tuple[int, int], tuple[int, int]]
 
 
 class NoiseModel(NamedTuple):
-    """What is to be known of a kind of noise without its file in `kpca_apps/denoise/noise`."""
+    """Properties of a kind of noise that are needed without importing its file."""
 
     about: str = ""  # in the help of --noise
-    from_black: bool = False  # needs to know which value means no light
+    from_black: bool = False  # needs the value of no light
     relative: bool = False  # its level is a share of the intensity
-    beside: bool = False  # its level is that of white noise beside it
-    by_white: bool = False  # measuring it wants to know of white noise: `Seen.white`
+    beside: bool = False  # its level is that of additional white noise
+    by_white: bool = False  # its measurement uses white noise: `Seen.white`
 
 
-# The one place in which kinds of noise are listed; the file of its name in
-# `kpca_apps/denoise/noise` measures each and takes it out.
+# Kinds of noise; the file of the same name in `kpca_apps/denoise/noise` measures and removes it.
 NOISE_MODELS = {
     "gaussian": NoiseModel(by_white=True),
     "poisson": NoiseModel(
@@ -44,7 +43,7 @@ NOISES = (*NOISE_MODELS, "auto")
 
 
 def is_relative(noise: str) -> bool:
-    """Whether the level of a kind of noise is a share of the intensity."""
+    """Return whether the level of a kind of noise is a share of the intensity."""
     return noise in NOISE_MODELS and NOISE_MODELS[noise].relative
 
 
@@ -54,22 +53,22 @@ MethodName = Literal["rbf", "linear", "mika"]
 Content = Literal["photo", "text"]
 QUALITIES, METHODS, CONTENTS = map(get_args, (Quality, MethodName, Content))
 
-# Noise's own distances are then 10 widths long, and their kernel values, e^-10, vanish in rounding.
+# Distances of noise are then 10 widths, and their kernel values, e^-10, vanish in rounding.
 LEAST_BANDWIDTH = 0.1
-# Any image is even long before; far above, noise levels would overflow.
+# Any image is flat long before; far above, noise levels would overflow.
 LARGEST_FACTOR = 1000.0
-LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # of data; beyond, single precision over- or underflows
+LEAST_RANGE, LARGEST_RANGE = 1e-30, 1e30  # limits of single precision
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to denoise, whatever the image. A value that is not on offer is a `ConfigError`.
+    """Options that do not depend on the image; invalid values raise ConfigError.
 
-    Those that are not explained here are as in `kpca_apps.denoise_kpca`.
+    Fields without a comment are explained in `kpca_apps.denoise_kpca`.
     """
 
     noise: str = "auto"
-    quality: str = "balanced"  # from quick to good
+    quality: str = "balanced"
     method: str = "rbf"
     bandwidth: float | None = None
     content: str = "photo"
@@ -77,13 +76,11 @@ class Options:
     chroma: float = 1.0
     strength: float = 1.0
     n_jobs: int | None = None  # threads, in joblib's convention
-    # The part of the result that is wanted, as of a preview: it is as in the whole, to the last
-    # bit, and the rest may hold anything. None wants all.
+    # Part of the result to compute, as for a preview, equal to that of the whole to the last bit;
+    # the rest is undefined. None: all.
     wanted: Window | None = None
-    # Pages that the rows of the planes are, one below the other, denoised as one stack.
-    pages: int = 1
-    # Whether neighbouring pixels share the noise: what is left of it does not look white then.
-    shared: bool = False
+    pages: int = 1  # pages of a stack, one below the other in the planes
+    shared: bool = False  # whether neighbouring pixels share the noise, so that it is not white
 
     def __post_init__(self) -> None:
         offers = {"noise": NOISES, "quality": QUALITIES, "method": METHODS, "content": CONTENTS}
@@ -108,7 +105,7 @@ class Options:
                 continue
             if not is_number(value, low, high):
                 raise ParameterError(name, f"is {shown(value)}; give {what}")
-            # Compiled code takes no integers beyond 64 bits, and no fractions.
+            # Compiled code takes neither integers beyond 64 bits nor fractions.
             object.__setattr__(self, name, float(value))
         check_jobs("n_jobs", self.n_jobs)
         if self.pages > 1 and self.noise not in STACK_NOISES:

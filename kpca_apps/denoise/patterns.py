@@ -1,8 +1,8 @@
-"""The colours of a sensor's pixels, and a mosaic of them as planes of one colour each.
+"""Colour patterns of sensors, and mosaics split into planes of one colour each.
 
-Bayer's repeat every 2 x 2 pixels. Those of X-Trans do so every 6 x 6; but every 3 x 3 of them hold
-five green ones, at the same places, and where they begin at the right pixels two red and two blue.
-Such a cell is one pixel of as many planes as it has pixels.
+A Bayer pattern repeats every 2 x 2 pixels. An X-Trans pattern repeats every 6 x 6, but its 3 x 3
+cells all have green at the same five places, and, if aligned, two red and two blue pixels. Each
+pixel of a cell becomes a plane.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BAYER = ("RGGB", "BGGR", "GRBG", "GBRG")
 
 
 def checked_pattern(pattern: str) -> str:
-    """Return the letters of Bayer's pattern, 2 x 2, or of X-Trans, 6 x 6, or refuse others."""
+    """Return the letters of a Bayer (2 x 2) or X-Trans (6 x 6) pattern; refuse others."""
     if pattern in BAYER or (len(pattern) == 36 and phases_of(pattern) and _greens(pattern)):
         return pattern
     raise ConfigError(
@@ -30,7 +30,7 @@ def checked_pattern(pattern: str) -> str:
 
 
 def phases_of(pattern: str) -> list[Place]:
-    """Return how far before a mosaic its first cell may begin, in rows and columns.
+    """Return the offsets, in rows and columns, at which the first cell may begin before a mosaic.
 
     >>> phases_of("RGGB")
     [(0, 0), (1, 1), (0, 1), (1, 0)]
@@ -45,18 +45,18 @@ def phases_of(pattern: str) -> list[Place]:
 
 
 def _is_balanced(pattern: str, top: int, left: int) -> bool:
-    """Whether a cell of X-Trans has five green pixels, two red ones and two blue ones."""
+    """Return whether an X-Trans cell has five green, two red and two blue pixels."""
     cell = [colour_at(pattern, top + y, left + x) for y, x in np.ndindex(3, 3)]
     return [cell.count(letter) for letter in "RGB"] == [2, 5, 2]
 
 
 def period_of(pattern: str) -> int:
-    """Return after how many pixels a pattern repeats."""
+    """Return the period of a pattern in pixels."""
     return isqrt(len(pattern))
 
 
 def cell_of(pattern: str) -> int:
-    """Return how many pixels wide and high a cell is."""
+    """Return the side of a cell in pixels."""
     return 2 if len(pattern) == 4 else 3
 
 
@@ -71,7 +71,7 @@ def colour_at(pattern: str, row: int, column: int) -> str:
 
 
 def places_of(pattern: str, corner: Place = (0, 0)) -> list[Place]:
-    """Return the pixels of the cell at a corner, counted from there: red, then green, then blue.
+    """Return the pixels of the cell at a corner, relative to it: red, then green, then blue.
 
     >>> places_of("GRBG")
     [(0, 1), (0, 0), (1, 1), (1, 0)]
@@ -83,7 +83,7 @@ def places_of(pattern: str, corner: Place = (0, 0)) -> list[Place]:
 
 
 def split(mosaic: Plane, pattern: str, phase: Place) -> Plane:
-    """Return the planes of a mosaic (h, w), whose first cell begins so far above and left of it."""
+    """Return the planes of a mosaic (h, w) whose first cell begins `phase` pixels before it."""
     n, cell = period_of(pattern), cell_of(pattern)
     rows, columns = (
         _continued(side, before, n) for side, before in zip(mosaic.shape, phase, strict=True)
@@ -96,7 +96,7 @@ def split(mosaic: Plane, pattern: str, phase: Place) -> Plane:
 
 
 def merged(planes: Plane, shape: tuple[int, int], pattern: str, phase: Place) -> Plane:
-    """Return the mosaic (h, w) of which `split` made the planes."""
+    """Return the mosaic (h, w) from the planes of `split`."""
     cell, (down, across), (height, width) = cell_of(pattern), phase, shape
     whole = np.empty((cell * planes.shape[1], cell * planes.shape[2]), np.float32)
     for plane, target, source in _paired(planes, whole, pattern, phase):
@@ -105,10 +105,10 @@ def merged(planes: Plane, shape: tuple[int, int], pattern: str, phase: Place) ->
 
 
 def _continued(side: int, before: int, period: int) -> NDArray[np.intp]:
-    """Return the pixels of one side, some before and behind: the nearest of the same colours."""
+    """Return the indices along a side extended to whole cells by pixels of the same colours."""
     behind = -(side + before) % period
     places = np.arange(-before, side + behind)
-    if period == 2:  # mirrored: its neighbours go on
+    if period == 2:  # mirrored
         places = np.abs(places)
         return np.asarray(np.where(places < side, places, 2 * side - 2 - places))
     places = np.where(places < 0, places + period, places)
@@ -118,7 +118,7 @@ def _continued(side: int, before: int, period: int) -> NDArray[np.intp]:
 def _paired(
     planes: Plane, whole: Plane, pattern: str, phase: Place
 ) -> list[tuple[int, tuple[slice, slice], tuple[slice, slice]]]:
-    """Return which pixels of each plane are which of a mosaic of whole cells."""
+    """Return corresponding pixels of each plane and of a mosaic of whole cells."""
     n, cell = period_of(pattern), cell_of(pattern)
     m = n // cell
     pairs = []
@@ -131,10 +131,7 @@ def _paired(
 
 
 def measuring_planes(mosaic: Plane, pattern: str) -> tuple[Plane, tuple[Plane, Plane], Plane]:
-    """Return views of a mosaic: its red, two planes of green that are neighbours, and its blue.
-
-    Each has pixels at equal distances.
-    """
+    """Return evenly spaced views of a mosaic: red, two neighbouring planes of green, and blue."""
     n, cell = period_of(pattern), cell_of(pattern)
     height, width = (side // n * n for side in mosaic.shape)
     letters = {(y, x): colour_at(pattern, y, x) for y in range(n) for x in range(n)}
@@ -147,7 +144,7 @@ def measuring_planes(mosaic: Plane, pattern: str) -> tuple[Plane, tuple[Plane, P
 
 
 def _greens(pattern: str) -> list[tuple[Place, Place]]:
-    """Return pairs of places of a cell that are diagonal neighbours and green in every cell."""
+    """Return pairs of diagonal neighbours in a cell that are green in every cell."""
     n, cell = period_of(pattern), cell_of(pattern)
     always = [
         (y, x)

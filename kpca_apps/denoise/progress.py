@@ -1,4 +1,4 @@
-"""How far the work on an image is: from the passes to the run, also from a worker."""
+"""Report progress from the denoising passes to the run, also across processes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 
 Listener = Callable[[float], None]
 LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
-"""Called by the passes with the share of the work at hand that is done, from 0 to 1."""
+"""Called by the passes with their progress from 0 to 1."""
 
-_STEP = 0.002  # no smaller ones are written
-_PAUSE = 0.2  # seconds between two looks
+_STEP = 0.002  # least progress that is written
+_PAUSE = 0.2  # seconds between two reads
 _SHARE = struct.Struct("<d")
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Have a function called with what is done in the block."""
+    """Call a function with the progress of the block."""
     token = LISTENER.set(listener)
     try:
         yield
@@ -30,7 +30,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def share_of_work(done: float, share: float) -> Iterator[None]:
-    """Let what is done in the block count as a share of the work, of which some is done before."""
+    """Map the progress of the block to a share of the work, after a share already done."""
     if (outer := LISTENER.get()) is None:
         yield
         return
@@ -39,14 +39,14 @@ def share_of_work(done: float, share: float) -> Iterator[None]:
 
 
 def part(number: int, of: int) -> AbstractContextManager[None]:
-    """Let what is done in the block count as one part, from 0, of several equal ones."""
+    """Map the progress of the block to part `number`, from 0, of `of` equal parts."""
     return share_of_work(number / of, 1 / of)
 
 
 def writing(board: Path, number: int) -> Listener:
-    """Return a listener that writes the share of one image to a file for `watching`.
+    """Return a listener that writes the progress of one image to a file for `watching`.
 
-    What cannot be written, on a full disk perhaps, is not shown: the work goes on.
+    Write errors, such as on a full disk, are ignored.
     """
     last = 0.0
 
@@ -66,7 +66,7 @@ def writing(board: Path, number: int) -> Listener:
 def watching(
     board: Path, names: Sequence[str], within: Callable[[str, float], None]
 ) -> Iterator[None]:
-    """Call ``within(name, share)`` as shares are written to a file, until the block ends."""
+    """Call ``within(name, share)`` as progress is written to a file, until the block ends."""
     shares = [0.0] * len(names)
     with suppress(OSError):
         board.write_bytes(b"".join(map(_SHARE.pack, shares)))
@@ -77,7 +77,7 @@ def watching(
             content = b""
             with suppress(OSError):
                 content = board.read_bytes()
-            # A full disk may have cut the file short, in the middle of a share perhaps.
+            # A full disk may have cut the file short.
             whole = content[: len(content) // _SHARE.size * _SHARE.size]
             for number, (share,) in enumerate(_SHARE.iter_unpack(whole)):
                 if share != shares[number]:

@@ -1,4 +1,4 @@
-"""A part of an image that alone is denoised, and what of the image that takes."""
+"""Regions of an image to denoise, and the margins they need."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kpca_apps.options import is_number
 
 Region = tuple[int, int, int, int]  # column and row of its corner, width and height
 
-# Pixels on either side that are denoised with a region, so that patches at its edges have others to
-# resemble: what two passes reach.
+# Pixels of the margin denoised with a region, so that patches at its edges find similar ones: the
+# reach of two passes.
 AROUND = 96
 
 
 def checked_region(region: Any) -> Region:
-    """Return a region as four whole numbers, or refuse it.
+    """Return a region as four integers, or refuse it.
 
     >>> checked_region([0, 8, 64, 64])
     (0, 8, 64, 64)
@@ -39,7 +39,7 @@ def checked_region(region: Any) -> Region:
 
 
 def window_of(region: Any, size: tuple[int, int]) -> Window:
-    """Return rows and columns of a region of an image (height, width); InputError if not inside.
+    """Return rows and columns of a region of an image (height, width); refuse others.
 
     >>> window_of((2, 0, 3, 4), (8, 8))
     ((0, 4), (2, 5))
@@ -54,7 +54,7 @@ def window_of(region: Any, size: tuple[int, int]) -> Window:
 
 
 def window_around(window: Window, size: tuple[int, int]) -> tuple[Window, Window]:
-    """Return a window with what is around it, and where in that the window lies.
+    """Return a window with its margin, and the position of the window in it.
 
     >>> window_around(((0, 4), (200, 210)), (100, 1000))
     (((0, 100), (104, 306)), ((0, 4), (96, 106)))

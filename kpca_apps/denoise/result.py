@@ -1,23 +1,26 @@
-"""What denoising a batch of images gave: plain, frozen result objects.
+"""Results of denoising a batch of images: plain, frozen objects.
 
-They are all a report, a JSON file or a terminal summary may look at. They hold numbers, text and
-small encoded pictures, never arrays of pixels, so that every view of a result is a pure function
-of it. Fields left out of comparison (times, what was resumed) differ between runs that give the
-same images; they have no place in a file that is to be the same for any number of workers.
+Reports, JSON files and terminal summaries use only these. They hold numbers, text and small encoded
+pictures, never pixel arrays. Fields with ``compare=False`` (times, resumed images) may differ
+between runs that give the same images, and are left out of reproducible files.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relative
 
-# A weaker result keeps a share of the grain: with a lower noise level, noise would stand out in
-# blotches where it passes for detail. A stronger one takes the noise to be stronger than it is.
+# The weaker result keeps a share of the grain; a lower noise level would leave blotches where noise
+# passes for detail. The stronger result assumes stronger noise.
 WEAKER, STRONGER = 0.6, 1.3
+# Likelihood (its logarithm) by which a law that rises must beat noise as strong everywhere.
+BEATS = 5.0
+# Pixels of the blur from which neighbours share their noise: less can hardly be seen.
+SHARED_BLUR = 0.4
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,10 @@ class Preview:
 
 @dataclass(frozen=True)
 class Crop:
-    """A piece of an image at its full size, where the result has most detail, or is flat."""
+    """A piece of an image at full size, with the most detail or the least."""
 
     kind: str  # "detail" or "flat"
-    left: int  # as it is viewed
+    left: int  # in the image as viewed
     top: int
     before: Preview
     after: Preview
@@ -51,12 +54,12 @@ class ImagePreviews:
     thumb: Preview  # at most 120 wide and high
     residual: Preview  # noisy minus denoised on middle grey, black and white at three deviations
     crops: tuple[Crop, ...]  # 128 wide and high
-    stretched: bool  # for showing, as values of 16 bits and floats are
+    stretched: bool  # whether values were rescaled for display (16 bits and floats)
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Likeness to a clean image."""
+    """Similarity to a clean image."""
 
     psnr: float  # in decibels; infinite for equal images
     ssim: float | None  # Wang et al. (2004), at most 1; None for images below 11 pixels
@@ -64,7 +67,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Likeness to the clean image before and after, and of what baselines make of it, by name."""
+    """Similarity to the clean image before and after denoising, and of baselines, by name."""
 
     noisy: Quality
     denoised: Quality
@@ -73,46 +76,71 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Residual:
-    """What was removed of the image ("method noise"): it should look like noise."""
+    """The residual ("method noise"), which should look like noise."""
 
     sd: float  # over all colours, in the units of the image
     edge_correlation: float  # of neighbouring pixels where the image has most detail
-    flat_correlation: float  # and least
-    structured: bool  # the first exceeds the second so much that detail must have been removed
-    # Mean where pixels are cut off at black (above 0) or white (below 0); 0 if it does not show.
+    flat_correlation: float  # the same where it has least detail
+    structured: bool  # whether the first exceeds the second so far that detail was removed
+    # Mean where pixels are clipped at black (above 0) or white (below 0); 0 if not significant.
     clipped_mean: float = 0.0
 
 
 @dataclass(frozen=True)
-class FoundLaw:
-    """How the noise of one channel grows with brightness, in the units of the image.
+class NoiseLaw:
+    """The noise of one channel: its variance at brightness x is gain x + constant.
 
-    What is not described is as in `kpca_apps.denoise.estimate.law.NoiseLaw`.
+    At mean brightness, the variance lies within `interval` times that of the law in nine of ten
+    simulated pictures with white noise, and in seven of ten with noise that neighbours share. The
+    same holds for nine in ten pixels that show only noise. Log odds are against all laws with this
+    blur, and of white noise against noise with it.
     """
 
-    gain: float
+    gain: float  # in the units of what was measured
     constant: float
-    blur: float
+    blur: float  # deviation, in pixels, by which neighbours share the noise; 0 for white noise
     interval: tuple[float, float]
-    established: bool
-    clipped: bool
-    rises: bool  # clearly stronger in the light than in the dark
-    shared: bool  # by neighbouring pixels, clearly
-    log_odds_flat: float
+    established: bool  # whether it is certainly noise, not texture
+    clipped: bool  # whether noise is cut off at black or white
+    rises: bool = field(init=False)  # whether it is clearly stronger in bright areas
+    shared: bool = field(init=False)  # whether neighbouring pixels clearly share it
+    log_odds_flat: float  # of equal noise everywhere (a gain of 0)
     log_odds_white: float
+    # What was seen: variance of the quietest patches of each level of brightness, ascending.
     brightness: tuple[float, ...] = field(repr=False)
     variances: tuple[float, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rises", self.log_odds_flat < -BEATS)
+        object.__setattr__(self, "shared", self.blur >= SHARED_BLUR)
 
     def variance(self, brightness: float) -> float:
         """Return the variance of the noise at some brightness."""
         return max(self.gain * brightness + self.constant, 0.0)
 
     @property
-    def deviations(self) -> tuple[float, float, float]:
-        """Deviation of the noise where the image is darkest, in the middle, where it is brightest.
+    def middle(self) -> float:
+        """Mean of the levels of brightness in which noise was seen."""
+        return sum(self.brightness) / len(self.brightness)
 
-        The middle has as many levels of brightness below as above.
-        """
+    @property
+    def is_of_nothing(self) -> bool:
+        """Whether it is that of a channel of one value."""
+        return len(self.brightness) == 1
+
+    def in_units(self, unit: float, lowest: float) -> NoiseLaw:
+        """Return the law of an image whose values are x / unit + lowest."""
+        return replace(
+            self,
+            gain=self.gain / unit,
+            constant=(self.constant / unit - self.gain * lowest) / unit,
+            brightness=tuple(x / unit + lowest for x in self.brightness),
+            variances=tuple(x / unit / unit for x in self.variances),
+        )
+
+    @property
+    def deviations(self) -> tuple[float, float, float]:
+        """Noise deviation at the lowest, the median and the highest level of brightness."""
         low, middle, high = (
             math.sqrt(self.variance(self.brightness[place]))
             for place in (0, len(self.brightness) // 2, -1)
@@ -122,18 +150,18 @@ class FoundLaw:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Why the noise of an image, if measured, was taken as it was; of the page it is about."""
+    """Why a noise model was chosen for a page, if the noise was measured."""
 
-    why: str = ""  # "it ...", of a model chosen; "may be ...", of an image left as it was
-    runner_up: str = ""  # the next likely model, in words
-    log_odds: float | None = None  # of the runner-up against the model chosen
-    option: str = ""  # denoises an image all the same that was left as it was
+    why: str = ""  # "it ..." for a chosen model; "may be ..." for an unchanged image
+    runner_up: str = ""  # the second most likely model, in words
+    log_odds: float | None = None  # of the runner-up against the chosen model
+    option: str = ""  # denoises an unchanged image all the same
     sigma_range: tuple[float, float] | None = None  # as in `DenoiseInfo`
-    laws: tuple[FoundLaw, ...] = ()  # of each channel, where enough was seen
+    laws: tuple[NoiseLaw, ...] = ()  # of each channel, if measurable
 
     @property
     def is_sure(self) -> bool:
-        """Whether there are laws, and all are of noise for sure."""
+        """Whether there are laws, and all are established."""
         return bool(self.laws) and all(law.established for law in self.laws)
 
     @property
@@ -143,15 +171,15 @@ class Evidence:
 
     @property
     def is_law(self) -> bool:
-        """Whether the noise is there for sure, and not white and everywhere the same."""
+        """Whether the noise is established and not white noise of equal strength everywhere."""
         return self.is_shared or (self.is_sure and any(law.rises for law in self.laws))
 
 
 @dataclass(frozen=True)
 class ImageOutcome:
-    """What became of one image."""
+    """Outcome of one image."""
 
-    name: str  # relative to the folder given, with "/" between folders
+    name: str  # path relative to the given folder, with "/" between folders
     status: str  # "ok" or "failed"
     reason: str = ""  # why it failed, in one line
     output: str = ""  # the file written, relative to the output folder
@@ -159,9 +187,9 @@ class ImageOutcome:
     shape: tuple[int, ...] = ()  # of the first page: (h, w) or (h, w, channels)
     dtype: str = ""
     n_pages: int = 0
-    orientation: int = 1  # how the image is turned for viewing, 1 (not at all) to 8
+    orientation: int = 1  # EXIF orientation, 1 (as stored) to 8
     noise: str = ""  # the noise model used
-    # In the units of the first page: root of the mean square over the pages of its type.
+    # In the units of the first page: root mean square over the pages of its type.
     sigma: float | None = None
     page_sigmas: tuple[float, ...] = ()  # level of each page, in its own units
     page_ranges: tuple[float, ...] = ()  # range of values of each page
@@ -169,15 +197,15 @@ class ImageOutcome:
     correlated: bool = False  # neighbouring pixels share their noise
     data_range: float | None = None  # the widest assumed on pages of the first one's type
     used_range: float | None = None  # of the values of the first page, denoised, but for a few
-    established: bool = True  # there is noise for sure; else the image was left as it was
-    impulses: bool = False  # single pixels stand out, but the noise was not taken for impulses
-    evidence: Evidence = Evidence()  # of the first page that was left as it was, or else the first
+    established: bool = True  # whether noise was established; else the image is unchanged
+    impulses: bool = False  # single pixels stand out, but another noise model was used
+    evidence: Evidence = Evidence()  # of the first unchanged page, or else the first
     own_settings: Mapping[str, Any] = field(default_factory=dict)  # other than those of the batch
     residual: Residual | None = None  # of the first page
     comparison: Comparison | None = None  # means over pages; None without a reference
-    notes: tuple[str, ...] = ()  # whole sentences on what is other than in the input
+    notes: tuple[str, ...] = ()  # sentences on differences from the input
     previews: ImagePreviews | None = field(default=None, repr=False)  # of the first page
-    seconds: float = field(default=0.0, compare=False)  # taken by denoising
+    seconds: float = field(default=0.0, compare=False)  # time of denoising
     resumed: bool = field(default=False, compare=False)  # an earlier run had denoised it
     bug: str = field(default="", repr=False, compare=False)  # traceback of a bug of this program
 
@@ -188,10 +216,7 @@ class ImageOutcome:
 
     @property
     def own_range(self) -> float:
-        """Range that images are ranked by: of its values, not of their type.
-
-        An image of 12 bits in 16 uses a sixteenth of that.
-        """
+        """Range of its values, by which images are ranked; 12 bits in 16 use a sixteenth."""
         return self.used_range or self.data_range or 1.0
 
 
@@ -207,7 +232,7 @@ class ComponentView:
 
 @dataclass(frozen=True)
 class DictionaryView:
-    """The dictionary a batch was denoised with, at the noise level met."""
+    """The dictionary of a batch, at the median noise level of its images."""
 
     name: str
     n_examples: int
@@ -215,25 +240,25 @@ class DictionaryView:
     shape: tuple[int, ...]  # of an example
     n_components: int
     bandwidth: float  # c of exp(-|x - y|^2 / c) where the range of values is 1
-    rule: str  # how it and the number of components were chosen, in a whole sentence
+    rule: str  # sentence on how it and the number of components were chosen
     components: tuple[ComponentView, ...]
 
 
 @dataclass(frozen=True)
 class DenoisingResult:
-    """What became of a batch."""
+    """Results of a batch."""
 
-    images: tuple[ImageOutcome, ...]  # in the order of their names
-    settings: Mapping[str, Any] = field(default_factory=dict)  # what was asked for
-    notes: tuple[str, ...] = ()  # whole sentences on the batch
+    images: tuple[ImageOutcome, ...]  # sorted by name
+    settings: Mapping[str, Any] = field(default_factory=dict)  # as requested
+    notes: tuple[str, ...] = ()  # sentences on the batch
     dictionary: DictionaryView | None = None  # used instead of the image's own patches
     command: str = ""  # the command line that gives the same result
-    versions: Mapping[str, str] = field(default_factory=dict)  # of what may change a pixel
+    versions: Mapping[str, str] = field(default_factory=dict)  # of libraries that affect pixels
     seconds: float = field(default=0.0, compare=False)  # from start to end
 
     @property
     def done(self) -> tuple[ImageOutcome, ...]:
-        """The images that were denoised, or left as they were."""
+        """The images that were denoised or kept unchanged."""
         return tuple(image for image in self.images if image.status == "ok")
 
     @property
@@ -253,7 +278,7 @@ class DenoisingResult:
 
     @property
     def offered(self) -> Mapping[str, tuple[str, ...]]:
-        """Words that may be asked for an image alone, by the option that takes them."""
+        """Choices for a single image, by option."""
         noises = STACK_NOISES if self.settings.get("stack") else NOISES
         return {"noise": noises, "quality": QUALITIES}
 
@@ -272,22 +297,19 @@ class Trial:
     """One strength tried on a crop."""
 
     strength: float
-    option: str  # that gives it, such as "--strength 0.5"
+    option: str  # command line option, such as "--strength 0.5"
     after: Preview
     residual: Preview
-    residual_sd: float  # of what was removed, in the units of the image
-    per_image: str = ""  # the lines of a table for --per-image that give it this image alone
+    residual_sd: float  # deviation of the residual, in the image's units
+    per_image: str = ""  # lines of a --per-image table for this image
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """A crop of one image denoised at several strengths, to choose by.
-
-    What is not described is as in `ImageOutcome`.
-    """
+    """A crop of one image denoised at several strengths; other fields are as in `ImageOutcome`."""
 
     name: str
-    left: int  # of the crop in the image as it is viewed
+    left: int  # of the crop in the image as viewed
     top: int
     width: int
     height: int
@@ -302,13 +324,12 @@ class TrialResult:
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     established: bool = True
+    evidence: Evidence = Evidence()
 
     @property
     def is_relative(self) -> bool:
         """Whether the level of the noise is a share of the intensity."""
         return is_relative(self.noise)
-
-    evidence: Evidence = Evidence()
 
 
 def mean_comparison(found: Sequence[Comparison]) -> Comparison:
@@ -324,7 +345,7 @@ def mean_comparison(found: Sequence[Comparison]) -> Comparison:
 
 
 def _mean_quality(values: Sequence[Quality]) -> Quality:
-    """Return the mean of likenesses; of SSIM over those that have one."""
+    """Return the means of PSNR and SSIM; images without an SSIM are left out of its mean."""
     ssims = [value.ssim for value in values if value.ssim is not None]
     return Quality(
         psnr=sum(value.psnr for value in values) / len(values),

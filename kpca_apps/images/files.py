@@ -67,7 +67,13 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
                 file.seek(0)
                 sha256 = hashlib.file_digest(file, "sha256")
             else:
-                data = _read_whole(file, KINDS[kind], file_stat.st_size, label)
+                if file_stat.st_size > FRONT:
+                    file.seek(0)
+                    _check_front(file.read(FRONT), KINDS[kind], file_stat.st_size, label)
+                with about(label):
+                    require_memory(file_stat.st_size)
+                file.seek(0)
+                data = file.read()
                 image, sha256 = KINDS[kind].read(data, label), hashlib.sha256(data)
     with about(label):
         require_memory(max(_bytes_in_memory(page) for page in image.pages))
@@ -77,17 +83,6 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
 def _bytes_in_memory(page: Page) -> int:
     """Return the bytes of a page in memory; for a large page, of the bands held at once."""
     return page.n_bytes // page.height * 10 * ROWS if page.is_large else page.n_bytes
-
-
-def _read_whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:
-    """Return the content of a file, unless it is far larger than the image it starts with."""
-    if n_bytes > FRONT:
-        file.seek(0)
-        _check_front(file.read(FRONT), kind, n_bytes, label)
-    with about(label):
-        require_memory(n_bytes)
-    file.seek(0)
-    return file.read()
 
 
 def _check_front(front: bytes, kind: Format, n_bytes: int, label: str) -> None:

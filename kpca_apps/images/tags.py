@@ -225,9 +225,3 @@ def write_exif(directory: Directory) -> bytes:
     """Return a directory (not BigTIFF) as an EXIF block, as in JPEG and PNG files."""
     block, start = pack_tags(directory, len(directory.layout.header(0)))
     return directory.layout.header(start) + block
-
-
-def exif_orientation(exif: bytes | None) -> int:
-    """Return the EXIF orientation, 1 (upright) to 8."""
-    directory = first_directory(exif)
-    return 1 if directory is None else directory.integer(ORIENTATION, 1)

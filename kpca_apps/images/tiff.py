@@ -169,7 +169,7 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         format="tiff",
         pages=pages,
         metadata=_metadata(directories[0]),
-        page=lambda number: _page_decoded(data, structures[number], labels[number]),
+        page=lambda number: _decoded(data, structures[number], labels[number]),
         notes=tuple(notes),
         directories=directories,
         within=nested,
@@ -311,15 +311,16 @@ def _palette(directory: Directory) -> NDArray[np.uint8] | None:
     return np.asarray(colours >> 8 if colours.max() > 255 else colours, np.uint8)
 
 
-def _page_decoded(data: Content, structure: _Structure, label: str) -> NDArray[Any]:
-    check_piece(label, structure.page)
-    return _decoded(data, structure, label, slice(None), slice(None))
-
-
 def _decoded(
-    data: Content, structure: _Structure, label: str, rows: slice, columns: slice
+    data: Content,
+    structure: _Structure,
+    label: str,
+    rows: slice = slice(None),
+    columns: slice = slice(None),
 ) -> NDArray[Any]:
-    """Return decoded rows and columns of a page."""
+    """Return decoded rows and columns of a page; refuse all of a large page."""
+    if rows == columns == slice(None):
+        check_piece(label, structure.page)
     page, samples, (tall, wide) = structure.page, structure.samples, structure.block
     (top, bottom, _), (left, right, _) = rows.indices(page.height), columns.indices(page.width)
     whole = np.empty((bottom - top, right - left, page.channels), page.dtype)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.tags import Directory, exif_orientation
+from kpca_apps.images.tags import ORIENTATION, Directory, first_directory
 from kpca_apps.names import reason_of
 from kpca_apps.system.quiet import warnings_ignored
 
@@ -89,7 +89,9 @@ class Metadata:
     ) -> Metadata:
         """Return metadata; the orientation is by default that of the EXIF block."""
         exif = (exif or b"").removeprefix(b"Exif\0\0") or None
-        stated = exif_orientation(exif) if orientation is None else orientation
+        if orientation is None and (directory := first_directory(exif)):
+            orientation = directory.integer(ORIENTATION, 1)
+        stated = orientation or 1
         return cls(exif, icc or None, stated if 1 <= stated <= 8 else 1, density)
 
 

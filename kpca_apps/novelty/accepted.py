@@ -1,8 +1,8 @@
-"""Rows of a table that somebody accepted, named by another table of such rows.
+"""Find the rows of a table that another table lists as accepted.
 
-Each row of that table accepts the rows that equal it in all columns both have: numbers as
-numbers, dates as dates, other cells as text; an empty cell equals a missing value. A row that is
-changed later in a column that is compared is another row, and no longer accepted.
+Each listed row accepts the rows that are equal in all shared columns: numbers, dates and texts are
+compared as such, and an empty cell equals a missing value. A row that changes later is no longer
+accepted.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
 from kpca_apps.tables.write import as_written
 
-# Numbers are equal to so many digits: files of spreadsheets keep 15.
+# Significant digits in which numbers must agree; files of spreadsheets keep 15.
 DIGITS = 12
-# A table of which more is accepted has no usual rows left to judge the others by.
+# Largest accepted share of a table; the others could not be judged.
 MOST = 0.5
 MAX_NAMED = 5
-# Columns of our own in a list of flagged rows or a scored table.
+# Columns added to lists of flagged rows and scored tables.
 OURS = frozenset(
     "rank row line reason_column seen expected share hint rarity p_value novelty_score flagged "
     "accepted".split()
@@ -39,22 +39,22 @@ OURS = frozenset(
 
 @dataclass(frozen=True)
 class Accepted:
-    """Rows of a table that somebody judged: fine, or known to be as odd as they are, or wrong."""
+    """Rows of a table that a reader judged: fine, known to be odd, or wrong."""
 
     is_accepted: BoolArray  # (n,), fine or known
-    name: str  # of the file that says so
-    notes: tuple[str, ...]  # on rows of that file that are none of the table
-    is_known: BoolArray | None = None  # (n,), not to be learned from; None where all are fine
-    is_wrong: BoolArray | None = None  # (n,), to stay on top of the list
-    marks: tuple[RowMark, ...] = ()  # by row
+    name: str  # of the list
+    notes: tuple[str, ...]  # on listed rows without a match
+    is_known: BoolArray | None = None  # (n,), excluded from training; None if all are fine
+    is_wrong: BoolArray | None = None  # (n,), stay on top of the list
+    marks: tuple[RowMark, ...] = ()  # sorted by row
 
     @property
     def is_fine(self) -> BoolArray:
-        """Rows (n,) that are learned from as normal ones."""
+        """Mask (n,) of the rows that are normal training rows."""
         return self.is_accepted if self.is_known is None else self.is_accepted & ~self.is_known
 
     def joined(self, other: Accepted) -> Accepted:
-        """Return what both say; a row that one of them calls wrong is."""
+        """Combine two lists; a row is wrong if either says so."""
         none = np.zeros(len(self.is_accepted), dtype=bool)
         wrong = (none if self.is_wrong is None else self.is_wrong) | (
             none if other.is_wrong is None else other.is_wrong
@@ -72,21 +72,21 @@ class Accepted:
 
     @property
     def n_rows(self) -> int:
-        """Rows that are accepted."""
+        """Number of accepted rows."""
         return int(self.is_accepted.sum())
 
 
 class _Shared(NamedTuple):
-    """How a column that both tables have is compared."""
+    """Comparison of a shared column."""
 
     name: str  # in the table
-    format: ValueFormat | None  # how its cells are read; None for text
-    in_lower: bool  # whether case says nothing
-    is_single: bool  # whether the table holds numbers of 32 bits
+    format: ValueFormat | None  # None for text
+    in_lower: bool  # whether case is ignored
+    is_single: bool  # whether the table has numbers of 32 bits
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec | None) -> _Shared:
-        """Look how a column of the table is stored, which its plan may take for nothing."""
+        """Choose the comparison by the plan, or by the data type if the plan ignores the column."""
         format, kind = None if spec is None else spec.format, column.cells.dtype
         if format is None and kind.is_numeric():
             format = NumberFormat()
@@ -96,7 +96,7 @@ class _Shared(NamedTuple):
         return cls(column.name, format, is_truth, kind == pl.Float32)
 
     def read(self, column: Column, format: ValueFormat | None) -> pl.Series:
-        """Return what each cell says (n,): a number or, where it is none, a text."""
+        """Return the number, or the text, of each cell (n,)."""
         texts = column.texts.str.to_lowercase() if self.in_lower else column.texts
         numbers = pl.repeat(None, len(column), dtype=pl.Float64, eager=True)
         if format is not None:
@@ -111,9 +111,9 @@ class _Shared(NamedTuple):
 def _matched(
     table: Table, columns: Sequence[_Shared], wanted: pl.DataFrame
 ) -> tuple[BoolArray, IntArray]:
-    """Mark the accepted rows (n,) of a table, or of a part; count those of each wanted row (k,)."""
-    said = {of.name: of.read(table.column(of.name), of.format) for of in columns}
-    rows = pl.DataFrame(dict(zip(wanted.columns, said.values(), strict=True)))
+    """Return the accepted rows (n,) of a part, and the matches of each `wanted` row (k,)."""
+    cells = [shared.read(table.column(shared.name), shared.format) for shared in columns]
+    rows = pl.DataFrame(dict(zip(wanted.columns, cells, strict=True)))
     on, nulls_equal = wanted.columns, True
     found = rows.with_row_index("row").join(wanted.unique(), on, "semi", nulls_equal=nulls_equal)
     is_accepted = np.zeros(len(rows), dtype=bool)
@@ -132,13 +132,13 @@ def find_accepted(
     most: float = 1.0,
     hidden: Collection[str] = (),
 ) -> Accepted:
-    """Find the rows of a table that the rows of another one accept.
+    """Find the rows of a table that equal a row of the table `accept`.
 
-    `specs` say how columns are read. A `hidden` column that is empty in the accepted rows says
-    nothing: that is how scored tables leave it out. InputError if more than the share `most` of the
-    table is accepted, or all of it.
+    Columns are read by `specs`. A `hidden` column that is empty in `accept` is ignored: scored
+    tables omit its values. InputError if more than the share `most` of the table is accepted, or
+    all of it.
     """
-    name, where = (one_line(one.source.name, 60) for one in (accept, table))
+    name, where = one_line(accept.source.name, 60), one_line(table.source.name, 60)
     written, ignored = _written(accept, table.columns)
     columns = {
         other: own
@@ -153,12 +153,12 @@ def find_accepted(
     head = next(table.tables())
     by_name = {spec.name: spec for spec in specs}
     compared = [_Shared.of(head.column(name), by_name.get(name)) for name in columns]
-    said = dict[str, pl.Series]()
-    for of, own in zip(compared, columns.values(), strict=True):
-        # A spreadsheet saves dates and decimals as its locale does.
-        format = None if of.format is None else own.written_as(of.format)[0]
-        said[str(len(said))] = of.read(own, format)
-    match = partial(_matched, columns=compared, wanted=pl.DataFrame(said))
+    wanted = dict[str, pl.Series]()
+    for shared, own in zip(compared, columns.values(), strict=True):
+        # Spreadsheets save dates and decimals in their locale.
+        format = None if shared.format is None else own.written_as(shared.format)[0]
+        wanted[str(len(wanted))] = shared.read(own, format)
+    match = partial(_matched, columns=compared, wanted=pl.DataFrame(wanted))
     counts = np.zeros(accept.frame.height, dtype=np.int64)
     marked = []
     work = execution or Execution()
@@ -177,10 +177,10 @@ def find_accepted(
 
 
 def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], list[str]]:
-    """Return the cells of accepted rows in each column of a table, and the other columns' names.
+    """Return the columns of `accept` by the table's names, and the names of its other columns.
 
-    They come without the apostrophes that were put before text. A column of the name of one of ours
-    has been written with an ending.
+    Guarding apostrophes are removed. Columns with the name of an added column were written with an
+    ending.
     """
     columns = accept.frame.columns
     given = dict(zip(as_written(pl.Series(columns, dtype=pl.String)), columns, strict=True))
@@ -197,20 +197,23 @@ def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], li
     return shared, [one for one in columns if one not in used and one not in OURS]
 
 
+def unmatched(n: int, noun: str, where: str, places: Sequence[str]) -> str:
+    """State that n rows are not in a table, naming the places of the first ones."""
+    more = f" and {n - len(places):,} more" if n > len(places) else ""
+    rows = f"1 {noun} is" if n == 1 else f"{n:,} {noun}s are"
+    return f"{rows} none of {where} ({', '.join(places)}{more})"
+
+
 def _notes(
     accept: Table, where: str, counts: IntArray, ignored: Sequence[str], table: AnyTable
 ) -> list[str]:
-    """Say which accepted rows are none of the table, and which columns say nothing of it."""
+    """Return notes on accepted rows without a match, and on ignored columns."""
     name, notes = one_line(accept.source.name, 60), []
     idle = np.flatnonzero(counts == 0)
     if idle.size:
         places = [accept.place_of(row) for row in idle[:MAX_NAMED].tolist()]
-        more = f" and {len(idle) - MAX_NAMED:,} more" if len(idle) > MAX_NAMED else ""
-        rows = "1 row is" if len(idle) == 1 else f"{len(idle):,} rows are"
-        notes.append(
-            f"{name}: {rows} none of {where} ({', '.join(places)}{more}); a row whose cells have "
-            "changed is no longer accepted and is listed again."
-        )
+        rest = "a row whose cells have changed is no longer accepted and is listed again."
+        notes.append(f"{name}: {unmatched(len(idle), 'row', where, places)}; {rest}")
     if ignored:
         noun, say = ("column", "says") if len(ignored) == 1 else ("columns", "say")
         hints = (suggest(one, table.columns) for one in ignored)

@@ -1,4 +1,4 @@
-"""One row of a table explained: found by its id, number or line, and put into words."""
+"""Explain one row of a table, found by its id, number or line."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def explain_row(
     options: ScreeningOptions | None = None,
     execution: Execution | None = None,
 ) -> tuple[RankedRow, ScreeningResult]:
-    """One row with its rank in the table and all its reasons, and the table scored without others.
+    """Return a row with its rank and all its reasons, and the result for the whole table.
 
     `row` is its text in the column that names the rows (`naming_column`), else its number from 1.
-    With `by_hidden` false no hidden column is searched: whether it has a text tells what it reads.
+    Unless `by_hidden`, hidden columns are not searched: a match would reveal a value.
     """
     execution = execution or Execution()
     options = replace(options or inherit_options(model, table, execution), explain=0)
@@ -59,13 +59,13 @@ def explain_row(
         table_of_row = rows.take(position)
         words = put_into_words(verdict, table_of_row, position, 1)
         listed = list_rows(verdict, table_of_row, position, 1, id_column, words)
-        result = replace(result, odd_cells=words.cells)
+        result = replace(result, findings=replace(result.findings, odd_cells=words.cells))
     (found,) = redact(replace(result, ranked=listed), hidden).ranked
     return found, redact(result, hidden)
 
 
 def _find_row(rows: Encoded, id_column: str | None, row: str | None, line: int | None) -> int:
-    """Position of the one row that is meant."""
+    """Return the position of the requested row; InputError if there is none or several."""
     name = rows.source.name
     if (row is None) == (line is None):
         raise ConfigError("say which row to explain: either its id or number, or its line")
@@ -81,9 +81,9 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | None, line: int |
         return int(found[0])
     if len(found) == 0:
         raise InputError(Note(f"{name}: no {what}", f"{name}: no {bare}", columns))
-    # Where the rows of one id are, and how to name one of them.
+    # Tell where these rows are, and how to name one of them.
     first = found[:MAX_PLACES]
-    # Of several files, each has such a line.
+    # Lines of several files are ambiguous.
     taken, file_column = rows.take(first), rows.source.file_column
     lines = None if file_column is not None else taken.lines
     kind, places = ("row", first + 1) if lines is None else ("line", lines)
@@ -105,7 +105,7 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | None, line: int |
 def _named_rows(
     rows: Encoded, id_column: str | None, row: str
 ) -> tuple[NDArray[np.int64], str, str]:
-    """Positions of the rows of that id, or else of that number; what was sought; its bare words."""
+    """Return positions by id or number, and the search in words with and without values."""
     numbered = f"rows are numbered from 1 to {rows.n_rows}"
     what = f"row {quoted(row)}: {numbered}; or name the column of ids with --id"
     bare = what
@@ -122,7 +122,7 @@ def _named_rows(
 
 
 def _positions(rows: Encoded, column: str | None, text: str, line: int | None = None) -> IntArray:
-    """Positions of the rows that start on a line, or that a column names so."""
+    """Return the positions of rows that start on a line, or with a text in a column."""
     is_meant = partial(_is_meant, column=column, text=text, line=line)
     parts = each_part(rows.table, "Looking for rows", is_meant, rows.execution)
     return np.flatnonzero(np.concatenate(list(parts)))

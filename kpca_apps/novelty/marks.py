@@ -1,9 +1,8 @@
-"""What a reader marked in a report: rows that are wrong, fine or known, found again in a table.
+"""Marks of rows in a report (wrong, fine or known), matched to the rows of a table.
 
-A row is known again by its *key*: a hash of the cells that the report could show, each with the
-name of its column. So a mark says nothing of what was hidden from who made it. Where columns were
-hidden, equal keys may be different rows: there a mark holds for the row of its number, or for the
-only row of its key that a visible identifier names.
+The *key* of a row is a hash of its visible cells and the names of their columns, so marks do not
+depend on hidden values. If columns are hidden, different rows may have equal keys: then a mark
+applies to the row of its number, or to the only row with its key if a visible identifier names it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, about, opening
 from kpca_apps.names import one_line
-from kpca_apps.novelty.accepted import Accepted, find_accepted
+from kpca_apps.novelty.accepted import MAX_NAMED, Accepted, find_accepted, unmatched
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, each_part
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.result import MARKS_FORMAT, RowMark
@@ -39,28 +38,26 @@ from kpca_apps.tables.write import as_written
 
 Kind = Literal["wrong", "fine", "known"]
 
-KEY = "row_key"  # the column of a list of marks that names its rows
+KEY = "row_key"  # column of keys in a list of marks
 LARGEST = 64_000_000  # bytes of a page or a list
 MOST_MARKS = 100_000
-_HEAD = 4096  # bytes by which a page in a store is known
+_HEAD = 4096  # bytes that show whether a file in a store is a page
 _LONGEST, _LONGEST_NOTE = 300, 2_000  # characters
-_SIGN = b'<script type="application/json" id="marks">'  # of the marks in a page
+_SIGN = b'<script type="application/json" id="marks">'  # before the marks of a page
 _SIGN_OF_DENOISING = b'<script type="application/json" id="redo">'
 _PAGE = re.compile(rb"\s*(?:\xef\xbb\xbf)?<!doctype html", re.IGNORECASE)
-# v for keys of all cells, h for those of tables of which columns are hidden; a hash of the names of
-# the columns, and one of the cells.
+# v (all columns visible) or h (some hidden), hash of the names of columns, hash of the cells.
 _KEY_FORM = "^[vh][0-9a-f]{8}-[0-9a-f]{16}$"
-# Digits of a number, in powers of two, that a file written by another program still has.
+# Bits of a number that files of other programs keep.
 _BITS = 40
-# Whole numbers that have more, and texts of digits that are codes: 0012 is not 12.
+# Larger integers, and texts of digits that are codes: 0012 is not 12.
 _LONG = float(1 << _BITS)
 _CODE = r"^(?:-?[1-9][0-9]{12,}|0[0-9]+)$"
 _MISSING = 0x9E3779B97F4A7C15
-_MAX_NAMED = 5
 
 
 class _Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A mark as the page holds it."""
+    """A mark in a page."""
 
     key: Annotated[str, msgspec.Meta(pattern=_KEY_FORM)]
     mark: Kind
@@ -71,7 +68,7 @@ class _Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All marks of a page, and the names of the columns whose cells the keys are of."""
+    """All marks of a page, and the columns of their keys."""
 
     format: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
     columns: tuple[str, ...]
@@ -84,11 +81,11 @@ class Marks:
 
     name: str  # of the file
     marks: tuple[_Mark, ...]
-    columns: tuple[str, ...] | None  # whose cells the keys are of, where the file says so
+    columns: tuple[str, ...] | None  # of the keys, if the file names them
 
 
 def row_keys(table: Table, hidden: Collection[str]) -> list[str]:
-    """Return the key of each row, of its cells that are not hidden."""
+    """Return the key of each row from its visible cells."""
     names = [name for name in table.frame.columns if name not in hidden]
     start = _start(names, is_part=len(names) < len(table.frame.columns))
     return [f"{start}-{value:016x}" for value in _row_hashes(table, names).tolist()]
@@ -107,7 +104,7 @@ def mixed(values: HashArray) -> HashArray:
 
 
 def _row_hashes(table: Table, names: Iterable[str]) -> HashArray:
-    """Hash some cells of each row: the same in any order of columns, and in any version."""
+    """Hash cells of each row, independently of the order of columns and the version."""
     total = np.zeros(table.frame.height, dtype=np.uint64)
     for name in names:
         total += mixed(_cell_hashes(table.column(name)) ^ np.uint64(_text_hash(name)))
@@ -115,11 +112,11 @@ def _row_hashes(table: Table, names: Iterable[str]) -> HashArray:
 
 
 def _cell_hashes(column: Column) -> HashArray:
-    """Hash what cells say: numbers by their value, however they are written, the rest as text."""
+    """Hash numbers by value, whatever their notation, and other cells as texts."""
     if column.cells.dtype.is_numeric():
-        numbers = column.cells.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        numbers = np.asarray(column.cells.to_numpy(), dtype=np.float64)
         hashes = _number_hashes(numbers)
-        # Identifiers of many digits differ in the last; Infinity and NaN are no identifiers.
+        # Long identifiers differ in their last digits.
         is_long = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) >= _LONG))
         if is_long.size and column.cells.dtype.is_integer():
             hashes[is_long] = [_text_hash(str(column.cells[row])) for row in is_long.tolist()]
@@ -140,7 +137,7 @@ def _cell_hashes(column: Column) -> HashArray:
 def _number_hashes(values: NDArray[np.float64]) -> HashArray:
     mantissas, exponents = np.frexp(np.where(np.isfinite(values), values, 0.0))
     whole = np.round(np.ldexp(mantissas, _BITS)).astype(np.int64)
-    # Of 0.99..9, rounded up to 1, the other form.
+    # Normalise a mantissa that was rounded up to 1.
     is_one = np.abs(whole) == 1 << _BITS
     whole, exponents = np.where(is_one, whole // 2, whole), exponents + is_one
     hashes = mixed(whole.astype(np.uint64) + (exponents.astype(np.uint64) << np.uint64(_BITS + 8)))
@@ -156,10 +153,7 @@ def _text_hash(text: str) -> int:
 
 
 def read_marks(path: str | Path) -> Marks:
-    """Read the marks of a saved page, or of a list that a page wrote.
-
-    InputError if the file holds none, or is damaged.
-    """
+    """Read the marks of a saved page or list; InputError if there are none."""
     place = located(path)
     with about(place), opening(place, place if isinstance(place, Path) else None):
         if isinstance(place, Path):
@@ -179,7 +173,7 @@ def read_marks(path: str | Path) -> Marks:
 def _of_page(name: str, data: bytes) -> Marks:
     if _SIGN_OF_DENOISING in data:
         raise InputError("this is a report of kpca denoise; give one of kpca novelty.")
-    # No pattern: of a page of signs it would try each start.
+    # A regular expression could take quadratic time.
     _, sign, rest = data.partition(_SIGN)
     text, end, _ = rest.partition(b"</script>")
     if not (sign and end) or _SIGN in rest:
@@ -190,7 +184,7 @@ def _of_page(name: str, data: bytes) -> Marks:
         try:
             block = msgspec.json.decode(text, type=_Block)
         except msgspec.DecodeError:
-            # Some editors and mail programs write the signs of a page's texts as entities.
+            # Some editors and mail programs escape quotes as entities.
             if b"&quot;" not in text:
                 raise
             block = msgspec.json.decode(html.unescape(text.decode("utf-8", "replace")), type=_Block)
@@ -209,15 +203,12 @@ def _of_page(name: str, data: bytes) -> Marks:
 
 
 def is_list_of_marks(table: Table) -> bool:
-    """Whether the rows of a table name others by keys."""
+    """Return whether a table has a column of row keys."""
     return KEY in table.frame.columns
 
 
 def marks_of(table: Table, name: str) -> Marks:
-    """Read a table as a list of marks: key, row, line, id, mark and note; by default rows are fine.
-
-    InputError names the row that cannot be read.
-    """
+    """Convert a table to marks (key, row, line, id, mark, note); InputError names a bad row."""
     if not is_list_of_marks(table):
         raise InputError(
             f"{name}: not a list of marks, as it has no column {KEY!r}: give a page saved with "
@@ -236,7 +227,7 @@ def marks_of(table: Table, name: str) -> Marks:
 
 
 def _records(table: Table) -> Iterator[dict[str, str | None]]:
-    """Return the rows of a list of marks, what lacks a value left out."""
+    """Yield the rows of a list of marks without empty fields; the default mark is "fine"."""
     names = {KEY: "key", "row": "row", "line": "line", "id": "id", "mark": "mark", "note": "note"}
     columns = {
         field: as_written(table.column(name).texts)
@@ -251,15 +242,12 @@ def _records(table: Table) -> Iterator[dict[str, str | None]]:
 def find_marked(
     marks: Marks, table: AnyTable, execution: Execution, hidden: Collection[str] = ()
 ) -> Accepted:
-    """Find the rows of a table that are marked.
-
-    InputError if the keys are of other columns than can be seen of the table.
-    """
+    """Find the marked rows of a table; InputError if the keys are of other visible columns."""
     columns = _columns_of(marks, table, hidden)
     wanted = np.array([int(mark.key[-16:], 16) for mark in marks.marks], dtype=np.uint64)
-    look = partial(_look, columns=columns, wanted=np.unique(wanted), hidden=hidden)
+    match = partial(_matches, columns=columns, wanted=np.unique(wanted), hidden=hidden)
     parts, own, n_rows = list[tuple[IntArray, HashArray]](), dict[int, str](), 0
-    found_in = each_part(table, "Looking for marked rows", look, execution)
+    found_in = each_part(table, "Looking for marked rows", match, execution)
     for n_here, places, keys, own_keys in found_in:
         parts.append((places + n_rows, keys))
         own |= zip((places + n_rows).tolist(), own_keys, strict=True)
@@ -268,7 +256,7 @@ def find_marked(
     order = np.argsort(keys, kind="stable")
     starts, stops = (np.searchsorted(keys[order], wanted, side=s) for s in ("left", "right"))
     found, idle = dict[int, RowMark](), []
-    # The last of several marks of a row counts, and only that is looked for.
+    # Use the last mark of a row.
     last = {(m.key, m.row * m.key.startswith("h")): n for n, m in enumerate(marks.marks)}
     for number in sorted(last.values()):
         mark, start, stop = marks.marks[number], int(starts[number]), int(stops[number])
@@ -294,12 +282,12 @@ def find_marked(
 
 
 def _columns_of(marks: Marks, table: AnyTable, hidden: Collection[str]) -> list[str]:
-    """Name the columns that the keys are of: those that can be seen, or that the page names."""
-    seen = [name for name in table.columns if name not in hidden]
-    # Keys of hidden cells would tell, guess by guess, what these read.
-    if marks.columns is not None and {*marks.columns} <= {*seen}:
-        seen = list(dict.fromkeys(marks.columns))
-    start = _start(seen, is_part=False)[1:]
+    """Return the columns of the keys: those that the page names, or all visible ones."""
+    visible = [name for name in table.columns if name not in hidden]
+    # Keys of hidden cells would allow guessing their values.
+    if marks.columns is not None and {*marks.columns} <= {*visible}:
+        visible = list(dict.fromkeys(marks.columns))
+    start = _start(visible, is_part=False)[1:]
     for mark in marks.marks:
         if mark.key[1:9] != start:
             where = one_line(table.source.name, 60)
@@ -308,32 +296,27 @@ def _columns_of(marks: Marks, table: AnyTable, hidden: Collection[str]) -> list[
                 "the table of that report with the same --hide, and mark rows of another table "
                 "in its own report."
             )
-    return seen
+    return visible
 
 
-def _look(
+def _matches(
     table: Table, columns: list[str], wanted: HashArray, hidden: Collection[str]
 ) -> tuple[int, IntArray, HashArray, list[str]]:
-    """Return how many rows a table has; of those wanted places, keys, and keys of what is seen."""
+    """Return the number of rows, and positions, hashes and visible keys of the wanted rows."""
     keys = _row_hashes(table, columns)
     places = np.flatnonzero(np.isin(keys, wanted))
     return len(keys), places, keys[places], row_keys(table.take(places), hidden)
 
 
 def _notes(marks: Marks, idle: Sequence[_Mark], where: str) -> Iterator[str]:
-    """Say which marks are of no row of the table."""
-    if not idle:
-        return
-    names = [
-        f"line {mark.line}" if mark.line else mark.id or f"row {mark.row}"
-        for mark in idle[:_MAX_NAMED]
-    ]
-    more = f" and {len(idle) - _MAX_NAMED:,} more" if len(idle) > _MAX_NAMED else ""
-    rows = "1 marked row is" if len(idle) == 1 else f"{len(idle):,} marked rows are"
-    yield (
-        f"{marks.name}: {rows} none of {where} ({', '.join(names)}{more}); a row whose cells have "
-        "changed is judged again."
-    )
+    """Yield a note on marks without a row."""
+    if idle:
+        places = [
+            f"line {mark.line}" if mark.line else mark.id or f"row {mark.row}"
+            for mark in idle[:MAX_NAMED]
+        ]
+        rows = unmatched(len(idle), "marked row", where, places)
+        yield f"{marks.name}: {rows}; a row whose cells have changed is judged again."
 
 
 def find_judged(
@@ -345,7 +328,7 @@ def find_judged(
     most: float = 1.0,
     hidden: Collection[str] = (),
 ) -> Accepted | None:
-    """Find the rows of a table that readers judged before, by their cells or by their keys."""
+    """Find the rows of a table that readers judged before, by cells or by keys."""
     found: Accepted | None = None
     for one in accept:
         if isinstance(one, Table) and is_list_of_marks(one):

@@ -1,13 +1,11 @@
-"""What is hidden stays hidden: the one place where values of hidden columns leave a result.
+"""Remove the values of hidden columns from results.
 
-Findings are made from all values, whoever may see them. Then `redact` takes those of hidden columns
-out of the result object, before a report, a list, a file or a terminal sees it: by the column that
-each value is of, whatever that column was taken as. A sentence that cites values without being part
-of such an object is a `Note`, which knows what is left of it without them.
+Findings are made from all values. `redact` then masks those of hidden columns in the result, before
+a report, a list, a file or a terminal receives it, by the column of each value. A sentence that
+cites values outside of such an object is a `Note` with an alternative text.
 
-Values are also what follows from them: what was expected, a profile, the levels of an axis. Names
-of columns, how many cells are missing, which rows are alike and how much a column weighs in a score
-are no values.
+Derived values are masked as well: expected values, profiles, levels of an axis. Names of columns,
+counts of missing cells, equal rows and weights of columns in a score are not values.
 """
 
 from __future__ import annotations
@@ -36,12 +34,11 @@ from kpca_apps.novelty.result import (
     UsualRow,
 )
 
-Result = TypeVar("Result", ScreeningResult, ComparisonResult)
 Finding = TypeVar("Finding", ColumnProfile, Evaluation, MovedColumn, OddCell, Reason)
 
 HIDDEN, VALUES_HIDDEN = "(hidden)", "values hidden"
 CONTRADICTED_BY_HIDDEN = "Cells of its row that are hidden contradict it."
-# What is about one column: the field that names it, and what stands for the values of a hidden one.
+# Findings about one column: the field with its name, and the replacements of hidden values.
 ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
     ColumnProfile: ("name", {"hidden": True, "distribution": None, "why": VALUES_HIDDEN}),
     Evaluation: ("label", {"positive": HIDDEN}),
@@ -64,9 +61,9 @@ ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
 
 
 class Note(str):
-    """A sentence that cites values; as a string it is what is left of it without them.
+    """A sentence that cites values; as a string it is the text without them.
 
-    So who knows nothing of notes shows no value. `visible_notes` gives the whole text where none of
+    Code that treats it as a string shows no value. `visible_notes` returns the full text if none of
     its columns is hidden.
     """
 
@@ -74,7 +71,7 @@ class Note(str):
     columns: tuple[str, ...]
 
     def __new__(cls, text: str, bare: str, columns: tuple[str, ...]) -> Note:
-        """Make a note of its text, what may always be said of it, and whose values it cites."""
+        """Create a note from the full text, the text without values, and the columns it cites."""
         note = super().__new__(cls, bare)
         note.text, note.columns = text, columns
         return note
@@ -83,12 +80,12 @@ class Note(str):
         return Note, (self.text, str(self), self.columns)
 
     def after(self, words: str) -> Note:
-        """Return the note behind some words."""
+        """Return the note with a prefix."""
         return Note(f"{words}{self.text}", f"{words}{self}", self.columns)
 
 
 def visible_notes(notes: Iterable[str], hidden: Collection[str]) -> tuple[str, ...]:
-    """Return notes as they may be said, where the values of some columns are hidden."""
+    """Return the texts of notes without values of hidden columns."""
     return tuple(
         note.text if isinstance(note, Note) and not {*note.columns} & {*hidden} else str(note)
         for note in notes
@@ -97,7 +94,7 @@ def visible_notes(notes: Iterable[str], hidden: Collection[str]) -> tuple[str, .
 
 @contextmanager
 def without_values(hidden: Collection[str]) -> Iterator[None]:
-    """Let errors cite no values of hidden columns: those whose message is a `Note`."""
+    """Remove hidden values from errors whose message is a `Note`."""
     try:
         yield
     except KpcaError as error:
@@ -106,61 +103,81 @@ def without_values(hidden: Collection[str]) -> Iterator[None]:
         raise type(error)(*visible_notes(error.args[:1], hidden)) from error.__cause__
 
 
-def redact(result: Result, hidden: Collection[str]) -> Result:
-    """Take the values of hidden columns out of a result, whose notes become plain text."""
-    result = replace(result, warnings=visible_notes(result.warnings, hidden))
-    if not isinstance(result, ComparisonResult):
-        said = visible_notes([one.rule for one in result.rules], hidden)
-        rules = (replace(one, rule=rule) for one, rule in zip(result.rules, said, strict=True))
-        result = replace(result, rules=tuple(rules))
-    if not hidden:
-        return result
-    result = replace(
+def redact_comparison(result: ComparisonResult, hidden: Collection[str]) -> ComparisonResult:
+    """Remove the values of hidden columns from a comparison; its notes become plain text."""
+    run, positive = result.run, dict[str, Any]()
+    if run.settings.get("label") in hidden:
+        positive["positive"] = HIDDEN
+    return replace(
         result,
         source=redact_source(result.source, hidden),
         columns=_without(result.columns, hidden),
         evaluations=_without(result.evaluations, hidden),
+        run=replace(
+            run,
+            warnings=visible_notes(run.warnings, hidden),
+            settings={**run.settings, **positive},
+        ),
     )
-    if isinstance(result, ComparisonResult):
-        positive = {"positive": HIDDEN} if result.settings.get("label") in hidden else {}
-        return replace(result, settings=dict(result.settings) | positive)
+
+
+def redact(result: ScreeningResult, hidden: Collection[str]) -> ScreeningResult:
+    """Remove the values of hidden columns from a result; its notes become plain text."""
+    run = replace(result.run, warnings=visible_notes(result.run.warnings, hidden))
+    rules = result.findings.rules
+    texts = visible_notes([one.rule for one in rules], hidden)
+    rules = tuple(replace(one, rule=text) for one, text in zip(rules, texts, strict=True))
+    result = replace(result, run=run, findings=replace(result.findings, rules=rules))
+    if not hidden:
+        return result
     names = {group.name: group.name for group in result.groups}
-    if not {*result.by}.isdisjoint(hidden):
+    if not {*run.by}.isdisjoint(hidden):
         names = {name: name and f"group {number}" for number, name in enumerate(names, 1)}
-    has_id = result.id_column is None or result.id_column not in hidden
+    lists, findings, repeats = result.lists, result.findings, result.findings.duplicates
+    has_id = lists.id_column is None or lists.id_column not in hidden
     ranked = tuple(_ranked(row, hidden, has_id, names.get(row.group, "")) for row in result.ranked)
     hints = {row.row: " ".join(row.hints) for row in ranked}
-    contours, plane, repeats = result.contours, result.plane, result.duplicates
+    contours, plane = result.pictures.contours, result.pictures.plane
     if contours is not None and {contours.x_name, contours.y_name} & {*hidden}:
         contours = None
     if plane is not None and any(axis.name in hidden for axis in (plane.x, plane.y) if axis):
         plane = None
     return replace(
         result,
+        source=redact_source(result.source, hidden),
         reference=result.reference and redact_source(result.reference, hidden),
+        columns=_without(result.columns, hidden),
+        evaluations=_without(result.evaluations, hidden),
         ranked=ranked,
-        usual_rows=tuple(_usual(row, hidden, has_id) for row in result.usual_rows),
-        patterns=tuple(_pattern(one, hidden) for one in result.patterns),
-        contours=contours,
-        odd_cells=_without(tuple(_cell(one, hidden) for one in result.odd_cells), hidden),
-        duplicates=replace(
-            repeats,
-            equal=tuple(_repeated(one, hidden) for one in repeats.equal),
-            near=tuple(_repeated(one, hidden) for one in repeats.near),
+        lists=replace(
+            lists,
+            flagged=tuple(
+                _flagged(row, hidden, has_id, hints.get(row.row)) for row in lists.flagged
+            ),
+            usual=tuple(_usual(row, hidden, has_id) for row in lists.usual),
+            marks=lists.marks if has_id else tuple(replace(one, id="") for one in lists.marks),
+            ids=lists.ids if has_id else {},
+            files={} if result.source.file_column in hidden else lists.files,
         ),
-        moved=tuple(
-            # How many cells are missing is no value.
-            one if one.what == "missing" else changed
-            for one, changed in zip(result.moved, _without(result.moved, hidden), strict=True)
+        findings=replace(
+            findings,
+            odd_cells=_without(tuple(_cell(one, hidden) for one in findings.odd_cells), hidden),
+            patterns=tuple(_pattern(one, hidden) for one in findings.patterns),
+            duplicates=replace(
+                repeats,
+                equal=tuple(_repeated(one, hidden) for one in repeats.equal),
+                near=tuple(_repeated(one, hidden) for one in repeats.near),
+            ),
+            moved=tuple(
+                # Counts of missing cells are no values.
+                one if one.what == "missing" else changed
+                for one, changed in zip(
+                    findings.moved, _without(findings.moved, hidden), strict=True
+                )
+            ),
         ),
+        pictures=replace(result.pictures, contours=contours, plane=plane),
         groups=tuple(replace(one, name=names[one.name]) for one in result.groups),
-        flagged_rows=tuple(
-            _flagged(row, hidden, has_id, hints.get(row.row)) for row in result.flagged_rows
-        ),
-        plane=plane,
-        row_ids=result.row_ids if has_id else {},
-        marks=result.marks if has_id else tuple(replace(one, id="") for one in result.marks),
-        row_files={} if result.source.file_column in hidden else result.row_files,
     )
 
 
@@ -170,11 +187,10 @@ def masked(
     *,
     to_send: bool = False,
 ) -> dict[str, Any]:
-    """Return the options of a command or call, with those masked that cite hidden values.
+    """Return the options of a command or call without hidden values.
 
-    These are the value of a hidden label, and, where any column is hidden or the command is to be
-    sent to others, a query, which may cite any. Without a result, of many tables, both are masked
-    where anything is hidden.
+    Masked are the value of a hidden label, and a query if any column is hidden or the command is
+    sent to others. Without a result (of many tables), both are masked if anything is hidden.
     """
     if result is None:
         hides_label = hides_any = bool(given.get("hide"))
@@ -186,7 +202,7 @@ def masked(
 
 
 def _without(findings: tuple[Finding, ...], hidden: Collection[str]) -> tuple[Finding, ...]:
-    """Take the values out of findings that are each about one column."""
+    """Mask the values of findings about hidden columns."""
     kept = []
     for one in findings:
         column, instead = ABOUT_A_COLUMN[type(one)]
@@ -195,8 +211,8 @@ def _without(findings: tuple[Finding, ...], hidden: Collection[str]) -> tuple[Fi
 
 
 def _cell(cell: OddCell, hidden: Collection[str]) -> OddCell:
-    """Take the values of a row's hidden cells out of what they have against another."""
-    # What a level mistyped stands for, its own letters say.
+    """Mask values of hidden cells in the evidence against another cell."""
+    # Corrections of misspelt levels follow from their own letters.
     if cell.kind == MISSPELT or {*cell.given}.isdisjoint(hidden):
         return cell
     return replace(cell, sentence=CONTRADICTED_BY_HIDDEN, suggestion="", expected="", rule="")
@@ -205,16 +221,16 @@ def _cell(cell: OddCell, hidden: Collection[str]) -> OddCell:
 def _texts(
     columns: tuple[str, ...], texts: tuple[str, ...], hidden: Collection[str]
 ) -> tuple[str, ...]:
-    """Take the texts of hidden columns out of those of some columns."""
+    """Mask the texts of hidden columns."""
     pairs = zip(columns, texts, strict=True)
     return tuple(HIDDEN if name in hidden else text for name, text in pairs)
 
 
 def redact_source(source: SourceInfo, hidden: Collection[str]) -> SourceInfo:
-    """Take out what names files, where the column of the files is hidden."""
+    """Remove names of files if the column of files is hidden."""
     if source.file_column not in hidden:
         return source
-    # What is said of the files names them, but for the first sentence: how many they are.
+    # All notes but the first, their number, name files.
     return replace(source, notes=source.notes[:1], left_out=())
 
 
@@ -223,7 +239,7 @@ def _ranked(row: RankedRow, hidden: Collection[str], has_id: bool, group: str) -
         row,
         id=row.id if has_id else None,
         reasons=_without(row.reasons, hidden),
-        # A hint names the columns that it is about, and follows from their values.
+        # Hints follow from values of the columns that they name.
         hints=tuple(hint for hint in row.hints if not _is_about(hint, hidden)),
         cells=tuple(cell for cell in row.cells if cell[0] not in hidden),
         group=group,
@@ -242,7 +258,7 @@ def _is_about(hint: str, columns: Collection[str]) -> bool:
 def _flagged(
     row: FlaggedRow, hidden: Collection[str], has_id: bool, hint: str | None
 ) -> FlaggedRow:
-    """Take the values out of a row to look after; without a `hint` its own is of its odd cells."""
+    """Mask the values of a flagged row; `hint` replaces its own unless None."""
     if hint is None:
         is_kept = {*row.columns}.isdisjoint(hidden) and not _is_about(row.hint, hidden)
         hint = row.hint if is_kept else ""

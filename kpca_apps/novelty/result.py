@@ -51,14 +51,14 @@ class NumericProfile:
     @classmethod
     def of(cls, values: FloatArray, is_date: bool = False) -> NumericProfile:
         """Summarise finite values (at least one)."""
-        low, high = np.quantile(values, [0.005, 0.995])
+        shares = [0.005, 0.995, 0, 0.25, 0.5, 0.75, 1]
+        low, high, minimum, q25, median, q75, maximum = np.quantile(values, shares).tolist()
         # Numbers far from 0 may vary, and yet lie too close together for bins between them.
         narrowest = COLUMN_BINS * np.spacing(max(abs(low), abs(high)))
         if not varies(np.array([low, high])) or high - low < narrowest:
             margin = 0.5 * max(abs(low), 1.0)
             low, high = low - margin, high + margin
         counts, edges = np.histogram(np.clip(values, low, high), COLUMN_BINS, range=(low, high))
-        minimum, q25, median, q75, maximum = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
         return cls(edges, counts.astype(np.float64), minimum, q25, median, q75, maximum, is_date)
 
 
@@ -532,78 +532,113 @@ class AcceptedRows:
 
 
 @dataclass(frozen=True)
-class ScreeningResult:
-    """All that is known after screening or scoring a table.
+class RowScores:
+    """What a screening computed for every row, in the order of the table.
 
     Of a table read in parts, scores, p-values, rarities and ranks are mapped from temporary files.
     """
 
-    source: SourceInfo  #: the table screened
-    reference: SourceInfo | None  #: the clean reference fitted on; None: the table itself
-    scores: FloatArray  #: (n,), of every row in input order, higher = more novel
-    p_values: FloatArray | None  #: (n,), calibrated, where a reference exists
-    is_flagged: BoolArray  #: (n,), above the threshold or, with fdr, listed for one of their cells
-    #: (n,), 1 = most novel, by score and what is held against single cells; every row has its own
-    #: rank, accepted ones after all others.
+    scores: FloatArray  #: (n,), higher = more novel
+    p_values: FloatArray | None  #: (n,), calibrated; None without a reference
+    rarities: FloatArray | None  #: (n,), `TailShare.share`; None with a reference or truncation
+    #: (n,), 1 = most novel, by score and evidence against single cells; no two rows share a rank,
+    #: and accepted rows rank last.
     ranks: IntArray
-    threshold: ThresholdInfo  #: of the scores, above which rows are flagged
-    ranked: tuple[RankedRow, ...]  #: the oddest rows by rank: 100, or more where more are explained
-    columns: tuple[ColumnProfile, ...]  #: every column of the table in input order
-    map: ComponentMap  #: rows on the first two components, scree and gains
-    contours: ScoreContours | None  #: for tables of two numeric columns
-    evaluations: tuple[Evaluation, ...]  #: where labels were given
-    warnings: tuple[str, ...]  #: sentences a reader must know before believing the list
-    settings: Settings  #: every resolved parameter, including the seed
-    versions: Mapping[str, str]  #: of this package and the libraries the numbers depend on
-    command: str = ""  #: the command line that reproduces the result
-    next_steps: tuple[tuple[str, str], ...] = ()  #: what to do next: a sentence and a command
+    is_flagged: BoolArray  #: (n,), above the threshold or, with fdr, listed for one of their cells
+    is_accepted: BoolArray | None = None  #: (n,), rows accepted by the user; None if none is named
+    scale: ScoreScale | None = None  #: what p-values or rarities mean; None without either
+
+
+@dataclass(frozen=True)
+class RowLists:
+    """Rows that a reader looks at, beside the ranked ones, and the names of rows."""
+
+    #: By rank: the first of those that are flagged or have a cell that is odd by itself.
+    flagged: tuple[FlaggedRow, ...] = ()
+    usual: tuple[UsualRow, ...] = ()  #: rows that ranked rows are compared with, by row
+    accepted: AcceptedRows | None = None  #: None if the user named no such rows
+    marks: tuple[RowMark, ...] = ()  #: rows of the table that a reader marked before
+    id_column: str | None = None  #: the column that names the rows
+    #: Names of the rows shown among odd cells and repeated rows, by their position from 1.
+    ids: Mapping[int, str] = field(default_factory=dict)
+    files: Mapping[int, str] = field(default_factory=dict)  #: their files, if there are several
+    keys: Mapping[int, str] = field(default_factory=dict)  #: hashes that identify them again
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found in the table beside the scores of its rows."""
+
     #: Cells that are odd by themselves or contradicted, the clearest first: at most 100,000, and
     #: 20,000 a column.
     odd_cells: tuple[OddCell, ...] = ()
-    n_odd_cells: int = 0  #: cells of the table that are odd, listed or not
+    n_odd_cells: int = 0  #: odd cells of the table, listed or not
     #: Of the table, or the one the model was fitted on, with how they hold in the table.
     rules: tuple[FoundRule, ...] = ()
     #: Rows that are odd for the same reason: by single cells, the strongest evidence first, then as
     #: a whole, most rows first.
     patterns: tuple[Pattern, ...] = ()
-    rarities: FloatArray | None = None  #: (n,), `TailShare.share`; None: reference, truncation
-    scale: ScoreScale | None = None  #: what p-values or rarities mean; None without either
     duplicates: DuplicateRows = DuplicateRows()  #: rows that repeat others
     moved: tuple[MovedColumn, ...] = ()  #: columns that moved against the table of the model
-    groups: tuple[GroupInfo, ...] = ()  #: by which rows were judged, largest first; the rest last
-    #: By rank: the first of those that are flagged or have a cell that is odd by itself.
-    flagged_rows: tuple[FlaggedRow, ...] = ()
-    flagged_file: str = ""  #: the file that lists them, in the folder of the run
-    id_column: str | None = None  #: that names the rows
-    plane: ColumnPlane | None = None  #: None where no column can be drawn
-    #: The first of the warnings, which bear on the list; the rest say what was done as usual.
-    n_doubts: int = 0
-    #: Names of the rows shown among odd cells and repeated rows, by their position from 1.
-    row_ids: Mapping[int, str] = field(default_factory=dict)
-    row_files: Mapping[int, str] = field(default_factory=dict)  #: files they are of, if of several
-    row_keys: Mapping[int, str] = field(default_factory=dict)  #: what they are known again by
-    accepted: AcceptedRows | None = None  #: None: nobody named such rows
-    is_accepted: BoolArray | None = None  #: (n,), which they are
-    marks: tuple[RowMark, ...] = ()  #: rows of the table that a reader marked before
-    usual_rows: tuple[UsualRow, ...] = ()  #: those that ranked rows are compared with, by row
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Points of the figures."""
+
+    map: ComponentMap  #: rows on the first two components, scree and gains
+    contours: ScoreContours | None = None  #: for tables of two numeric columns
+    plane: ColumnPlane | None = None  #: None if no column can be drawn
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """How a result was made, and what to know before believing it."""
+
+    settings: Settings  #: every resolved parameter, including the seed
+    versions: Mapping[str, str]  #: of this package and the libraries the numbers depend on
+    warnings: tuple[str, ...] = ()  #: sentences a reader must know
+    command: str = ""  #: the command line that reproduces the result
+
+
+@dataclass(frozen=True)
+class ScreeningRun(RunInfo):
+    """How a table was screened, and what to do next."""
+
+    n_doubts: int = 0  #: the first warnings, which bear on the list; the rest report routine steps
+    next_steps: tuple[tuple[str, str], ...] = ()  #: what to do next: a sentence and a command
+    flagged_file: str = ""  #: the file that lists the flagged rows, in the folder of the run
     by: tuple[str, ...] = ()  #: columns whose groups the rows are judged in
 
     @property
     def odd_cells_file(self) -> str:
-        """Where all odd cells stand, in the folder of the run; empty where there is none."""
+        """The file that lists all odd cells, in the folder of the run; empty if there is none."""
         if not self.flagged_file:
             return ""
         return "odd_cells.csv" if self.flagged_file.endswith(".csv") else self.flagged_file
+
+
+@dataclass(frozen=True)
+class ScreeningResult:
+    """All that is known after screening or scoring a table."""
+
+    source: SourceInfo  #: the table screened
+    reference: SourceInfo | None  #: the clean reference fitted on; None: the table itself
+    columns: tuple[ColumnProfile, ...]  #: every column of the table in input order
+    rows: RowScores  #: scores, ranks and flags of all rows
+    threshold: ThresholdInfo  #: of the scores, above which rows are flagged
+    ranked: tuple[RankedRow, ...]  #: the oddest rows by rank: 100, or more where more are explained
+    lists: RowLists  #: flagged, accepted and marked rows
+    findings: Findings  #: odd cells, rules, patterns, duplicates and moved columns
+    pictures: Pictures  #: points of the figures
+    run: ScreeningRun  #: settings, warnings, command and next steps
+    groups: tuple[GroupInfo, ...] = ()  #: by which rows were judged, largest first; the rest last
+    evaluations: tuple[Evaluation, ...] = ()  #: where labels were given
 
     @property
     def hidden_columns(self) -> frozenset[str]:
         """Columns of the table whose values are not in the result."""
         return frozenset(column.name for column in self.columns if column.hidden)
-
-    @cached_property
-    def flagged_by_row(self) -> tuple[FlaggedRow, ...]:
-        """The rows of `flagged_rows` in the order of the table."""
-        return tuple(sorted(self.flagged_rows, key=lambda flagged: flagged.row))
 
     @property
     def kinds_of_reason(self) -> tuple[tuple[RankedRow, ...], ...]:
@@ -614,7 +649,7 @@ class ScreeningResult:
         the oddest row comes first.
         """
         patterns = reversed(
-            [(number, row) for number, p in enumerate(self.patterns) for row in p.rows]
+            [(number, row) for number, p in enumerate(self.findings.patterns) for row in p.rows]
         )
         pattern_of = {row: number for number, row in patterns}
         of_kind: dict[object, list[RankedRow]] = {}
@@ -642,28 +677,29 @@ class ScreeningResult:
     @cached_property
     def distribution(self) -> ScoreDistribution:
         """How the scores of rows that may be flagged lie: all that a report says of them."""
-        scores = self.scores if self.is_accepted is None else self.scores[~self.is_accepted]
+        scores, is_accepted = self.rows.scores, self.rows.is_accepted
+        scores = scores if is_accepted is None else scores[~is_accepted]
         return ScoreDistribution.of(scores, int((scores > self.threshold.value).sum()))
 
     @property
     def n_rows(self) -> int:
         """Rows of the table."""
-        return len(self.scores)
+        return len(self.rows.scores)
 
     @property
     def n_judged(self) -> int:
         """Rows that may be flagged: all but the accepted ones."""
-        return self.n_rows - (0 if self.accepted is None else self.accepted.n_rows)
+        return self.n_rows - (0 if self.lists.accepted is None else self.lists.accepted.n_rows)
 
     @property
     def n_listed(self) -> int:
         """Rows that are flagged, or listed for one of their cells: the first by rank."""
-        return max(self.n_flagged, len(self.flagged_rows))
+        return max(self.n_flagged, len(self.lists.flagged))
 
     @cached_property
     def n_flagged(self) -> int:
         """Rows above the threshold or, with fdr, listed for one of their cells."""
-        return int(self.is_flagged.sum())
+        return int(self.rows.is_flagged.sum())
 
 
 @dataclass(frozen=True)
@@ -673,10 +709,7 @@ class ComparisonResult:
     source: SourceInfo
     evaluations: tuple[Evaluation, ...]
     columns: tuple[ColumnProfile, ...]
-    warnings: tuple[str, ...]
-    settings: Settings
-    versions: Mapping[str, str]
-    command: str = ""
+    run: RunInfo
 
 
 @dataclass(frozen=True)
@@ -704,7 +737,7 @@ class ScreenedTable:
     rarity_share: float | None = None  #: the same as a share, 0..1
     before: RunSummary | None = None  #: the run that was there before; None where there was none
     n_new: int = 0  #: rows listed now, and not before
-    n_disappeared: int = 0  #: rows flagged before, and not now
+    n_removed: int = 0  #: rows flagged before, and not now
     moved: tuple[MovedColumn, ...] = ()  #: columns that lie otherwise than before
     hidden_columns: tuple[str, ...] = ()  #: columns that a run hides: not compared
     not_compared: str = ""  #: why nothing is said of the run before, though there was one
@@ -716,9 +749,7 @@ class ScreenedTables:
     """Several tables, each screened by itself."""
 
     tables: tuple[ScreenedTable, ...]  #: in the order in which they were named
-    settings: Settings
-    versions: Mapping[str, str]
-    command: str = ""
+    run: RunInfo
 
     @property
     def screened(self) -> tuple[ScreenedTable, ...]:
@@ -760,7 +791,7 @@ class ScreeningDiff:
     new: RunSummary
     matched_by: str  #: what says that two rows are the same
     appeared: tuple[ListedRow, ...]  #: listed now, and not before; the oddest first
-    disappeared: tuple[ListedRow, ...]  #: listed before, and not now
+    removed: tuple[ListedRow, ...]  #: listed before, and not now
     stayed: tuple[ListedRow, ...]  #: listed in both
     moved: tuple[MovedColumn, ...]  #: columns that lie otherwise
     added_columns: tuple[str, ...]
@@ -769,7 +800,4 @@ class ScreeningDiff:
     kinds: tuple[tuple[str, int, int], ...]  #: what is odd by kind, with how many rows, old and new
     is_apart: bool  #: whether no row is in both tables, so that none is compared
     settings_changed: tuple[tuple[str, str, str], ...]  #: settings and versions that differ
-    settings: Settings
-    versions: Mapping[str, str]
-    warnings: tuple[str, ...] = ()
-    command: str = ""
+    run: RunInfo

@@ -1,4 +1,4 @@
-"""Arrays of one number a row: in memory for tables that are, else in a temporary file."""
+"""Arrays with one number per row, in memory or mapped from a temporary file."""
 
 from __future__ import annotations
 
@@ -15,24 +15,21 @@ _ROWS_A_BLOCK = 1 << 18
 
 
 def row_values(n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Make an array of zeros, one a row, to be written to.
-
-    Above 100,000 rows it is mapped from a file that is removed with it.
-    """
+    """Return a writable array of zeros; above 100,000 rows it is mapped from a temporary file."""
     if n_rows <= ROWS_IN_MEMORY:
         return np.zeros(n_rows, dtype=dtype)
     return spilled(n_rows, dtype)
 
 
 def blocks_of(n: int) -> Iterator[slice]:
-    """Cut the positions of an array into blocks of 2^18, always at the same places."""
+    """Yield slices of 2^18 positions that cover an array."""
     for start in range(0, n, _ROWS_A_BLOCK):
         yield slice(start, min(start + _ROWS_A_BLOCK, n))
 
 
-def let_go(*arrays: NDArray[Any] | None) -> None:
-    """Let go of the memory that arrays mapped from files take: what is read again comes back."""
+def release_pages(*arrays: NDArray[Any] | None) -> None:
+    """Release the memory pages of arrays mapped from files; reading loads them again."""
     for array in arrays:
-        # Copies are of the same class, but of no file.
+        # Copies have the same class but no file.
         if (mapped := getattr(array, "_mmap", None)) is not None:
             drop_pages(mapped)

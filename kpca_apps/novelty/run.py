@@ -1,4 +1,4 @@
-"""A table in, a ranked list with reasons and a threshold out: each step a function, in order."""
+"""Screen or score a table: the steps from a table to a result."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def screen(
     options: ScreeningOptions | None = None,
     execution: Execution | None = None,
 ) -> tuple[ScreeningResult, NoveltyModel]:
-    """Screen a table for outliers; return what was found, and the model fitted on the way.
+    """Screen a table for outliers; return the result and the fitted model.
 
-    See `kpca_apps.screen_table`; `accept` are rows that are fine and marks of rows.
+    See `kpca_apps.screen_table`; `accept` holds accepted rows and marks.
     """
     options, execution = options or ScreeningOptions(), execution or Execution()
     columns = resolve_columns(options.columns, table, execution, reference=reference)
@@ -48,14 +48,14 @@ def screen(
     with without_values(hidden):
         learned = table if reference is None else reference
         planned = plan_fit(learned, options, clean, execution)
-        # Cells are read as those of the table that is learned.
+        # Accepted rows are read by the formats of the training table.
         specs = planned.plan.specs
         accepted = find_judged(accept, table, specs, execution, most=MOST, hidden=hidden)
         if reference is None:
             model, rows = fit_planned(planned, execution, accepted)
             judged = rows
         else:
-            # Rows of the reference itself are in it.
+            # Accepted rows of another table extend the reference.
             is_other = table.source.fingerprint != reference.source.fingerprint
             if accepted is not None and accepted.is_fine.any() and is_other:
                 formats = {spec.name: spec.format for spec in planned.plan.used}
@@ -74,19 +74,19 @@ def screen(
 def _options_of_reference(
     options: ScreeningOptions, table: AnyTable, reference: AnyTable
 ) -> ScreeningOptions:
-    """Options of the fit to a reference: without the columns that only the table has."""
-    extra, asked = {*table.columns} - {*reference.columns}, options.columns
+    """Return the options for a reference, without columns that it does not have."""
+    extra, columns = {*table.columns} - {*reference.columns}, options.columns
     lists: dict[str, Any] = {
-        name: tuple(one for one in getattr(asked, name) if one not in extra)
+        name: tuple(column for column in getattr(columns, name) if column not in extra)
         for name in ("exclude", "categorical", "numeric", "hide")
     }
-    label, id = (None if name in extra else name for name in (asked.label, asked.id))
-    columns = replace(asked, label=label, id=id, **lists)
+    label, id = (None if name in extra else name for name in (columns.label, columns.id))
+    columns = replace(columns, label=label, id=id, **lists)
     return replace(options, columns=columns, positive=options.positive if label else None)
 
 
 def hidden_of(model: NoveltyModel, options: ScreeningOptions) -> frozenset[str]:
-    """Name the columns that are hidden, by a model or by what was asked of a table to score."""
+    """Return the columns that a model or the options hide."""
     return model.encoder.plan.hidden.union(options.columns.hide)
 
 
@@ -98,10 +98,9 @@ def score(
     options: ScreeningOptions | None = None,
     execution: Execution | None = None,
 ) -> ScreeningResult:
-    """Score and flag the rows of a table by a fitted model, each independently of the others.
+    """Score and flag the rows of a table by a fitted model, independently of each other.
 
-    Rule, `explain`, label, id and hidden columns are those of the `options`, by default the
-    model's.
+    `options` set rule, `explain`, label, id and hidden columns; by default they are the model's.
     """
     execution = execution or Execution()
     options = options or inherit_options(model, table, execution)
@@ -116,16 +115,16 @@ def score(
 def inherit_options(
     model: NoveltyModel, table: AnyTable, execution: Execution | None = None, **changes: Any
 ) -> ScreeningOptions:
-    """Options of a model for another table; a label or an id it does not have is dropped.
+    """Return the options of a model for another table, without a label or an id that it lacks.
 
-    `changes` are fields of `ScreeningOptions`, or ``label``, ``id`` and ``hide``; ``None`` changes
-    nothing. A rule replaces the model's; what the model hides is hidden beside what `hide` names.
+    `changes` are fields of `ScreeningOptions`, or ``label``, ``id`` and ``hide``; ``None`` is
+    ignored. A rule replaces the model's; `hide` adds to the model's hidden columns.
     """
     changed = {name: value for name, value in changes.items() if value is not None}
     base, columns, names = model.options, model.options.columns, table.columns
     label = changed.pop("label", columns.label if columns.label in names else None)
     id_column = changed.pop("id", columns.id if columns.id in names else None)
-    # Columns that say how the model was fitted need not be in the table: those left out, say.
+    # Columns that the model excluded need not be in the table.
     of_rows = resolve_columns(
         ColumnOptions(label=label, id=id_column, hide=changed.pop("hide", ())),
         table,
@@ -147,10 +146,9 @@ def rows_to_score(
     execution: Execution,
     accepted: Accepted | None = None,
 ) -> tuple[NoveltyModel, Encoded]:
-    """Encode the rows of a table to score; some may be accepted.
+    """Encode the rows of a table to score.
 
-    The model that is returned hides the columns that the options hide, and judges dates that have
-    moved as those of this table.
+    The returned model also hides the columns of the options, and shifts dates that have moved.
     """
     label, id, hide = options.columns.label, options.columns.id, options.columns.hide
     if label in {spec.name for spec in model.encoder.plan.used}:
@@ -165,7 +163,7 @@ def rows_to_score(
         return replace(spec, hidden=spec.hidden or spec.name in hide)
 
     names = {spec.name for spec in specs}
-    # Columns that the model does not know are left out, but their cells are listed.
+    # Columns that the model does not know are listed but not scored.
     unknown = [
         ColumnSpec(name, "id", "given as the identifier of rows")
         if name == id
@@ -179,10 +177,12 @@ def rows_to_score(
         coders = tuple(replace(coder, spec=with_hidden(coder.spec)) for coder in encoder.coders)
         return replace(encoder, plan=plan, coders=coders)
 
-    groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
-    model = replace(model, encoder=hiding(model.encoder), groups=groups)
+    if hide or unknown:
+        groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
+        model = replace(model, encoder=hiding(model.encoder), groups=groups)
     sample = draw_sample(table, model.options.seed, execution)
-    model = _for_dates(model, model.encoder.moved_dates(sample.table))
+    if moved := model.encoder.moved_dates(sample.table):
+        model = _for_dates(model, moved)
     learned, table = None, sample.whole
     has_scores = table.source.n_rows == len(model.training_scores)
     if has_scores and table.source.fingerprint == model.source.fingerprint:
@@ -200,6 +200,6 @@ def rows_to_score(
 
 
 def _for_dates(model: NoveltyModel, moved: Mapping[str, MovedDates]) -> NoveltyModel:
-    """Return the model for a table of which these columns of dates have moved, and no others."""
-    groups = (replace(of, encoder=of.encoder.laid_onto(moved)) for of in model.groups)
-    return replace(model, encoder=model.encoder.laid_onto(moved), groups=tuple(groups))
+    """Return the model that shifts the dates of these columns, and no others."""
+    groups = (replace(of, encoder=of.encoder.with_moved_dates(moved)) for of in model.groups)
+    return replace(model, encoder=model.encoder.with_moved_dates(moved), groups=tuple(groups))

@@ -1,7 +1,7 @@
-"""The scored table, the flagged rows and the odd cells: as columns, and as the files of a run.
+"""Write the scored table, the flagged rows and the odd cells.
 
-The flagged rows stand in a file of their own with those that have an odd cell; all cells that are
-odd by themselves stand in another, or in another sheet.
+The file of flagged rows includes rows with an odd cell. Odd cells have their own file, or a second
+sheet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import polars as pl
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, in_parts, joined_rows, take_rows
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import FlaggedRow, ScreeningResult
-from kpca_apps.novelty.row_values import let_go
+from kpca_apps.novelty.row_values import release_pages
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.files.output import atomic_write
 from kpca_apps.tables.frames import frame_without
@@ -40,9 +40,9 @@ from kpca_apps.tables.write import (
 )
 from kpca_apps.tables.write_excel import Sheet, SheetColumn, cells_of, workbook_bytes
 
-# Columns of the list of flagged rows beside those of the input.
+# Columns that the list of flagged rows adds.
 N_ADDED = 8
-# What the columns of a workbook mean, shown where the pointer rests on their names.
+# Cell comments of a workbook's header.
 ABOUT = {
     "flagged": "FALSE where the row as a whole is usual and only the coloured cells are odd by "
     "themselves.",
@@ -64,49 +64,48 @@ def write_tables(
     keep_hidden: bool = False,
     execution: Execution | None = None,
 ) -> tuple[str, ...]:
-    """Write the scored table, the flagged rows and the odd cells into a folder.
+    """Write the scored table, the flagged rows and the odd cells into a folder; return notes.
 
-    `format` is that of the scored table; ``"same"`` is that of a Parquet file, and for all three
-    the delimiter and decimal sign of a text file, as the `plan` of its columns has it. Return
-    sentences on what had to be changed.
+    `format` is the format of the scored table; ``"same"`` keeps Parquet, and the delimiter and
+    decimal mark of text for all three files.
     """
     source, style, kind = result.source, PLAIN, format
     if format == "same":
         kind = "parquet" if source.format == "parquet" else "csv"
         style = _style_of(source, plan)
-    scored, flagged = folder / f"scored.{kind}", folder / result.flagged_file
-    listed = result.flagged_rows
-    kept = np.array([one.row - 1 for one in listed], dtype=np.int64)
-    rows = _write_scored(table, result, scored, execution, kept, keep_hidden, style)
+    scored, flagged = folder / f"scored.{kind}", folder / result.run.flagged_file
+    listed = result.lists.flagged
+    positions = np.array([row.row - 1 for row in listed], dtype=np.int64)
+    rows = _write_scored(table, result, scored, execution, positions, keep_hidden, style)
     _, notes = input_names(table.columns, found_columns(result, slice(0)))
     notes += _write_listed(rows, table, result, plan, flagged, execution, style)
-    if result.odd_cells_file != result.flagged_file:
+    if result.run.odd_cells_file != result.run.flagged_file:
         columns = odd_cell_columns(table, result, execution)
-        with atomic_write(folder / result.odd_cells_file) as file:
+        with atomic_write(folder / result.run.odd_cells_file) as file:
             file.write(csv_bytes(pl.DataFrame(columns), style=style))
-    # Both may have renamed a column for the same reason.
+    # Both files may rename a column for the same reason.
     return tuple(dict.fromkeys(notes))
 
 
 def _style_of(source: SourceInfo, plan: ColumnPlan) -> CsvStyle:
-    """Return how a text file is written; of other files, and rare delimiters, the plain style."""
+    """Return the style of a text file; the default for other files and rare delimiters."""
     cut = source.delimiter
     if cut is None or not cut.isascii() or cut == ONE_COLUMN:
         return PLAIN
     formats = [spec.format for spec in plan.specs]
-    comma = any(isinstance(one, NumberFormat) and one.decimal == "," for one in formats)
+    comma = any(isinstance(own, NumberFormat) and own.decimal == "," for own in formats)
     return CsvStyle(cut, "," if comma else ".")
 
 
 @dataclass(frozen=True)
 class _ScoredPart:
-    """A part of a table and what was found about its rows."""
+    """A part of a table and the results of its rows."""
 
     part: TablePart
     found: Added
     n_rows: int
-    hidden: frozenset[str]  # columns that are left empty
-    kept: IntArray  # rows, from 0 in the part, that are asked for
+    hidden: frozenset[str]  # columns written empty
+    kept: IntArray  # positions in the part of rows to return
 
     def __str__(self) -> str:
         return str(self.part)
@@ -121,7 +120,7 @@ def _write_scored(
     keep_hidden: bool,
     style: CsvStyle,
 ) -> Table:
-    """Write the scored table; return the rows at some positions of the table, in that order."""
+    """Write the scored table; return the rows at the positions `kept` in order."""
     table, kind = in_parts(table), scored_kind(path)
     hidden = frozenset() if keep_hidden else result.hidden_columns
     inside, back = np.unique(kept, return_inverse=True)
@@ -137,7 +136,9 @@ def _write_scored(
         for data, rows in done:
             pieces.append(rows)
             yield data
-            let_go(result.scores, result.ranks, result.rarities, result.p_values)
+            release_pages(
+                result.rows.scores, result.rows.ranks, result.rows.rarities, result.rows.p_values
+            )
 
     write_scored(path, parts())
     return joined_rows(pieces, back, table.source)
@@ -154,7 +155,7 @@ def _scored_parts(
 
 
 def _written(task: _ScoredPart, kind: str, style: CsvStyle) -> tuple[Written, Table]:
-    """Put the rows of a part together; return those that are asked for as well."""
+    """Write the rows of a part; return the bytes, and the rows to keep."""
     table = task.part.read()
     rows, header = _without(table, task.hidden), task.part.number == 0
     written = scored_part(rows, task.found, kind, header=header, style=style)
@@ -167,11 +168,11 @@ def _without(rows: Table, hidden: frozenset[str]) -> Table:
 
 
 def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.DataFrame]:
-    """Yield the scores and reasons of all rows, beside the row and what names it, in parts.
+    """Yield row number, names, scores and reasons of all rows, in parts.
 
-    That is the primary key of a table of a database, and the column that names the rows here.
+    Names are the primary key of a database table and the identifier of rows.
     """
-    named = [*table.source.key_columns, *filter(None, [result.id_column])]
+    named = [*table.source.key_columns, *filter(None, [result.lists.id_column])]
     shown = [name for name in dict.fromkeys(named) if name not in result.hidden_columns]
     start = 0
     for part in in_parts(table).tables():
@@ -188,7 +189,7 @@ def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.Data
 
 
 def _names_beside(shown: Sequence[str], added: Iterable[str]) -> dict[str, str]:
-    """Name columns of the input as no other, where upper and lower case are the same.
+    """Return unique names of input columns, ignoring case.
 
     >>> _names_beside(["Rank", "bird"], ["row", "rank"])
     {'Rank': 'Rank_input', 'bird': 'bird'}
@@ -204,44 +205,46 @@ def _names_beside(shown: Sequence[str], added: Iterable[str]) -> dict[str, str]:
 
 
 def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
-    """Return what was found about every row, or some of them, by the names of the scored table.
+    """Return the columns that a scored table adds, for all rows or a slice.
 
-    Numbers are arrays (n,). The first reason of each flagged row is in series of polars of as many
-    rows, null elsewhere: ``reason_column``, ``seen`` and ``expected`` are text, in which several
-    columns that are odd together are joined by ", "; ``share`` is a number (`FlaggedRow.share`).
+    Numbers are arrays (n,). Series of polars (n,) hold the first reason of each flagged row, null
+    elsewhere: texts ``reason_column``, ``seen`` and ``expected``, in which ", " joins columns that
+    are odd together, and the number ``share`` (`FlaggedRow.share`).
     """
     numbers = {
-        "rarity": result.rarities,
-        "p_value": result.p_values,
-        "novelty_score": result.scores,
-        "flagged": result.is_flagged,
-        "rank": result.ranks,
-        **({} if result.is_accepted is None else {"accepted": result.is_accepted}),
+        "rarity": result.rows.rarities,
+        "p_value": result.rows.p_values,
+        "novelty_score": result.rows.scores,
+        "flagged": result.rows.is_flagged,
+        "rank": result.rows.ranks,
+        **({} if result.rows.is_accepted is None else {"accepted": result.rows.is_accepted}),
     }
-    here = {name: None if of is None else np.asarray(of[rows]) for name, of in numbers.items()}
+    added = {name: None if x is None else np.asarray(x[rows]) for name, x in numbers.items()}
     start, stop, _ = rows.indices(result.n_rows)
-    listed = result.flagged_by_row
-    first, last = (bisect_right(listed, place, key=lambda one: one.row) for place in (start, stop))
-    places = [one.row - 1 - start for one in listed[first:last]]
+    listed = sorted(result.lists.flagged, key=lambda one: one.row)
+    first, last = (
+        bisect_right(listed, row, key=lambda flagged: flagged.row) for row in (start, stop)
+    )
+    places = [flagged.row - 1 - start for flagged in listed[first:last]]
     empty = pl.select(pl.repeat(None, stop - start, dtype=pl.String)).to_series()
-    return here | {
+    return added | {
         name: empty.cast(cells.dtype).scatter(places, cells).alias(name)
         for name, cells in _reason_columns(listed[first:last]).items()
     }
 
 
 def _reason_columns(listed: Sequence[FlaggedRow]) -> dict[str, pl.Series]:
-    """Return the first reasons of rows as columns; those of several columns are joined."""
+    """Return the first reasons of rows as columns."""
     texts = {"reason_column": "columns", "seen": "seen", "expected": "expected"}
     joined = {
         name: pl.Series(
             name,
-            [", ".join(getattr(one, field)) if one.columns else None for one in listed],
+            [", ".join(getattr(row, field)) if row.columns else None for row in listed],
             pl.String,
         )
         for name, field in texts.items()
     }
-    return joined | {"share": pl.Series("share", [one.share for one in listed], pl.Float64)}
+    return joined | {"share": pl.Series("share", [row.share for row in listed], pl.Float64)}
 
 
 def _write_listed(
@@ -253,22 +256,22 @@ def _write_listed(
     execution: Execution | None,
     style: CsvStyle,
 ) -> tuple[str, ...]:
-    """Write the flagged rows of a table and those with an odd cell, which are `rows`."""
-    listed = result.flagged_rows
+    """Write the flagged rows of a table and those with an odd cell (`rows`)."""
+    listed = result.lists.flagged
     shown = [name for name in rows.frame.columns if name not in result.hidden_columns]
-    # The id leads, beside the place of the row, and is not repeated among its cells.
-    shown.sort(key=lambda name: name != result.id_column)
-    n_leading = 2 + (result.id_column in shown)
+    # The id comes first, after rank and row.
+    shown.sort(key=lambda name: name != result.lists.id_column)
+    n_leading = 2 + (result.lists.id_column in shown)
     of_row = "row" if rows.lines is None else "line"
     added = {
-        "rank": pl.Series([one.rank for one in listed], dtype=pl.Int64),
-        of_row: pl.Series([getattr(one, of_row) for one in listed], dtype=pl.Int64),
-        "flagged": pl.Series([one.flagged for one in listed], dtype=pl.Boolean),
+        "rank": pl.Series([row.rank for row in listed], dtype=pl.Int64),
+        of_row: pl.Series([getattr(row, of_row) for row in listed], dtype=pl.Int64),
+        "flagged": pl.Series([row.flagged for row in listed], dtype=pl.Boolean),
         **_reason_columns(listed),
-        "hint": pl.Series([one.hint or None for one in listed], dtype=pl.String),
+        "hint": pl.Series([row.hint or None for row in listed], dtype=pl.String),
     }
     names, notes = input_names(shown, added)
-    # Of each column its cells, and its name in the input, if it is of it.
+    # Pairs of a column and its name in the input, empty for added columns.
     found = [(Column(cells.alias(name)), "") for name, cells in added.items()]
     own = [(Column(rows.frame[old].alias(new)), old) for new, old in zip(names, shown, strict=True)]
     columns = [*found[:2], *own[: n_leading - 2], *found[2:], *own[n_leading - 2 :]]
@@ -295,9 +298,9 @@ def _workbook(
     odd_cells: Mapping[str, pl.Series],
     n_frozen: int,
 ) -> tuple[bytes, int]:
-    """Write flagged rows and odd cells as two sheets; return how many texts were cut, too.
+    """Write flagged rows and odd cells as two sheets; return the number of shortened texts, too.
 
-    Of each column of the first sheet its cells, and its name in the input, if it is of it.
+    `columns` pairs the columns of the first sheet with their names in the input, if any.
     """
     formats = plan.formats
     sheet = [
@@ -310,7 +313,7 @@ def _workbook(
         for column, source in columns
     ]
     places = {source: place for place, (_, source) in enumerate(columns)}
-    odd = [{places[name] for name in one.columns if name in places} for one in listed]
+    odd = [{places[name] for name in row.columns if name in places} for row in listed]
     second = [SheetColumn(name, cells.to_list()) for name, cells in odd_cells.items()]
     return workbook_bytes(
         [
@@ -323,19 +326,18 @@ def _workbook(
 def odd_cell_columns(
     table: AnyTable, result: ScreeningResult, execution: Execution | None = None
 ) -> dict[str, pl.Series]:
-    """Return the cells of `result.odd_cells`, one each, as the columns of a list of them.
+    """Return the columns of the list of odd cells, one cell per row, clearest first.
 
-    File, line, row, id, column, what it reads, what was probably meant and why it is odd: the
-    clearest cells first, equal ones in the order of the table.
+    They are file, line, row, id, column, reads (the text of the cell), suggestion and why.
     """
-    cells = [cell for cell in result.odd_cells for _ in cell.rows]
-    rows = [row for cell in result.odd_cells for row in cell.rows]
+    cells = [cell for cell in result.findings.odd_cells for _ in cell.rows]
+    rows = [row for cell in result.findings.odd_cells for row in cell.rows]
     lines: list[int | None] = []
-    for cell in result.odd_cells:
+    for cell in result.findings.odd_cells:
         lines += (cell.line, *(cell.more_lines or (None,) * len(cell.more_rows)))
     source, hidden = result.source, result.hidden_columns
     texts: dict[str | None, list[str | None]] = {}
-    named = [name for name in (source.file_column, result.id_column) if name is not None]
+    named = [name for name in (source.file_column, result.lists.id_column) if name is not None]
     if cells and named:
         positions, back = np.unique(np.array(rows) - 1, return_inverse=True)
         taken = take_rows(table, positions, execution or Execution())
@@ -348,7 +350,7 @@ def odd_cell_columns(
         "file": pl.Series(texts.get(source.file_column, files), dtype=pl.String),
         "line": pl.Series(lines, dtype=pl.Int64),
         "row": pl.Series(rows, dtype=pl.Int64),
-        "id": pl.Series(texts.get(result.id_column, none), dtype=pl.String),
+        "id": pl.Series(texts.get(result.lists.id_column, none), dtype=pl.String),
         "column": pl.Series([cell.column for cell in cells], dtype=pl.String),
         "reads": pl.Series([cell.seen for cell in cells], dtype=pl.String),
         "suggestion": pl.Series([cell.suggestion or None for cell in cells], dtype=pl.String),

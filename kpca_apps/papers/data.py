@@ -9,7 +9,6 @@ import gzip
 import hashlib
 import io
 import stat
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -86,10 +85,6 @@ class PaperData:
         """Raise MissingDataError unless the files of a data set are present and correct."""
         for file in FILES[name]:
             self._bytes(file)
-
-    def digests(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the SHA-256 of the data sets' files, by path."""
-        return {file.path: file.sha256 for name in names for file in FILES[name]}
 
     def _bytes(self, file: PaperFile) -> bytes:
         if self.folder is None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
 
 from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.names import one_line, suggest
 from kpca_apps.papers import experiments
-from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.data import FILES, PaperData
 from kpca_apps.papers.result import (
     Claim,
     Experiment,
@@ -63,18 +62,15 @@ def reproduce(experiment: Experiment, data: PaperData) -> Reproduction:
         return not_run(experiment, str(error))
     except MemoryError:
         return not_run(experiment, "the memory of this machine does not suffice.")
-    return _reproduction(experiment, outcome, files=data.digests(experiment.data))
+    files = {file.path: file.sha256 for name in experiment.data for file in FILES[name]}
+    return Reproduction(*experiment.heading, outcome, files=files, method=experiment.method)
 
 
 def not_run(experiment: Experiment, why: str) -> Reproduction:
     """Return a result that states in a sentence why an experiment did not run."""
     claim = Claim(experiment.title, "", "", None, "not run", why)
-    return _reproduction(experiment, Outcome((claim,)), failed=why)
-
-
-def _reproduction(experiment: Experiment, outcome: Outcome, **more: Any) -> Reproduction:
-    heading = experiment.name, experiment.paper, experiment.title
-    return Reproduction(*heading, outcome, method=experiment.method, **more)
+    failed = Outcome((claim,))
+    return Reproduction(*experiment.heading, failed, failed=why, method=experiment.method)
 
 
 def gathered(

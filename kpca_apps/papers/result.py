@@ -54,6 +54,11 @@ class Experiment:
     run: Callable[[PaperData], Outcome]  # deterministic
     method: str = ""  # procedure and assumptions beyond the paper, in 1 to 3 sentences
 
+    @property
+    def heading(self) -> tuple[str, str, str]:
+        """Name, paper and title."""
+        return self.name, self.paper, self.title
+
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:

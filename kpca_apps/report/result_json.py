@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -17,6 +18,8 @@ from kpca_apps.names import visible_json
 from kpca_apps.novelty.result import (
     ComparisonResult,
     ComponentMap,
+    RowLists,
+    RowScores,
     ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
@@ -35,19 +38,19 @@ SHARES = {
     "share of flagged_rows": "for the first reason only: the sum over its columns",
     "reason_share": "for a column: its part of the reasons of the flagged rows explained",
 }
-# Of a screening: a number a row stands in the scored table; the map and contours are figures.
-DRAWN = (
-    *("scores", "p_values", "rarities", "is_flagged", "is_accepted", "ranks"),
-    *("map", "contours", "plane"),
-    *("usual_rows", "row_keys"),  # of the page
+# Of a screening: all but what the scored table, the figures and the page hold.
+ROWS = Part(
+    "RowScores",
+    "What p-values or rarities of rows mean; the scored table holds these.",
+    ((RowScores, ("scores", "p_values", "rarities", "ranks", "is_flagged", "is_accepted")),),
 )
-
-# What is told of the map in a screening; of an experiment and its outcome together.
+LISTS = Part("RowLists", inspect.getdoc(RowLists) or "", ((RowLists, ("usual", "keys")),))
 COMPONENTS = Part(
     "Components",
     "The leading kernel components.",
     ((ComponentMap, ("x", "y", "rank", "flagged", "n_rows")),),
 )
+# An experiment and its outcome together.
 EXPERIMENT = Part(
     "Experiment",
     "An experiment that was run, or was not, and what it came to.",
@@ -71,13 +74,15 @@ _RESULTS: dict[type, tuple[str, str, Collection[str], Added]] = {
     ScreeningResult: (
         "novelty screening",
         "What a screening found: result.json of kpca novelty screen and score.",
-        DRAWN,
+        ("rows", "lists", "pictures"),
         {
             "sentence": (str, lambda result: "".join(headline(result))),
             "n_rows": (int, attrgetter("n_rows")),
             "n_flagged": (int, attrgetter("n_flagged")),
             "what_shares_are_of": (dict[str, str], lambda result: SHARES),
-            "components": (COMPONENTS, lambda result: _fields(COMPONENTS.of, result.map)),
+            "rows": (ROWS, lambda result: _fields(ROWS.of, result.rows)),
+            "lists": (LISTS, lambda result: _fields(LISTS.of, result.lists)),
+            "components": (COMPONENTS, lambda result: _fields(COMPONENTS.of, result.pictures.map)),
         },
     ),
     ScreenedTables: (
@@ -170,7 +175,9 @@ def _fields(of: Fields, *values: Any) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """Turn result objects, arrays and numbers into what JSON can hold: NaN is null."""
-    if isinstance(value, str | bool | int) or value is None:  # most are
+    if isinstance(value, float):  # most are
+        return float(value) if math.isfinite(value) else None if math.isnan(value) else f"{value}"
+    if isinstance(value, (str, int)) or value is None:
         return value
     if is_dataclass(value):
         return _fields(((type(value), LEFT_OUT),), value)
@@ -180,6 +187,4 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return value

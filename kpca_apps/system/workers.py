@@ -69,7 +69,7 @@ def tree_reduce(combine: Callable[[Result, Result], Result], results: Iterable[R
 
 
 class Workers(AbstractContextManager["Workers"]):
-    """Workers of one executor, open from the first part to the last.
+    """Workers that process parts by one executor, until they are closed.
 
     Parameters
     ----------
@@ -89,6 +89,12 @@ class Workers(AbstractContextManager["Workers"]):
         If Dask is not installed, or another executor is given a scheduler.
     RefusedError
         If the scheduler does not answer or has no workers.
+
+    Examples
+    --------
+    >>> with Workers("threads", n_workers=2) as workers:
+    ...     list(workers.map_partitions(len, [[1, 2], [3]]))
+    [2, 1]
     """
 
     def __init__(
@@ -119,7 +125,7 @@ class Workers(AbstractContextManager["Workers"]):
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # A second interrupt would leave locks that the processes' shutdown waits for.
         with interrupts_held():
-            self.close_pool(is_stopped=kind is not None)
+            self._close_pool(is_stopped=kind is not None)
             self._close_cluster()
 
     def _close_cluster(self) -> None:
@@ -131,6 +137,16 @@ class Workers(AbstractContextManager["Workers"]):
         """Return lazily computed values ``function(part, *shared)`` that Dask's workers cache.
 
         `map_partitions` computes them on first use; they live as long as the returned object.
+
+        Parameters
+        ----------
+        function, parts, *shared
+            As for `map_partitions`.
+
+        Returns
+        -------
+        Kept
+            Pass it as ``kept`` to `map_partitions`.
         """
         return Kept(self, _Task(function), list(parts), shared)
 
@@ -193,7 +209,7 @@ class Workers(AbstractContextManager["Workers"]):
             )
             yield from flight.results(parts)
 
-    def submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
+    def _submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
         """Submit a task and return its future."""
         if self.executor == "threads":
             self._pool = self._pool or ThreadPoolExecutor(max_workers=self.width)
@@ -218,7 +234,7 @@ class Workers(AbstractContextManager["Workers"]):
                 return self._pool.submit(run, packed)
         return self._pool.submit(run, packed)
 
-    def send_shared(self, shared: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _send_shared(self, shared: tuple[Any, ...]) -> tuple[Any, ...]:
         """Send large shared arguments to every worker, once."""
         if self._client is not None:
             scatter = partial(self._client.scatter, broadcast=True, hash=False)
@@ -226,7 +242,7 @@ class Workers(AbstractContextManager["Workers"]):
                 return tuple(map(scatter, shared))
         return tuple(map(_spooled, shared)) if self.executor == "processes" else shared
 
-    def close_pool(self, *, is_stopped: bool = False) -> None:
+    def _close_pool(self, *, is_stopped: bool = False) -> None:
         """Close threads or processes; they are reopened when needed.
 
         Threads finish their parts, and so do processes unless ``is_stopped``.
@@ -375,11 +391,11 @@ class Kept:
         )
         if future is None or future.status not in good:
             if self._sent is None:
-                self._sent = self._workers.send_shared(self._shared)
+                self._sent = self._workers._send_shared(self._shared)
             if carried is not None:
                 part = carried(part)
                 self._carried.add(number)
-            future = self._workers.submit(self._task, number, part, *self._sent)
+            future = self._workers._submit(self._task, number, part, *self._sent)
             self._futures[number] = future
         return future
 
@@ -414,7 +430,7 @@ class _Flight(Generic[Part, Result]):
             # The cluster has already retried these.
             self.given_up = (self.distributed.KilledWorker,)
         self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
-        self.sent = self.workers.send_shared(self.shared)
+        self.sent = self.workers._send_shared(self.shared)
 
     def results(self, parts: Iterable[Part]) -> Iterator[Result]:
         """Yield the results, submitting a few parts ahead."""
@@ -443,9 +459,9 @@ class _Flight(Generic[Part, Result]):
             if self.kept is not None:
                 # The worker already holds the part; its number would suffice.
                 beside = (self.kept.future(number, carried),)
-                return self.workers.submit(self.task, number, part, *beside, *self.sent)
+                return self.workers._submit(self.task, number, part, *beside, *self.sent)
             sent = part if carried is None else carried(part)
-            return self.workers.submit(self.task, number, sent, *self.sent)
+            return self.workers._submit(self.task, number, sent, *self.sent)
         except self.losses as error:
             # Workers were just lost: this part joins the suspects.
             future.set_exception(error)
@@ -498,8 +514,8 @@ class _Flight(Generic[Part, Result]):
         return number, part, self._submit(number, part)
 
     def _recover(self) -> None:
-        self.workers.close_pool()
-        self.sent = self.workers.send_shared(self.shared)
+        self.workers._close_pool()
+        self.sent = self.workers._send_shared(self.shared)
         if self.kept is not None:
             self.kept.renew()
 

@@ -85,7 +85,9 @@ class Table:
         yield self
 
     def take(self, rows: IntArray) -> Table:
-        """Return the rows at some positions."""
+        """Return the rows at some positions, or this table for all rows in order."""
+        if np.array_equal(rows, np.arange(self.frame.height)):
+            return self
         lines = None if self.lines is None else self.lines[rows]
         return Table(self.frame[rows], lines, replace(self.source, n_rows=len(rows)))
 
@@ -429,9 +431,7 @@ def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.Dat
     Wider whole numbers and times of day become text, and so do dates if the column has one outside
     the years 1 to 9999 or is in `as_text`.
     """
-    return frame.with_columns(
-        [_plain(column, column.name in as_text) for column in frame.iter_columns()]
-    )
+    return pl.DataFrame([_plain(column, column.name in as_text) for column in frame.iter_columns()])
 
 
 def _plain(column: pl.Series, as_text: bool) -> pl.Series:
@@ -601,10 +601,11 @@ def line_column(lines: IntArray) -> pa.Array:
 def hash_cells(frame: pl.DataFrame, digest: Any) -> int:
     """Update a hash with the names, types and cells of columns; return the number of bytes."""
     n_bytes = 0
-    for column in frame.iter_columns():
-        digest.update(missing := np.packbits(column.is_null().to_numpy()).tobytes())
+    is_missing = frame.select(pl.all().is_null())
+    for column, is_null in zip(frame.iter_columns(), is_missing.iter_columns(), strict=True):
+        digest.update(missing := np.packbits(is_null.to_numpy()).tobytes())
         # Without missing cells, whose memory is undefined.
-        known = column.drop_nulls().to_frame().rechunk()
+        known = (column.drop_nulls() if column.null_count() else column).to_frame().rechunk()
         cells = known.to_arrow(compat_level=pl.CompatLevel.oldest())
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, cells.schema) as stream:

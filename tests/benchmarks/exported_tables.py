@@ -232,7 +232,9 @@ def faults(path: Path, export: Export) -> list[str]:
         wrong += [f"{name} is {roles.get(name)}"] * (roles.get(name) != kind)
     cell = export.lines[row], column
     wrong += ["not first"] * (found.flagged()["line"].to_list()[:1] != [cell[0]])
-    return wrong + ["no odd cell"] * (cell not in {(o.line, o.column) for o in found.odd_cells})
+    return wrong + ["no odd cell"] * (
+        cell not in {(o.line, o.column) for o in found.findings.odd_cells}
+    )
 
 
 def main() -> None:

@@ -112,16 +112,20 @@ def found(result: kpca.Screening) -> dict[str, Any]:
         "odd_cells": result.odd_cells_frame(),
         "reasons": result.reasons_frame(),
     }
-    known = {"scores": result.scores, "p_values": result.p_values, "rarities": result.rarities}
+    known = {
+        "scores": result.rows.scores,
+        "p_values": result.rows.p_values,
+        "rarities": result.rows.rarities,
+    }
     return {
         **{
             name: frame if isinstance(frame, pl.DataFrame) else text_of(frame)
             for name, frame in frames.items()
         },
         **{name: values for name, values in known.items() if values is not None},
-        "ranks": result.ranks,
+        "ranks": result.rows.ranks,
         "repr": repr(result),
-        "warnings": list(result.warnings),
+        "warnings": list(result.run.warnings),
     }
 
 

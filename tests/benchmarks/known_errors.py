@@ -237,8 +237,10 @@ def ranks_of(
         started = time.process_time()
         result = screen_table(path)
         seconds = {"kpca_apps": time.process_time() - started}
-        ranks = {"kpca_apps": result.ranks.astype(float)}
-        named = {row - 1 for cell in result.odd_cells for row in (cell.row, *cell.more_rows)}
+        ranks = {"kpca_apps": result.rows.ranks.astype(float)}
+        named = {
+            row - 1 for cell in result.findings.odd_cells for row in (cell.row, *cell.more_rows)
+        }
         X = prepared(path)
     of_peers, spent = peer_ranks(methods, X, table.name)
     return ranks | of_peers, named, seconds | spent

@@ -34,7 +34,7 @@ def odd_cells(row: dict[str, str]) -> dict[str, str]:
     """Screen one column; return its odd cells, with what was probably meant."""
     try:
         table = {row["header"] or "column": values_of(row["dist_val"])}
-        found = kpca_apps.screen_table(table, explain=0).odd_cells
+        found = kpca_apps.screen_table(table, explain=0).findings.odd_cells
     except KpcaError:  # nothing in it that a model could see
         return {}
     return {cell.seen: cell.suggestion for cell in found}

@@ -73,9 +73,9 @@ def main() -> None:
                 marks = marks_of(first.ranked[:n_marks], wrong)
                 for weighs, fewest in enumerate((never, usual)):
                     marked.FEWEST = fewest
-                    ranks = screen_table(frame, explain=0, marks=marks).ranks
+                    ranks = screen_table(frame, explain=0, marks=marks).rows.ranks
                     counts[place, weighs] = found(ranks, wrong)
-            in_first = found(first.ranks, wrong)
+            in_first = found(first.rows.ranks, wrong)
             print(
                 f"{table.name:>20} seed {seed}: {in_first} of {len(wrong)}; "
                 f"{told(options.marks, counts)}",

@@ -83,9 +83,9 @@ def detector(X: FloatArray) -> FloatArray:
 def screened(X: FloatArray, row: int, column: int) -> tuple[int, bool, bool]:
     """Return the place of a row by the command's screening, if its cell is odd, and if another."""
     found = screen_table(pl.DataFrame({f"m{j}": X[:, j] for j in range(X.shape[1])}))
-    odd = {(cell_row - 1, one.column) for one in found.odd_cells for cell_row in one.rows}
+    odd = {(cell_row - 1, one.column) for one in found.findings.odd_cells for cell_row in one.rows}
     cell = (row, f"m{column}")
-    return int(found.ranks[row]), cell in odd, bool(odd - {cell})
+    return int(found.rows.ranks[row]), cell in odd, bool(odd - {cell})
 
 
 Draw = Callable[[np.random.Generator, int], FloatArray]
@@ -137,7 +137,7 @@ def measure_columns(seeds: int) -> None:
                         found[method] += bool(where[row] if factor > 1.0 else where.any())
                 cells = "".join(f"{count:10}" for count in found.values())
                 print(f"{name:>17} {n:5} {factor:7g}{cells}", flush=True)
-    with_cells = sum(bool(screen_table(measures(seed)).odd_cells) for seed in range(24))
+    with_cells = sum(bool(screen_table(measures(seed)).findings.odd_cells) for seed in range(24))
     print(f"clean tables of correlated measures with odd cells: {with_cells} of 24")
 
 

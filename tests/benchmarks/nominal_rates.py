@@ -123,7 +123,7 @@ def flagged(link: str, way: str, n: int, alpha: float, seed: int, n_new: int) ->
             model = load_model(path)
     tables = np.array_split(np.arange(len(new)), 4 if way == "parts" else 1)
     results = [score_table(model, new[part], explain=0) for part in tables]
-    return sum(int(np.sum(of.is_flagged)) for of in results), n_calibrating
+    return sum(int(np.sum(of.rows.is_flagged)) for of in results), n_calibrating
 
 
 def interval(n: int, alpha: float, n_seeds: int, n_new: int) -> tuple[float, float]:

@@ -41,7 +41,7 @@ def table(run: Path) -> list[str]:
 def cells(run: Path) -> str:
     """Count the faults among the odd cells, and the other odd cells."""
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))
-    listed = {(cell["row"], cell["column"]) for cell in result["odd_cells"]}
+    listed = {(cell["row"], cell["column"]) for cell in result["findings"]["odd_cells"]}
     faults = [
         {(fault["row"], cell["column"]) for cell in fault["cells"]}
         for fault in json.loads(FAULTS.read_text(encoding="utf-8"))

@@ -254,10 +254,13 @@ def measure(
             with mock.patch.object(combined, "CONTAMINATED", weights):
                 found = screen_table(path)
             # Single cells place rows by themselves, whatever the score is made of.
-            ranks[name] = found.ranks if name == OURS else rankdata(-found.scores)
+            ranks[name] = found.rows.ranks if name == OURS else rankdata(-found.rows.scores)
             seconds[name] = time.process_time() - started
             if parts and name == OURS:
-                ranks[SCORE_ALONE], seconds[SCORE_ALONE] = rankdata(-found.scores), seconds[OURS]
+                ranks[SCORE_ALONE], seconds[SCORE_ALONE] = (
+                    rankdata(-found.rows.scores),
+                    seconds[OURS],
+                )
         if parts:
             started = time.process_time()
             ranks["columns' kernel"] = rankdata(-columns_error(path))

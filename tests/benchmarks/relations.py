@@ -100,10 +100,10 @@ def screen(frame: pd.DataFrame) -> Found:
     places = {name: place for place, name in enumerate(frame.columns)}
     cells = [
         (row - 1, places[cell.column])
-        for cell in result.odd_cells
+        for cell in result.findings.odd_cells
         for row in (cell.row, *cell.more_rows)
     ]
-    return np.asarray(result.scores, dtype=float), cells
+    return np.asarray(result.rows.scores, dtype=float), cells
 
 
 def relations(frame: pd.DataFrame) -> Found:

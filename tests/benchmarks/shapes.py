@@ -54,7 +54,7 @@ def scores_of_all(X: FloatArray, sigma: float, q: int) -> dict[str, FloatArray]:
     found = {}
     for name, weights in {OURS: combined.CONTAMINATED, **PARTS}.items():
         with mock.patch.object(combined, "CONTAMINATED", weights):
-            found[name] = screen_table(pd.DataFrame(X, columns=["x", "y"])).scores
+            found[name] = screen_table(pd.DataFrame(X, columns=["x", "y"])).rows.scores
     hoffmann = components(RBF.from_sigma(sigma), X, q)
     found["Hoffmann (2007), as published"] = hoffmann.reconstruction_error(X)
     Z = StandardScaler().fit_transform(X)

@@ -19,7 +19,7 @@ from tests.quick import quick
 def steps(folder: str) -> dict[str, tuple[str, list[str]]]:
     """Sentence and words of each next step, by the command it runs."""
     found = {}
-    for sentence, command in result(folder)["next_steps"]:
+    for sentence, command in result(folder)["run"]["next_steps"]:
         words = shlex.split(command)
         assert words[:2] == ["kpca", "novelty"]
         if "--marks" in words:  # of a page that somebody saves
@@ -49,7 +49,7 @@ def test_next_steps_are_commands_that_run(kpca: Run, out: str | None, reference:
     told = kpca(*explain)
     assert (told.code, "rank 1 of 60" in told.out) == (0, True)
     assert not any("full path" in sentence for sentence, _ in found.values())
-    again = kpca(*shlex.split(result(folder)["command"])[2:])
+    again = kpca(*shlex.split(result(folder)["run"]["command"])[2:])
     assert (again.code, again.out) == (0, f"{folder}/report.html\n"), again.err
 
 
@@ -85,7 +85,7 @@ def test_a_path_below_the_working_folder_is_shown_from_there(kpca: Run, folder: 
     (folder / "data").mkdir()
     (folder / "birds.csv").rename(folder / "data" / "birds.csv")
     assert kpca("screen", folder / "data" / "birds.csv", "--quiet").code == 0
-    assert shlex.split(result("kpca-novelty-birds")["command"])[3] == "data/birds.csv"
+    assert shlex.split(result("kpca-novelty-birds")["run"]["command"])[3] == "data/birds.csv"
     assert kpca(*steps("kpca-novelty-birds")["explain"][1]).code == 0
 
 
@@ -112,7 +112,10 @@ def test_a_name_stands_for_a_table_from_a_pipe(kpca: Run, monkeypatch: pytest.Mo
     found = steps("kpca-novelty-stdin")
     assert found["explain"][1][:3] == ["explain", "kpca-novelty-stdin/model.kpca", "TABLE.csv"]
     assert found["explain"][0].endswith("TABLE.csv stands for the table that was piped in")
-    assert shlex.split(result("kpca-novelty-stdin")["command"])[2:4] == ["screen", "TABLE.csv"]
+    assert shlex.split(result("kpca-novelty-stdin")["run"]["command"])[2:4] == [
+        "screen",
+        "TABLE.csv",
+    ]
 
 
 def test_commands_with_control_characters_are_read_back_by_bash_and_show_none() -> None:

@@ -15,7 +15,7 @@ from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.run import screen
 from kpca_apps.tables.frames import table_from_frame
 from tests.cli.conftest import Run
-from tests.novelty.tables import frame_of
+from tests.novelty.tables import changed, frame_of
 
 HOSTILE = "\x1b[31mred\x07\nnew\u202eline"
 
@@ -65,7 +65,7 @@ def test_odd_cells_are_listed_with_what_was_meant() -> None:
     result = screen(table_from_frame(frame_of(40)))[0]
     cell = OddCell("bill", "sign", "-4\x1b", "Why.", "4", row=3, line=4, n_cells=3)
     bare = OddCell("wing", "zero", "0", "Why.", "", row=9, line=10)
-    said = replace(result, odd_cells=(cell, bare), n_odd_cells=4)
+    said = changed(result, odd_cells=(cell, bare), n_odd_cells=4)
     head, *rows = odd_cell_lines(said)
     assert head == "4 cells are odd:"
     assert rows[0].split() == ["line", "column", "reads", "suggested"]
@@ -73,13 +73,13 @@ def test_odd_cells_are_listed_with_what_was_meant() -> None:
     assert rows[1].split()[-4:] == ["(and", "2", "more)", "4"]
     assert "\x1b" not in rows[1]
     assert rows[2] == "      Why."
-    assert [line.split() for line in odd_cell_lines(replace(said, odd_cells=(bare,)))[1:]] == [
+    assert [line.split() for line in odd_cell_lines(changed(said, odd_cells=(bare,)))[1:]] == [
         ["line", "column", "reads"],
         ["10", "wing", "0"],
         ["Why."],
         "... and 3 more in the report, each with why.".split(),
     ]
-    of_binary = replace(said, odd_cells=(replace(bare, line=None),), n_odd_cells=1)
+    of_binary = changed(said, odd_cells=(replace(bare, line=None),), n_odd_cells=1)
     assert [line.split() for line in odd_cell_lines(of_binary)] == [
         "1 cell is odd:".split(),
         ["row", "column", "reads"],
@@ -87,7 +87,7 @@ def test_odd_cells_are_listed_with_what_was_meant() -> None:
         ["Why."],
     ]
     either = replace(bare, column="start", others=("end",))
-    assert "start or end" in odd_cell_lines(replace(said, odd_cells=(either,)))[2]
+    assert "start or end" in odd_cell_lines(changed(said, odd_cells=(either,)))[2]
 
 
 def test_hostile_names_of_files_and_columns_end_to_end(kpca: Run) -> None:

@@ -132,10 +132,10 @@ def test_the_next_steps_work_as_they_stand(uri: str, kpca: Run, run_kpca: Run, s
     other = kpca("screen", uri, "--query", "SELECT * FROM birds WHERE mass > 1")
     assert_refused(other, 4, "kpca-novelty-query-of-shop: exists already; replace it with --force")
     found = result("kpca-novelty-query-of-shop")
-    assert shlex.split(found["command"])[3:] == [
+    assert shlex.split(found["run"]["command"])[3:] == [
         uri, "--query", "SELECT * FROM birds WHERE mass > 0", "--force",
     ]  # fmt: skip
-    steps = [shlex.split(step) for _, step in found["next_steps"]]
+    steps = [shlex.split(step) for _, step in found["run"]["next_steps"]]
     (explain,) = (step for step in steps if step[2] == "explain")
     assert run_kpca(*explain[1:]).code == 0
     score = ["score", steps[0][3], uri, "--table", "birds", "--out", "scored"]
@@ -187,7 +187,10 @@ def test_a_query_tells_nothing_that_is_hidden_or_not_sent(kpca: Run, shop: Path)
     }
     told = {path.removeprefix(f"{shop}/") for path in texts if "QZsecret" in texts[path]}
     assert told == {"sent/report.html", "sent/result.json"}
-    assert "(hidden)" in result("out")["command"] and "(hidden)" in result("new")["command"]
+    assert (
+        "(hidden)" in result("out")["run"]["command"]
+        and "(hidden)" in result("new")["run"]["command"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from kpca_apps.cli.denoise.run import IMAGES
 from kpca_apps.denoise.batch.examine.measuring import MeasuredFile
 from kpca_apps.denoise.denoiser import denoise_kpca, measure_noise
 from kpca_apps.denoise.options import NOISES
-from kpca_apps.denoise.result import Evidence, FoundLaw
+from kpca_apps.denoise.result import Evidence, NoiseLaw
 from kpca_apps.images.files import FORMATS
 from tests.cli.conftest import Run, assert_refused
 from tests.cli.conftest import result as result_of
@@ -432,7 +432,7 @@ def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
 def test_tables_of_noise_in_colour_fit_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     brightness, variances = (20.0, 200.0), (0.9, 2.4)
-    law = FoundLaw(0.00822, 0.736, 0.712, (0.72, 1.39), True, False, True, True, 9.0, 9.0,
+    law = NoiseLaw(0.00822, 0.736, 0.712, (0.72, 1.39), True, False, -9.0, 9.0,
                    brightness, variances)  # fmt: skip
     files = [
         MeasuredFile(

@@ -289,7 +289,7 @@ def test_the_next_command_hides_what_this_one_did(kpca: Run) -> None:
     clean, table = write(frame(1, odd=0), "clean", "parquet"), write(frame(), "given", "parquet")
     assert kpca("fit", clean, "--model", "m.kpca").code == 0
     assert kpca("score", "m.kpca", table, *HIDE, "--id", "patient", "--out", "seen").code == 0
-    steps = json.loads(Path("seen/result.json").read_text("utf-8"))["next_steps"]
+    steps = json.loads(Path("seen/result.json").read_text("utf-8"))["run"]["next_steps"]
     words = next(shlex.split(step) for _, step in steps if " explain " in step)
     done = kpca(*words[2:])
     assert (done.code, words.count("--hide")) == (0, len(SECRETS)), done.err

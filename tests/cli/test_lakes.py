@@ -41,7 +41,7 @@ def test_from_a_bucket_into_a_bucket(kpca: Run, store: Any) -> None:
     for name in ("scored.csv", "flagged.csv"):
         assert there(name) == Path("here", name).read_bytes()
     command = f"kpca novelty screen {table} --count 3 --out {out} --force"
-    assert json.loads(there("result.json"))["command"] == command
+    assert json.loads(there("result.json"))["run"]["command"] == command
     written = [there(name).decode() for name in ("run.json", "result.json", "report.html")]
     assert not any(SECRET in words for words in (done.out, done.err, *written))
 

@@ -45,14 +45,14 @@ def test_flagged_rows_are_written_to_be_sent_on(
     out = folder / "kpca-novelty-birds"
     found = result()
     n = found["n_flagged"]
-    assert len(found["flagged_rows"]) == n >= 3
+    assert len(found["lists"]["flagged"]) == n >= 3
     for said in (" ".join(done.err.split()), (out / "report.html").read_text("utf-8")):
         assert "flagged.xlsx" in said
     assert f"flagged.xlsx holds {n} rows" in " ".join(done.err.split())
     sheet = openpyxl.load_workbook(out / "flagged.xlsx").active
     assert sheet.max_row == n + 1
     ids = [row[2].value for row in sheet.iter_rows(min_row=2)]
-    assert ids == [row["id"] for row in found["flagged_rows"]]
+    assert ids == [row["id"] for row in found["lists"]["flagged"]]
     # The library is missed before any work.
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     refused = kpca("score", "no.kpca", "no.csv", "--flagged", "xlsx", "--out", "other")
@@ -109,8 +109,8 @@ def test_lists_like_the_input_are_read_back(kpca: Run) -> None:
     done = kpca(*words, "second", "--accept", "first/flagged.csv")
     assert done.code == 0, done.err
     first = result("first")
-    n_listed = len(first["flagged_rows"])
-    assert result("second")["accepted"]["n_rows"] == n_listed
+    n_listed = len(first["lists"]["flagged"])
+    assert result("second")["lists"]["accepted"]["n_rows"] == n_listed
     Path("diff.toml").write_text("quiet = true\n", encoding="utf-8")
     compared = kpca("diff", "first", "second", "--json", "--config", "diff.toml")
     assert (compared.code, compared.err) == (0, "")
@@ -127,7 +127,7 @@ def test_rows_marked_in_a_report_are_known_to_every_command(kpca: Run) -> None:
     done = kpca("screen", "birds.csv", *words, "--out", "second")
     said = " ".join(done.err.split())
     assert "1 fine and learned as normal, 1 known and not listed and 1 wrong" in said
-    listed = [one["row"] for one in result("second")["flagged_rows"]]
+    listed = [one["row"] for one in result("second")["lists"]["flagged"]]
     assert listed[0] == top[2]["row"] and not {top[0]["row"], top[1]["row"]} & {*listed}
     done = kpca("score", "first/model.kpca", "birds.csv", *words, "--out", "third")
     assert "1 fine and not listed" in " ".join(done.err.split())

@@ -49,16 +49,18 @@ def test_each_table_has_the_report_that_it_has_by_itself(kpca: Run, tables: Path
     for name in names:
         assert Path("out/may", name).read_bytes() == Path("alone", name).read_bytes()
     told = json.loads(Path("out/may/result.json").read_text("utf-8"))
-    assert told["command"] == "kpca novelty screen data/may.csv --out out/may --force"
+    assert told["run"]["command"] == "kpca novelty screen data/may.csv --out out/may --force"
     of_may = index()["tables"][-1]
     result = json.loads(Path("alone/result.json").read_text("utf-8"))
-    assert [of_may[key] for key in ("n_rows", "n_flagged", "n_odd_cells")] == [
-        result[key] for key in ("n_rows", "n_flagged", "n_odd_cells")
+    assert [of_may[key] for key in ("n_rows", "n_flagged")] == [
+        result["n_rows"],
+        result["n_flagged"],
     ]
+    assert of_may["n_odd_cells"] == result["findings"]["n_odd_cells"]
     top = result["ranked"][0]
     assert of_may["oddest"].startswith(f"{top['id']} (line {top['line']}): its ")
     # The command of a report replaces that report, and the index can still be replaced.
-    assert kpca(*told["command"].split()[2:]).code == 0
+    assert kpca(*told["run"]["command"].split()[2:]).code == 0
     assert kpca("screen", "data", "--each", "--out", "out", "--force").code == 5
 
 
@@ -93,7 +95,7 @@ def test_columns_that_moved_are_those_of_a_diff_with_the_run_before(
     again = json.loads(kpca(*words, "--force").out)
     may, june = again["tables"]
     assert [one["column"] for one in may["moved"]] == ["mass"]
-    assert (june["moved"], june["n_new"], june["n_disappeared"]) == ([], 0, 0)
+    assert (june["moved"], june["n_new"], june["n_removed"]) == ([], 0, 0)
     assert "columns moved in may.csv" in again["sentence"]
     assert again["$schema"] == schemas()["novelty-index"]["$id"]
     page = check_sound(Path("out/index.html").read_text("utf-8"))
@@ -153,7 +155,7 @@ def test_the_runs_of_each_can_be_compared(kpca: Run, tables: Path) -> None:
     for out in ("one", "two"):
         assert kpca("screen", "data/may.csv", "--each", "--out", out).code == 0
     diff = diff_runs(Path("one/may"), Path("two/may"))
-    assert (diff.appeared, diff.disappeared, diff.moved) == ((), (), ())
+    assert (diff.appeared, diff.removed, diff.moved) == ((), (), ())
 
 
 def test_a_full_disk_is_no_fault_of_a_table(

@@ -87,9 +87,9 @@ def test_the_method_is_in_all_that_is_written(kpca: Run) -> None:
     words = ("birds.csv", "--method", "hoffmann", "--components", 6, "--count", 3, "--quiet")
     assert kpca("screen", *words).code == 0
     found = result()
-    settings: Any = found["settings"]
+    settings: Any = found["run"]["settings"]
     assert (settings["method"], settings["components"]) == ("hoffmann", 6)
-    assert "--count 3 --method hoffmann --components 6" in str(found["command"])
+    assert "--count 3 --method hoffmann --components 6" in str(found["run"]["command"])
     assert "Method: hoffmann. " in Path("kpca-novelty-birds/report.html").read_text("utf-8")
 
 
@@ -98,13 +98,13 @@ def test_a_configuration_file_gives_options_and_the_command_line_wins(kpca: Run)
     Path("run.toml").write_text(config, encoding="utf-8")
     assert kpca("screen", "birds.csv", "--config", "run.toml", "--quiet").code == 0
     found = result()
-    assert found["settings"]["count"] == 4  # type: ignore[index]
-    told = shlex.split(str(found["command"]))
+    assert found["run"]["settings"]["count"] == 4  # type: ignore[index]
+    told = shlex.split(str(found["run"]["command"]))
     assert told[:4] == ["kpca", "novelty", "screen", "birds.csv"]
     assert (told.count("--exclude"), told.count("--dayfirst")) == (2, 1)
     words = ("birds.csv", "--config", "run.toml", "--count", 2, "--force", "--quiet")
     assert kpca("screen", *words).code == 0
-    assert result()["settings"]["count"] == 2  # type: ignore[index]
+    assert result()["run"]["settings"]["count"] == 2  # type: ignore[index]
 
 
 def test_the_command_line_replaces_a_threshold_of_a_configuration_and_adds_to_what_it_hides(
@@ -113,9 +113,9 @@ def test_the_command_line_replaces_a_threshold_of_a_configuration_and_adds_to_wh
     Path("run.toml").write_text('share = 0.1\nhide = ["mass"]\n', encoding="utf-8")
     words = ("birds.csv", "--config", "run.toml", "--count", 2, "--hide", "colour", "--quiet")
     assert kpca("screen", *words).code == 0
-    assert result()["settings"]["count"] == 2  # type: ignore[index]
+    assert result()["run"]["settings"]["count"] == 2  # type: ignore[index]
     told = "kpca novelty screen birds.csv --count 2 --hide mass --hide colour"
-    assert str(result()["command"]).startswith(told)
+    assert str(result()["run"]["command"]).startswith(told)
     # Names that are numbers stand without quotes.
     Path("run.toml").write_text("share = 0.1\nhide = [2024]\n", encoding="utf-8")
     pl.read_csv("birds.csv").rename({"mass": "2024"}).write_csv("of_years.csv")
@@ -180,7 +180,7 @@ def test_the_command_of_a_report_gives_the_same_report(whole_kpca: Run, folder: 
     words = ("--share", "0.05", "--hide", "mass", "--exclude", "kind", "--seed", 5, "--format=csv")
     done = whole_kpca("screen", folder / "birds.csv", *words, "--out", "first", "--jobs", 2, "-q")
     assert done.code == 0, done.err
-    command = shlex.split(str(result("first")["command"]))
+    command = shlex.split(str(result("first")["run"]["command"]))
     assert command[:2] == ["kpca", "novelty"]
     assert str(folder) not in Path("first", "report.html").read_text(encoding="utf-8")
     names = ("report.html", "result.json", "scored.csv", "model.kpca", "figures/map.png")
@@ -254,8 +254,11 @@ def test_options_of_the_model_reach_it(command: str, kpca: Run) -> None:
     if command == "compare":  # whose settings hold what was asked for
         assert other["evaluations"] != plain["evaluations"]
     else:
-        assert other["settings"]["landmarks"] == 20 < plain["settings"]["landmarks"]
-        assert other["settings"]["ridge (absolute)"] > plain["settings"]["ridge (absolute)"]
+        assert other["run"]["settings"]["landmarks"] == 20 < plain["run"]["settings"]["landmarks"]
+        assert (
+            other["run"]["settings"]["ridge (absolute)"]
+            > plain["run"]["settings"]["ridge (absolute)"]
+        )
 
 
 def test_calibration_and_groups_are_kept_by_a_model(kpca: Run) -> None:
@@ -263,9 +266,9 @@ def test_calibration_and_groups_are_kept_by_a_model(kpca: Run) -> None:
     words = ("--calibration", "split", "--by", "colour")
     done = _novelty(kpca, "fit", "clean.csv", *words)
     assert done.code == 0, done.err
-    assert json.loads(done.out)["settings"]["calibration"] == "split"
+    assert json.loads(done.out)["run"]["settings"]["calibration"] == "split"
     screened = kpca("screen", "birds.csv", "--reference", "clean.csv", *RUN, *words)
-    assert json.loads(screened.out)["settings"]["calibration"] == "split"
+    assert json.loads(screened.out)["run"]["settings"]["calibration"] == "split"
 
 
 @pytest.mark.parametrize("command", ["screen", "score"])

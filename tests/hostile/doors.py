@@ -169,7 +169,7 @@ def sound_table() -> Any:
 
 def _model(path: Path) -> None:
     """Load a model, and score by it."""
-    assert np.isfinite(score(load_model(path), sound_table()).scores).all()
+    assert np.isfinite(score(load_model(path), sound_table()).rows.scores).all()
 
 
 def _dictionary(path: Path) -> None:

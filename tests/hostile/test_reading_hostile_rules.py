@@ -84,7 +84,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "bounds exchanged": (rule("within", "a", low=2, high=1), "its bounds allow nothing"),
     "too many broken": (
         changed(rules=[GOOD["rules"][0] | {"n_broken": 6}]),
-        "rule 1: more rows break it than it says something of",
+        "rule 1: more rows break it than it applies to",
     ),
     "row 0": (changed(rules=[GOOD["rules"][0] | {"broken": [0]}]), "Expected `int` >= 1"),
     "two of one name": (changed(columns=[{"name": "a"}, {"name": "a"}]), "two columns of one name"),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import polars as pl
 
+from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
 
-__all__ = ["correlated", "frame_of"]
+__all__ = ["changed", "correlated", "frame_of"]
 
 
 def frame_of(n: int, seed: int = 0, *, odd: int = 0) -> pl.DataFrame:
@@ -32,3 +36,12 @@ def frame_of(n: int, seed: int = 0, *, odd: int = 0) -> pl.DataFrame:
 def correlated(n: int, seed: int = 0, *, odd: int = 0) -> Table:
     """The same as a table."""
     return table_from_frame(frame_of(n, seed, odd=odd), "birds")
+
+
+def changed(result: ScreeningResult, **fields: Any) -> ScreeningResult:
+    """Return a screening with other fields, of itself or of the values that it holds."""
+    for name in ("rows", "lists", "findings", "pictures", "run"):
+        value = getattr(result, name)
+        own = {field: fields.pop(field) for field in vars(value).keys() & fields.keys()}
+        fields[name] = replace(value, **own)
+    return replace(result, **fields)

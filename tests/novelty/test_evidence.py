@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps import screen_table
-from kpca_apps.novelty.evidence import Evidence, as_table, in_findings, of_rows
+from kpca_apps.novelty.evidence import Evidence, as_table, in_findings, strongest_by_row
 from kpca_apps.novelty.findings.patterns import kinds_of_evidence
 from kpca_apps.novelty.result import clearest
 from kpca_apps.novelty.screening.judge import _move_ahead
@@ -47,23 +47,23 @@ def patients(seed: int) -> tuple[pl.DataFrame, list[int]]:
 def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
     frame, rows = patients(seed)
     found = screen_table(frame, count=3)
-    assert {*found.ranks[rows].tolist()} == {*range(1, 9)}
+    assert {*found.rows.ranks[rows].tolist()} == {*range(1, 9)}
     # The score alone flags, and the list is of both, in one order.
     assert found.n_flagged == 3
-    assert found.n_listed == 3 + int((~found.is_flagged[rows]).sum())
-    listed = [one.row for one in found.flagged_rows]
-    assert listed == (np.argsort(found.ranks)[: found.n_listed] + 1).tolist()
-    assert [one.flagged for one in found.flagged_rows] == found.is_flagged[
+    assert found.n_listed == 3 + int((~found.rows.is_flagged[rows]).sum())
+    listed = [one.row for one in found.lists.flagged]
+    assert listed == (np.argsort(found.rows.ranks)[: found.n_listed] + 1).tolist()
+    assert [one.flagged for one in found.lists.flagged] == found.rows.is_flagged[
         np.array(listed) - 1
     ].tolist()
     assert found.flagged()["rank"].to_list() == [*range(1, found.n_listed + 1)]
     # Kinds with their counts; one of each before a second.
-    assert {pattern.sentence for pattern in found.patterns} >= {
+    assert {pattern.sentence for pattern in found.findings.patterns} >= {
         '3 rows: "town" is a common value misspelt.',
         '2 rows: "height" is far below the rest of the column.',
         "3 rows: dbp <= sbp does not hold.",
     }
-    assert len({cell.column for cell in clearest(found.odd_cells)[:3]}) == 3
+    assert len({cell.column for cell in clearest(found.findings.odd_cells)[:3]}) == 3
     n_cells = found.n_listed - 3
     assert f"3 of 1,500 rows stand out and {n_cells} more ha" in "".join(headline(found))
     # A row that one cell puts on the list says which, and why.
@@ -80,10 +80,10 @@ def test_a_sensor_that_stands_still_takes_one_place_of_the_list() -> None:
     sensors[900, 0] *= 10
     columns = {"inlet": sensors[:, 0], "outlet": sensors[:, 1], "room": sensors[:, 2]}
     found = screen_table(pl.DataFrame({"day": days} | columns), count=3)
-    (stuck,) = (cell for cell in found.odd_cells if cell.kind == "stuck")
+    (stuck,) = (cell for cell in found.findings.odd_cells if cell.kind == "stuck")
     assert (stuck.row, stuck.n_cells) == (401, 60)
-    assert {found.ranks[400], found.ranks[900]} == {1, 2}
-    assert (found.ranks[401:460] > 3).sum() >= 58
+    assert {found.rows.ranks[400], found.rows.ranks[900]} == {1, 2}
+    assert (found.rows.ranks[401:460] > 3).sum() >= 58
 
 
 def test_a_rule_that_many_rows_break_does_not_fill_the_head_of_the_list() -> None:
@@ -93,8 +93,8 @@ def test_a_rule_that_many_rows_break_does_not_fill_the_head_of_the_list() -> Non
     later = frame["sbp"].to_numpy().copy()
     later[many] = frame["dbp"].to_numpy()[many] - 5
     found = screen_table(frame.with_columns(sbp=later), explain=0)
-    assert {*found.ranks[rows[3:]].tolist()} == {*range(1, 6)}
-    assert found.ranks[many].max() <= found.n_listed
+    assert {*found.rows.ranks[rows[3:]].tolist()} == {*range(1, 6)}
+    assert found.rows.ranks[many].max() <= found.n_listed
 
 
 def line(row: int, log_p: float, **more: str) -> Evidence:
@@ -161,7 +161,12 @@ def test_rows_are_counted_once_by_their_strongest_evidence() -> None:
 @pytest.mark.parametrize("kind", ["stuck", "placeholder", "misspelt"])
 def test_rows_that_follow_each_other_in_one_finding_are_one_fault(kind: str) -> None:
     lines = [line(row, -9.0, kind=kind) for row in (4, 5, 6, 9)] + [line(5, -2.0, column="b")]
-    assert sorted(of_rows(findings(lines)).rows()) == [(4, -9.0), (5, -2.0), (6, 0.0), (9, -9.0)]
+    assert sorted(strongest_by_row(findings(lines)).rows()) == [
+        (4, -9.0),
+        (5, -2.0),
+        (6, 0.0),
+        (9, -9.0),
+    ]
 
 
 def test_a_gap_is_no_headline_and_no_value_is_never_expected() -> None:
@@ -194,7 +199,9 @@ def test_a_file_without_a_header_is_noticed(tmp_path: Path, names: tuple[str, ..
     header = ",".join(names or ("length", "width", "species"))
     path = tmp_path / "flowers.csv"
     path.write_text("\n".join([header, *rows]), encoding="utf-8")
-    said = [note for note in screen_table(path, explain=0).warnings if "without a header" in note]
+    said = [
+        note for note in screen_table(path, explain=0).run.warnings if "without a header" in note
+    ]
     assert len(said) == (names is not None and names[0] == "5.3")
 
 
@@ -218,7 +225,13 @@ def test_evidence_of_hidden_columns_cites_none_of_their_values(hidden: str) -> N
     def said(*hide: str) -> str:
         found = screen_table(table, hide=hide)
         return repr(
-            (found.odd_cells, found.flagged_rows, found.patterns, found.ranked, found.rules)
+            (
+                found.findings.odd_cells,
+                found.lists.flagged,
+                found.findings.patterns,
+                found.ranked,
+                found.findings.rules,
+            )
         )
 
     words = {*filter(None, (right[hidden], planted[hidden]))}

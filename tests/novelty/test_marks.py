@@ -75,7 +75,7 @@ def test_numbers_are_known_again_however_they_are_written() -> None:
     assert not {*row_keys(other, ())} & {*row_keys(exact, ())}
 
 
-def test_long_identifiers_and_codes_are_told_apart() -> None:
+def test_long_identifiers_and_codes_are_distinguished() -> None:
     for first in (4_006_381_333_931, 1_700_000_000_000, 10**15, 2**60):
         ids = [first + i for i in range(200)]
         held, written = (table(pl.DataFrame({"x": of})) for of in (ids, [*map(str, ids)]))
@@ -119,7 +119,7 @@ def test_a_mark_made_without_hidden_cells_accepts_no_more_than_was_seen() -> Non
     assert got.is_accepted.tolist() == [True, False, False]
 
 
-def test_marks_of_other_columns_are_refused_and_those_of_changed_rows_told() -> None:
+def test_marks_of_other_columns_are_refused_and_those_of_changed_rows_reported() -> None:
     frame = pl.DataFrame({"x": [1.0, 2.0, 3.0]})
     of = marks(row_key=row_keys(table(frame), ()), row=[1, 2, 3])
     with pytest.raises(InputError, match=r"other columns than table\.csv shows"):
@@ -179,7 +179,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_damaged_files_of_marks_are_told_in_one_line(name: str, tmp_path: Path) -> None:
+def test_damaged_files_of_marks_are_reported_in_one_line(name: str, tmp_path: Path) -> None:
     text, message = DAMAGED[name]
     path = tmp_path / "marks.html"
     path.write_text(text, encoding="utf-8")
@@ -283,12 +283,12 @@ def test_marked_rows_leave_the_list_or_stay_on_top(frame: pl.DataFrame, tmp_path
     again = screen_table(frame, count=6, marks=path)
     wrong = [row for row, kind in kinds.items() if kind == "wrong"]
     assert sorted(one.row for one in again.ranked[:2]) == sorted(wrong)
-    assert again.is_flagged[np.array(wrong) - 1].all()
+    assert again.rows.is_flagged[np.array(wrong) - 1].all()
     left = [row for row, kind in kinds.items() if kind != "wrong"]
-    assert not again.is_flagged[np.array(left) - 1].any()
-    assert (again.ranks[np.array(left) - 1] > len(frame) - 4 - 1).all()
-    assert again.accepted is not None
-    assert again.accepted.statement == (
+    assert not again.rows.is_flagged[np.array(left) - 1].any()
+    assert (again.rows.ranks[np.array(left) - 1] > len(frame) - 4 - 1).all()
+    assert again.lists.accepted is not None
+    assert again.lists.accepted.statement == (
         "Rows marked in marked.html: 2 fine and learned as normal, 2 known and not listed and "
         "2 wrong and first on the list."
     )
@@ -309,12 +309,12 @@ def test_known_rows_set_no_threshold_for_later_tables(frame: pl.DataFrame) -> No
 
 def test_usual_rows_beside_a_row_are_the_nearest_that_are_not_flagged(frame: pl.DataFrame) -> None:
     result = screen_table(frame.select("x", "y"), count=5)
-    usual = {row.row: row for row in result.usual_rows}
+    usual = {row.row: row for row in result.lists.usual}
     rows = frame.select("x", "y").to_numpy()
     rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     for one in result.ranked[:5]:
         distances = np.abs(rows - rows[one.row - 1]).sum(axis=1)
-        distances[result.is_flagged] = np.inf
+        distances[result.rows.is_flagged] = np.inf
         # The scales of the detector are those of the middle of the rows: the order is nearly this.
         assert {*one.nearest} <= {*(np.argsort(distances)[:4] + 1).tolist()}
         assert dict(usual[one.nearest[0]].cells)["x"] == str(frame["x"][one.nearest[0] - 1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.redact import HIDDEN, Note, redact, visible_notes, without_values
+from kpca_apps.novelty.redact import (
+    HIDDEN,
+    Note,
+    redact,
+    redact_comparison,
+    visible_notes,
+    without_values,
+)
 from kpca_apps.novelty.result import (
     ComparisonResult,
     FoundRule,
@@ -21,6 +28,7 @@ from kpca_apps.novelty.result import (
     OddCell,
     ScreeningResult,
 )
+from tests.novelty.tables import changed
 
 TEXT, NUMBER, NAME = "secret", 987654.25, "the column"
 # Fields that name columns.
@@ -36,9 +44,10 @@ FREE = {
     "TailShare": "share words",
     "ScoreMark": "score words",
     "ScoreScale": "name statement",
-    "ScreeningResult": "scores p_values rarities warnings settings versions command next_steps "
-    "flagged_file row_keys",
-    "ComparisonResult": "warnings settings versions command",
+    "RowScores": "scores p_values rarities",
+    "RowLists": "keys",
+    "RunInfo": "warnings settings versions command",
+    "ScreeningRun": "warnings settings versions command next_steps flagged_file",
     "RankedRow": "score p_value key",
     "Reason": "share",
     "FlaggedRow": "share",
@@ -109,9 +118,11 @@ def secrets(value: Any, where: str = "") -> Iterator[str]:
         yield where
 
 
-@pytest.mark.parametrize("kind", [ScreeningResult, ComparisonResult])
-def test_every_field_with_values_is_redacted(kind: type[ScreeningResult]) -> None:
-    result: ScreeningResult = made(kind)
+@pytest.mark.parametrize(
+    ("kind", "redact"), [(ScreeningResult, redact), (ComparisonResult, redact_comparison)]
+)
+def test_every_field_with_values_is_redacted(kind: type, redact: Callable[..., object]) -> None:
+    result = made(kind)
     free = {f"{name} {one}" for name, names in FREE.items() for one in names.split()}
     before = {*secrets(result)}
     # The maker knows every class that a result is made of.
@@ -136,19 +147,21 @@ def test_hidden_groups_are_numbered() -> None:
 
 
 def test_a_hidden_cell_says_that_it_is() -> None:
-    (cell,) = redact(made(ScreeningResult), {NAME}).odd_cells
+    (cell,) = redact(made(ScreeningResult), {NAME}).findings.odd_cells
     assert isinstance(cell, OddCell)
     assert (cell.column, cell.seen, cell.suggestion) == (NAME, HIDDEN, "")
 
 
-def test_what_a_hidden_cell_gives_for_another_is_not_said() -> None:
-    (cell,) = made(ScreeningResult).odd_cells
+def test_what_a_hidden_cell_gives_for_another_is_not_stated() -> None:
+    (cell,) = made(ScreeningResult).findings.odd_cells
     odd = replace(cell, kind="far above", column="total", given=("price",), seen="99999")
-    (shown,) = redact(replace(made(ScreeningResult), odd_cells=(odd,)), {"price"}).odd_cells
+    (shown,) = redact(
+        changed(made(ScreeningResult), odd_cells=(odd,)), {"price"}
+    ).findings.odd_cells
     assert (shown.seen, shown.suggestion, TEXT in shown.sentence) == ("99999", "", False)
 
 
-def test_a_note_is_what_may_be_said_unless_it_is_told_otherwise() -> None:
+def test_a_note_is_what_may_be_stated_unless_it_is_reported_otherwise() -> None:
     note = Note("cell 17 reads secret", "cell 17 is no number", ("a",)).after("In x: ")
     for one in (note, copy.deepcopy(note), pickle.loads(pickle.dumps(note))):
         assert f"{one}" == str(one) == "".join([one]) == "In x: cell 17 is no number"
@@ -169,6 +182,6 @@ def test_rules_cite_no_value_of_a_hidden_column() -> None:
         'beds is empty unless kind is "flat"', "beds is empty unless kind is (hidden)", ("kind",)
     )
     result: ScreeningResult = made(ScreeningResult)
-    result = replace(result, rules=(FoundRule(rule, "empty unless", ("beds", "kind"), 90, 1),))
-    assert [one.rule for one in redact(result, {"kind"}).rules] == [str(rule)]
-    assert [one.rule for one in redact(result, ()).rules] == [rule.text]
+    result = changed(result, rules=(FoundRule(rule, "empty unless", ("beds", "kind"), 90, 1),))
+    assert [one.rule for one in redact(result, {"kind"}).findings.rules] == [str(rule)]
+    assert [one.rule for one in redact(result, ()).findings.rules] == [rule.text]

@@ -14,7 +14,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.row_values import let_go, row_values
+from kpca_apps.novelty.row_values import release_pages, row_values
 
 N_ROWS = 1_000_000  # eight megabytes
 
@@ -31,7 +31,7 @@ def test_memory_is_let_go_and_values_stay() -> None:
     values = row_values(N_ROWS, np.float64)
     values[:] = np.arange(N_ROWS)
     before = mapped_kilobytes()
-    let_go(values, None, np.zeros(3))
+    release_pages(values, None, np.zeros(3))
     assert mapped_kilobytes() < before - 7_000
     assert_array_equal(values, np.arange(N_ROWS))
 
@@ -46,5 +46,5 @@ def test_copies_of_mapped_arrays_have_nothing_to_let_go(
     values = row_values(100_001, np.float64)
     values[:] = 1.0
     again = copied(values)
-    let_go(again)
+    release_pages(again)
     assert (again == 1.0).all()

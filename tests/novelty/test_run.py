@@ -29,7 +29,7 @@ def test_planted_rows_lead_the_list_with_the_column_that_was_changed() -> None:
     assert [row.rank for row in result.ranked] == list(range(1, 101))
     assert result.n_flagged == 5
     top = result.ranked[0]
-    assert (top.row, top.score) == (int(top.id[5:]) + 1, result.scores.max())  # type: ignore[index]
+    assert (top.row, top.score) == (int(top.id[5:]) + 1, result.rows.scores.max())  # type: ignore[index]
     assert dict(top.cells)["name"] == top.id
     assert math.isclose(sum(c.reason_share for c in result.columns), 1.0)
     assert max(result.columns, key=lambda c: c.reason_share).name == "bill"
@@ -37,11 +37,9 @@ def test_planted_rows_lead_the_list_with_the_column_that_was_changed() -> None:
 
 def test_a_contaminated_screening_knows_no_rate() -> None:
     result = screen(correlated(100))[0]
-    assert (result.reference, result.p_values) == (None, None)
+    assert (result.reference, result.rows.p_values) == (None, None)
     assert (result.threshold.rule, result.threshold.setting) == ("share", 0.01)
     assert result.n_flagged == 1
-    with pytest.raises(ConfigError):
-        screen(correlated(100), options=ScreeningOptions(alpha=0.05))
 
 
 @pytest.mark.parametrize("rule", [{"share": 0.003}, {"count": 2}])
@@ -56,7 +54,7 @@ def test_screen_score_and_estimator_flag_the_same_rows_when_outliers_tie(
     estimator = KernelPCANovelty(share=0.003, random_state=0).fit(rows)
     again, as_new = score(model, table), score(model, copy)
     for flagged, scores, threshold in (
-        *((r.is_flagged, r.scores, r.threshold.value) for r in (screened, again, as_new)),
+        *((r.rows.is_flagged, r.rows.scores, r.threshold.value) for r in (screened, again, as_new)),
         (estimator.training_labels_ == -1, estimator.novelty_scores_, estimator.threshold_),
         (estimator.predict(rows) == -1, -estimator.score_samples(rows), -estimator.offset_),
     ):
@@ -69,12 +67,12 @@ def test_screen_score_and_estimator_flag_the_same_rows_when_outliers_tie(
 
 def test_a_reference_gives_p_values_and_a_rate_that_flags_by_them() -> None:
     result = screen(correlated(80, seed=1, odd=4), reference=correlated(150))[0]
-    assert result.p_values is not None
+    assert result.rows.p_values is not None
     assert result.reference is not None
     assert result.threshold.calibration == "leave-one-out"
     assert result.threshold.n_calibration == 150
-    np.testing.assert_array_equal(result.is_flagged, result.p_values <= 0.05)
-    assert result.is_flagged[-4:].all()
+    np.testing.assert_array_equal(result.rows.is_flagged, result.rows.p_values <= 0.05)
+    assert result.rows.is_flagged[-4:].all()
     assert result.ranked[0].p_value == pytest.approx(1 / 151)
 
 
@@ -83,7 +81,7 @@ def test_a_row_is_scored_the_same_in_any_company_and_order_of_columns() -> None:
     new = frame_of(30, seed=2)
     whole = score(model, table_from_frame(new))
     part = score(model, table_from_frame(new.reverse().select(reversed(new.columns)).head(7)))
-    assert part.scores.tobytes() == whole.scores[::-1][:7].tobytes()
+    assert part.rows.scores.tobytes() == whole.rows.scores[::-1][:7].tobytes()
 
 
 @pytest.mark.parametrize("is_new", [True, False])
@@ -104,9 +102,9 @@ def test_same_input_and_seed_give_the_same_result() -> None:
         screen(correlated(90, odd=2), options=ScreeningOptions(seed=3, jobs=jobs))[0]
         for jobs in (1, 2)
     ]
-    assert results[0].scores.tobytes() == results[1].scores.tobytes()
+    assert results[0].rows.scores.tobytes() == results[1].rows.scores.tobytes()
     assert results[0].ranked == results[1].ranked
-    assert results[0].settings == results[1].settings
+    assert results[0].run.settings == results[1].run.settings
 
 
 def test_labels_judge_the_list_and_name_the_value_meant() -> None:
@@ -156,7 +154,7 @@ def test_values_hidden_at_scoring_stay_out_whether_the_model_uses_them_or_not(
     options = ScreeningOptions(columns=ColumnOptions(hide=(name,)))
     result = score(model, table, options=options)
     assert str(value) not in repr(result) and str(value) in repr(score(model, table))
-    unused = [text for text in result.warnings if 'left unused: "owner"' in text]
+    unused = [text for text in result.run.warnings if 'left unused: "owner"' in text]
     assert len(unused) == (name == "owner")
 
 
@@ -169,26 +167,28 @@ def test_hidden_labels_judge_the_list_and_are_not_named() -> None:
     aurocs = [[one.auroc for one in of.evaluations[0].methods] for of in (told, result)]
     assert aurocs[0] == aurocs[1]
     assert (told.evaluations[0].positive, result.evaluations[0].positive) == ("odd", "(hidden)")
-    assert any("one value is taken to mean outlier" in text for text in result.warnings)
+    assert any("one value is taken to mean outlier" in text for text in result.run.warnings)
 
 
 def test_the_table_fitted_on_is_recognised() -> None:
     table = correlated(80, odd=2)
     screened, model = screen(table)
     again = score(model, table)
-    np.testing.assert_array_equal(again.scores, screened.scores)
+    np.testing.assert_array_equal(again.rows.scores, screened.rows.scores)
     assert again.ranked == screened.ranked
-    (said,) = (text for text in again.warnings if "model was fitted on this very table" in text)
+    (said,) = (text for text in again.run.warnings if "model was fitted on this very table" in text)
     assert "p-value" not in said
 
 
-def test_rows_of_the_reference_are_told_that_they_count_themselves() -> None:
+def test_rows_of_the_reference_are_reported_that_they_count_themselves() -> None:
     reference = correlated(99)
     result = score(fit_table(reference)[0], reference)
-    assert result.p_values is not None
-    assert result.p_values.min() == 2 / 100
-    assert any(text.endswith("in its p-value, which is at least 0.02.") for text in result.warnings)
-    np.testing.assert_array_equal(result.is_flagged, result.p_values <= 0.05)
+    assert result.rows.p_values is not None
+    assert result.rows.p_values.min() == 2 / 100
+    assert any(
+        text.endswith("in its p-value, which is at least 0.02.") for text in result.run.warnings
+    )
+    np.testing.assert_array_equal(result.rows.is_flagged, result.rows.p_values <= 0.05)
 
 
 def test_explain_bounds_the_reasons_and_a_hundred_rows_are_listed() -> None:
@@ -204,22 +204,22 @@ def test_explain_bounds_the_reasons_and_a_hundred_rows_are_listed() -> None:
 def test_contours_are_drawn_for_two_numeric_columns_only() -> None:
     frame = frame_of(80).select("wing", "bill")
     result, model = screen(table_from_frame(frame))
-    contours = result.contours
+    contours = result.pictures.contours
     assert contours is not None
     assert (contours.x_name, contours.y_name, contours.scores.shape) == ("wing", "bill", (60, 60))
     cell = pl.DataFrame({"wing": [contours.x[7]] * 3, "bill": [contours.y[50]] * 3})
-    assert score(model, table_from_frame(cell)).scores[0] == contours.scores[50, 7]
-    assert screen(correlated(80))[0].contours is None
+    assert score(model, table_from_frame(cell)).rows.scores[0] == contours.scores[50, 7]
+    assert screen(correlated(80))[0].pictures.contours is None
     gaps = frame.with_columns(pl.when(pl.col("wing") > 90).then(pl.col("wing")).alias("wing"))
-    assert screen(table_from_frame(gaps))[0].contours is not None
+    assert screen(table_from_frame(gaps))[0].pictures.contours is not None
 
 
 def test_the_map_draws_a_sample_and_every_ranked_row() -> None:
     result = screen(correlated(1800), options=ScreeningOptions(explain=1))[0]
-    assert result.map.n_rows == 1800
-    assert 1500 <= len(result.map.x) <= 1600
-    assert sorted(result.map.rank[result.map.rank > 0]) == list(range(1, 101))
-    assert 0 < result.map.explained[1] <= result.map.explained[0] < 1
+    assert result.pictures.map.n_rows == 1800
+    assert 1500 <= len(result.pictures.map.x) <= 1600
+    assert sorted(result.pictures.map.rank[result.pictures.map.rank > 0]) == list(range(1, 101))
+    assert 0 < result.pictures.map.explained[1] <= result.pictures.map.explained[0] < 1
 
 
 def test_the_planted_faults_that_no_one_could_miss_are_on_the_list(datasets: Path) -> None:
@@ -231,14 +231,14 @@ def test_the_planted_faults_that_no_one_could_miss_are_on_the_list(datasets: Pat
         *("Flipper Length (mm)", "Culmen Depth (mm)", "Delta 13 C (o/oo)"),
         *("Date Egg", "Island", "Body Mass (g)"),
     }
-    assert any("2009-11-31" in text for text in result.warnings)
+    assert any("2009-11-31" in text for text in result.run.warnings)
     assert result.n_flagged == 17
 
 
 def test_a_table_of_duplicates_is_ranked_in_its_own_order() -> None:
     table = table_from_frame(pl.concat([frame_of(30, seed=1)] * 50))
     result = score(fit_table(correlated(60))[0], table)
-    first = [result.ranks[i::30] for i in range(30)]
+    first = [result.rows.ranks[i::30] for i in range(30)]
     assert all((np.diff(ranks) > 0).all() for ranks in first)
 
 
@@ -255,7 +255,7 @@ def test_a_model_passes_its_options_on_as_far_as_the_table_has_the_columns() -> 
     assert (bare.alpha, bare.seed) == (0.1, 4)
 
 
-def test_what_is_told_anew_replaces_what_is_inherited() -> None:
+def test_given_options_replace_inherited_ones() -> None:
     model = fit_table(correlated(60, odd=5), TO_INHERIT)[0]
     told = inherit_options(model, correlated(10), fdr=0.2, id="colour", hide=("bill",), share=None)
     assert (told.alpha, told.fdr, told.share) == (None, 0.2, None)

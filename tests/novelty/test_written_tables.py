@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +26,7 @@ from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import PartedTable
+from tests.novelty.tables import changed
 from tests.quick import quick
 
 # Workers of Dask are closed while their connections still speak.
@@ -84,12 +84,12 @@ def write(
     screened: Screened, table: AnyTable, path: Path, execution: Execution | None = None
 ) -> tuple[str, ...]:
     """Write the flagged rows to a path, and the scored table beside it."""
-    result, model = replace(screened[0], flagged_file=path.name), screened[1]
+    result, model = changed(screened[0], flagged_file=path.name), screened[1]
     return write_tables(path.parent, table, result, model.encoder.plan, execution=execution)
 
 
 def test_every_flagged_row_has_the_reason_that_was_planted(screened: Screened) -> None:
-    listed = screened[0].flagged_rows
+    listed = screened[0].lists.flagged
     assert [one.rank for one in listed] == list(range(1, N_ODD + 1))
     assert {one.row for one in listed} == set(range(1, N_ODD + 1))
     for one in listed:
@@ -112,20 +112,20 @@ def test_rows_beyond_those_explained_in_full_have_the_same_reasons(
     monkeypatch.setattr(listed_rows, "MAX_FLAGGED_EXPLAINED", 2)
     monkeypatch.setattr(listed_rows, "ROWS_A_BLOCK", 5)
     result = screen(read_table(file), options=OPTIONS)[0]
-    assert result.settings["rows explained"] == 3
+    assert result.run.settings["rows explained"] == 3
     for row, in_full in zip(result.ranked[3:16], screened[0].ranked[3:16], strict=True):
         assert row.explained and row.key == in_full.key
         first = {reason.column: reason.expected for reason in in_full.reason_sets[0]}
         assert {reason.column: reason.expected for reason in row.reasons} == first
     assert not any(row.explained for row in result.ranked[16:])
-    for one, other in zip(result.flagged_rows, screened[0].flagged_rows, strict=True):
+    for one, other in zip(result.lists.flagged, screened[0].lists.flagged, strict=True):
         assert (one.columns, one.seen, one.expected, one.share, one.id, one.line) == (
             (other.columns, other.seen, other.expected, other.share, other.id, other.line)
         )
 
 
 @pytest.mark.parametrize("executor", quick(["threads", "processes", "dask"], "threads"))
-def test_whoever_works_writes_the_same_bytes(
+def test_any_worker_writes_the_same_bytes(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: str
 ) -> None:
     if executor == "dask":
@@ -144,17 +144,17 @@ def test_whoever_works_writes_the_same_bytes(
     assert written[0] == written[1]
 
 
-def test_what_is_not_listed_is_said_and_stays_empty(
+def test_what_is_not_listed_is_stated_and_stays_empty(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listed_rows, "MOST_ROWS", 4)
     result = screen(read_table(file), options=OPTIONS)[0]
-    assert [one.rank for one in result.flagged_rows] == [1, 2, 3, 4]
-    (said,) = (text for text in result.warnings if "are flagged" in text)
+    assert [one.rank for one in result.lists.flagged] == [1, 2, 3, 4]
+    (said,) = (text for text in result.run.warnings if "are flagged" in text)
     assert said.startswith("16 rows are flagged or have an odd cell: the 4 oddest stand in")
     found = found_columns(result)
     has_reason = found["reason_column"].is_not_null().to_numpy()  # type: ignore[union-attr]
-    np.testing.assert_array_equal(has_reason, result.ranks <= 4)
+    np.testing.assert_array_equal(has_reason, result.rows.ranks <= 4)
 
 
 def test_without_explaining_rows_are_listed_without_reasons(file: Path, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_found_columns_of_parts_make_those_of_the_whole(screened: Screened) -> N
     whole = found(slice(None))
     assert whole.equals(pl.concat(found(slice(at, at + 7)) for at in range(0, N_ROWS, 7)))
     assert whole.height == N_ROWS
-    of_set = next(one for one in screened[0].flagged_rows if one.row == 13)
+    of_set = next(one for one in screened[0].lists.flagged if one.row == 13)
     assert whole["reason_column"][0] == "length"
     assert whole["reason_column"][12] == ", ".join(of_set.columns)
     assert whole["seen"][12] == ", ".join(of_set.seen)
@@ -197,7 +197,7 @@ def test_the_csv_holds_the_flagged_rows_oddest_first(
     others = [name for name in given.columns if name != "id"]
     assert list(rows[0]) == [*FOUND[:2], "id", *FOUND[2:], *others]
     assert [row["rank"] for row in rows] == [str(rank) for rank in range(1, N_ODD + 1)]
-    for row, one in zip(rows, screened[0].flagged_rows, strict=True):
+    for row, one in zip(rows, screened[0].lists.flagged, strict=True):
         cells = given.row(one.row - 1, named=True)
         assert row["line"] == str(one.row + 1)
         assert {name: row[name] for name in ("id", *others[:-1])} == {
@@ -207,7 +207,7 @@ def test_the_csv_holds_the_flagged_rows_oddest_first(
         assert row["reason_column"] == ", ".join(one.columns)
         assert row["seen"] == ", ".join(one.seen)
         assert float(row["share"]) == one.share
-    hinted = {one.row: one.hint for one in screened[0].flagged_rows}
+    hinted = {one.row: one.hint for one in screened[0].lists.flagged}
     assert {int(row["line"]) - 1: row["hint"] for row in rows} == hinted
 
 
@@ -229,7 +229,7 @@ def test_the_workbook_colours_the_odd_cells_and_no_other(
     assert names == [*FOUND[:2], "id", *FOUND[2:], *parcels().columns[1:]]
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("D2", f"A1:O{N_ODD + 1}")
     assert "odd together" in header[names.index("reason_column")].comment.text
-    for cells, one in zip(rows, screened[0].flagged_rows, strict=True):
+    for cells, one in zip(rows, screened[0].lists.flagged, strict=True):
         coloured = {
             name for name, cell in zip(names, cells, strict=True) if cell.fill.fill_type == "solid"
         }
@@ -247,7 +247,7 @@ def test_values_of_hidden_columns_reach_neither_list_nor_file(file: Path, tmp_pa
     hide = ColumnOptions(id="id", exclude=("note",), hide=("length", "id"))
     table = read_table(file)
     result, model = screen(table, options=ScreeningOptions(count=N_ODD, columns=hide))
-    by_length = [one for one in result.flagged_rows if one.columns == ("length",)]
+    by_length = [one for one in result.lists.flagged if one.columns == ("length",)]
     assert by_length
     assert {(*one.seen, *one.expected, one.id) for one in by_length} == {
         ("(hidden)", "(hidden)", None)
@@ -326,12 +326,12 @@ def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_pat
     options = ScreeningOptions(count=N_ODD, columns=ColumnOptions(id="id"))
     table = open_table(of_two)
     result, model = screen(table, options=options)
-    assert result.n_odd_cells >= len(ODD) > MAX_ODD_CELLS_A_COLUMN
-    written = replace(result, flagged_file="flagged.csv")
+    assert result.findings.n_odd_cells >= len(ODD) > MAX_ODD_CELLS_A_COLUMN
+    written = changed(result, flagged_file="flagged.csv")
     write_tables(tmp_path, table, written, model.encoder.plan)
     rows = read_back(tmp_path / "odd_cells.csv")
     reads = {(row["column"], int(row["row"]) - 1): row["reads"] for row in rows}
-    assert ODD.items() <= reads.items() and result.n_odd_cells == len(rows)
+    assert ODD.items() <= reads.items() and result.findings.n_odd_cells == len(rows)
     # The other cells of these rows may speak against their widths.
     assert {*reads} - {*ODD} <= {("width", row) for row in range(10, N_ODD)}
     for row in rows:
@@ -341,10 +341,10 @@ def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_pat
         assert row["why"]
     suggested = {row["suggestion"] for row in rows if row["column"] != "width"}
     assert suggested == {"", "210.3", "für 3"}
-    assert {*result.row_files.values()} == {"a.csv", "b.csv"}
+    assert {*result.lists.files.values()} == {"a.csv", "b.csv"}
     # A line would be one of each file.
     assert any(
-        '"weight": 2 cells are not numbers' in w and "in row 8 " in w for w in result.warnings
+        '"weight": 2 cells are not numbers' in w and "in row 8 " in w for w in result.run.warnings
     )
     # The page names the file of each, and of the rows on the cards.
     page = " ".join(re.sub("<[^>]+>", " ", render_screening(result)).split())
@@ -362,13 +362,13 @@ def test_rows_with_an_odd_cell_are_on_the_list_too(
     table = open_table(of_two)
     result, model = screen(table, options=options)
     rows_of_cells = {row + 1 for _, row in ODD}
-    others = {one.row for one in result.flagged_rows if not one.flagged}
-    assert others == rows_of_cells - {*(np.flatnonzero(result.is_flagged) + 1).tolist()}
+    others = {one.row for one in result.lists.flagged if not one.flagged}
+    assert others == rows_of_cells - {*(np.flatnonzero(result.rows.is_flagged) + 1).tolist()}
     assert 201 in others
     write((result, model), table, tmp_path / "flagged.csv")
     rows = read_back(tmp_path / "flagged.csv")
     assert {int(row["rank"]) for row in rows if row["flagged"] == "false"} == {
-        int(result.ranks[row - 1]) for row in others
+        int(result.rows.ranks[row - 1]) for row in others
     }
     assert sum(row["flagged"] == "true" for row in rows) == N_ODD
     ranks = [int(row["rank"]) for row in rows]

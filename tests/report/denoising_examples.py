@@ -20,9 +20,9 @@ from kpca_apps.denoise.result import (
     DenoisingResult,
     DictionaryView,
     Evidence,
-    FoundLaw,
     ImageOutcome,
     ImagePreviews,
+    NoiseLaw,
     Preview,
     Quality,
     Residual,
@@ -100,18 +100,16 @@ def image(name: str = "a.png", sigma: float = 20.0, **changes: object) -> ImageO
     return replace(usual, **changes)  # type: ignore[arg-type]
 
 
-def law(gain: float = 3.76, constant: float = -12.45, **changes: object) -> FoundLaw:
+def law(gain: float = 3.76, constant: float = -12.45, **changes: object) -> NoiseLaw:
     """Return the law of counted light in an image of 8 bits."""
     brightness = tuple(np.linspace(4.0, 80.0, 12).tolist())
-    usual = FoundLaw(
+    usual = NoiseLaw(
         gain,
         constant,
         blur=0.0,
         interval=(0.9, 1.1),
         established=True,
         clipped=False,
-        rises=True,
-        shared=False,
         log_odds_flat=-90.0,
         log_odds_white=0.0,
         brightness=brightness,
@@ -120,7 +118,7 @@ def law(gain: float = 3.76, constant: float = -12.45, **changes: object) -> Foun
     return replace(usual, **changes)  # type: ignore[arg-type]
 
 
-def counted(name: str = "cells.tif", *laws: FoundLaw, **changes: object) -> ImageOutcome:
+def counted(name: str = "cells.tif", *laws: NoiseLaw, **changes: object) -> ImageOutcome:
     """Return an image whose noise is that of counted light."""
     evidence = Evidence(
         why="it is stronger where the image is brighter",

@@ -18,21 +18,28 @@ from kpca_apps.novelty.result import (
     Curves,
     DuplicateRows,
     Evaluation,
+    Findings,
     NumericProfile,
     OddCell,
     Pattern,
+    Pictures,
     PlaneAxis,
     RankedRow,
     Reason,
     RepeatedRows,
+    RowLists,
+    RowScores,
+    RunInfo,
     ScoreContours,
     ScoreMark,
     ScoreScale,
     ScreeningResult,
+    ScreeningRun,
     TailShare,
     ThresholdInfo,
 )
 from kpca_apps.tables.source_info import SourceInfo
+from tests.novelty.tables import changed
 
 Make = Callable[[], ScreeningResult]
 
@@ -187,13 +194,23 @@ def screening(
     ranks[np.argsort(-scores, kind="stable")] = np.arange(1, n_rows + 1)
     flagged = ranks <= n_flagged
     limit = np.append(np.sort(scores)[::-1], 0.0)[n_flagged] if n_flagged else scores.max() + 0.01
+    repeated = repeats("Flipper Length (mm)", "1950", "195") if n_rows > 3 else DuplicateRows()
     return ScreeningResult(
         source=source(n_rows=n_rows),
         reference=None,
-        scores=scores,
-        p_values=None,
-        is_flagged=flagged,
-        ranks=ranks,
+        columns=columns(),
+        rows=RowScores(
+            scores=scores,
+            p_values=None,
+            rarities=np.exp(-9 * scores),
+            ranks=ranks,
+            is_flagged=flagged,
+            scale=ScoreScale(
+                "how rare",
+                "How rare: the share of the 20 rows that score at least as high.",
+                (ScoreMark(0.25, "1 in 10"), ScoreMark(0.51, "1 in 100")),
+            ),
+        ),
         threshold=ThresholdInfo(
             rule="share",
             setting=0.01,
@@ -204,39 +221,34 @@ def screening(
             rarity=rarity(float(limit)),
         ),
         ranked=tuple(ranked(scores, flagged, reasons)),
-        columns=columns(),
-        map=component_map(flagged, ranks),
-        contours=None,
-        evaluations=(),
-        warnings=(
-            "2 rows have no number at all in 4 columns; their gaps were filled with what the other "
-            "columns suggest.",
-            "studyName has one value only and was left out.",
-            "Comments is free text; only its length and make-up are seen.",
+        lists=RowLists(ids={9: "N8A1", 12: "N11A1"}),
+        findings=Findings(odd_cells=ODD_CELLS, n_odd_cells=9, duplicates=repeated),
+        pictures=Pictures(
+            component_map(flagged, ranks), plane=column_plane(flagged, ranks, scores)
         ),
-        settings={"share": 0.01, "seed": 0, "kernel": "mean of RBF kernels", "gamma": None},
-        versions={"kpca-apps": "0.1.0", "numpy": "2.1.0"},
-        command="kpca novelty screen datasets/penguins/penguins_planted.csv --share 0.035",
-        next_steps=(
-            (
-                "Score new rows with this model",
-                "kpca novelty fit penguins.csv --model penguins.kpca",
+        run=ScreeningRun(
+            settings={"share": 0.01, "seed": 0, "kernel": "mean of RBF kernels", "gamma": None},
+            versions={"kpca-apps": "0.1.0", "numpy": "2.1.0"},
+            warnings=(
+                "2 rows have no number at all in 4 columns; their gaps were filled with what the "
+                "other columns suggest.",
+                "studyName has one value only and was left out.",
+                "Comments is free text; only its length and make-up are seen.",
             ),
-            ("Leave a column out", "kpca novelty screen penguins.csv --exclude 'Body Mass (g)'"),
-            ("Explain one row", "kpca novelty explain penguins.kpca penguins.csv --row N5A1"),
+            command="kpca novelty screen datasets/penguins/penguins_planted.csv --share 0.035",
+            n_doubts=2,
+            next_steps=(
+                (
+                    "Score new rows with this model",
+                    "kpca novelty fit penguins.csv --model penguins.kpca",
+                ),
+                (
+                    "Leave a column out",
+                    "kpca novelty screen penguins.csv --exclude 'Body Mass (g)'",
+                ),
+                ("Explain one row", "kpca novelty explain penguins.kpca penguins.csv --row N5A1"),
+            ),
         ),
-        odd_cells=ODD_CELLS,
-        n_odd_cells=9,
-        rarities=np.exp(-9 * scores),
-        scale=ScoreScale(
-            "how rare",
-            "How rare: the share of the 20 rows that score at least as high.",
-            (ScoreMark(0.25, "1 in 10"), ScoreMark(0.51, "1 in 100")),
-        ),
-        duplicates=repeats("Flipper Length (mm)", "1950", "195") if n_rows > 3 else DuplicateRows(),
-        plane=column_plane(flagged, ranks, scores),
-        n_doubts=2,
-        row_ids={9: "N8A1", 12: "N11A1"},
     )
 
 
@@ -258,8 +270,8 @@ def repeats(column: str, *cells: str, n_groups: int = 1) -> DuplicateRows:
 
 def with_reference() -> ScreeningResult:
     result = screening()
-    p_values = result.ranks / (len(result.ranks) + 1.0)
-    return replace(
+    p_values = result.rows.ranks / (len(result.rows.ranks) + 1.0)
+    return changed(
         result,
         reference=source("clean.csv"),
         p_values=p_values,
@@ -301,10 +313,10 @@ def two_columns() -> ScreeningResult:
     points = rng.normal(size=(344, 2))
     result = screening(n_flagged=3)
     scores = 1 - np.exp(-(x[None, :] ** 2 + y[:, None] ** 2) / 3)
-    return replace(
+    return changed(
         result,
         contours=ScoreContours(
-            "width $x$", ARABIC, x, y, scores, points[:, 0], points[:, 1], result.is_flagged
+            "width $x$", ARABIC, x, y, scores, points[:, 0], points[:, 1], result.rows.is_flagged
         ),
     )
 
@@ -319,7 +331,7 @@ def hostile() -> ScreeningResult:
         for r in result.ranked
     ]
     odd = replace(ODD_CELLS[2], column=HOSTILE, seen=HOSTILE, sentence=HOSTILE, suggestion=HOSTILE)
-    return replace(
+    return changed(
         result,
         odd_cells=(odd,) * 50,
         n_odd_cells=2_000,
@@ -342,7 +354,7 @@ def long_names() -> ScreeningResult:
     result = screening()
     reasons = tuple(replace(reason, column=reason.column + LONG) for reason in REASONS)
     profiles = tuple(replace(column, name=column.name + LONG) for column in result.columns)
-    return replace(
+    return changed(
         result,
         columns=profiles,
         duplicates=repeats(LONG, LONG, LONG),
@@ -356,7 +368,7 @@ def long_names() -> ScreeningResult:
 
 def hidden() -> ScreeningResult:
     result = screening()
-    result = replace(
+    result = changed(
         result,
         id_column="Individual ID",
         ranked=tuple(
@@ -388,7 +400,7 @@ def together() -> ScreeningResult:
     of_card = (rows[0].row, rows[2].row, rows[4].row)
     others = [(1_000 + n, 2_000 + n) for n in range(7)]
     patterns = tuple(Pattern(of, ("Flipper Length (mm)",), sentence) for of in (of_card, *others))
-    return replace(result, ranked=rows, patterns=patterns)
+    return changed(result, ranked=rows, patterns=patterns)
 
 
 def curve(name: str, ours: bool, sharpness: float) -> Curves:
@@ -436,7 +448,7 @@ def huge() -> ScreeningResult:
     result = screening(1_000_000, 1000)
     cells = tuple((f"{HOSTILE}{i}", HOSTILE * 20) for i in range(60))
     profiles = tuple(replace(result.columns[2], name=f"{i}{HOSTILE * 6}") for i in range(500))
-    return replace(
+    return changed(
         result,
         evaluations=evaluations(),
         columns=result.columns + profiles,
@@ -445,7 +457,7 @@ def huge() -> ScreeningResult:
             replace(cell, column=HOSTILE * 20, seen=HOSTILE * 20, sentence=HOSTILE * 20)
             for cell in ODD_CELLS * 16
         ),
-        contours=two_columns().contours,
+        contours=two_columns().pictures.contours,
         duplicates=repeats(HOSTILE * 6, *(HOSTILE * 20,) * 8, n_groups=20),
     )
 
@@ -453,9 +465,9 @@ def huge() -> ScreeningResult:
 def no_reasons() -> ScreeningResult:
     result = screening(n_flagged=1, reasons=())
     rows = tuple(replace(r, explained=r.rank < 3, id=None, line=None) for r in result.ranked)
-    odd = tuple(replace(cell, line=None) for cell in result.odd_cells)
-    return replace(
-        result, ranked=rows, row_ids={}, odd_cells=odd, next_steps=(), warnings=(), command=""
+    odd = tuple(replace(cell, line=None) for cell in result.findings.odd_cells)
+    return changed(
+        result, ranked=rows, ids={}, odd_cells=odd, next_steps=(), warnings=(), command=""
     )
 
 
@@ -465,10 +477,12 @@ def comparison() -> ComparisonResult:
         source=source(),
         evaluations=two,
         columns=columns(),
-        warnings=("2 rows were left out.",),
-        settings={"seed": 0},
-        versions={"numpy": "2.1.0"},
-        command="kpca novelty compare penguins.csv --label diagnosis",
+        run=RunInfo(
+            settings={"seed": 0},
+            versions={"numpy": "2.1.0"},
+            warnings=("2 rows were left out.",),
+            command="kpca novelty compare penguins.csv --label diagnosis",
+        ),
     )
 
 

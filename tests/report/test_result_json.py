@@ -10,6 +10,7 @@ from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.report.denoising.text import headline
 from kpca_apps.report.result_json import result_to_json
 from kpca_apps.report.text import writable
+from tests.novelty.tables import changed
 from tests.report import denoising_examples, examples
 
 
@@ -21,22 +22,23 @@ def test_every_result_becomes_json(make: examples.Make) -> None:
     assert text.encode()
     assert text == result_to_json(make())
     assert list(content) == sorted(content)
-    assert (content["n_rows"], content["n_flagged"]) == (len(result.scores), result.n_flagged)
-    assert not {"scores", "p_values", "rarities", "flagged", "ranks", "map"} & set(content)
+    assert (content["n_rows"], content["n_flagged"]) == (len(result.rows.scores), result.n_flagged)
+    assert not {"pictures", "map"} & set(content)
+    assert [*content["rows"]] == ["scale"]
     assert set(content["components"]) == {"variances", "gains", "explained"}
 
 
 def test_numbers_are_exact_and_infinity_has_a_name() -> None:
     result = examples.infinite_threshold()
-    result = replace(result, settings={"gamma": float("nan"), "share": 0.1})
+    result = changed(result, settings={"gamma": float("nan"), "share": 0.1})
     content = json.loads(result_to_json(result))
     assert content["threshold"]["value"] == "inf"
-    assert content["settings"] == {"gamma": None, "share": 0.1}
+    assert content["run"]["settings"] == {"gamma": None, "share": 0.1}
     top = result.ranked[0]
     assert content["ranked"][0]["score"] == top.score
     assert top.rarity is not None
     assert content["ranked"][0]["rarity"] == {"share": top.rarity.share, "words": top.rarity.words}
-    assert content["scale"]["name"] == "how rare"
+    assert content["rows"]["scale"]["name"] == "how rare"
 
 
 def test_hidden_values_and_timings_stay_out() -> None:

@@ -17,6 +17,7 @@ from kpca_apps.novelty.result import RowMark, ScreeningResult
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.novelty.text import MAX_LISTED
 from kpca_apps.report.page import _asset
+from tests.novelty.tables import changed
 from tests.report import examples, worked
 from tests.report.pages import rendered
 from tests.report.worked import saved
@@ -101,7 +102,7 @@ def test_a_row_opens_beside_its_usual_rows(
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     heads = page.locator(".whole thead th").all_inner_texts()
-    usual = {row.row: row for row in result.usual_rows}
+    usual = {row.row: row for row in result.lists.usual}
     near = [usual[row].id for row in result.ranked[0].nearest]
     assert heads == [
         "column",
@@ -169,9 +170,9 @@ def test_two_thousand_rows_make_a_page_of_bounded_size() -> None:
     marks = (RowMark(7, "fine", f"v01234567-{7:016x}"),)
     many = tuple(replace(wide.ranked[0], rank=i, row=i, nearest=()) for i in range(1, 3_001))
     # Wide cells of signs that are written longer: fewer rows are listed.
-    page = render_screening(replace(wide, ranked=many, marks=marks))
+    page = render_screening(changed(wide, ranked=many, marks=marks))
     assert len(page.encode()) < 2_200_000
     assert 200 < page.count("<tr data-row=") < MAX_LISTED
-    page = render_screening(replace(long_list(3_000), marks=marks))
+    page = render_screening(changed(long_list(3_000), marks=marks))
     assert len(page.encode()) < 1_500_000
     assert page.count("<tr data-row=") == MAX_LISTED

@@ -74,7 +74,7 @@ def check_screened_again(
     top = names(first.ranked[:3])
     for judged in ({"marks": again}, {"accept": accepted}):
         result = screened(frame, **judged)
-        assert not {*top[:2]} & {*names(result.flagged_rows)}
+        assert not {*top[:2]} & {*names(result.lists.flagged)}
         assert top[2] in names(result.ranked[:-2])
     assert names(screened(frame, marks=again).ranked)[0] == top[2]
 

@@ -320,7 +320,7 @@ def test_all_parts_that_cannot_be_read_are_carried_where_a_worker_is_lost_too(n_
         return future
 
     workers = types.SimpleNamespace(
-        executor="dask", width=2, submit=submit, send_shared=lambda shared: (), close_pool=int
+        executor="dask", width=2, _submit=submit, _send_shared=lambda shared: (), _close_pool=int
     )
     flight = _Flight(workers, None, (), carried="carried {}".format)
     assert [*flight.results("abc")] == ["carried a", "carried b", "carried c"]
@@ -369,7 +369,7 @@ def test_who_takes_results_one_by_one_keeps_the_threads_of_linear_algebra(execut
         results = workers.map_partitions(add_start, row_parts(20, 10), 5)
         assert next(results) == 5
         if executor == "threads":  # until the part that is under way is done
-            workers.close_pool()
+            workers._close_pool()
         assert set(threads()) == {2}
         results.close()
 

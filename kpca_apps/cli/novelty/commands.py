@@ -249,9 +249,9 @@ def explain(
     if options.json:
         run.console.data_json(EXPLAINED_ROW, asdict(found))
         return
-    say_warnings(run.console, result.warnings)
-    if result.scale is not None:
-        run.console.say(result.scale.statement)
+    say_warnings(run.console, result.run.warnings)
+    if result.rows.scale is not None:
+        run.console.say(result.rows.scale.statement)
     run.console.data_lines([place(found, result), *explanation_lines(found)])
 
 
@@ -295,7 +295,7 @@ def compare(
         with run.console.stage("Comparing"):
             result = compare_table(rows, chosen, execution=run.execution)
         command = reproduce(context, masked(context.params, result), replacing=True)
-        result = replace(result, command=command)
+        result = replace(result, run=replace(result.run, command=command))
     run.clock.lap("comparing")
     from kpca_apps.cli.novelty.lines import say_warnings
     from kpca_apps.report.novelty.figures import comparison_figures
@@ -311,7 +311,7 @@ def compare(
     for evaluation in result.evaluations:
         run.console.say(evaluation.setting)
         run.console.say(verdict(evaluation))
-    say_warnings(run.console, result.warnings)
+    say_warnings(run.console, result.run.warnings)
     print_result(run.console, folder.path, result, options.json)
 
 
@@ -394,5 +394,5 @@ def diff(
         write_result(building, result, [(REPORT_FILE, render_diff(result))], {}, clock)
     console.say(diff_headline(result))
     console.lines(diff_lines(result))
-    say_warnings(console, result.warnings)
+    say_warnings(console, result.run.warnings)
     print_result(console, folder.path, result, options.json)

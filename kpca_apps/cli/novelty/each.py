@@ -27,7 +27,7 @@ from kpca_apps.novelty.columns.parts import AnyTable
 from kpca_apps.novelty.compare.diff import diff_runs
 from kpca_apps.novelty.marks import Marks
 from kpca_apps.novelty.redact import masked
-from kpca_apps.novelty.result import ScreenedTable, ScreenedTables, ScreeningResult
+from kpca_apps.novelty.result import RunInfo, ScreenedTable, ScreenedTables, ScreeningResult
 from kpca_apps.novelty.run import screen
 from kpca_apps.novelty.screening.model import RULES, ScreeningOptions, library_versions
 from kpca_apps.options import NoveltyOptions
@@ -90,9 +90,11 @@ def screen_each(
             given = {name: value for name, value in rules.items() if value is not None}
             index = ScreenedTables(
                 tuple(made),
-                {**given, "against a reference": reference is not None, "tables": len(paths)},
-                library_versions(),
-                reproduce(context, masked(context.params, None), replacing=True),
+                RunInfo(
+                    {**given, "against a reference": reference is not None, "tables": len(paths)},
+                    library_versions(),
+                    command=reproduce(context, masked(context.params, None), replacing=True),
+                ),
             )
             pages = [(INDEX, render_index(index))]
             write_result(building, index, pages, {}, run.clock, data=INDEX_DATA)
@@ -132,7 +134,7 @@ def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: AnyPath
         folder.path.name,
         n_rows=result.n_rows,
         n_flagged=result.n_flagged,
-        n_odd_cells=result.n_odd_cells,
+        n_odd_cells=result.findings.n_odd_cells,
         oddest=oddest_row(result),
     )
     if top is not None and top.rarity is not None:
@@ -179,7 +181,7 @@ def _compared(run: Run, found: ScreenedTable, before: AnyPath, now: Path) -> Scr
         found,
         before=diff.old,
         n_new=len(diff.appeared),
-        n_disappeared=len(diff.disappeared),
+        n_removed=len(diff.removed),
         moved=diff.moved,
         hidden_columns=diff.hidden_columns,
     )

@@ -48,7 +48,7 @@ def screening_cases(result: ScreeningResult) -> list[RuleCase]:
     """Return the rules of a screened table as test cases."""
     return [
         RuleCase(one.rule, one.n_rows, one.n_broken, breaking_rows(one, len(one.rows)))
-        for one in result.rules
+        for one in result.findings.rules
     ]
 
 

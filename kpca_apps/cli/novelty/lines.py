@@ -50,50 +50,52 @@ SENT = (
 def say_findings(console: Console, result: ScreeningResult) -> None:
     """Print the findings of a screening and notes on how its table was read."""
     console.say("".join(headline(result)))
-    if result.accepted is not None:
-        console.say(result.accepted.statement)
+    if result.lists.accepted is not None:
+        console.say(result.lists.accepted.statement)
     # Patterns whose values are hidden may share their sentence.
-    for sentence in dict.fromkeys(one.sentence for one in result.patterns[:MAX_PATTERNS]):
+    for sentence in dict.fromkeys(one.sentence for one in result.findings.patterns[:MAX_PATTERNS]):
         console.say(sentence)
-    if len(result.patterns) > MAX_PATTERNS:
-        n_left = len(result.patterns) - MAX_PATTERNS
+    if len(result.findings.patterns) > MAX_PATTERNS:
+        n_left = len(result.findings.patterns) - MAX_PATTERNS
         console.say(f"... and {plural(n_left, 'more kind')} in result.json.")
     console.lines(["", *summary_lines(result), ""])
-    if result.odd_cells:
+    if result.findings.odd_cells:
         console.lines([*odd_cell_lines(result), ""])
     if result.groups:
         console.lines([*group_lines(result), ""])
-    if result.duplicates.statement:
-        console.say(result.duplicates.statement)
+    if result.findings.duplicates.statement:
+        console.say(result.findings.duplicates.statement)
     # Rules between rows, which no single cell breaks, if the lists above miss rows that break them.
-    listed_rows = {one.row for one in result.flagged_rows}
+    listed_rows = {one.row for one in result.lists.flagged}
     between = [
         rule
-        for rule in result.rules
+        for rule in result.findings.rules
         if rule.compares_rows
-        and 0 < rule.n_broken * len(result.rules) < rule.n_rows
+        and 0 < rule.n_broken * len(result.findings.rules) < rule.n_rows
         and (rule.n_broken > len(rule.rows) or not listed_rows.issuperset(rule.rows))
     ]
     for rule in between[:MAX_PATTERNS]:
         holds = f"in {rule.n_rows - rule.n_broken:,} of {rule.n_rows:,} rows"
         console.say(f"Rule: {rule.rule} {holds}; not in {breaking_rows(rule, TOP)}.")
-    if result.flagged_rows and result.flagged_file:
-        rows = plural(len(result.flagged_rows), "row")
-        console.say(f"{result.flagged_file} holds {rows}: send it to anyone who can correct them.")
-    if result.moved:
+    if result.lists.flagged and result.run.flagged_file:
+        rows = plural(len(result.lists.flagged), "row")
+        console.say(
+            f"{result.run.flagged_file} holds {rows}: send it to anyone who can correct them."
+        )
+    if result.findings.moved:
         assert result.reference is not None
-        console.lines(moved_lines(result.moved, result.reference.name))
+        console.lines(moved_lines(result.findings.moved, result.reference.name))
     info = result.threshold
     # Enough digits to distinguish it from the scores shown.
     _, limit = scores_text([row.score for row in result.oddest_of_each_kind[:TOP]], info.value)
     rarity = f", which {info.rarity.in_prose} usual rows would reach" if info.rarity else ""
     has_threshold = math.isfinite(info.value)
     console.say(f"Threshold {limit}{rarity}. " * has_threshold + info.statement)
-    if result.scale is not None:
-        console.say(result.scale.statement)
+    if result.rows.scale is not None:
+        console.say(result.rows.scale.statement)
     for text in (*map(_labels_text, result.evaluations), *result.source.notes):
         console.say(text)
-    say_warnings(console, result.warnings)
+    say_warnings(console, result.run.warnings)
 
 
 def breaking_rows(rule: FoundRule, most: int) -> str:
@@ -126,7 +128,7 @@ def summary_lines(result: ScreeningResult) -> list[str]:
         line, flagged = str(row.line or ""), IS_FLAGGED[result.standing(row)]
         place = (str(row.row), line, file, one_line(row.id or "", 12))
         rows.append((str(row.rank), flagged, *place, rarity, score))
-    scale = result.scale.name if result.scale else ""
+    scale = result.rows.scale.name if result.rows.scale else ""
     head = ("rank", "flagged", "row", "line", "file", "id", scale, "score")
     top, *body = column_lines(_filled([head, *rows]))
     # Explain why ranks are skipped.
@@ -145,7 +147,7 @@ def _filled(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 def odd_cell_lines(result: ScreeningResult) -> list[str]:
     """Return a table of the clearest odd cells, each followed by its explanation."""
-    cells, n = clearest(result.odd_cells)[:TOP], result.n_odd_cells
+    cells, n = clearest(result.findings.odd_cells)[:TOP], result.findings.n_odd_cells
     found = "1 cell is odd:" if n == 1 else f"{n:,} cells are odd:"
     in_lines = any(cell.line is not None for cell in cells)
     rows = [("line" if in_lines else "row", "file", "column", "reads", "suggested")]
@@ -153,10 +155,10 @@ def odd_cell_lines(result: ScreeningResult) -> list[str]:
         more = f" (and {cell.n_cells - 1:,} more)" if cell.n_cells > 1 else ""
         where = str(cell.row if cell.line is None else cell.line)
         seen, suggested = cut_apart(cell.seen or "missing", cell.suggestion, 20)
-        seen, file = f"{seen}{more}", result.row_files.get(cell.row, "")
+        seen, file = f"{seen}{more}", result.lists.files.get(cell.row, "")
         rows.append((where, one_line(file, 20), one_line(cell.where, 24), seen, suggested))
     n_left = n - sum(cell.n_cells for cell in cells)
-    where = result.odd_cells_file or "the report"
+    where = result.run.odd_cells_file or "the report"
     left = [f"... and {n_left:,} more in {where}, each with why."] if n_left else []
     head, *body = column_lines(_filled(rows))
     # Do not repeat explanations that the rows above have.
@@ -196,7 +198,7 @@ def moved_lines(moved: Sequence[MovedColumn], against: str) -> list[str]:
 
 
 def diff_lines(diff: ScreeningDiff) -> list[str]:
-    """Return tables of the rows that joined or left the list, and of the shifted columns.
+    """Lay out the first rows that are new on a list or removed from it, and the columns that moved.
 
     If the tables share no row, kinds of odd rows are compared.
     """
@@ -207,10 +209,7 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
             (f"{now:,}", f"{before:,}", one_line(name, 56)) for name, before, now in diff.kinds
         ]
         lines += [*column_lines(kinds[: TOP + 1]), ""]
-    for title, rows in (
-        ("New on the list:", diff.appeared),
-        ("No longer on it:", diff.disappeared),
-    ):
+    for title, rows in (("New on the list:", diff.appeared), ("No longer on it:", diff.removed)):
         if rows:
             cells: list[tuple[str, ...]] = [("row", "before", "now", "why")]
             for row in rows[:TOP]:
@@ -337,7 +336,7 @@ def place(row: RankedRow, result: ScreeningResult) -> str:
         rarity = f"{row.rarity.in_prose} usual rows would score so high; "
     standing = result.standing(row)
     verdict = "listed for an odd cell" if standing == "odd cell" else standing
-    near = result.scores[abs(result.ranks - row.rank) == 1].tolist()
+    near = result.rows.scores[abs(result.rows.ranks - row.rank) == 1].tolist()
     (score, *_), limit = scores_text([row.score, *near], result.threshold.value)
     limit = f"threshold {limit}" if math.isfinite(result.threshold.value) else "no threshold"
     return (

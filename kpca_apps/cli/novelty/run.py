@@ -282,12 +282,13 @@ def write_screening(
     from kpca_apps.report.novelty.page import render_screening
 
     steps = next_steps(context, result, folder=folder.path.name, saved=MODEL_FILE if save else None)
-    result = replace(
-        result,
+    made = replace(
+        result.run,
         command=reproduce(context, masked(context.params, result), replacing=True),
         next_steps=steps,
         flagged_file=f"flagged.{run.options.flagged}",
     )
+    result = replace(result, run=made)
     with run.working("Writing", table), folder as building:
         notes = write_tables(
             building,
@@ -298,7 +299,8 @@ def write_screening(
             keep_hidden=run.options.keep_hidden,
             execution=run.execution,
         )
-        result = replace(result, warnings=(*result.warnings, *notes))
+        made = replace(made, warnings=(*made.warnings, *notes))
+        result = replace(result, run=made)
         if save:
             save_model(model, building / MODEL_FILE)
         run.clock.lap("scored table, flagged rows and model")
@@ -307,8 +309,8 @@ def write_screening(
         figures = screening_figures(drawn)
         if run.options.to_send:
             params = masked(context.params, result, to_send=True)
-            command = reproduce(context, params, replacing=True)
-            page = render_screening(replace(result, command=command), drawn, is_to_send=True)
+            sent = replace(made, command=reproduce(context, params, replacing=True))
+            page = render_screening(replace(result, run=sent), drawn, is_to_send=True)
             (building / TO_SEND / "figures").mkdir(parents=True)
             (building / TO_SEND / REPORT_FILE).write_bytes(page.encode("utf-8"))
             for name, png in figures.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
+from operator import attrgetter
 from typing import Any
 
 from kpca_apps.names import one_line, quoted_cell
@@ -31,7 +32,7 @@ REASONS, FEW = 3, 5  # reasons of a row; items of other lists
 MOST_RULES = 50
 # Fields that hold names and cells, not sentences.
 CELLS = frozenset("column where seen expected suggestion together id group name changed".split())
-# The fields that answers contain, by type; all fields of other types.
+# The fields that answers contain, by type, under their last names; all fields of other types.
 FIELDS = {
     AcceptedRows: "n_rows statement",
     DuplicateRows: "statement",
@@ -42,8 +43,8 @@ FIELDS = {
     Reason: "column seen expected share together",
     ScoreScale: "statement",
     ScreeningDiff: "matched_by added_columns removed_columns settings_changed moved",
-    ScreeningResult: "n_rows n_flagged threshold scale accepted n_odd_cells patterns duplicates "
-    "moved",
+    ScreeningResult: "n_rows n_flagged threshold rows.scale lists.accepted findings.n_odd_cells "
+    "findings.patterns findings.duplicates findings.moved",
 }
 
 Answer = dict[str, Any]
@@ -57,7 +58,8 @@ def brief(value: Any, most: int = FEW, name: str = "") -> Any:
         own: type = type(value)
         known = next((FIELDS[kind] for kind in own.__mro__ if kind in FIELDS), "")
         names = known.split() if known else [one.name for one in fields(value)]
-        return {field: brief(getattr(value, field), most, field) for field in names}
+        pairs = [(field.rpartition(".")[2], attrgetter(field)(value)) for field in names]
+        return {field: brief(item, most, field) for field, item in pairs}
     if isinstance(value, dict):
         return {brief(key, most, "name"): brief(item, most, key) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -67,28 +69,28 @@ def brief(value: Any, most: int = FEW, name: str = "") -> Any:
 
 def screening(result: ScreeningResult, top: int) -> Answer:
     """Return the findings of a screening, with its oddest rows."""
-    notes = (*result.source.notes, *result.warnings)
+    notes = (*result.source.notes, *result.run.warnings)
     more = len(notes) - FEW
     parts = (quoted_cell(p) if isinstance(p, Verbatim) else p for p in headline(result))
     return {
         **brief(result),
         "says": brief("".join(parts)),
         "ranked": [brief(one, REASONS) for one in result.ranked[:top]],
-        "odd_cells": brief(result.odd_cells, top),
+        "odd_cells": brief(result.findings.odd_cells, top),
         "hidden_columns": sorted(one_line(one, CELL) for one in result.hidden_columns),
         "notes": [*brief(notes), *[f"{more} more notes are in result.json."] * (more > 0)],
     }
 
 
 def diff(result: ScreeningDiff, top: int) -> Answer:
-    """Return the differences between two screenings."""
-    lists = {name: getattr(result, name) for name in ("appeared", "disappeared")}
+    """Tell what is otherwise in the second of two screenings."""
+    lists = {name: getattr(result, name) for name in ("appeared", "removed")}
     return {
         **brief(result, MOST_RULES),
         "says": brief(diff_headline(result)),
         **{f"n_{name}": len(rows) for name, rows in lists.items()},
         **{name: [brief(row, REASONS) for row in rows[:top]] for name, rows in lists.items()},
-        "notes": brief(result.warnings),
+        "notes": brief(result.run.warnings),
     }
 
 

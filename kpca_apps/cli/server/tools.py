@@ -479,10 +479,10 @@ def _write_run(
     save: bool,
 ) -> ScreeningResult:
     """Write the folder of a run like the command of these words, but without files of figures."""
-    result = replace(result, command=shlex.join(words), flagged_file="flagged.csv")
+    made = replace(result.run, command=shlex.join(words), flagged_file="flagged.csv")
     with folder as building:
-        notes = write_tables(building, table, result, model.encoder.plan)
-        result = replace(result, warnings=(*result.warnings, *notes))
+        notes = write_tables(building, table, replace(result, run=made), model.encoder.plan)
+        result = replace(result, run=replace(made, warnings=(*made.warnings, *notes)))
         if save:
             save_model(model, building / MODEL)
         write_result(building, result, [(REPORT_FILE, render_screening(result))], {}, clock)

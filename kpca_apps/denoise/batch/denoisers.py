@@ -1,4 +1,4 @@
-"""What a batch is denoised with, as it is sent to worker processes."""
+"""The denoisers of a batch, as sent to worker processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.batch.profile import KindNoise
 from kpca_apps.denoise.denoiser import Cleaned, clean_image
 from kpca_apps.denoise.estimate.info import DenoiseInfo
-from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import dtype_range, value_range
 from kpca_apps.denoise.masks import Mask, numbers_in
 from kpca_apps.denoise.mosaic import clean_mosaic
@@ -21,6 +20,7 @@ from kpca_apps.denoise.options import STACK_NOISES, Options
 from kpca_apps.denoise.passes.planes import page_blocks
 from kpca_apps.denoise.progress import part
 from kpca_apps.denoise.regions import Region
+from kpca_apps.denoise.result import NoiseLaw
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.types import Mosaic
 from kpca_apps.system.memory import available_bytes
@@ -29,14 +29,13 @@ from kpca_apps.system.stores.addresses import AnyPath
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
-# A sample of a block of pages takes so much while it is denoised, by measurement.
-STACK_BYTES = 90
+STACK_BYTES = 90  # memory per sample of a block of pages during denoising, measured
 Denoised = tuple[NDArray[np.floating], DenoiseInfo]
 
 
 @dataclass(frozen=True)
 class CleanedMosaic:
-    """A mosaic denoised, whose picture is to be had at any strength."""
+    """A denoised mosaic, which can be developed at any strength."""
 
     mosaic: Mosaic
     light: NDArray[np.float32]
@@ -47,38 +46,38 @@ class CleanedMosaic:
         return self.mosaic.developed(self.light_at(strength))
 
     def light_at(self, strength: float) -> NDArray[np.float32]:
-        """Return the mosaic at such a strength."""
+        """Return the mosaic at this strength."""
         noisy = self.mosaic.light
         return noisy + np.float32(strength) * (self.light - noisy)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Denoiser:
-    """How the images of a batch are denoised: page by page, and what else it takes is refused."""
+    """Base of denoisers: page by page, without stacks, large pages and raw files."""
 
     stack: bool = False  # whether the pages of a file are one volume or film
-    mask: AnyPath | None = None  # a file that says where images have data
-    region: Region | None = None  # all that is denoised
-    from_profile: bool = False  # whether images of no other kind are denoised
+    mask: AnyPath | None = None  # mask file, 0 where images have no data
+    region: Region | None = None  # the part to denoise
+    from_profile: bool = False  # whether `same` comes from a profile; other images are refused
     can_stack = False
     strength = 1.0
 
     def __call__(
         self, pixels: NDArray[Any], channel_axis: int | None, mask: Mask | None = None
     ) -> Denoised:
-        """Denoise pixels (h, w) or (h, w, 3); a mask says which of them are data."""
+        """Denoise pixels (h, w) or (h, w, 3); a mask is True where they are data."""
         raise NotImplementedError
 
     def of_kind(self, kind: str) -> Denoiser:
-        """Return how to denoise images of a kind whose noise is known."""
+        """Return the denoiser for images of a kind, with their noise if it is known."""
         return self
 
     def of_large_page(self) -> GroupDenoiser:
-        """Return how to denoise a page of which parts alone are in memory."""
+        """Return the denoiser for a page that does not fit into memory."""
         raise ConfigError("a page of this size can only be denoised without a model; cut it")
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
-        """Denoise what a camera's sensor saw, to be had at any strength."""
+        """Denoise the mosaic of a raw file."""
         raise InputError(
             "a raw file can only be denoised without a model; develop it to a 16-bit TIFF first"
         )
@@ -86,7 +85,7 @@ class Denoiser:
 
 @dataclass(frozen=True)
 class PageDenoiser(Denoiser):
-    """Denoise pages by a function, which takes all pixels for data."""
+    """Denoise pages by a function, which treats all pixels as data."""
 
     function: Callable[..., Denoised]
 
@@ -104,22 +103,22 @@ class GroupDenoiser(Denoiser):
     options: Options
     sigma: float | tuple[float, ...] | None = None
     data_range: float | None = None
-    laws: tuple[NoiseLaw, ...] = ()  # of the channels, if known, in the units of the image
-    same: tuple[KindNoise, ...] = ()  # the noise of images, by their kind
+    laws: tuple[NoiseLaw, ...] = ()  # of the channels, if known, in the image's units
+    same: tuple[KindNoise, ...] = ()  # noise by kind of image
     curves: tuple[tuple[float, float], ...] = ()  # of a raw file, if known
     mask_sha256: str = ""
     can_stack = True
 
     @property
     def strength(self) -> float:  # type: ignore[override]
-        """What share of the noise found is taken out."""
+        """Share of the noise to remove."""
         return self.options.strength
 
     def of_kind(self, kind: str) -> GroupDenoiser:
-        """Return how to denoise images of a kind whose noise is known."""
+        """Return the denoiser for images of a kind, with their noise if it is known."""
         for one in self.same:
             if one.images == kind:
-                sigma, laws = one.sigma or None, one.noise_laws
+                sigma, laws = one.sigma or None, one.laws
                 return replace(self, sigma=sigma, laws=laws, curves=one.curves)
         if self.from_profile:
             raise InputError(
@@ -138,10 +137,10 @@ class GroupDenoiser(Denoiser):
     def stacked(
         self, page: Callable[[int], tuple[NDArray[Any], Mask | None]], numbers: Sequence[int]
     ) -> Iterator[Denoised]:
-        """Yield pages (h, w) or (h, w, 3) of one stack, denoised, a block of them in memory.
+        """Yield denoised pages (h, w) or (h, w, 3) of a stack, with one block of pages in memory.
 
-        A page comes with where it has data. The noise is measured in some of them, and is the same
-        in all.
+        `page` returns the pixels and data mask of a page. The noise is measured in some pages and
+        used for all.
         """
 
         def read(chosen: Sequence[int]) -> tuple[NDArray[Any], Mask | None]:
@@ -186,7 +185,7 @@ class GroupDenoiser(Denoiser):
                 yield pixels, info
 
     def of_large_page(self) -> GroupDenoiser:
-        """Return it, unless a page is needed as a whole."""
+        """Return this denoiser; refuse options that need a whole page."""
         if self.options.noise not in STACK_NOISES:
             raise ConfigError(
                 f"noise is {self.options.noise!r}, but a page of this size can only be denoised "
@@ -200,12 +199,12 @@ class GroupDenoiser(Denoiser):
     def knowing(
         self, some: NDArray[Any], data: Mask | None = None
     ) -> tuple[GroupDenoiser, DenoiseInfo]:
-        """Return how to denoise what some pages are a part of, and what is known of its noise."""
+        """Measure the noise of some pages; return the denoiser for all, and the noise."""
         unchanged = replace(self, options=replace(self.options, strength=0.0))
         info = unchanged.clean(some, stack_axis=0, mask=data).info
         known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
         if info.noise == "poisson":
-            # A level alone would be taken for that of noise as strong everywhere.
+            # A level alone would mean noise of equal strength everywhere.
             known = replace(known, options=replace(self.options, noise="poisson"))
             if self.sigma is None and len(info.laws) == len(info.channel_sigma):
                 known = replace(known, sigma=None, laws=info.laws)
@@ -214,7 +213,7 @@ class GroupDenoiser(Denoiser):
     def clean(
         self, pixels: NDArray[Any], stack_axis: int | None = None, mask: Mask | None = None
     ) -> Cleaned:
-        """Denoise pixels (h, w) or (h, w, 3), or pages of them, to be had at any strength."""
+        """Denoise pixels (h, w) or (h, w, 3), or pages of them."""
         sigma, has_colours = self.sigma, pixels.ndim == (3 if stack_axis is None else 4)
         widest = dtype_range(pixels.dtype) if self.same else None
         if widest is not None:
@@ -225,7 +224,7 @@ class GroupDenoiser(Denoiser):
                         f"{widest:g}; measure the noise of its kind again"
                     )
         if self.same and isinstance(sigma, tuple) and widest is None:
-            # A page of hardly any values has a range below the noise of others of its kind.
+            # The range of a nearly constant page may be below the noise of its kind.
             most = value_range(pixels, self.data_range)[0]
             sigma = tuple(min(level, most) for level in sigma)
         return clean_image(
@@ -235,13 +234,13 @@ class GroupDenoiser(Denoiser):
             data_range=self.data_range,
             channel_axis=-1 if has_colours else None,
             stack_axis=stack_axis,
-            known_laws=self.laws,
+            laws=self.laws,
             mask=mask,
             region=self.region,
         )
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
-        """Denoise what a camera's sensor saw, to be had at any strength."""
+        """Denoise the mosaic of a raw file."""
         for name in ("mask", "region"):
             if getattr(self, name) is not None:
                 raise ConfigError(
@@ -249,8 +248,8 @@ class GroupDenoiser(Denoiser):
                     "it out"
                 )
         noise = None if self.options.noise == "auto" else self.options.noise
-        asked = {"noise": noise, "sigma": self.sigma, "data_range": self.data_range}
-        for name in (name for name, value in asked.items() if value is not None):
+        given = {"noise": noise, "sigma": self.sigma, "data_range": self.data_range}
+        for name in (name for name, value in given.items() if value is not None):
             raise ConfigError(
                 f"{name} cannot be used for a raw file, whose noise is known or measured; "
                 "leave it out, and give luma and chroma above 1 to smooth more"
@@ -260,27 +259,27 @@ class GroupDenoiser(Denoiser):
         return CleanedMosaic(mosaic, *cleaned)
 
     def changed(self, own: Mapping[str, Any]) -> GroupDenoiser:
-        """Return it with the settings of one image, where that has its own; sigma is one too."""
+        """Return the denoiser with the own settings of one image."""
         others = {name: value for name, value in own.items() if name != "sigma"}
-        # Refused here, as for the whole batch, is what is not for stacks.
+        # With two pages, Options refuses settings that stacks do not support.
         options = replace(self.options, **others, pages=2 if self.stack else 1)
         options = replace(options, pages=self.options.pages)
         return replace(self, options=options, sigma=own.get("sigma", self.sigma))
 
     def by_threads(self, n_jobs: int) -> GroupDenoiser:
-        """Return it for so many threads."""
+        """Return the denoiser for a number of threads."""
         return replace(self, options=replace(self.options, n_jobs=n_jobs))
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All that the result depends on, in what JSON can hold."""
+        """All that the result depends on, as JSON values."""
         options = asdict(self.options)
         del options["n_jobs"], options["wanted"], options["pages"], options["shared"]
         if self.options.method == "linear":
             del options["bandwidth"]
         known = {"sigma": self.sigma, "data_range": self.data_range, "stack": self.stack}
-        kept = "profile" if self.from_profile else "same_noise"
-        same = {kept: [str(one) for one in self.same]} if self.same else {}
+        key = "profile" if self.from_profile else "same_noise"
+        same = {key: [str(one) for one in self.same]} if self.same else {}
         where: dict[str, Any] = {"mask": self.mask_sha256} if self.mask else {}
         where |= {"region": list(self.region)} if self.region else {}
         return {"mode": "local", **options, **known, **same, **where}
@@ -288,7 +287,7 @@ class GroupDenoiser(Denoiser):
 
 @dataclass(frozen=True)
 class ExampleDenoiser(Denoiser):
-    """Denoise gaussian or impulse noise with a dictionary, whose file has the hash given."""
+    """Denoise Gaussian or impulse noise with a dictionary from a file of this hash."""
 
     model: DictionaryDenoiser
     sha256: str
@@ -297,14 +296,14 @@ class ExampleDenoiser(Denoiser):
     data_range: float | None = None
 
     def by_threads(self, n_jobs: int) -> ExampleDenoiser:
-        """Return it for so many threads; the dictionary is loaded once for all."""
+        """Set the threads of the dictionary, which is not copied."""
         self.model.n_jobs = n_jobs
         return self
 
     def __call__(
         self, pixels: NDArray[Any], channel_axis: int | None, mask: Mask | None = None
     ) -> Denoised:
-        """Denoise pixels (h, w) or (h, w, 3); a dictionary takes all of them for data."""
+        """Denoise pixels (h, w) or (h, w, 3); a dictionary treats all of them as data."""
         widest = value_range(pixels, self.data_range)[0]
         if self.sigma is not None and self.sigma > widest:
             raise InputError(
@@ -321,7 +320,7 @@ class ExampleDenoiser(Denoiser):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All that the result depends on, in what JSON can hold."""
+        """All that the result depends on, as JSON values."""
         return {
             "mode": "dictionary",
             "method": "mika",

@@ -1,4 +1,4 @@
-"""The images that a dictionary is to learn from, and what it has learned, for a report."""
+"""Read the examples of a dictionary, and describe the dictionary for a report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEADING = 12  # components shown
 
 
 def read_examples(inputs: Iterable[str | AnyPath]) -> tuple[list[NDArray[Any]], Sequence[str]]:
-    """Read the images a dictionary is to learn from: first pages, without alpha."""
+    """Return the first pages of the example images, without alpha, and their names."""
     found, _ = find_images(inputs)
     images: list[NDArray[Any]] = []
     for one in found:
@@ -43,7 +43,7 @@ def read_examples(inputs: Iterable[str | AnyPath]) -> tuple[list[NDArray[Any]], 
 
 
 def are_all_alike(images: Sequence[NDArray[Any]], *, whole: bool) -> bool:
-    """Whether examples do not differ, so that there is nothing to learn."""
+    """Return whether examples do not differ, so that there is nothing to learn."""
     if whole:
         return len(images) > 1 and all(np.array_equal(image, images[0]) for image in images)
     # Patches are learned without their mean.
@@ -53,7 +53,7 @@ def are_all_alike(images: Sequence[NDArray[Any]], *, whole: bool) -> bool:
 def view_dictionary(
     model: DictionaryDenoiser, name: str, images: Sequence[ImageOutcome] = ()
 ) -> DictionaryView:
-    """Describe a dictionary at the middle noise level of what was denoised with it, and draw it."""
+    """Describe and draw a dictionary at the median noise level of the denoised images."""
     levels = [
         image.sigma / image.data_range for image in images if image.sigma and image.data_range
     ]
@@ -72,7 +72,7 @@ def view_dictionary(
 
 
 def choice_sentence(model: DictionaryDenoiser) -> str:
-    """Say in a whole sentence how bandwidth and number of components were chosen."""
+    """Return a sentence on how bandwidth and number of components were chosen."""
     free = ["the bandwidth"] if model.bandwidth is None else []
     free += ["the number of components"] if model.n_components is None else []
     if not free:
@@ -98,7 +98,7 @@ def _components(model: DictionaryDenoiser) -> tuple[ComponentView, ...]:
     if model.patch_size is None:
         low, high = 0.0, 1.0
     else:
-        # Patches are without their mean: one scale for all, with nothing in the middle.
+        # Patches have zero mean: one scale for all, with 0 in the middle.
         high = float(max(np.abs(below).max(initial=0.0), np.abs(above).max(initial=0.0))) or 1.0
         low = -high
     return tuple(

@@ -1,4 +1,4 @@
-"""Which images there are, what each result is called, and which clean image belongs to each."""
+"""Find the input images of a batch, name their results, and match them with clean images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kpca_apps.images.kinds import (
 from kpca_apps.images.laboratory.ome_zarr import MARKS
 from kpca_apps.names import one_line
 from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
-from kpca_apps.system.stores.buckets import ASKED, is_path, matching, nothing_there, place_of
+from kpca_apps.system.stores.buckets import CONCURRENT, is_path, matching, nothing_there, place_of
 from kpca_apps.system.workers import Workers
 
 _ARRAY = re.compile(rb'"node_type"\s*:\s*"array"')
@@ -34,19 +34,18 @@ _NO_PATH = (
     "has a name that a file here cannot have (an empty part, . or .., or a folder that is "
     "another object); copy it to another name."
 )
-_MOST_SAID = 1 << 20  # bytes of what Zarr says of an array
+_MAX_METADATA = 1 << 20  # bytes of the metadata of a Zarr array
 
 
 class Planned(NamedTuple):
-    """One image of a batch, by its name. Between folders of a name there is ``/``."""
+    """One image of a batch."""
 
-    name: str  # its place in the tree given
+    name: str  # path relative to the given folder, with "/" between folders
     source: AnyPath
-    head: bytes = b""  # its first bytes; none of what cannot be read
-    # Why it is not read, if its name or its first bytes tell: the end of a sentence.
-    refused: str = ""
-    n_bytes: int = 0  # of one in a store, whose list of objects says it
-    output: str = ""  # the name of its result; empty if it can have none
+    head: bytes = b""  # its first bytes; empty if it cannot be read
+    refused: str = ""  # end of a sentence on why it is not read, by its name or first bytes
+    n_bytes: int = 0  # size of an object in a store, from the listing
+    output: str = ""  # name of its result; empty if it has none
 
 
 def plan_outputs(
@@ -57,7 +56,7 @@ def plan_outputs(
     raw_out: str = "tiff",
     passed_over: str | AnyPath | None = None,
 ) -> tuple[tuple[Planned, ...], tuple[str, ...]]:
-    """List the images of a batch and name their results, mirroring the tree they stand in."""
+    """List the images of a batch and name their results, mirroring the input folders."""
     folder = located(out)
     found, notes = find_images(inputs, passed_over or out)
     kinds = {one.name: image_kind(one.head, one.name) for one in found if not one.refused}
@@ -96,11 +95,11 @@ def plan_outputs(
 def find_images(
     inputs: Iterable[str | AnyPath], out: str | AnyPath | None = None
 ) -> tuple[list[Planned], tuple[str, ...]]:
-    """List images by name, but none in an output folder below that of an input.
+    """List images by name, except those in an output folder below an input folder.
 
     Inputs are paths, patterns, and addresses of a store.
     """
-    left_out = None if out is None else real(located(out))
+    excluded = None if out is None else real(located(out))
     given = list(inputs)
     several = sum(map(_is_tree, given)) > 1
     found: dict[str, Planned] = {}
@@ -114,12 +113,12 @@ def find_images(
                 n_passed += 1
         base = real(base)
         is_folder = isinstance(base, StorePath) or base.is_dir()
-        below = left_out if left_out and is_folder and base in left_out.parents else None
+        below = excluded if excluded and is_folder and base in excluded.parents else None
         if below is not None:
             files = [file for file in files if not real(file.source).is_relative_to(below)]
-        # Of files in a store many are asked for at once.
+        # Read from a store concurrently.
         is_far = any(isinstance(file.source, StorePath) for file in files)
-        with Workers("threads" if is_far else "serial", n_workers=ASKED) as workers:
+        with Workers("threads" if is_far else "serial", n_workers=CONCURRENT) as workers:
             heads = list(workers.map_partitions(head_of, [file.source for file in files]))
         for file, head in zip(files, heads, strict=True):
             if file.source != located(one) and not is_image(head, file.source.name):
@@ -143,14 +142,14 @@ def find_images(
 
 
 def real(path: AnyPath) -> AnyPath:
-    """Return where links lead; those that run in a circle lead to themselves."""
+    """Return a path with links resolved; circular links stay as they are."""
     return path if isinstance(path, StorePath) else Path(os.path.realpath(path))
 
 
 def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Planned], list[str]]:
-    """Return where an input looks, and the files it stands for, of which none is read.
+    """Return the base folder of an input, its files, unread, and invalid names.
 
-    And names of objects in a store that no file here can have.
+    Invalid are names of objects in a store that no local file can have.
     """
     path = located(one)
     if isinstance(path, StorePath):
@@ -181,7 +180,7 @@ def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Planned
 
 
 def _expand_address(one: StorePath, *, several: bool) -> tuple[StorePath, list[Planned], list[str]]:
-    """Do the same for an address of a store."""
+    """Return the same as `_expand` for an address of a store."""
     start = place = place_of(one)
     kind, prefix = place.kind(), ""
     if kind == "file" or (kind and head_of(one)):
@@ -192,7 +191,6 @@ def _expand_address(one: StorePath, *, several: bool) -> tuple[StorePath, list[P
     else:
         start, found = matching(place, (), folders=True)
     given = {one.name: one.n_bytes for one in found if not one.is_folder}
-    # No file here can have such a name, or one whose folder is another object.
     nameless = {
         name
         for name in given
@@ -211,7 +209,7 @@ def _expand_address(one: StorePath, *, several: bool) -> tuple[StorePath, list[P
 
 
 def images_among(names: Iterable[str]) -> list[str]:
-    """Return names of objects, but for hidden ones, and for those in folders that are images.
+    """Return object names without hidden ones; a folder that is an image counts as one name.
 
     >>> images_among(["a.png", ".b.png", "c.zarr/.zgroup", "c.zarr/0/.zarray", "c.zarr/0/0"])
     ['a.png', 'c.zarr']
@@ -220,7 +218,7 @@ def images_among(names: Iterable[str]) -> list[str]:
     folders = {name.parent for name in given if name.name in MARKS}
     found = dict[str, None]()
     for name in given:
-        # The outermost folder, for an image may hold others, such as labels.
+        # The outermost folder: an image may contain others, such as labels.
         shown = next((one for one in reversed(name.parents) if one in folders), name)
         if not any(part.startswith(".") for part in shown.parts):
             found[str(shown)] = None
@@ -228,17 +226,17 @@ def images_among(names: Iterable[str]) -> list[str]:
 
 
 def _is_array(folder: Path) -> bool:
-    """Tell whether a folder is an array of Zarr, of which an image holds several."""
+    """Return whether a folder is a Zarr array, several of which make an image."""
     with suppress(OSError):
         if (folder / ".zarray").is_file():
             return True
         with (folder / "zarr.json").open("rb") as file:
-            return _ARRAY.search(file.read(_MOST_SAID)) is not None
+            return _ARRAY.search(file.read(_MAX_METADATA)) is not None
     return False
 
 
 def _is_tree(given: str | AnyPath) -> bool:
-    """Tell whether a path is a folder of images, and not one that is an image itself."""
+    """Return whether a path is a folder that is not itself an image."""
     path = located(given)
     if isinstance(path, StorePath):
         return place_of(path).kind() == "folder" and not head_of(path)
@@ -246,10 +244,7 @@ def _is_tree(given: str | AnyPath) -> bool:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder, and folders that are images.
-
-    Hidden ones, and links to folders, are passed over.
-    """
+    """Yield files and image folders below a folder, without hidden ones and linked folders."""
 
     def refuse(error: OSError) -> None:
         label = one_line(str(error.filename))
@@ -265,7 +260,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _new_suffix(name: str, kind: str | None, format: str) -> str | None:
-    """Return the suffix of a result whose image does not bear one of its kind, or None."""
+    """Return the new suffix of a result; None if the image's own suffix fits."""
     suffix, written = PurePosixPath(name).suffix.lower(), written_kind(kind, format)
     own = FORMATS[written].suffixes if written in FORMATS else (suffix,)
     own = (".dng",) if written == "dng" else own
@@ -274,12 +269,12 @@ def _new_suffix(name: str, kind: str | None, format: str) -> str | None:
 
 
 def _output_names(suffixes: dict[str, str | None]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Give each name its suffix, if there is one; where two become one, keep the old suffix too."""
+    """Return the name of each result; append the suffix if replacing it would give a duplicate."""
     wanted = {
         name: str(PurePosixPath(name).with_suffix(suffix)) if suffix else name
         for name, suffix in suffixes.items()
     }
-    # As file systems that ignore case see them.
+    # Compare like file systems that ignore case.
     seen = {name: unicodedata.normalize("NFC", one).casefold() for name, one in wanted.items()}
     times, notes = Counter(seen.values()), []
     for name in [name for name in wanted if times[seen[name]] > 1 and wanted[name] != name]:
@@ -302,9 +297,9 @@ def _output_names(suffixes: dict[str, str | None]) -> tuple[dict[str, str], tupl
 def find_references(
     planned: tuple[Planned, ...], reference: str | AnyPath | None
 ) -> tuple[dict[str, AnyPath], tuple[str, ...]]:
-    """Find the clean image of each input that has one, by name, with notes on those without.
+    """Return the clean image of each input that has one, and a note on those without.
 
-    One image will do for a single input. In a folder its suffix may be another.
+    The reference is one image, for a single input, or a folder; suffixes in it may differ.
     """
     if reference is None:
         return {}, ()

@@ -1,9 +1,9 @@
-"""The record of a batch, kept in its output folder, from which a stopped batch goes on.
+"""The record of a batch in its output folder, from which a stopped batch resumes.
 
-One line of JSON for each image that is done, written and flushed to disk before the image takes
-its name. An image in the folder is therefore either in the record, by its hash, or not ours; and
-after a stop at any moment nothing that the record calls done is missing, or is done again. A batch
-that comes to its end puts the lines in order: they are then the same however often it was stopped.
+Each finished image has one line of JSON, flushed to disk before the image is renamed to its target.
+So an image in the folder whose hash is not recorded is not ours, and after a stop no finished image
+is missing or denoised again. A finished batch sorts the lines, so that they do not depend on how
+often it was stopped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Records = dict[str, list[dict[str, Any]]]  # by the name of the result, oldest f
 
 
 class Manifest(AbstractContextManager["Manifest"]):
-    """The record of one output folder, locked against a second run until it is closed."""
+    """The record of an output folder, locked against a second run until it is closed."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / MANIFEST
@@ -55,7 +55,7 @@ class Manifest(AbstractContextManager["Manifest"]):
         try:
             _lock(self._file, self._label)
             if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
-                # A run that came to its end put another file here after this one was opened.
+                # Another run ended and replaced the file after it was opened.
                 raise RefusedError(_BUSY.format(self._label))
             self._read()
         except BaseException:
@@ -66,7 +66,7 @@ class Manifest(AbstractContextManager["Manifest"]):
         self._close()
 
     def records(self, output: str) -> list[dict[str, Any]]:
-        """Return what is recorded of a result, oldest first."""
+        """Return the records of a result, oldest first."""
         return self._records.get(output, [])
 
     def add(self, record: Mapping[str, Any]) -> None:
@@ -75,12 +75,12 @@ class Manifest(AbstractContextManager["Manifest"]):
         self._records.setdefault(str(record["output"]), []).append(dict(record))
 
     def settle(self, keys: Mapping[str, str]) -> None:
-        """Write the record of a batch that came to its end in order, and close it."""
+        """Write the sorted record of a finished batch, and close it."""
         content = settled(self._records, keys)
         self._file.seek(0)
         is_settled = self._file.read() == content
         if is_settled or sys.platform == "win32":
-            # Nothing can take the place of an open file there.
+            # Windows cannot replace an open file.
             self._close()
         if not is_settled:
             with atomic_write(self.path) as file:
@@ -102,7 +102,7 @@ class Manifest(AbstractContextManager["Manifest"]):
             ) from None
 
     def _read(self) -> None:
-        """Read the record, and drop a last line that was cut short."""
+        """Read the record, and drop an incomplete last line."""
         self._file.seek(0)
         content = self._file.read()
         if _HEADER.startswith(content) and content != _HEADER:
@@ -125,7 +125,7 @@ def _line(record: Mapping[str, Any]) -> bytes:
 
 
 def records_in(content: bytes, label: str) -> Records:
-    """Read records, but for lines that are damaged, or a last one that was cut short."""
+    """Return the records, without damaged lines and an incomplete last line."""
     if not content.startswith(_HEADER):
         raise RefusedError(
             f"{label}: is not the record of a denoising batch; choose another folder with --out."
@@ -139,11 +139,11 @@ def records_in(content: bytes, label: str) -> Records:
 
 
 def settled(records: Records, keys: Mapping[str, str]) -> bytes:
-    """Write records in order; of results that were made, only what stands, by the keys."""
+    """Return the sorted record; of a result made now, only the entry with its key."""
     lines = [_HEADER]
     for output, known in sorted(records.items()):
-        standing = [one for one in known if one.get("key") == keys.get(output)][-1:]
-        lines += [_line(record) for record in standing or known]
+        current = [one for one in known if one.get("key") == keys.get(output)][-1:]
+        lines += [_line(record) for record in current or known]
     return b"".join(lines)
 
 
@@ -154,7 +154,7 @@ def batch_key(input_sha256: str, output: str, settings: Mapping[str, Any]) -> st
 
 
 def hash_file(path: AnyPath) -> str | None:
-    """Return the SHA-256 of a file, or of a folder that is an image, also of one in a store.
+    """Return the SHA-256 of a file or an image folder, local or in a store.
 
     None if it cannot be read, or is a pipe, a device or another folder.
     """
@@ -173,12 +173,12 @@ def hash_file(path: AnyPath) -> str | None:
 
 
 def partial_path(target: Path, token: str, number: int) -> Path:
-    """Return the place of an unfinished result."""
+    """Return the temporary path of an unfinished result."""
     return target.with_name(f".kpca-denoise-{token}-{number}.partial")
 
 
 def remove_partial(folder: Path) -> None:
-    """Remove the unfinished results that a stopped run left in an output folder."""
+    """Remove the temporary files of a stopped run from an output folder."""
     for parent, folders, names in os.walk(folder):
         for name in filter(_PARTIAL.fullmatch, [*names, *folders]):
             remove(Path(parent, name))
@@ -186,7 +186,7 @@ def remove_partial(folder: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Flush all files below a folder, and their names, to disk."""
+    """Flush all files below a folder, and the folders, to disk."""
     for parent, _, names in os.walk(folder):
         for name in names:
             with Path(parent, name).open("rb") as file:
@@ -195,7 +195,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to disk, where the system can."""
+    """Flush a folder to disk, if the system supports it."""
     with suppress(OSError, AttributeError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -224,5 +224,5 @@ else:
         except BlockingIOError:
             raise RefusedError(_BUSY.format(label)) from None
         except OSError:
-            # Some network file systems know no locks; the run goes on without.
+            # Some network file systems have no locks; run without one.
             return

@@ -1,4 +1,4 @@
-"""Settings of single images of a batch, from a small table."""
+"""Read the settings of single images of a batch from a table."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ COLUMNS = ("strength", "luma", "chroma", SIGMA, *WORDS)
 def read_per_image(
     path: str | Path, names: Collection[str], denoiser: GroupDenoiser
 ) -> dict[str, Mapping[str, Any]]:
-    """Return what a table asks for, by the name of the image; an empty cell asks for nothing.
+    """Return the settings in a table by image name; empty cells and notes are ignored.
 
-    A column of notes is for who reads the table. InputError, with row and column, where that is no
-    image of the batch or cannot be done.
+    Raises InputError with row and column for unknown images and invalid settings.
     """
     table, label = read_table(path), one_line(str(path), 200)
     columns = {name: table.column(name) for name in table.frame.columns}
@@ -39,12 +38,18 @@ def read_per_image(
         raise InputError(f'{label}: has no column "{FILE}"; name the image of each row in it.')
     files, comma = columns.pop(FILE).texts, table.source.delimiter == ";"
     columns.pop(NOTE, None)
-    cells = {name: _values(column, prefer_comma=comma) for name, column in columns.items()}
+    cells: dict[str, list[float | str | None]] = {}
+    for name, column in columns.items():
+        texts = Column(column.texts)
+        numbers = texts.read(texts.number_format(comma) or NumberFormat())
+        parts = zip(texts.cells, numbers.values.tolist(), numbers.unreadable.tolist(), strict=True)
+        # Numbers as floats, other cells as text, and empty cells as None.
+        cells[name] = [text if text is None or unread else value for text, value, unread in parts]
     rows: dict[str, int] = {}
     found: dict[str, Mapping[str, Any]] = {}
     for row, (name, bare) in enumerate(zip(files, as_written(files), strict=True)):
         if name not in names and bare in names:
-            name = bare  # a spreadsheet was kept from running it as a formula
+            name = bare  # it was escaped, so that a spreadsheet does not run it as a formula
         where, own = f"{label}: {table.place_of(row)}, column", {}
         if name is None:
             raise InputError(f'{where} "{FILE}": is empty; name an image, or take the row out.')
@@ -58,30 +63,21 @@ def read_per_image(
                 f'{where} "{FILE}": the batch has no image "{one_line(name)}"; give its name as '
                 f"--dry-run lists it, or take the row out.{suggest(name, names)}"
             )
-        for column, values in cells.items():
+        for head, values in cells.items():
             if (value := values[row]) is None:
                 continue
-            own[column] = None if column == SIGMA and str(value).lower() == "auto" else value
+            own[head] = None if head == SIGMA and str(value).lower() == "auto" else value
             try:
-                _check(column, own, denoiser)
+                _check(head, own[head])
+                denoiser.changed(own)
             except ConfigError as error:
-                raise InputError(f'{where} "{column}": {error}, or leave the cell empty.') from None
+                raise InputError(f'{where} "{head}": {error}, or leave the cell empty.') from None
         rows[name], found[name] = row + 1, own
     return found
 
 
-def _values(column: Column, *, prefer_comma: bool) -> list[float | str | None]:
-    """Return numbers as such, other cells as text and empty ones as None."""
-    texts = Column(column.texts)
-    numbers = texts.read(texts.number_format(prefer_comma) or NumberFormat())
-    cells = zip(texts.cells, numbers.values.tolist(), numbers.unreadable.tolist(), strict=True)
-    return [text if text is None or unread else value for text, value, unread in cells]
-
-
-def _check(column: str, own: Mapping[str, Any], denoiser: GroupDenoiser) -> None:
-    value = own[column]
+def _check(column: str, value: Any) -> None:
     if column not in WORDS and isinstance(value, str):
         raise ConfigError(f'{column} is "{one_line(value, 40)}"; give a number')
     if column == SIGMA and value is not None and value < 0:
         raise ConfigError(f"{column} is {value:g}; give a number of 0 or more, or auto")
-    denoiser.changed(own)

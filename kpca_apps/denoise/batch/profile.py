@@ -1,4 +1,4 @@
-"""The noise of a camera, a microscope or an acquisition: measured once, kept, and used again."""
+"""Noise profiles: the noise of a camera or microscope, measured once and reused."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.options import LARGEST_RANGE
-from kpca_apps.denoise.result import FoundLaw
+from kpca_apps.denoise.result import NoiseLaw
 from kpca_apps.errors import InputError, RefusedError, about, opening
 from kpca_apps.names import one_line, reason_of
 from kpca_apps.options import is_number
@@ -22,34 +20,29 @@ from kpca_apps.system.stores.addresses import located
 from kpca_apps.system.stores.buckets import here
 
 WHITE = 65535.0  # of raw files
-KIND, VERSION = "noise profile", 1  # as its document says of itself
+KIND, VERSION = "noise profile", 1  # header of the file
 MOST_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
 class KindNoise:
-    """The noise of all images of one kind: its laws, its levels if it is white, or raw curves."""
+    """Noise of all images of a kind: laws, levels of white noise, or curves of raw files."""
 
     images: str  # camera and ISO or else the size, channels and type
-    n_images: int  # in which it was measured, and there for sure
+    n_images: int  # in which the noise was established
     sigma: tuple[float, ...] = ()  # white noise: the level in each channel, in the images' units
-    laws: tuple[FoundLaw, ...] = ()  # noise that grows with brightness: of each channel
+    laws: tuple[NoiseLaw, ...] = ()  # noise that grows with brightness: of each channel
     # Of raw files: a and b of the variance a x + b in red, green and blue, x to 65535 at white.
     curves: tuple[tuple[float, float], ...] = ()
 
     def __str__(self) -> str:
-        """Say all that a result depends on."""
+        """Return all that a result depends on."""
         laws = [f"{law.gain!r} x + {law.constant!r}, blur {law.blur!r}" for law in self.laws]
         return f"{self.images}: {' and '.join(laws) or self.sigma or self.curves}"
 
-    @property
-    def noise_laws(self) -> tuple[NoiseLaw, ...]:
-        """The laws as they were found, but for what only the finding needed."""
-        return tuple(map(_law, self.laws))
-
 
 def read_profile(path: str | Path) -> tuple[KindNoise, ...]:
-    """Read a profile that ``kpca denoise noise --save`` wrote; InputError where it is none."""
+    """Read a profile that ``kpca denoise noise --save`` wrote."""
     place = located(path)
     label = one_line(str(place), 200)
     again = "measure it again with kpca denoise noise --save"
@@ -78,7 +71,7 @@ def read_profile(path: str | Path) -> tuple[KindNoise, ...]:
 
 
 def check_target(path: str | Path, *, force: bool = False) -> None:
-    """Refuse a path at which no profile may be written; nothing but a profile is ever replaced."""
+    """Refuse a path unless it is free or, with `force`, holds another profile."""
     label = one_line(str(path), 200)
     require_parent(path)
     target = Path(path)
@@ -97,7 +90,7 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
 
 
 def _is_sound(one: KindNoise) -> bool:
-    """Whether noise is of one of the three sorts, and some image can have it."""
+    """Return whether noise is of exactly one kind and has plausible values."""
     sorts = [bool(one.sigma), bool(one.laws), bool(one.curves)]
     terms = [value for law in one.laws for value in (law.constant, *law.interval)]
     terms += [value for law in one.laws for value in (*law.brightness, *law.variances)]
@@ -111,9 +104,3 @@ def _is_sound(one: KindNoise) -> bool:
         and len(one.curves) in (0, 3)
         and all(len(law.brightness) == len(law.variances) > 0 for law in one.laws)
     )
-
-
-def _law(kept: FoundLaw) -> NoiseLaw:
-    found = {name: value for name, value in vars(kept).items() if name not in ("rises", "shared")}
-    points = {name: np.array(found[name]) for name in ("brightness", "variances")}
-    return NoiseLaw(**found | points)

@@ -1,7 +1,6 @@
-"""Where the results of a batch go: a folder on disk, or one in an object store.
+"""Output folder of a batch, on disk or in an object store.
 
-Both say what is there already and is a result of this batch, give a result that is done its name,
-and keep the record.
+Both kinds find earlier results of the batch, publish finished results, and keep the record.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from kpca_apps.names import one_line
 from kpca_apps.system.files.output import exchanged
 from kpca_apps.system.files.temporary import remove
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
-from kpca_apps.system.stores.buckets import ASKED, Place, place_of
+from kpca_apps.system.stores.buckets import CONCURRENT, Place, place_of
 from kpca_apps.system.stores.output import only_run
 from kpca_apps.system.workers import Workers
 
@@ -52,7 +51,7 @@ FOREIGN = (
 
 @contextmanager
 def results_in(folder: AnyPath) -> Iterator[FolderResults | StoreResults]:
-    """Give the results of a folder, into which no other run writes while the block runs."""
+    """Open the results of a folder, locked against other runs while the block runs."""
     if isinstance(folder, StorePath):
         place = place_of(folder)
         with only_run(place):
@@ -64,9 +63,9 @@ def results_in(folder: AnyPath) -> Iterator[FolderResults | StoreResults]:
 
 
 def make_folder(out: AnyPath) -> AnyPath:
-    """Make the folder of a run if it is not there, and return its place.
+    """Create the folder of a run if it is missing, and return its path.
 
-    One in a store needs no making, but may be closed to writing.
+    A folder in a store need not be created, but must be writable.
     """
     if isinstance(out, StorePath):
         place = place_of(out)
@@ -93,13 +92,13 @@ def make_folder(out: AnyPath) -> AnyPath:
 
 
 class FolderResults:
-    """The results in a folder on disk, which is locked against a second run."""
+    """The results in a folder on disk, locked against a second run."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder, self._manifest = folder, manifest
 
     def require_place(self, image: Planned) -> None:
-        """Refuse an output folder in which something stands in the way of folders of results."""
+        """Refuse an output folder in which links or files prevent folders of results."""
         place = Path(os.path.realpath((self.folder / image.output).parent))
         if not place.is_relative_to(self.folder):
             raise RefusedError(
@@ -114,16 +113,16 @@ class FolderResults:
                 )
 
     def seen(self, task: Task, run: Run) -> Task:
-        """See whether an image is done already, and refuse to overwrite what is not its result."""
+        """Return the task with an earlier result, if any; refuse to overwrite other files."""
         image = task.planned
         output, target = image.output, self.folder / image.output
         if not os.path.lexists(target):
             return task
         ours: list[dict[str, Any]] = []
         if not target.is_symlink() and (target.is_file() or head_of(target)):
-            stands = hash_file(target)
-            ours = [r for r in self._manifest.records(output) if r.get("sha256") == stands]
-            # Who works on an image of a store fetches it, and compares it with the record.
+            sha256 = hash_file(target)
+            ours = [r for r in self._manifest.records(output) if r.get("sha256") == sha256]
+            # The worker downloads an image from a store and compares it with the record.
             is_here = isinstance(image.source, Path)
             source = hash_file(image.source) or "" if is_here else None
             if earlier := _earlier(ours, output, run, source):
@@ -137,7 +136,7 @@ class FolderResults:
         return task
 
     def publish(self, done: Done, run: Run) -> ImageOutcome:
-        """Record an image that is done, then give its file the name."""
+        """Record a finished image, then rename its file."""
         outcome = done.outcome
         if done.partial is None:
             return outcome
@@ -158,8 +157,8 @@ class FolderResults:
         return outcome
 
     def clear(self, planned: Iterable[Planned]) -> None:
-        """Remove what is unfinished, and folders that were made for results that failed."""
-        # The folder is locked: what is unfinished now belongs to workers that were stopped.
+        """Remove temporary files, and empty folders of results that failed."""
+        # The folder is locked, so temporary files belong to stopped workers.
         remove_partial(self.folder)
         parents = {parent for image in planned for parent in PurePosixPath(image.output).parents}
         for parent in sorted(parents - {PurePosixPath()}, key=lambda one: -len(one.parts)):
@@ -167,14 +166,14 @@ class FolderResults:
                 (self.folder / parent).rmdir()
 
     def settle(self, keys: Mapping[str, str]) -> None:
-        """Put the record of a batch that came to its end in order; keys are of what was made."""
+        """Sort the record of a finished batch; keys belong to the results made."""
         self._manifest.settle(keys)
 
 
 class StoreResults:
-    """The results in a folder of a store, where nothing is renamed.
+    """The results in a folder of a store, where objects are not renamed.
 
-    A result is uploaded by who made it, after an object for the record.
+    The worker uploads a result after its record.
     """
 
     def __init__(self, place: Place) -> None:
@@ -188,13 +187,13 @@ class StoreResults:
             label = one_line(place.address, 200)
             self._records = records_in(b"".join(place.chunks()), label)
         kept = [name for name in sorted(self._there) if name.startswith(f"{RECORDS}/")]
-        with Workers("threads", n_workers=ASKED) as workers:
+        with Workers("threads", n_workers=CONCURRENT) as workers:
             for record in workers.map_partitions(self._read, kept):
                 if record:
                     self._records.setdefault(str(record["output"]), []).append(record)
 
     def _read(self, name: str) -> dict[str, Any]:
-        """Read what is kept of a result; nothing of what is damaged."""
+        """Return the record of a result; empty if it is damaged."""
         with suppress(ValueError, RecursionError):
             record = json.loads(b"".join(self._place.inside(name).chunks()))
             if isinstance(record, dict) and "output" in record:
@@ -202,7 +201,7 @@ class StoreResults:
         return {}
 
     def require_place(self, image: Planned) -> None:
-        """Refuse an output folder in which an object stands where a folder would."""
+        """Refuse an output folder in which an object has the name of a folder of results."""
         for parent in PurePosixPath(image.output).parents:
             if str(parent) in self._there:
                 raise RefusedError(
@@ -211,9 +210,9 @@ class StoreResults:
                 )
 
     def seen(self, task: Task, run: Run) -> Task:
-        """See whether an image seems to be done, and refuse to overwrite what is not its result.
+        """Return the task with an earlier result, if any; refuse to overwrite other objects.
 
-        Who works on it compares the hashes: to fetch all results here would take long.
+        The worker compares the hashes: downloading all results here would take long.
         """
         output = task.planned.output
         is_folder = PurePosixPath(output) in self._folders
@@ -233,17 +232,17 @@ class StoreResults:
         return task
 
     def publish(self, done: Done, _run: Run) -> ImageOutcome:
-        """Take note of an image that is done."""
+        """Add a finished image to the records."""
         if done.sha256:
             record: dict[str, Any] = json.loads(json.dumps(done.record()))
             self._records.setdefault(done.outcome.output, []).append(record)
         return done.outcome
 
     def clear(self, planned: Iterable[Planned]) -> None:
-        """Nothing is unfinished here, and no folder is empty."""
+        """Do nothing: a store has neither temporary files nor empty folders."""
 
     def settle(self, keys: Mapping[str, str]) -> None:
-        """Write the record of a batch that came to its end; keys are of what was made."""
+        """Write the record of a finished batch; keys belong to the results made."""
         self._place.inside(MANIFEST).write([settled(self._records, keys)])
         self._place.inside(RECORDS).remove_folder()
 
@@ -251,18 +250,18 @@ class StoreResults:
 def _earlier(
     records: list[dict[str, Any]], output: str, run: Run, source: str | None = None
 ) -> Done | None:
-    """Return the last record of a result of these settings, of an image with this hash if known."""
+    """Return the last record with these settings, and with this hash of the input if known."""
     for record in reversed(records):
         made_from = str(record.get("source")) if source is None else source
         if record.get("key") == batch_key(made_from, output, run.settings):
-            # A damaged record counts for nothing.
+            # Ignore a damaged record.
             with suppress(KeyError, ValueError, OverflowError):
                 return msgspec.convert(record, Done)
     return None
 
 
 def _put(partial: Path, target: Path) -> None:
-    """Give a result its name; a folder that has it is removed thereafter."""
+    """Rename a result to its target, then remove the folder it replaced."""
     if partial.is_dir() and target.is_dir():
         if exchanged(partial, target):
             remove(partial)

@@ -1,4 +1,4 @@
-"""Denoise a batch of image files so that a stop at any moment loses nothing."""
+"""Denoise a batch of image files that can be stopped and resumed at any moment."""
 
 from __future__ import annotations
 
@@ -59,53 +59,49 @@ def run_batch(
     within: Within | None = None,
     passed_over: str | AnyPath | None = None,
 ) -> DenoisingResult:
-    """Denoise files, folders and patterns into a folder, or go on with a batch that was stopped.
+    """Denoise files, folders and patterns into a folder, or resume a stopped batch.
 
-    Results mirror the tree of the inputs. Each appears whole or not at all; what an earlier run of
-    the same settings finished is verified by its hash and not done again. An image that cannot be
-    read is listed with the reason, and the others go on; so is one whose worker process the system
-    ended, or that met a bug, whose traceback its outcome holds.
+    Results mirror the input folders and are complete or absent. Results of an earlier run with the
+    same settings are verified by their hash and kept. The batch continues past images that cannot
+    be read, crash their worker process or hit a bug, and lists each with the reason.
 
     Parameters
     ----------
     inputs : iterable of str or Path
         Or addresses of a store, such as ``s3://bucket/folder``.
     out : str or Path
-        Output folder, made if its parent exists; or the address of one in a store.
+        Output folder, created if its parent exists; or its address in a store.
     settings : mapping
-        All that `denoise` depends on, in what JSON can hold. Other settings give other results:
-        what an earlier run made with them is replaced only with `force`.
+        All that `denoise` depends on, as JSON values. Results of an earlier run with other settings
+        are replaced only with `force`.
     denoise : callable
-        ``denoise(pixels, channel_axis=...)`` gives the denoised array, in the units of the image,
-        and its `kpca_apps.denoise.denoiser.DenoiseInfo`. Pixels are (h, w) or (h, w, 3) as stored,
-        without alpha. With more than one worker it must be something that can be pickled.
+        ``denoise(pixels, channel_axis=...)`` returns the denoised array, in the image's units, and
+        its `kpca_apps.denoise.denoiser.DenoiseInfo`. Pixels are (h, w) or (h, w, 3) as stored,
+        without alpha. With more than one worker it must be picklable.
     format : {"same", "png", "tiff"}
         Format to write.
     raw_out : {"tiff", "dng"}
-        What becomes of a camera's raw files: developed pictures, in the format to write, or DNG
-        files of their mosaic.
+        Output for raw files: developed pictures, in the format to write, or DNG mosaics.
     jobs : int
-        Worker processes, at least 1; the files are the same for any number.
+        Worker processes, at least 1; results do not depend on it.
     workers : Workers, optional
-        Instead of these, such as those of a Dask cluster, which are sent the images and send back
-        the results: they need not see any folder.
+        Used in place of processes, such as a Dask cluster. Workers receive the images and return
+        the results, so they need not see any folder.
     force : bool
-        Replace files that stand in the way. Inputs are never replaced.
+        Replace other files at the targets. Inputs are never replaced.
     reference : str or Path, optional
-        Folder of clean images with the names of the inputs (another suffix will do), or one
-        clean image for a single input: adds PSNR and SSIM.
+        Folder of clean images with the names of the inputs (suffixes may differ), or one clean
+        image for a single input: adds PSNR and SSIM.
     baselines : sequence of {"nl_means", "wavelet"}
         Also compare with these; needs `reference`.
     per_image : mapping, optional
-        Settings of single images that are not those of all, by the name of the image;
-        ``denoise.changed(own)`` is what denoises it then.
+        Settings of single images by name; such an image is denoised by ``denoise.changed(own)``.
     progress : callable, optional
         Called as ``progress(n_done, n_all, outcome)`` after each image, in the order they finish.
     within : callable, optional
-        Called as ``within(name, share)`` while an image is worked on, with the share of it that is
-        done, from another thread.
+        Called from another thread as ``within(name, share)`` with the progress of an image.
     passed_over : str or Path, optional
-        A folder around `out`, of which nothing is an input either.
+        A folder around `out` that is not searched for inputs.
 
     Returns
     -------
@@ -116,10 +112,10 @@ def run_batch(
     ConfigError
         If options contradict each other.
     InputError
-        If there is no image, or the output folder cannot be written to or is full; what is done
-        by then is kept, and the same call goes on from there.
+        If there is no image, or the output folder cannot be written to or is full; finished
+        results are kept, and the same call resumes.
     RefusedError
-        If files stand in the way, or another run is writing to the folder.
+        If other files are at the targets, or another run is writing to the folder.
     """
     began = time.perf_counter()
     _check_options(format, raw_out, jobs, reference, baselines)
@@ -131,14 +127,17 @@ def run_batch(
     folder = make_folder(located(out))
     outcomes: dict[str, ImageOutcome] = {}
     keys: dict[str, str] = {}
-    raw = {"raw_out": raw_out} if raw_out != "tiff" else {}  # in settings only what is not as ever
+    raw = {"raw_out": raw_out} if raw_out != "tiff" else {}  # keeps the keys of older records
     with ExitStack() as stack, results_in(folder) as results:
         run = Run(
             denoise=denoise if isinstance(denoise, Denoiser) else PageDenoiser(denoise),
             folder=folder,
             format=format,
             settings={**settings, "format": format, **raw, "version": __version__},
-            board=_board(folder, stack),
+            # Beside results on disk.
+            board=partial_path(folder / MANIFEST, secrets.token_hex(4), 0)
+            if isinstance(folder, Path)
+            else stack.enter_context(closing(spool_folder(folder=False))).path,
             baselines=tuple(baselines),
             raw_out=raw_out,
             force=force,
@@ -159,8 +158,8 @@ def run_batch(
                 kind: Executor = "serial" if min(jobs, len(tasks)) <= 1 else "processes"
                 workers = Workers(kind, n_workers=max(1, min(jobs, len(tasks))))
                 working.enter_context(workers)
-            nameless = [failed(one.name, one.refused) for one in planned if not one.output]
-            for done in chain(nameless, _worked_on(tasks, run, workers)):
+            refused = [failed(one.name, one.refused) for one in planned if not one.output]
+            for done in chain(refused, _work(tasks, run, workers)):
                 outcome = results.publish(done, run)
                 outcomes[outcome.name] = outcome
                 if outcome.status == "ok":
@@ -176,8 +175,8 @@ def run_batch(
     )
 
 
-def _worked_on(tasks: Sequence[Task], run: Run, workers: Workers) -> Iterator[Done]:
-    """Yield the images as they are done, by processes here or by workers who see no files."""
+def _work(tasks: Sequence[Task], run: Run, workers: Workers) -> Iterator[Done]:
+    """Yield images as they finish, from local processes or from workers that see no files."""
     if workers.executor != "dask":
         yield from workers.map_partitions(work_anywhere, tasks, run, ordered=False, lost=lost)
         return
@@ -193,13 +192,6 @@ def _worked_on(tasks: Sequence[Task], run: Run, workers: Workers) -> Iterator[Do
     )
     for returned in found:
         yield received(returned, run)
-
-
-def _board(folder: AnyPath, stack: ExitStack) -> Path:
-    """Name the file in which workers tell how far each image is, beside the results if on disk."""
-    if isinstance(folder, Path):
-        return partial_path(folder / MANIFEST, secrets.token_hex(4), 0)
-    return stack.enter_context(closing(spool_folder(folder=False))).path
 
 
 def _check_options(

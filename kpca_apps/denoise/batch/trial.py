@@ -1,4 +1,4 @@
-"""A piece of an image denoised at three strengths, to choose by."""
+"""Denoise a piece of an image at three strengths, to choose one."""
 
 from __future__ import annotations
 
@@ -18,33 +18,36 @@ from kpca_apps.denoise.denoiser import Cleaned
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.image import as_stored, colours_of
 from kpca_apps.denoise.masks import both
-from kpca_apps.denoise.options import Options, Window
+from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import STRONGER, WEAKER, Preview, Trial, TrialResult
 from kpca_apps.images.types import ImageFile
 
-CROP = 384  # pixels of the piece that is tried, wide and high
+CROP = 384  # width and height of the piece in pixels
 
 
 def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
-    """Denoise the most detailed piece of an image, as it is viewed, at three strengths.
+    """Denoise the most detailed piece of an image, as viewed, at three strengths.
 
-    It is as in the image denoised as a whole, to the last bit. What it depends on is denoised, as
-    far as the passes reach; of camera noise and of a raw file that is the whole image, twice, and
-    of impulses too, for whitening and guesses reach everywhere.
+    The piece equals that of the whole denoised image, to the last bit. Only pixels within reach of
+    the passes are denoised; for camera noise, impulses and raw files that is the whole image.
     """
     page, orientation = image.page(0), image.metadata.orientation
     pixels, data = colours_of(page), both(data_of(page), read_mask(denoiser.mask, image)[0])
     upright = turned(pixels, orientation)
     top, left = _most_detailed(*without_holes(upright))
     cut = np.s_[top : top + CROP, left : left + CROP]
-    piece, wanted = upright[cut], _stored_window(pixels.shape[:2], orientation, cut)
+    piece, chosen = upright[cut], np.zeros(pixels.shape[:2], dtype=bool)
+    turned(chosen, orientation)[cut] = True
+    rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
+    # The piece in the image as stored.
+    wanted = (int(rows[0]), int(rows[-1]) + 1), (int(columns[0]), int(columns[-1]) + 1)
     axis = -1 if pixels.ndim == 3 else None
     mosaic = None if image.mosaic is None else image.mosaic()
     found: list[tuple[Trial, Preview, DenoiseInfo]] = []
     cleaned: Cleaned | CleanedMosaic | None = None
     like = None
     for strength, option, options in strengths_of(denoiser.options, colour=axis is not None):
-        # The weaker one is a mixture of the image and of the one asked for, denoised once for both.
+        # The weaker result is a mixture of the image and the middle result.
         whole = replace(options, strength=denoiser.options.strength, wanted=wanted)
         if cleaned is None or whole != like:
             own, like = replace(denoiser, options=whole), whole
@@ -57,7 +60,6 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
         lines = per_image_lines(image.label, options)
         trial = Trial(strength, option, previews.after, previews.residual, sd, lines)
         found.append((trial, previews.before, cleaned.info))
-    # As the image is denoised with what was asked for.
     _, before, info = found[1]
     return TrialResult(
         name=image.label,
@@ -79,7 +81,7 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
 
 
 def strengths_of(options: Options, *, colour: bool) -> list[tuple[float, str, Options]]:
-    """Return three strengths around the one asked for, each with the words that give it."""
+    """Return three strengths around the requested one, each with its command line option."""
     weaker = replace(options, strength=round(WEAKER * options.strength, 3))
     stronger = replace(
         options,
@@ -95,23 +97,15 @@ def strengths_of(options: Options, *, colour: bool) -> list[tuple[float, str, Op
 
 
 def per_image_lines(name: str, options: Options) -> str:
-    """Write the two lines of a table for ``--per-image`` that give one image these options."""
+    """Return the two lines of a ``--per-image`` table that give one image these options."""
     values = {one: f"{getattr(options, one):g}" for one in ("strength", "luma", "chroma")}
     lines = io.StringIO()
     csv.writer(lines, lineterminator="\n").writerows([["file", *values], [name, *values.values()]])
     return lines.getvalue()
 
 
-def _stored_window(shape: tuple[int, ...], orientation: int, cut: tuple[slice, slice]) -> Window:
-    """Return where a piece of the turned image lies in the image as it is stored."""
-    chosen = np.zeros(shape, dtype=bool)
-    turned(chosen, orientation)[cut] = True
-    rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
-    return (int(rows[0]), int(rows[-1]) + 1), (int(columns[0]), int(columns[-1]) + 1)
-
-
 def _most_detailed(pixels: NDArray[Any]) -> tuple[int, int]:
-    """Return the corner of the piece with the steepest slopes; noise is everywhere alike."""
+    """Return the corner of the piece with the largest sum of slopes."""
     grey = grey_of(pixels)
     tops, lefts = (places_for(side, CROP) for side in grey.shape)
     places = [(top, left) for top in tops for left in lefts]

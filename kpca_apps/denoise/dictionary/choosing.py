@@ -16,30 +16,30 @@ from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.system.arrays import Matrix
 
-# A noise level, held-out rows with such noise, what their denoised form is compared with, and the
-# noise of that comparison as a mean square.
+# A noise level, held-out rows with such noise, the target of denoising, and the mean square of the
+# target's own noise.
 Trial = tuple[float, Matrix, Matrix, float]
 
-TOLERANCE = 1e-3  # of the kernel's width: far below the noise; narrow kernels creep on for long
+TOLERANCE = 1e-3  # of the kernel's width: far below the noise; narrow kernels converge slowly
 TRIED_ITER = 50  # steps while bandwidths are tried
-LEVELS = (0.125, 0.25, 0.5, 1.0)  # tried where no level is given, in deviations of the pixels
-# Bandwidths tried first, in mean squared distances between examples; the row is continued while
-# an end of it is best at some level, but not beyond the nearest example alone, and linear PCA.
+LEVELS = (0.125, 0.25, 0.5, 1.0)  # default levels, in deviations of the pixels
+# Bandwidths tried first, in mean squared distances between examples. The range is extended while an
+# end is best at some level, up to the limits of one nearest example and of linear PCA.
 FACTORS, NARROWEST, WIDEST = (1.0, 2.0, 4.0), 2.0**-4, 2.0**6
 LARGEST_FIT, LARGEST_HELD_OUT = 1000, 150
-INDIFFERENT = 0.01  # relative difference of errors that is not worth more components
-# a of the module's text; smaller: an input nearer to the examples, a noisier comparison.
+INDIFFERENT = 0.01  # relative difference of errors that does not justify more components
+# a in the package's docstring; if smaller, the input is closer to the examples, the target noisier.
 RECORRUPTION = 0.5
 
 
 @dataclass(frozen=True)
 class LevelChoice:
-    """What held-out reconstruction chose for one noise level."""
+    """Bandwidth and number of components for one noise level."""
 
     level: Annotated[float, Meta(gt=0)]  # in the units of the examples
     bandwidth: float  # c of exp(-|x - y|^2 / c)
     components: int
-    error: Annotated[float, Meta(ge=0)]  # mean square of a pixel; an estimate for noisy examples
+    error: Annotated[float, Meta(ge=0)]  # mean square per pixel; estimated for noisy examples
 
 
 def choose(
@@ -52,10 +52,10 @@ def choose(
     n_components: int | None = None,
     n_jobs: int | None = None,
 ) -> tuple[LevelChoice, ...]:
-    """Choose bandwidth and number of components, where not given, for examples (n, d).
+    """Choose bandwidth and number of components, unless given, for examples (n, d).
 
-    One choice for each level, increasing: `sigma`, or several if None (`LEVELS`); that of noisy
-    examples is about their own.
+    Returns one choice for each level, increasing: `sigma`, or `LEVELS` if None; for noisy examples
+    a level close to their own.
     """
     n = len(examples)
     order = rng.permutation(n)
@@ -82,12 +82,12 @@ def choose(
         errors = {factor * scale: by_level for factor, by_level in errors.items()}
     else:
         errors = {bandwidth: errors_at(bandwidth)}
-    # Components are chosen with at most 1,000 examples, and their number raised in proportion.
+    # The number is chosen on at most 1,000 examples, and scaled to all.
     raised = n / len(fitted) if n_components is None else 1.0
     chosen = []
     for i, (level, _, _, inherent) in enumerate(trials):
         c = min(errors, key=lambda c: errors[c][i].min())
-        # The fewest components that do as well: errors are flat.
+        # The fewest components within the tolerance, as errors are flat.
         first = int((errors[c][i] <= (1.0 + INDIFFERENT) * errors[c][i].min()).argmax())
         error = max(float(errors[c][i][first]) - inherent, 0.0)
         chosen.append(LevelChoice(level, float(c), round(raised * counts[first]), error))
@@ -95,7 +95,7 @@ def choose(
 
 
 def _search(errors_at: Callable[[float], Matrix]) -> dict[float, Matrix]:
-    """Return the errors at factors among which each level has its best, to a root of 2."""
+    """Return errors by factor, with the best factor of each level to within a root of 2."""
     errors = {factor: errors_at(factor) for factor in FACTORS}
     while True:
         best, low, high = _best(errors), min(errors), max(errors)
@@ -109,7 +109,7 @@ def _search(errors_at: Callable[[float], Matrix]) -> dict[float, Matrix]:
 
 
 def _best(errors: dict[float, Matrix]) -> set[float]:
-    """Return the factors that are best at some level."""
+    """Return the best factor of each level."""
     levels = range(len(next(iter(errors.values()))))
     return {min(errors, key=lambda f: errors[f][i].min()) for i in levels}
 
@@ -118,7 +118,7 @@ def _errors(
     c: float, fitted: Matrix, trials: list[Trial], counts: list[int], n_jobs: int | None
 ) -> Matrix:
     """Return the mean squared errors at one bandwidth, shape ``(levels, counts)``."""
-    # The iteration that finds the components starts anywhere; the same place for all bandwidths.
+    # The same start of the eigenvalue iteration for all bandwidths.
     subspace = fit_exact(
         RBF(1.0 / c),
         fitted,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -43,39 +43,39 @@ from kpca_apps.system.files.model_files import load_model_file, save_model_file
 Course = NDArray[np.int64]
 
 MAX_ITER = 100
-WELSCH = 2.985  # width of the weights in deviations: 95 % efficient where no pixel is wild
-ROUNDS = 8  # the first halve the error; after these it changes by a few per cent
+WELSCH = 2.985  # width of the weights in deviations: 95 % efficient without outliers
+ROUNDS = 8  # further rounds change the error by a few per cent
 KIND = "denoise-dictionary"
 
 
+@dataclass(eq=False)
 class DictionaryDenoiser:
     """Kernel PCA denoising of images that resemble its examples.
 
     Parameters
     ----------
     n_components : int >= 1, optional
-        Components projected on. None: what denoises held-out examples best at the noise level.
+        Components to project on. None: the number that denoises held-out examples best.
     bandwidth : float > 0, optional
         c of the kernel ``exp(-|x - y|^2 / c)``, in squared units of the images; about the
-        number of pixels times the squared spread of one. None: what denoises held-out examples
-        best.
+        number of pixels times the variance of one. None: the value that denoises held-out
+        examples best.
     patch_size : int >= 2, optional
-        Width of patches; None for whole images, all of one size. Patches are compared without
-        their mean.
+        Width of patches; None for whole images of one size. The mean of a patch is subtracted.
     stride : int >= 1, optional
         Distance of neighbouring patches; a quarter of their width if None.
     sigma : float > 0, optional
-        Noise level the choices are made for, in the units of the images. None: for several, of
-        which the one nearest to the noise met is used; the model is larger for it.
+        Noise level to choose them for, in the units of the images. None: several levels, of which
+        the nearest is used; this makes the model larger.
     examples_sigma : float >= 0
         Noise level of the examples themselves, 0 for clean ones.
     max_examples : int >= 5
-        Examples kept, drawn at random from more. Fitting takes time of the third power of it,
-        denoising in proportion.
+        Most examples to keep, drawn at random. The time to fit grows with its cube, the time to
+        denoise in proportion.
     n_jobs : int, optional
         Threads; results do not depend on it.
     random_state : int, optional
-        Draws the examples and what is held out.
+        Seed for drawing the examples and the held-out ones.
 
     Attributes
     ----------
@@ -97,28 +97,16 @@ class DictionaryDenoiser:
     True
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        bandwidth: float | None = None,
-        patch_size: int | None = None,
-        stride: int | None = None,
-        sigma: float | None = None,
-        examples_sigma: float = 0.0,
-        max_examples: int = 2000,
-        n_jobs: int | None = None,
-        random_state: int | None = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.bandwidth = bandwidth
-        self.patch_size = patch_size
-        self.stride = stride
-        self.sigma = sigma
-        self.examples_sigma = examples_sigma
-        self.max_examples = max_examples
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_components: int | None = None
+    _: KW_ONLY
+    bandwidth: float | None = None
+    patch_size: int | None = None
+    stride: int | None = None
+    sigma: float | None = None
+    examples_sigma: float = 0.0
+    max_examples: int = 2000
+    n_jobs: int | None = None
+    random_state: int | None = 0
 
     def fit(
         self,
@@ -132,11 +120,11 @@ class DictionaryDenoiser:
         Parameters
         ----------
         images : sequence of ndarray of shape (h, w) or (h, w, channels)
-            Whole images of one size, or images patches are drawn from.
+            Whole images of one size, or images to draw patches from.
         data_range : float, optional
-            What counts as 1 inside. None: the range of an unsigned dtype of 8 or 16 bits, else 1.
+            Range of values. None: that of an unsigned dtype of 8 or 16 bits, else 1.
         names : sequence of str, optional
-            What errors call the images.
+            Names of the images in errors.
 
         Returns
         -------
@@ -179,7 +167,7 @@ class DictionaryDenoiser:
             fit_exact(RBF(1.0 / c.bandwidth), rows, rng=rng, options=FitOptions(c.components))
             for c in self.choices_
         ]
-        # Arrays laid out as a file gives them back: products of others round otherwise.
+        # With the memory layout of a loaded model, since it affects the rounding of products.
         self.subspaces_ = tuple(fit.leading(fit.n_components) for fit in fits)
         return self
 
@@ -216,17 +204,17 @@ class DictionaryDenoiser:
         image : ndarray of shape (h, w) or (h, w, channels)
             Any real dtype; not changed.
         sigma : float >= 0, optional
-            Noise level in the units of the image; 0 returns it as it is. None: measured; of a
-            whole small image, as what it has outside the leading principal components of the
-            examples beyond what they have there.
+            Noise level in the units of the image; 0 returns it unchanged. None: measured; in a
+            whole small image, from its energy outside the leading principal components of the
+            examples.
         data_range : float, optional
             As for `fit`.
         noise : {"gaussian", "impulse"}
-            For "impulse" the image is denoised nine times, and each time the pixels far from
-            their denoised value count less; ``sigma`` is then the root mean square of the change
-            that the impulses make.
+            For "impulse" the image is denoised nine times, with less and less weight on pixels
+            far from their denoised value; ``sigma`` is then the root mean square change by the
+            impulses.
         name : str
-            What errors call the image.
+            Name of the image in errors.
 
         Returns
         -------
@@ -281,7 +269,7 @@ class DictionaryDenoiser:
         data_range: float | None = None,
         noise: str = "gaussian",
     ) -> NDArray[np.floating[Any]]:
-        """Denoise many whole images of one noise level at once: as one by one, but faster.
+        """Denoise many whole images of one noise level at once, with the results of one by one.
 
         Parameters
         ----------
@@ -314,12 +302,12 @@ class DictionaryDenoiser:
         Parameters
         ----------
         count : int >= 0
-            Leading components shown, of the noise level in the middle.
+            Number of leading components, at the middle noise level.
 
         Returns
         -------
         below, above : ndarray of shape (count, h, w, channels)
-            On the scale where the range is 1; of patches, without their mean.
+            Scaled to a range of 1; patches without their mean.
         """
         subspace = self.subspaces_[len(self.subspaces_) // 2]
         count = min(count, subspace.n_components)
@@ -370,7 +358,7 @@ class DictionaryDenoiser:
         return model
 
     def check_parameters(self) -> None:
-        """Refuse parameters that are out of their range, by a `ConfigError`."""
+        """Raise ConfigError for parameters out of range."""
         counts = {"n_components": 1, "patch_size": 2, "stride": 1, "max_examples": FEWEST}
         for name, least in counts.items():
             number = getattr(self, name)
@@ -395,7 +383,7 @@ class DictionaryDenoiser:
             )
 
     def _fitting(self, pixels: Matrix, name: str) -> Matrix:
-        """Return the pixels if the examples say something about them."""
+        """Return the pixels if their size and channels fit the examples."""
         if self.patch_size is None and pixels.shape != self.shape_:
             raise InputError(
                 f"{name}: is {size_text(pixels.shape)}, but the model learned whole images of "
@@ -411,7 +399,7 @@ class DictionaryDenoiser:
         return pixels
 
     def _level(self, pixels: Matrix) -> float:
-        """Measure the noise level of an image on the scale where the range is 1."""
+        """Return the noise level of an image, relative to the range."""
         if self.patch_size is None:
             return self.level_.of_rows(pixels.reshape(1, -1))
         channels = np.moveaxis(pixels, -1, 0)
@@ -419,12 +407,12 @@ class DictionaryDenoiser:
         return max(float(np.sqrt(np.mean(np.square(levels)))), LOWEST)
 
     def at_level(self, level: float) -> tuple[LevelChoice, KernelSubspace]:
-        """Return what was chosen for the nearest noise level, by ratio, where the range is 1.
+        """Return choice and subspace for the nearest noise level, by ratio.
 
         Parameters
         ----------
         level : float
-            Noise level, on the scale where the range of values is 1.
+            Noise level relative to the range.
 
         Returns
         -------
@@ -435,8 +423,8 @@ class DictionaryDenoiser:
         return self.choices_[nearest], self.subspaces_[nearest]
 
     def _denoised(self, stack: Matrix, level: float, noise: str) -> tuple[Matrix, Course]:
-        """Denoise images (n, h, w, channels), one alone in patches."""
-        # Fixed-point steps, pre-images that converged, and their number.
+        """Denoise images (n, h, w, channels); a model of patches takes one image."""
+        # Fixed-point steps, converged pre-images, and all pre-images.
         course = np.zeros(3, dtype=np.int64)
 
         def of_rows(subspace: KernelSubspace, noisy: Matrix) -> Matrix:
@@ -456,7 +444,7 @@ class DictionaryDenoiser:
 
         found = of_images(self.at_level(level)[1], stack)
         if noise == "impulse":
-            # Once the wildest pixels count for little, about half of the noise is left.
+            # Once outliers have little weight, about half of the noise is left.
             choice, subspace = self.at_level(level / 2.0)
             spread = max(float(np.sqrt(choice.error)), LOWEST)
             found = without_outliers(partial(of_images, subspace), stack, found, spread)
@@ -466,9 +454,9 @@ class DictionaryDenoiser:
 def without_outliers(
     denoise: Callable[[Matrix], Matrix], pixels: Matrix, found: Matrix, spread: float
 ) -> Matrix:
-    """Denoise while trusting a pixel the less, the farther it is from its denoised value.
+    """Denoise with less weight on pixels far from their denoised value.
 
-    `found` is a first result, `spread` the deviation of a sound pixel about its denoised value.
+    `found` is a first result, `spread` the deviation of inliers from their denoised value.
     """
     for _ in range(ROUNDS):
         weights = np.exp(-np.square((pixels - found) / (WELSCH * spread)))
@@ -478,7 +466,7 @@ def without_outliers(
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of a dictionary that its noise levels and patches depend on."""
+    """Parameters of a dictionary that are stored in its file."""
 
     n_components: Annotated[int, Meta(ge=1)] | None
     bandwidth: Annotated[float, Meta(gt=0)] | None
@@ -490,7 +478,7 @@ class Parameters:
 
 @dataclass(frozen=True, eq=False)
 class DictionaryState:
-    """What a dictionary learned; its examples are part of it, once for all noise levels."""
+    """Fitted state of a dictionary; the examples are shared by all noise levels."""
 
     parameters: Parameters
     shape: tuple[int, ...]
@@ -499,7 +487,7 @@ class DictionaryState:
     level: ResidualLevel
 
     def validate(self) -> None:
-        """Refuse parts that do not fit together here, before they fail in a user's run."""
+        """Raise ValueError if the parts do not fit together."""
         pixels = int(np.prod(self.shape, dtype=object))
         fits = (
             len(self.choices) == len(self.subspaces) > 0
@@ -515,7 +503,7 @@ class DictionaryState:
 
 
 def _usable(subspace: KernelSubspace) -> bool:
-    """Return whether a subspace can have been fitted here, and no square in it overflows."""
+    """Return whether a subspace can come from a fit, and no square in it overflows."""
     kernel = subspace.kernel
     arrays = (subspace.points, subspace.weights, subspace.offset, subspace.mean_weights)
     return (

@@ -1,4 +1,4 @@
-"""The noise level of small images: what a dictionary's examples cannot explain of them."""
+"""Noise level of small images, from the energy that a dictionary's examples do not explain."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 MOST_DIRECTIONS = 256
-LOWEST = 1e-3  # least noise level distinguished from none, on the scale where the range is 1
-LARGEST = 1e100  # modulus above which no number of a fitted dictionary lies
+LOWEST = 1e-3  # least noise level, relative to the range
+LARGEST = 1e100  # largest modulus of a number in a fitted dictionary
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualLevel:
-    """How much of a clean example lies outside the leading directions."""
+    """Leading directions of the examples, and the energy of a clean example outside them."""
 
     mean: Annotated[Matrix, "d", Meta(gt=-LARGEST, lt=LARGEST)]
     # Orthonormal, r at most half of d.
@@ -29,15 +29,15 @@ class ResidualLevel:
     clean_energy: Annotated[float, Meta(ge=0)]
 
     def validate(self) -> None:
-        """Refuse as many directions as there are dimensions: nothing would lie outside."""
+        """Raise ValueError unless there are fewer directions than dimensions."""
         if self.directions.shape[1] >= len(self.mean):
             raise ValueError(f"{self.directions.shape[1]} directions")
 
     @classmethod
     def fit(cls, examples: Matrix, rng: np.random.Generator, examples_sigma: float = 0.0) -> Self:
-        """Learn the directions from three quarters of the examples, the energy from the rest.
+        """Fit directions to three quarters of the examples, and the energy to the rest.
 
-        The noise of the examples themselves is taken off their energy.
+        The noise energy of the examples themselves is subtracted.
         """
         order = rng.permutation(len(examples))
         rest, used = np.split(examples[order], [max(len(examples) // 4, 1)])
@@ -50,8 +50,8 @@ class ResidualLevel:
 
     def of_rows(self, rows: Matrix) -> float:
         """Return the noise level of noisy rows, at least `LOWEST`."""
-        left = self.directions.shape[0] - self.directions.shape[1]
-        variance = (self._energy(rows) - self.clean_energy) / left
+        dimensions = self.directions.shape[0] - self.directions.shape[1]
+        variance = (self._energy(rows) - self.clean_energy) / dimensions
         return float(np.sqrt(max(variance, LOWEST**2)))
 
     def _energy(self, rows: Matrix) -> float:
@@ -63,7 +63,7 @@ class ResidualLevel:
 
 
 def _leading_directions(centred: Matrix, r: int) -> Matrix:
-    """Return the r leading principal directions, fewer where the rows span fewer."""
+    """Return the r leading principal directions, fewer if the rows span fewer."""
     if r == 0:
         return np.empty((centred.shape[1], 0))
     with one_blas_thread():

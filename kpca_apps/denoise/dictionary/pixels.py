@@ -1,4 +1,4 @@
-"""Images as pixels on the scale where their range is 1, as examples, and as overlapping patches."""
+"""Convert images to pixels with range 1, to examples, and to overlapping patches."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kpca_apps.names import shown
 from kpca_apps.options import is_number
 from kpca_apps.system.arrays import Matrix
 
-FEWEST = 5  # examples below which nothing can be held out
-BAND = 4608  # patches held at a time, at least one row of them
+FEWEST = 5  # examples, so that one can be held out
+BAND = 4608  # patches processed at a time, at least one row of them
 
 
 def as_pixels(image: NDArray[Any], name: str, data_range: float | None) -> Matrix:
-    """Return an image as float64 on the scale where its range is 1, shape ``(h, w, channels)``."""
+    """Return an image as float64 divided by its range, shape ``(h, w, channels)``."""
     image = np.asarray(image)
     if image.dtype.kind not in "buif":
         raise InputError(f"{name}: has dtype {image.dtype}; give real numbers (integer or float)")
@@ -76,7 +76,7 @@ def _drawn_patches(
     most: int,
     rng: np.random.Generator,
 ) -> Matrix:
-    """Draw patches, each of all images' patches as likely as any other, shape ``(n, pixels)``."""
+    """Draw patches uniformly from all images, shape ``(n, pixels)``."""
     windows = []
     for image, name in zip(images, names, strict=True):
         require_room(image, patch_size, name)
@@ -102,7 +102,7 @@ def over_patches(
 ) -> Matrix:
     """Apply a function to all patches (n, pixels) of an image (h, w, channels), and average.
 
-    Patches are given without their means. They are held a band at a time.
+    The means of the patches are subtracted before, and added afterwards.
     """
     sums, counts = np.zeros(image.shape), np.zeros((*image.shape[:2], 1))
     windows, channels = _windows(image, patch_size), image.shape[2]
@@ -132,7 +132,7 @@ def require_room(image: Matrix, patch_size: int, name: str) -> None:
 
 
 def size_text(shape: tuple[int, ...]) -> str:
-    """Return a size for people."""
+    """Return a size in words."""
     text = f"{shape[0]} x {shape[1]} pixels"
     return text if shape[2] == 1 else f"{text} with {shape[2]} channels"
 
@@ -161,7 +161,7 @@ def check_levels(options: Any, images: Iterable[NDArray[Any]], within: float | N
 
 
 def unit_of(image: NDArray[Any], data_range: float | None) -> float:
-    """Return the value that counts as 1: the range given, that of the dtype, or 1."""
+    """Return the range of an image: the given one, that of the dtype, or 1."""
     if data_range is None:
         return dtype_range(image.dtype) or 1.0
     if not is_number(data_range, LEAST_RANGE, LARGEST_RANGE):

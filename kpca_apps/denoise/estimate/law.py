@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -54,6 +54,7 @@ from kpca_apps.denoise.estimate.patches import (
     texture_spectra,
 )
 from kpca_apps.denoise.image import SCALE
+from kpca_apps.denoise.result import NoiseLaw
 
 Array = NDArray[np.float64]
 PATCHES = 60_000
@@ -94,8 +95,6 @@ PLAIN = 16.0
 # The dark of a law is at most so much light, in terms of 255: for more, the noise is the same
 # everywhere.
 FARTHEST_DARK = 100.0 * SCALE
-# Likelihood (its logarithm) by which a law that rises must beat noise as strong everywhere.
-BEATS = 5.0
 LOW = 0.05  # quantile of what the interval leaves out on either side
 # Deviation of the logarithm of the variance from what the likelihood says, measured in simulated
 # detectors, of white noise and of noise that neighbours share.
@@ -111,73 +110,6 @@ CLIPPED_MEAN = norm.pdf(AWAY) + AWAY * norm.cdf(AWAY)
 CLIPPED_LOG_VARIANCE = np.log(
     np.maximum((AWAY**2 + 1) * norm.cdf(AWAY) + AWAY * norm.pdf(AWAY) - CLIPPED_MEAN**2, 1e-30)
 )
-
-
-@dataclass(frozen=True)
-class NoiseLaw:
-    """The noise of one channel: its variance at brightness x is gain x + constant.
-
-    The variance at mean brightness is between the factors of `interval` of what the law says, in
-    nine of ten simulated pictures with white noise, in seven of ten where neighbours share it; and
-    so it is at the brightness of nine in ten pixels that show nothing but noise. Log odds are
-    against all laws with this blur, of white noise against noise with it.
-    """
-
-    gain: float  # in the units of what was measured
-    constant: float
-    blur: float  # deviation, in pixels, by which neighbours share the noise; 0 for white noise
-    interval: tuple[float, float]
-    established: bool  # whether it is noise for sure, and not texture
-    clipped: bool  # whether noise is cut off at black or white
-    log_odds_flat: float  # of noise as strong everywhere (a gain of 0)
-    log_odds_white: float
-    # What was seen: variance of the quietest patches of each level of brightness, ascending.
-    brightness: Array = field(repr=False, compare=False)
-    variances: Array = field(repr=False, compare=False)
-    log_odds_speckle: float = -math.inf  # of noise whose deviation is a share of the brightness
-
-    @property
-    def is_of_nothing(self) -> bool:
-        """Whether it is that of a channel of one value."""
-        return self.brightness.size == 1
-
-    @property
-    def rises(self) -> bool:
-        """Whether the noise is clearly stronger in the light than in the dark."""
-        return self.log_odds_flat < -BEATS
-
-    @property
-    def rises_far(self) -> bool:
-        """Whether noise is plainly stronger in the light than in the dark."""
-        dark, light = self.variance(self.brightness[[0, -1]])
-        return bool(self.rises and (light > RISING * dark or self.log_odds_flat < -PLAIN))
-
-    @property
-    def light(self) -> Light:
-        """The light that makes the noise, on the scale 0..255."""
-        gain = max(self.gain, self.constant / FARTHEST_DARK)
-        return Light(gain, self.constant / gain if gain > 0 else 0.0, self.blur)
-
-    def variance(self, brightness: NDArray[np.floating] | float) -> Array:
-        """Return the variance of the noise at some brightness."""
-        found = self.gain * np.asarray(brightness, np.float64) + self.constant
-        return np.asarray(np.maximum(found, 0.0))
-
-    @classmethod
-    def of_nothing(cls, value: float) -> NoiseLaw:
-        """Return the law of a channel of one value, which has no noise."""
-        seen = np.array([value]), np.zeros(1)
-        return cls(0.0, 0.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, *seen, 0.0)
-
-    def in_units(self, unit: float, lowest: float) -> NoiseLaw:
-        """Return the law of an image whose values are x / unit + lowest."""
-        return replace(
-            self,
-            gain=self.gain / unit,
-            constant=(self.constant / unit - self.gain * lowest) / unit,
-            brightness=self.brightness / unit + lowest,
-            variances=self.variances / unit / unit,
-        )
 
 
 class Light(NamedTuple):
@@ -196,12 +128,30 @@ class Light(NamedTuple):
 Lights = tuple[Light, ...]
 
 
+def light_of(law: NoiseLaw) -> Light:
+    """Return the light that makes noise of a law on the scale 0..255."""
+    gain = max(law.gain, law.constant / FARTHEST_DARK)
+    return Light(gain, law.constant / gain if gain > 0 else 0.0, law.blur)
+
+
+def rises_far(law: NoiseLaw) -> bool:
+    """Whether noise is plainly stronger in the light than in the dark."""
+    dark, _, light = law.deviations
+    return law.rises and (light**2 > RISING * dark**2 or law.log_odds_flat < -PLAIN)
+
+
 class PageLaws(NamedTuple):
     """The laws of the noise of one page."""
 
     laws: tuple[NoiseLaw, ...]  # of each channel
     seen: bool = True  # there is noise for sure, in all channels, and it is not too faint
     rises_far: bool = True  # it is plainly stronger in the light
+    log_odds_speckle: float = -math.inf  # of noise whose deviation is a share of the brightness
+
+
+def law_of_nothing(value: float) -> NoiseLaw:
+    """Return the law of a channel of one value, which has no noise."""
+    return NoiseLaw(0.0, 0.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, (value,), (0.0,))
 
 
 def typical_law(laws: Sequence[NoiseLaw]) -> NoiseLaw:
@@ -267,8 +217,10 @@ _NOISE = np.array([
 
 def measure_laws(
     planes: NDArray[np.floating], step: float = 0.0, *, is_white: bool = False, black: float = 0.0
-) -> list[NoiseLaw | None]:
+) -> tuple[list[NoiseLaw | None], float]:
     """Find the law of the noise of each plane (c, h, w); None where there is too little to see.
+
+    Returned, too, are the log odds of noise whose deviation is a share of the brightness.
 
     `step` is that of whole values: counts, whose white noise has their mean for a variance, or
     rounded ones, whose rounding is white noise of its own. `black`, added to them, makes 0 of no
@@ -289,10 +241,11 @@ def measure_laws(
     blur = int(np.argmax(evidence))
     counted &= blur <= HARDLY_BLURRED  # No count shares its noise with another.
     laws: list[NoiseLaw | None] = []
+    log_odds_speckle = 0.0
     for plane, classes, own in zip(planes, found, fits, strict=True):
         ends = float(plane.min()), float(plane.max())
         if classes is None:
-            laws.append(None if np.ptp(plane) else NoiseLaw.of_nothing(ends[0]))
+            laws.append(None if np.ptp(plane) else law_of_nothing(ends[0]))
             continue
         fit = own[blur]
         shares = [np.count_nonzero(plane == end) / plane.size for end in ends]
@@ -306,8 +259,9 @@ def measure_laws(
         law = fit.refined(rounded, float(evidence[0] - evidence[blur]))
         if counted:
             law = replace(law, gain=step, constant=step * black, blur=0.0)
-        laws.append(replace(law, log_odds_speckle=fit.log_odds_speckle(black)))
-    return laws
+        laws.append(law)
+        log_odds_speckle += fit.log_odds_speckle(black)
+    return laws, log_odds_speckle
 
 
 class _Fit:
@@ -416,8 +370,8 @@ class _Fit:
             clipped=self.ends != NOT_CUT,
             log_odds_flat=self.flat,
             log_odds_white=log_odds_white,
-            brightness=classes.brightness[quiet],
-            variances=found + rounding,
+            brightness=tuple(classes.brightness[quiet].tolist()),
+            variances=tuple((found + rounding).tolist()),
         )
 
 

@@ -97,7 +97,8 @@ def estimate_noise(
         )
     # Sorted into classes by the energy of their coarse structure, of which their finer one is
     # independent if it is noise. Without their means, which would cost the others digits.
-    energy = np.square((patches - patches.mean(axis=1, keepdims=True)) @ COSINES)
+    energy = (patches - patches.mean(axis=1, keepdims=True)) @ COSINES
+    np.square(energy, out=energy)
     bands = band_energies(energy)
     order = np.argsort(energy[:, COARSE_BAND].sum(axis=1), kind="stable")
     ends = [max(1, round(share * len(order))) for share in CLASSES]

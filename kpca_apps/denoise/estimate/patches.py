@@ -6,13 +6,13 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.fft import dct
-from scipy.ndimage import maximum_filter, minimum_filter
 
 Array = NDArray[np.float64]
 
 WIDTH = 8  # of patches, and of their cosine transform
 PIXELS = WIDTH * WIDTH
 FEWEST_PATCHES, MOST_PATCHES = 256, 250_000
+IN_CACHE = 1024  # patches whose coefficients are averaged at once
 
 # Bands of the 8 x 8 cosine transform, by the sum of its two frequency indices: first to last.
 BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
@@ -101,14 +101,33 @@ def patches_of(plane: NDArray[np.generic], stride: int) -> NDArray[np.generic]:
 
 def areas_of_one_value(pixels: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Return which pixels are part of a patch, anywhere, that has one value, and no noise."""
-    one_value = maximum_filter(pixels, WIDTH) == minimum_filter(pixels, WIDTH)
-    # A window of an even width reaches farther back than forward; its pixels find it the other way.
-    return np.asarray(maximum_filter(one_value, WIDTH, origin=-1))
+    width = pixels.shape[1]
+    wide = np.pad(pixels, (WIDTH // 2, WIDTH // 2 - 1), mode="symmetric")
+    rows = _all_of(wide[:, 1:] == wide[:, :-1], WIDTH - 1, 1)
+    columns = _all_of(wide[1:, :width] == wide[:-1, :width], WIDTH - 1, 0)
+    noisy = ~(_all_of(rows, WIDTH, 0) & columns)
+    noisy = np.pad(noisy, (WIDTH // 2 - 1, WIDTH // 2), mode="symmetric")
+    return ~_all_of(_all_of(noisy, WIDTH, 0), WIDTH, 1)
+
+
+def _all_of(flags: NDArray[np.bool_], count: int, axis: int) -> NDArray[np.bool_]:
+    """Return whether `count` successive flags along an axis are all true, at each position."""
+    flags, done = np.swapaxes(flags, 0, axis), 1
+    while done < count:
+        step = min(done, count - done)
+        flags = flags[:-step] & flags[step:]
+        done += step
+    return np.swapaxes(flags, 0, axis)
 
 
 def band_energies(energy: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the mean energy (n, 5) of patches in each band, from that of their coefficients."""
-    return np.stack([energy[:, members].mean(axis=1) for members in MEMBERS], axis=1)
+    means = np.empty((len(energy), len(MEMBERS)), energy.dtype)
+    for start in range(0, len(energy), IN_CACHE):
+        some = slice(start, start + IN_CACHE)
+        for band, members in enumerate(MEMBERS):
+            means[some, band] = energy[some, members].mean(axis=1)
+    return means
 
 
 def sample_patches(

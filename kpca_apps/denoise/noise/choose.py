@@ -18,17 +18,19 @@ from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import (
     PLAIN,
     Lights,
-    NoiseLaw,
     PageLaws,
+    light_of,
     measure_laws,
+    rises_far,
     typical_page,
 )
 from kpca_apps.denoise.estimate.place import place_map
-from kpca_apps.denoise.image import SCALE, Picture
+from kpca_apps.denoise.image import SCALE, Picture, used_range
 from kpca_apps.denoise.noise.gaussian import measure_white
 from kpca_apps.denoise.noise.impulse import WITH_IMPULSES, has_impulses
 from kpca_apps.denoise.noise.model import Model, Planes, Seen
 from kpca_apps.denoise.options import NOISE_MODELS, Options
+from kpca_apps.denoise.result import SHARED_BLUR, NoiseLaw
 from kpca_apps.errors import InputError
 
 # A model is the file of its name.
@@ -38,12 +40,9 @@ MODELS: dict[str, Model] = {
 
 MEASURED_PAGES = 5  # of a stack
 GOLDEN = (5**0.5 - 1) / 2
-# Pixels of the blur from which neighbours share their noise: less can hardly be seen.
-SHARED_BLUR = 0.4
-# Of twice the range that most of an image uses, between these quantiles: estimated noise below is
-# hardly seen, and the grain of clean photographs is as strong. A bead, a star or a hot spot of a
-# hundredth of the pixels is beyond the quantiles.
-FAINT, USED = 2.0 / 255.0, (0.015, 0.985)
+# Of twice the range that most of an image uses: estimated noise below is hardly seen, and the grain
+# of clean photographs is as strong.
+FAINT = 2.0 / 255.0
 # Noise that follows a law is noise for sure: of that range it may be weaker.
 FAINT_LAW = 0.7 / 255.0
 # Single precision tells planes from black on apart up to here.
@@ -74,7 +73,7 @@ def look(
     by_white = sigma is None and (noise == "auto" or NOISE_MODELS[noise].by_white)
     if not known_laws and (by_white or may_be_camera):
         white = _pooled_white([measure_white(page) for page in pages])
-    faintest = FAINT * min(SCALE, 2.0 * max(map(_used_range, planes)))
+    faintest = FAINT * min(SCALE, 2.0 * max(map(used_range, planes)))
     if noise == "auto":
         noise = "camera" if may_be_camera and white.correlated else "gaussian"
     impulses = options.noise != "impulse" and any(map(has_impulses, planes))
@@ -102,7 +101,7 @@ def look(
         noise = "poisson"
     # For a stack, and for noise that is known, there is no speckle.
     may_be_speckle = options.noise == "auto" and not known_laws and picture.axes.stack is None
-    if noise == "poisson" and lights and may_be_speckle and _is_speckle(laws[0].laws):
+    if noise == "poisson" and lights and may_be_speckle and _is_speckle(laws[0]):
         noise, laws, lights = "speckle", [], None
     # Noise of light counts from no light, which need not be the lowest value.
     black = picture.lowest * unit if NOISE_MODELS[noise].from_black else 0.0
@@ -156,14 +155,14 @@ def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) 
     """
     found = []
     for page in pages:
-        measured_laws = measure_laws(page, step, is_white=white, black=black)
+        measured_laws, odds = measure_laws(page, step, is_white=white, black=black)
         laws = tuple(law for law in measured_laws if law is not None)
         measured = [law for law in laws if not law.is_of_nothing]
         if not measured or len(laws) < len(page):
             continue
-        sure = [law.established or (white and law.rises_far) for law in measured]
+        sure = [law.established or (white and rises_far(law)) for law in measured]
         seen = all(sure) and any(_shows(law, p, step) for law, p in zip(laws, page, strict=True))
-        found.append(PageLaws(laws, seen, any(law.rises_far for law in measured)))
+        found.append(PageLaws(laws, seen, any(map(rises_far, measured)), odds))
     return found
 
 
@@ -176,20 +175,17 @@ def _light_found(pages: list[PageLaws], white: bool) -> Lights | None:
     return _lights_of(found) if found and 2 * len(found) >= len(pages) else None
 
 
-def _is_speckle(laws: tuple[NoiseLaw, ...]) -> bool:
+def _is_speckle(page: PageLaws) -> bool:
     """Whether the deviation of noise that neighbours do not share is a share of the brightness.
 
     What neighbours share is left to a law: the denoiser of speckle takes its noise for white.
     """
-    shared = max(law.blur for law in laws) >= SHARED_BLUR
-    # A channel without light tells nothing of it.
-    odds = sum(law.log_odds_speckle for law in laws if not law.is_of_nothing)
-    return not shared and odds > PLAIN
+    return page.log_odds_speckle > PLAIN and not any(law.shared for law in page.laws)
 
 
 def _lights_of(pages: list[PageLaws]) -> Lights:
     """Return the light that makes the noise of each channel, typical of pages."""
-    return tuple(law.light for law in typical_page(pages))
+    return tuple(map(light_of, typical_page(pages)))
 
 
 def _at_both_ends(planes: Planes) -> bool:
@@ -204,14 +200,8 @@ def _at_both_ends(planes: Planes) -> bool:
 def _shows(law: NoiseLaw, plane: NDArray[np.float32], step: float) -> bool:
     """Whether noise is strong enough to be seen in the range that a plane uses, and no rounding."""
     # What follows the law of counts is not of rounding.
-    least = max(FAINT_LAW * _used_range(plane), step / 2 if law.gain != step else 0.0)
+    least = max(FAINT_LAW * used_range(plane), step / 2 if law.gain != step else 0.0)
     return bool(law.variance(float(plane.mean())) > least**2)
-
-
-def _used_range(plane: NDArray[np.float32]) -> float:
-    """Return the range of values of most of a plane."""
-    low, high = np.quantile(plane, USED)
-    return float(high - low)
 
 
 def typical_laws(pages: Sequence[PageLaws], picture: Picture) -> tuple[NoiseLaw, ...]:

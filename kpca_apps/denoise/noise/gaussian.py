@@ -12,7 +12,7 @@ import numpy as np
 
 from kpca_apps.denoise.colour import extreme_pixels, from_opponent, noise_in_opponent, to_opponent
 from kpca_apps.denoise.estimate.info import DenoiseInfo
-from kpca_apps.denoise.estimate.law import typical_page
+from kpca_apps.denoise.estimate.law import rises_far, typical_page
 from kpca_apps.denoise.estimate.level import estimate_noise
 from kpca_apps.denoise.noise.camera import camera_probability
 from kpca_apps.denoise.noise.clipping import find_clipping
@@ -95,10 +95,10 @@ def opponent_stabilisation(
 def _before_clipping(seen: Seen) -> Levels | None:
     """Return the deviation in each channel of white noise, were it not cut off in the dark."""
     laws = [law for page in seen.laws for law in page.laws]
-    if not laws or not all(law.established and law.clipped and not law.rises_far for law in laws):
+    if not laws or not all(law.established and law.clipped and not rises_far(law) for law in laws):
         return None
     typical = typical_page(seen.laws)
-    return tuple(float(np.sqrt(law.variance(law.brightness.mean()))) for law in typical)
+    return tuple(law.variance(law.middle) ** 0.5 for law in typical)
 
 
 def measure_white(planes: Planes) -> DenoiseInfo:

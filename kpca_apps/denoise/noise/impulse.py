@@ -97,14 +97,15 @@ def has_impulses(plane: Planes) -> bool:
     single = (extreme & (np.abs(plane - filled) > least) & (alone > least)) | (alone > far)
     # All of a dithered picture is extreme.
     ends = plane == plane.min(), plane == plane.max()
-    if (ends[0] | ends[1]).mean() > BINARY:
+    enough = WITH_IMPULSES * plane.size
+    if (ends[0] | ends[1]).mean() > BINARY or np.count_nonzero(single) <= enough:
         return False
     # Letters are at one end, and vary as much as their dots stand out.
     if min(np.mean(single & end) for end in ends) < WITH_IMPULSES / 2:
         rest = fill_from_neighbours(plane, single)
         details = uniform_filter(np.square(rest - median_of_nine(rest)), AROUND)
         single &= np.abs(plane - rest) > FAR_IN_TEXTURE * np.sqrt(np.maximum(details, 0.0))
-    return bool(np.count_nonzero(single) > WITH_IMPULSES * plane.size)
+    return bool(np.count_nonzero(single) > enough)
 
 
 def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
@@ -156,6 +157,8 @@ def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
     filled = plane.copy()
     rows, columns = np.nonzero(bad)
     for reach in REACHES:
+        if not len(rows):
+            break
         # Infinity marks what must not be counted and sorts to the end.
         usable = np.pad(plane, reach, constant_values=np.inf)
         usable[reach:-reach, reach:-reach][bad] = np.inf

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,24 +59,27 @@ ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)
 def measure(seen: Seen) -> Measured:
     """Measure the light that makes the noise: that of a law, which says by itself what is black."""
     if seen.lights:
-        lights, in_lines = _drafted(seen.pages[0], seen.lights)
-        established = seen.is_asked or in_lines <= MOST_IN_LINES
-        return Measured(lights, tuple(light.level for light in lights), established)
+        levels = tuple(light.level for light in seen.lights)
+        is_noise = seen.is_asked or _share_in_lines(seen.pages[0], seen.lights) <= MOST_IN_LINES
+        return Measured(seen.lights, levels, is_noise)
     black = np.float32(seen.black)
     lights = _typical_lights([tuple(map(_light_by_tiles, page + black)) for page in seen.pages])
     return Measured(lights, tuple(light.level for light in lights), black=seen.black)
 
 
-def _drafted(planes: Planes, lights: Lights) -> tuple[Lights, float]:
-    """Return lights of as much noise as a draft removes, and the share of it in spectral lines."""
+def _share_in_lines(planes: Planes, lights: Lights) -> float:
+    """Return the share of what a draft removes of planes that lies in spectral lines."""
     if not _has_light(planes, lights):
-        return lights, 0.0
-    transform, blur = stabilisation(planes, lights), max(light.blur for light in lights)
-    spectra = transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
+        return 0.0
+    transform, spectra = _stabilised(planes, lights)
     stable = transform.forward(planes.copy())
-    removed, in_lines = removed_by_draft(stable, spectra, extreme_pixels(planes))
-    more = max(1.0, float(np.square(removed[0]).mean() / np.square(spectra[0]).mean()))
-    return tuple(light._replace(gain=more * light.gain) for light in lights), in_lines
+    return removed_by_draft(stable, spectra, extreme_pixels(planes))[1]
+
+
+def _stabilised(planes: Planes, lights: Lights) -> tuple[VarianceStabilisation, NDArray[Any]]:
+    """Return the transform for noise of such lights, and the spectra (c, 8, 8) of its noise."""
+    transform, blur = stabilisation(planes, lights), max(light.blur for light in lights)
+    return transform, transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
 
 
 def _typical_lights(pages: Sequence[Lights]) -> Lights:
@@ -111,13 +115,11 @@ def denoise(
     if not _has_light(planes, lights):
         alone = [(light,) for light in lights]
         return channel_by_channel(denoise, planes, alone, levels, options)
-    transform = stabilisation(planes, lights)
-    blur = max(light.blur for light in lights)
-    if blur <= 0:
+    transform, spectra = _stabilised(planes, lights)
+    if not any(light.blur for light in lights):
         return denoise_stabilised(planes, transform, options), levels
     # The filter reaches over the whole image.
     options = replace(options, wanted=None)
-    spectra = transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
     cleaned = whitened_denoising(transform.forward(planes), spectra, options, WHOLLY, WHOLLY)
     found = transform.inverse(cleaned)
     return np.stack([before_clipping(*one) for one in zip(planes, found, strict=True)]), levels

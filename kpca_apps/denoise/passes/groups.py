@@ -252,9 +252,7 @@ def fill_groups(
 
 def find_groups(
     padded: Pages,
-    page: int,
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
+    references: tuple[int, NDArray[np.int64], NDArray[np.int64]],
     shape: Shape,
     origin: tuple[int, int],
     k: int,
@@ -262,15 +260,15 @@ def find_groups(
 ) -> Groups:
     """Return the corners of the k patches nearest to each reference of a page.
 
-    References have their corners at all crossings of `rows` and `columns`, of a guide with RADIUS
+    `references` are their page and the rows and columns of their corners, in a guide with RADIUS
     columns of zeros before it and LANES behind. Each is in its own group, whose patches are in
     reading order of each page; an image may hold fewer than k. Squared distances below `tie`
     (pages, h, w) at the reference are drawn at random from its upper half, by coordinates in the
     whole image, where the guide begins at `origin`.
     """
-    n = len(rows) * len(columns)
+    n = len(references[1]) * len(references[2])
     groups = np.empty((n * k, 3), np.int32), np.empty(n, np.int64)
-    fill_groups(padded, page, rows, columns, shape, origin, tie, groups, _room(len(padded)))
+    fill_groups(padded, *references, shape, origin, tie, groups, _room(len(padded)))
     return groups
 
 

@@ -1,9 +1,8 @@
-"""One pass over a piece of an image or stack: groups denoised, and their estimates averaged.
+"""Run one pass over a piece of an image or stack: denoise groups, and average their estimates.
 
-Bands of references are worked on in any order and summed in the order of the image, and a piece of
-an image is worked on as if the rest were there: the same references, the same bands, the same
-draws. So what a pixel gets does not depend on where the image was cut, nor on the number of
-threads, to the last bit.
+Bands of references are processed in any order but summed in image order, and a piece uses the same
+references, bands and random draws as the whole image. So results do not depend on the pieces or the
+number of threads, to the last bit.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ MARGINS = ((0, 0), (0, 0), (RADIUS, LANES))  # beside pages matched in: zeros, n
 
 @dataclass(frozen=True)
 class Piece:
-    """Where planes lie in an image."""
+    """Position of planes in an image."""
 
     window: Window
     whole: tuple[int, int]  # height and width of the image
-    wanted: Window  # outside the estimate may hold anything
+    wanted: Window  # outside, the estimate is undefined
 
     def within(self, corners: Rows, axis: int, size: int) -> Rows:
-        """Return corners, counted in the piece, whose groups reach what is wanted."""
+        """Return corners relative to the piece, of references whose groups reach `wanted`."""
         (begin, end), (low, high) = self.window[axis], self.wanted[axis]
         inside = (corners >= begin) & (corners + size <= end)
         inside &= (corners + size + RADIUS > low) & (corners - RADIUS < high)
@@ -58,7 +57,6 @@ def run_pass(
     *,
     pilot: Planes | None = None,
     guide_variance: Planes | None = None,
-    n_jobs: int | None = None,
 ) -> tuple[Planes, Planes]:
     """Run one pass over a piece of an image; return the estimate and its leverage.
 
@@ -76,7 +74,7 @@ def run_pass(
         variance = patch_means(variance, shape)
         tie = patch_means(guide_variance, shape) * np.float32(settings.tie * 2 * deep * tall * wide)
     columns = piece.within(patch_grid(piece.whole[1], wide, settings.stride), 1, wide)
-    # The whole image's bands of references, as far as they are needed, and what each can reach.
+    # The bands of the whole image that are needed, and the rows that each can reach.
     grid, bands = patch_grid(piece.whole[0], tall, settings.stride), []
     for page in patch_grid(count, deep, max(1, deep - 1)).tolist():
         first, end = max(0, page - PAGES), min(count, page + PAGES + deep)
@@ -91,7 +89,7 @@ def run_pass(
 
     def denoise_band(page: int, rows: Rows, reached: tuple[int, int, int, int]) -> Planes:
         """Return sums of the groups of a band of references, (c, 3, pages, rows, w + 8)."""
-        found = find_groups(padded, page, rows, columns, shape, origin, settings.group, tie)
+        found = find_groups(padded, (page, rows, columns), shape, origin, settings.group, tie)
         first, top, pages, high = reached
         sums = np.zeros((len(planes), 3, pages, high, planes.shape[3] + WIDTH), np.float32)
         if pilot is not None:
@@ -106,7 +104,7 @@ def run_pass(
         return sums
 
     totals, weights, leverages = (np.zeros(planes.shape, np.float32) for _ in range(3))
-    parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
+    parallel = Parallel(n_jobs=settings.n_jobs, require="sharedmem", return_as="generator")
     parts = parallel(delayed(denoise_band)(*band) for band in bands)
     listener = LISTENER.get()
     for number, ((_, _, reached), part) in enumerate(zip(bands, parts, strict=True), 1):
@@ -119,7 +117,7 @@ def run_pass(
             sums[:, first : first + pages, top : top + high] += its_own
         if listener is not None:
             listener(number / len(bands))
-    # Pixels no patch covers stay as they are.
+    # Pixels that no patch covers stay unchanged.
     bare = weights == 0
     weights[bare] = np.float32(1)
     totals /= weights
@@ -129,24 +127,23 @@ def run_pass(
     return totals, leverages
 
 
-def residual_ratios(
-    planes: Planes, variance: float, settings: Pass, n_jobs: int | None = None
-) -> Planes:
-    """Return the residual variance of groups of the first plane over the variance of its noise.
+def residual_ratios(planes: Planes, variance: float, settings: Pass) -> tuple[Planes, float]:
+    """Return the ratio of residual to noise variance in groups of the first of planes (c, 1, h, w).
 
-    Of planes (c, 1, h, w), with the linear kernel, at each reference, (rows, columns).
+    Computed with the linear kernel at each reference, shape (rows, columns). Returned as well is
+    the mean leverage.
     """
     shape = _, tall, wide = settings.shape(planes.shape)
     *_, height, width = planes.shape
     columns = patch_grid(width, wide, settings.stride)
     window, tie = patch_window(shape), np.float32(settings.tie * 2 * tall * wide)
 
-    def ratios_of_row(y: int) -> Planes:
+    def seen_in_row(y: int) -> tuple[Planes, Planes]:
         top = max(0, y - RADIUS)
         strip = planes[:1, :, top : y + tall + RADIUS, :]
         level = np.full(strip.shape, variance, np.float32)
         found = find_groups(
-            np.pad(strip[0], MARGINS), 0, np.array([y - top]), columns, shape, (top, 0),
+            np.pad(strip[0], MARGINS), (0, np.array([y - top]), columns), shape, (top, 0),
             settings.group, level[0] * tie,
         )  # fmt: skip
         sums = np.zeros((1, 3, 1, strip.shape[2], width + WIDTH), np.float32)
@@ -155,15 +152,17 @@ def residual_ratios(
             strip, level, found, window, wide, np.inf, np.float32(settings.excess), (0, 0),
             sums, ratios[0],
         )  # fmt: skip
-        return ratios
+        _, weights, leverages = sums[0]
+        return ratios, leverages[weights > 0] / weights[weights > 0]
 
     rows = patch_grid(height, tall, settings.stride).tolist()
-    parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
-    return np.concatenate(parallel(delayed(ratios_of_row)(y) for y in rows))
+    parallel = Parallel(n_jobs=settings.n_jobs, require="sharedmem")
+    ratios, leverages = zip(*parallel(delayed(seen_in_row)(y) for y in rows), strict=True)
+    return np.concatenate(ratios), float(np.mean(np.concatenate(leverages)))
 
 
 def patch_window(shape: tuple[int, int, int]) -> Planes:
-    """Return the weights of a patch's pixels, rows widened by zeros to a register."""
+    """Return the weights of a patch's pixels, with rows padded by zeros to a register."""
     deep, tall, wide = shape
     window = np.zeros((deep, tall, WIDTH), np.float32)
     window[:, :, :wide] = np.outer(np.kaiser(tall, 2.0), np.kaiser(wide, 2.0))
@@ -171,7 +170,7 @@ def patch_window(shape: tuple[int, int, int]) -> Planes:
 
 
 def patch_grid(length: int, size: int, stride: int) -> Rows:
-    """Return the corners of patches along one side, the last one always in.
+    """Return the corners of patches along one side, always including the last.
 
     >>> patch_grid(10, 4, 4)
     array([0, 4, 6])

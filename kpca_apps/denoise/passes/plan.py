@@ -1,4 +1,4 @@
-"""What is done at one noise level: sizes of patches and groups, grids and kernel of each pass."""
+"""Plan of the passes at a noise level: sizes of patches and groups, grids, and kernels."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.groups import RADIUS
 
-# Noise levels, and one over the bandwidth of the RBF kernel there, in squared distances that noise
-# alone makes. Measured on print in fonts of TeX and STIX, drawings, photographs of scikit-learn and
-# textures, in dB over the linear kernel: print 1.2 at 12 and .3 at 25; at 50 binary print loses .3.
-# Photographs lose nothing, but at 5 with 12 in place of 29, where grass loses .15.
+# Noise levels, and the inverse bandwidth of the RBF kernel there, in squared distances of pure
+# noise. Gain over the linear kernel, measured on print in fonts of TeX and STIX, drawings,
+# photographs of scikit-learn and textures: print 1.2 dB at 12 and .3 at 25; at 50 binary print
+# loses .3. Photographs lose nothing, except that grass loses .15 at 5 with a bandwidth of 12
+# instead of 29.
 NARROWNESS = ((0.0, 12.0, 25.0, 50.0), (0.0, 1 / 12, 1 / 12, 0.0))
 
 # Noise levels the tables below were tuned at, on the scale 0..255; interpolated between them and
@@ -25,15 +26,14 @@ PASSES = {
     "soft": ((7, 8, 8), (60, 90, 120), (0.0, 0.0, 0.0)),
     "last": ((4, 5, 6), (28, 36, 48), (1.1, 1.1, 1.1)),
 }
-# For a draft, whose groups are of fewer patches than a patch has pixels, which costs the less:
-# chosen on ten photographs of BSDS500/train.
+# For a draft, with fewer patches a group than pixels a patch, which is faster: chosen on ten
+# photographs of BSDS500/train.
 DRAFT = {
     "first": ((7, 8, 8), (32, 48, 48), (1.1, 1.1, 1.1)),
     "soft": ((8, 8, 8), (48, 48, 48), (0.0, 0.0, 0.0)),
     "last": ((6, 6, 7), (40, 40, 48), (3.0, 2.0, 1.1)),
 }
-# b: faint noise leaves fine texture to the Tikhonov filter, which projection on few components
-# loses.
+# b: at faint noise the Tikhonov filter keeps fine texture that projection on few components loses.
 SMOOTH = (0.35, 0.2, 0.2)
 # The passes of each preset, and the pixels between their references.
 STRIDES = {
@@ -46,17 +46,19 @@ STRIDES = {
 
 @dataclass(frozen=True)
 class Pass:
-    """How one pass groups patches, and how it denoises a group."""
+    """Settings of one pass: how it groups patches and denoises a group."""
 
     size: int  # pixels a side of a patch
     group: int  # patches
-    tie: float  # candidates nearer than so many times what noise explains are drawn at random
+    tie: float  # candidates nearer than this times the distance of noise are drawn at random
     stride: int  # pixels between references
     soft: bool = False  # Tikhonov filter, else truncation
     bandwidth: float = np.inf  # of the RBF kernel
-    excess: float = 1.0  # noise variance over the one given that the edge may follow
+    excess: float = 1.0  # largest ratio of noise variance to the given one that the edge follows
+    back: float = 0.3  # share of the residual that is added back
     deep: int = 1  # pages that a patch spans
-    band: int = 6  # rows of references worked on at once
+    band: int = 6  # rows of references processed together
+    n_jobs: int | None = None  # threads, in joblib's convention
 
     def shape(self, planes: tuple[int, ...]) -> tuple[int, int, int]:
         """Return pages, height and width of the patches of planes, which may be smaller."""
@@ -65,32 +67,32 @@ class Pass:
 
     @property
     def reach(self) -> int:
-        """How many pixels on either side decide what a pass makes of one.
+        """Distance in pixels over which a pass depends on its input.
 
-        The patches over a pixel belong to references up to a radius away, and those compare with
-        patches a radius further on.
+        Patches over a pixel belong to references within a radius, which compare patches within
+        another radius.
         """
         return 2 * RADIUS + self.size
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done at one noise level."""
+    """The passes at one noise level."""
 
     passes: tuple[Pass, ...]
     smooth: float  # b, the weight of the Tikhonov filter
-    halves: bool = False  # whether low frequencies are taken from half the scale, too
+    halves: bool = False  # whether low frequencies are also estimated at half the scale
 
     @property
     def reach(self) -> int:
-        """How many pixels on either side decide what all passes make of one."""
+        """Distance in pixels over which all passes depend on their input."""
         return sum(one.reach for one in self.passes)
 
 
-# Of pages denoised together, at any level and quality. Chosen at noise of 10, 25 and 50 on films
-# cut from photographs of BSDS500/train and on volumes of random blobs and cells. Patches of four
-# pages gain up to .8 dB where nothing moves, .15 on the volumes, and lose .3 to .5 in films that
-# move by some pixels a page; those of one page lose 1 to 2 dB.
+# The plan of a stack, at any level and quality. Chosen at noise of 10, 25 and 50 on films cut from
+# photographs of BSDS500/train and on volumes of random blobs and cells. Patches of four pages gain
+# up to .8 dB without motion and .15 on the volumes, and lose .3 to .5 in films that move by some
+# pixels a page; patches of one page lose 1 to 2 dB.
 STACK = Plan(
     (
         Pass(6, 48, 1.1, 5, deep=2, band=16),
@@ -101,10 +103,12 @@ STACK = Plan(
 )
 
 
-def plan_for(sigma: float, options: Options, excess: float = 1.0) -> Plan:
+def plan_for(sigma: float, options: Options, excess: float = 1.0, left: float = Pass.back) -> Plan:
     """Choose patch sizes, group sizes, grids and kernel for a noise level on the scale 0..255.
 
-    The noise variance may exceed that of the level so many times.
+    `excess` is the largest ratio of the noise variance to that of the level. `left` is the ratio of
+    the deviation of the noise that the first pass leaves to the level: the second pass adds back as
+    much.
 
     >>> plan_for(25.0, Options()).passes[0].size
     7
@@ -115,18 +119,21 @@ def plan_for(sigma: float, options: Options, excess: float = 1.0) -> Plan:
         narrowness = float(np.interp(12.0 if is_mika else sigma, *NARROWNESS))
         bandwidth = 1.0 / narrowness if narrowness else np.inf
     if options.pages > 1:
-        return replace(STACK, passes=tuple(replace(o, bandwidth=bandwidth) for o in STACK.passes))
+        stack = [replace(o, bandwidth=bandwidth, n_jobs=options.n_jobs) for o in STACK.passes]
+        return replace(STACK, passes=tuple(stack))
     draft, passes = options.quality == "draft", []
     for name, stride in STRIDES[options.quality][: 1 if is_mika else None]:
         if name == "second" and options.shared:
             continue  # It would bring back what the first left: up to .6 dB are lost.
         sizes = (DRAFT if draft else PASSES)[name]
         size, group, tie = (float(np.interp(sigma, SIGMAS, row)) for row in sizes)
-        # Text and drawings want smaller patches.
+        # Text and drawings need smaller patches.
         pixels = round(size) - is_text
         counts = pixels, round(group), round(tie, 3), min(stride, pixels)
-        passes.append(Pass(*counts, name == "soft", bandwidth, excess))
-    # Text has nothing of the half scale.
+        back = left if name == "second" else Pass.back
+        soft = name == "soft"
+        passes.append(Pass(*counts, soft, bandwidth, excess, back, n_jobs=options.n_jobs))
+    # Text gains nothing from half the scale.
     halves = not (is_text or draft or is_mika)
     smooth = 0.0 if is_mika else float(np.interp(sigma, SIGMAS, SMOOTH))
     return Plan(tuple(passes), smooth, halves)

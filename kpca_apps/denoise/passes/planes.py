@@ -1,12 +1,13 @@
 """From one group to an image: kernel PCA on groups of similar patches, in three to five passes.
 
 1. X, D1 = truncation of Y.
-2. Q, D2 = truncation of X + t (Y - X), whose noise variance is s2 (t^2 + (1 - t^2) D1), t = .3:
+2. Q, D2 = truncation of X + t (Y - X), whose noise variance is s2 (t^2 + (1 - t^2) D1):
    iterative regularisation brings detail the first pass lost above the edge (Osher et al. 2005).
+   t^2 is the mean of D1: as much noise comes back as was left, little in smooth pictures.
    Left out for a draft, when it is to be fast, and for a stack: Q = X.
 3. B, D3 = Tikhonov filter of Y, learned on the pilot Q.
-4. A = .8 B + .2 Q, and Q becomes truncation of A + t (Y - A), in small patches: what they are
-   matched in is nearly clean by now.
+4. A = .8 B + .2 Q, and Q becomes truncation of A + t (Y - A), t = .3, in small patches: what they
+   are matched in is nearly clean by now.
 5. The same again, at high quality.
 
 A draft takes groups of fewer patches than a patch has pixels, on coarse grids, and no other scale.
@@ -43,6 +44,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.denoise.image import SCALE, used_range
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.passes.one_pass import Piece, residual_ratios, run_pass
 from kpca_apps.denoise.passes.plan import Pass, Plan, plan_for
@@ -54,7 +56,6 @@ Planes = NDArray[np.float32]
 Side = tuple[int, int]  # where it begins and ends
 Estimates = list[tuple[Planes, Planes]]  # of each pass, and their leverages
 
-ADDED_BACK = np.float32(0.3)  # t: the share of the residual that is added back
 # Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py): over .6 it gains
 # .006 dB at 15, .013 at 25 and .022 at 50.
 SMOOTH_IN_PILOT = np.float32(0.8)  # weight of B in A
@@ -128,9 +129,7 @@ def _denoise_stack(pages: Planes, levels: Planes, options: Options) -> Planes:
     blocks = list(page_blocks(pages.shape[1], pages[:, 0].size))
     for number, (first, end, begin, stop) in enumerate(blocks):
         with part(number, len(blocks)):
-            found, _ = _denoise_strip(
-                pages[:, begin:stop], levels**2, plan, whole, [], options.n_jobs
-            )
+            found, _ = _denoise_strip(pages[:, begin:stop], levels**2, plan, whole, [])
         cleaned[:, first:end] = found[:, first - begin : end - begin]
     return cleaned
 
@@ -141,19 +140,21 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     # That of the finest scale holds at all, for at others detail passes for noise.
     surveyed = SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED
     sigma = float(levels[0])
-    first = plan_for(sigma, options).passes[0]
-    excess = noise_excess(planes, sigma, first, surveyed, options.n_jobs)
+    # Patches and groups suit noise relative to the range that the picture uses.
+    relative = max(1.0, SCALE / max(2.0 * used_range(planes[0]), sigma))
+    first = plan_for(relative * sigma, options).passes[0]
+    seen = survey(planes, sigma, first, surveyed)
     estimates: list[Planes] = []
     done = 0.0
     while True:
-        plan = plan_for(float(levels[0]), options, excess)
+        plan = plan_for(relative * float(levels[0]), options, *seen)
         halves = plan.halves and min(planes.shape[2:]) >= 2 * SMALLEST
         if halves:
             (rows, tall), (columns, wide) = map(_with_what_blurs, wanted, planes.shape[2:])
             wanted = tall, wide
         share = (1 - done) * (1 - AT_HALF) if halves else 1 - done
         with share_of_work(done, share):
-            estimates.append(_denoise_strips(planes, levels**2, plan, wanted, options.n_jobs))
+            estimates.append(_denoise_strips(planes, levels**2, plan, wanted))
         if not halves:
             break
         done += share
@@ -178,9 +179,7 @@ def _with_what_blurs(side: Side, size: int) -> tuple[Side, Side]:
     return (begin, end), (2 * begin, size if end == size // 2 else 2 * end)
 
 
-def _denoise_strips(
-    planes: Planes, variances: Planes, plan: Plan, wanted: Window, n_jobs: int | None
-) -> Planes:
+def _denoise_strips(planes: Planes, variances: Planes, plan: Plan, wanted: Window) -> Planes:
     """Run the passes over a window, in strips of rows with a margin that is cut off again."""
     channels, _, _, width = planes.shape
     margin, ((start, stop), (left, right)) = plan.reach, wanted
@@ -194,18 +193,13 @@ def _denoise_strips(
     for number, top in enumerate(range(start, stop, rows)):
         inner = ((top, min(top + rows, stop)), (left, right))
         with part(number, n_strips):
-            strip, carried = _denoise_strip(planes, variances, plan, inner, carried, n_jobs)
+            strip, carried = _denoise_strip(planes, variances, plan, inner, carried)
         result[:, :, top : inner[0][1], left:right] = strip
     return result
 
 
 def _denoise_strip(
-    planes: Planes,
-    variances: Planes,
-    plan: Plan,
-    wanted: Window,
-    carried: Estimates,
-    n_jobs: int | None,
+    planes: Planes, variances: Planes, plan: Plan, wanted: Window, carried: Estimates
 ) -> tuple[Planes, Estimates]:
     """Run the passes over a window with a margin; return the window, which all of them reach.
 
@@ -220,7 +214,7 @@ def _denoise_strip(
     before, after = max(0, left - margin), min(width, right + margin)
     noisy = np.ascontiguousarray(planes[:, :, first:last, before:after])
     s2, one = variances[:, None, None, None], np.float32(1)
-    pilot, leverage, t = noisy, np.ones_like(noisy), one
+    pilot, leverage = noisy, np.ones_like(noisy)
     smooth, left_over, share = noisy, leverage, np.float32(0)  # B, and its part in A: none yet
     kept = Estimates()
 
@@ -244,9 +238,7 @@ def _denoise_strip(
         piece = Piece(((first, last), (before, after)), (height, width), needed)
         if settings.soft:
             with part(number, len(plan.passes)):
-                smooth, left_over = run_pass(
-                    noisy, pilot[0], s2, settings, piece, pilot=pilot, n_jobs=n_jobs
-                )
+                smooth, left_over = run_pass(noisy, pilot[0], s2, settings, piece, pilot=pilot)
             share = SMOOTH_IN_PILOT
             join((smooth, left_over), number, margin)
             continue
@@ -254,6 +246,7 @@ def _denoise_strip(
         mixed = share * smooth + (one - share) * pilot
         guide, left_in_guide = mixed[0].copy(), variances[0] * leverage[0]
         added = np.subtract(noisy, mixed)
+        t = np.float32(settings.back) if number else one
         added *= t
         added += mixed
         pilot = mixed = added
@@ -264,32 +257,27 @@ def _denoise_strip(
         leverage *= s2
         with part(number, len(plan.passes)):
             pilot, leverage = run_pass(
-                added, guide, leverage, settings, piece,
-                guide_variance=left_in_guide, n_jobs=n_jobs,
-            )  # fmt: skip
+                added, guide, leverage, settings, piece, guide_variance=left_in_guide
+            )
         join((pilot, leverage), number, margin)
-        t = ADDED_BACK
     inner = np.s_[:, :, top - first : bottom - first, left - before : right - before]
     share = np.float32(plan.smooth)
     estimate: Planes = share * smooth[inner] + (one - share) * pilot[inner]
     return estimate, kept
 
 
-def noise_excess(
-    planes: Planes,
-    sigma: float,
-    settings: Pass,
-    surveyed: int = SURVEYED,
-    n_jobs: int | None = None,
-) -> float:
-    """Return by how much the noise variance exceeds what it is said to be, at the least.
+def survey(
+    planes: Planes, sigma: float, settings: Pass, surveyed: int = SURVEYED
+) -> tuple[float, float]:
+    """Return the least ratio of the actual noise variance to the given one, and what is left.
 
-    From 1, where sigma is right or too high, to 1.25, as quiet groups of the first pass of the
-    first of planes (c, 1, h, w) show it, about so many of them.
+    The first is from 1, where sigma is right or too high, to 1.25, as quiet groups of the first
+    pass of the first of planes (c, 1, h, w) show it, about so many of them. The other is the
+    deviation of the noise that this pass leaves, over sigma.
     """
     _, _, height, width = planes.shape
     step = max(settings.size, int(np.sqrt(height * width / surveyed)))
     settings = replace(settings, stride=step, excess=MOST_EXCESS)
-    ratios = residual_ratios(planes, sigma**2, settings, n_jobs)
+    ratios, leverage = residual_ratios(planes, sigma**2, settings)
     excess = 1.0 + STEEPNESS * (float(np.quantile(ratios, QUIET)) - QUIET_RATIO)
-    return min(max(excess, 1.0), MOST_EXCESS)
+    return min(max(excess, 1.0), MOST_EXCESS), leverage**0.5

@@ -88,13 +88,23 @@ def is_zarr(folder: Path) -> bool:
 def read_zarr(folder: Path, label: str) -> ImageFile:
     """Read an OME-Zarr folder with one image; channels, slices and times become pages."""
     require_library("zarr", "lab", "OME-Zarr folders", label)
-    n_bytes, links = _measure_folder(folder)
+    import zarr
+
+    n_bytes, links = 0, list[Path]()
+    for entry in folder.rglob("*"):
+        entry_stat = entry.lstat()
+        if stat.S_ISREG(entry_stat.st_mode):
+            n_bytes += entry_stat.st_size
+        elif not stat.S_ISDIR(entry_stat.st_mode):
+            links.append(entry)  # or a pipe, which would block if opened
     if any(link.name in _METADATA_FILES for link in links):
         raise InputError(
             f"{label}: keeps what it says of itself in a link or a pipe; copy the file there."
         )
     with damage_refused(label):
-        attributes = _attributes(folder)
+        group = zarr.open_group(str(folder), mode="r", use_consolidated=False)
+        attributes: dict[str, Any] = group.attrs.asdict()
+        attributes = dict(attributes.get("ome", attributes))
         scales = attributes.get("multiscales") or []
         if len(scales) != 1:
             raise InputError(f"{label}: {_explain_no_image(folder, attributes, len(scales))}.")
@@ -185,27 +195,6 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
             blocks=((tall, wide),) * n_pages,
             rewrite=lambda out, pages: _write(pyramid, out, pages),
         )
-
-
-def _measure_folder(folder: Path) -> tuple[int, list[Path]]:
-    """Return the total bytes of a folder's files, and the links and pipes in it."""
-    n_bytes, links = 0, []
-    for path in folder.rglob("*"):
-        path_stat = path.lstat()
-        if stat.S_ISREG(path_stat.st_mode):
-            n_bytes += path_stat.st_size
-        elif not stat.S_ISDIR(path_stat.st_mode):
-            links.append(path)  # opening a pipe would block
-    return n_bytes, links
-
-
-def _attributes(folder: Path) -> Mapping[str, Any]:
-    """Return the OME attributes of a group."""
-    import zarr
-
-    group = zarr.open_group(str(folder), mode="r", use_consolidated=False)
-    attributes: dict[str, Any] = group.attrs.asdict()
-    return dict(attributes.get("ome", attributes))
 
 
 def _opened(folder: Path, path: str, mode: Any) -> Any:

@@ -112,7 +112,10 @@ def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
         notes = ("It is written without loss; a colour profile is not kept.",)
     else:
         pixels = imagecodecs.jpeg2k_decode(data)
-        bits = _jp2_bits(data if is_bare else dict(all_boxes)[b"jp2c"])
+        stream = data if is_bare else dict(all_boxes)[b"jp2c"]
+        # Largest bit depth of a component: ITU-T T.800 (2019), A.5.1.
+        (count,) = struct.unpack_from(">H", stream, 40)
+        bits = max(1 + (depth & 0x7F) for depth in stream[42 : 42 + 3 * count : 3])
         if any(name == b"jp2h" and b"colr\2" in content for name, content in all_boxes):
             notes = ("Its colour profile is not kept.",)
         if is_bare:
@@ -189,12 +192,6 @@ def stated_size(kind: str, data: bytes) -> tuple[int, int]:
     else:
         width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", data, 26))
     return height, width
-
-
-def _jp2_bits(stream: bytes) -> int:
-    """Return the largest bit depth of a component: ITU-T T.800 (2019), A.5.1."""
-    (count,) = struct.unpack_from(">H", stream, 40)
-    return max(1 + (bits & 0x7F) for bits in stream[42 : 42 + 3 * count : 3])
 
 
 class _JxlHeader(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a check of cells is: what it learned of a column, the cells it finds odd there, and why."""
+"""The interface of a check of cells: learn from a column, find odd values, explain them."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from kpca_apps.tables.values import Column
 
 
 class FoundValue(NamedTuple):
-    """A value of a column, or of a part of it, that is odd by itself."""
+    """An odd value of a column, or of a part of it."""
 
     kind: str  # see `OddCell`
-    seen: str  # as it stands in the table
-    clearness: float  # in decimal digits; depends on the value and its column alone
-    cells: IntArray  # those that hold it, by their places in the part, increasing
-    value: float = np.nan  # as a number; NaN where it is none
+    seen: str  # the text of the cell
+    clearness: float  # decimal digits of its rarity; depends on the value and its column alone
+    cells: IntArray  # positions in the part, increasing
+    value: float = np.nan  # the number that was read, if any
 
 
 class OddValue(NamedTuple):
-    """A value that is odd by itself in a table."""
+    """An odd value of a whole table."""
 
     kind: str
     seen: str
     value: float
-    n_cells: int  # that hold it
+    n_cells: int  # with this value
 
 
 class CellCheck(Protocol):
-    """What one check learned of a column. It is sent to workers: plain data, no tables."""
+    """What a check learned from a column; workers receive it, so it holds no table."""
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterable[FoundValue]:
-        """Find the odd values of the column, or of a part of it, each once."""
+        """Yield each odd value of a column, or of a part of it, once."""
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
-        """Say why a value is odd, and what was probably meant (empty where that is open)."""
+        """Return why a value is odd, and the suggested value or an empty text."""

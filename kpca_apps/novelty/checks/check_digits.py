@@ -1,6 +1,6 @@
-"""Cells of a column of codes with check digits that break them, or have another length.
+"""Find codes with a wrong check digit or an unusual length in columns of codes.
 
-Nothing is suggested for them: such codes say nothing as numbers.
+No value is suggested for them.
 """
 
 from __future__ import annotations
@@ -12,23 +12,30 @@ import numpy as np
 import polars as pl
 
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
-from kpca_apps.novelty.columns.check_digits import check_digits_hold, check_digits_of, without_marks
+from kpca_apps.novelty.columns.check_digits import (
+    MIN_CODES,
+    check_digits_hold,
+    check_digits_of,
+    without_marks,
+)
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# One wrong code in ten has a right check digit by chance: a rare length is wrong, too, but not that
-# of the accounts of a rare country.
+# One wrong code in ten has a valid check digit by chance, so codes of a rare length are wrong, too.
+# IBANs are not: their length depends on the country.
 RARE_LENGTH = 0.005
-ODD_CODE, CLEARNESS = "code", 6.0  # clearness in decimal digits: as of a cell that is no number
+ODD_CODE, CLEARNESS = "code", 6.0  # as clear as a cell that is not a number
 AS_FLOAT = r"^[0-9](?:[.,][0-9]+)?[eE]\+?[0-9]+$"
 
 
 def learn_codes(
     table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
 ) -> CodeRule | None:
-    """Learn whether the cells of a column are codes with check digits, and how long."""
+    """Learn the scheme and the usual lengths of a column of codes; ``None`` for other columns."""
+    if table.frame.height < MIN_CODES:
+        return None
     texts = table.column(spec.name).levels.texts
     if not (scheme := check_digits_of(texts)):
         return None
@@ -41,13 +48,13 @@ def learn_codes(
 
 @dataclass(frozen=True)
 class CodeRule:
-    """The check digits of a column of codes."""
+    """The scheme and the usual lengths of a column of codes."""
 
     scheme: str
-    lengths: frozenset[int]  # of its codes
+    lengths: frozenset[int]  # usual ones
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
-        """Find the codes of a column that are wrong, each once."""
+        """Yield each wrong code of a column once."""
         levels = column.levels
         codes = without_marks(levels.texts)
         is_right = check_digits_hold(codes, self.scheme)
@@ -57,7 +64,7 @@ class CodeRule:
             yield FoundValue(ODD_CODE, levels.texts[code], CLEARNESS, cells)
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
-        """Say what is wrong with a code; what was meant is open."""
+        """Explain what is wrong with a code."""
         plain = without_marks(pl.Series([value.seen]))
         if plain.str.contains(AS_FLOAT)[0]:
             return "Digits of the code are lost: a spreadsheet took it for a number.", ""

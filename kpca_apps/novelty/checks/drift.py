@@ -1,14 +1,13 @@
-"""Columns that moved between two tables: their distribution, their levels, their gaps.
+"""Compare the columns of two tables: distributions, frequencies of levels, missing values.
 
-Two summaries of a column are compared by tests at one family-wise rate (Holm), and only what is
-also large is reported: in a million rows every difference is significant.
+Column summaries are compared by tests with one family-wise error rate (Holm). Only large changes
+are reported: in a million rows every difference is significant.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 import numpy as np
 from scipy.special import chdtrc, kolmogorov
@@ -19,47 +18,46 @@ from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import MovedColumn
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import date_text
 
-RATE = 0.01  # of false reports about two tables alike
-# Least change that is reported: of a distribution (Kolmogorov-Smirnov or total variation distance),
-# and of the share of gaps.
+RATE = 0.01  # of false reports if the tables do not differ
+# Least changes to report: Kolmogorov-Smirnov or total variation distance, and share of gaps.
 LEAST_DISTANCE, LEAST_GAPS = 0.1, 0.05
-MIN_CELLS = 30  # of either table: fewer say little
+MIN_CELLS = 30  # in each table
 EXPECTED = 5.0  # cells of a level, below which the chi-squared approximation fails
 
 
 def find_drift(
     encoder: TableEncoder, where: str, table: Table, *, clean: bool
 ) -> tuple[tuple[MovedColumn, ...], tuple[str, ...]]:
-    """Compare columns with those of the table fitted on, and say what moved, or has run on.
+    """Return the columns that moved since the fit, and notes on them.
 
-    `where` names that table, which may be `clean`.
+    `where` names the training table, which may be a `clean` reference.
     """
     before = encoder.summaries
     now = [ColumnSummary.of(table.column(spec.name), spec) for spec in encoder.plan.used]
     moved, notes = moved_columns(before, now), list[str]()
-    laid = [one.spec.name for one in encoder.coders if isinstance(one, MovedDates)]
-    if laid:
+    dates = [coder.spec.name for coder in encoder.coders if isinstance(coder, MovedDates)]
+    if dates:
         notes.append(
-            f"Most dates of {listed(laid)} are outside the range of {where}. This counts against "
+            f"Most dates of {listed(dates)} are outside the range of {where}. This counts against "
             "no row: each is compared with the other dates of its table and its row. To leave a "
             "column of dates out of the model, use --exclude."
         )
-    if doubtful := [one.column for one in moved if one.column not in laid]:
+    if others := [column.column for column in moved if column.column not in dates]:
         what = "p-values and rates hold" if clean else "how rare a score is called holds"
-        verb = "is" if len(doubtful) == 1 else "are"
+        verb = "is" if len(others) == 1 else "are"
         notes.append(
-            f"{listed(doubtful)} {verb} distributed differently than in {where}: {what} only for "
+            f"{listed(others)} {verb} distributed differently than in {where}: {what} only for "
             "rows like those; see which columns moved, and fit a new model if the data changed."
         )
-    run_on = _run_on(before, now) if clean else ()
-    return moved, (*notes, *run_on)
+    return moved, (*notes, *(_run_on(before, now) if clean else ()))
 
 
 def moved_columns(
     before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]
 ) -> tuple[MovedColumn, ...]:
-    """Name the columns of both tables that moved, those that moved most first."""
+    """Return the columns of both tables that moved, the largest change first."""
     of_name = {summary.name: summary for summary in before}
     tried: list[tuple[float, float, MovedColumn]] = []
     for summary in after:
@@ -73,24 +71,21 @@ def moved_columns(
         if moved.size >= least:
             found.append(moved)
     found.sort(key=lambda one: (-one.size, one.column))
-    # Of what moved in one column, the largest change.
+    # Keep the largest change of each column.
     largest = {moved.column: moved for moved in reversed(found)}
     return tuple(moved for moved in found if largest[moved.column] is moved)
 
 
 def _run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> Iterator[Note]:
-    """Say of the columns that run on how far they have run since the earlier table."""
-    of_name = {summary.name: summary for summary in before}
-    for new in after:
-        old = of_name.get(new.name)
-        if old is None or not (old.runs_on and old.quantiles and new.quantiles):
+    """Yield a note on each running column that has left its earlier range."""
+    for old, new in zip(before, after, strict=True):
+        if not (old.runs_on and old.quantiles and new.quantiles):
             continue
         middle = new.quantiles[len(new.quantiles) // 2]
         if old.quantiles[0] <= middle <= old.quantiles[-1]:
             continue
-        write = _day if new.is_date else _number
         (first, last), (since, until) = (
-            (write(one.quantiles[0]), write(one.quantiles[-1])) for one in (new, old)
+            [_write(own.quantiles[end], new) for end in (0, -1)] for own in (new, old)
         )
         what = f"Column {quoted(new.name)} has run on"
         rest = "what repeats in it is compared, not how far it has run."
@@ -103,7 +98,7 @@ def _run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> 
 
 
 def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float, MovedColumn]]:
-    """Test what may have changed in one column: p-value, least size reported, and the change."""
+    """Return p-value, least size to report and description of each change in a column."""
     if min(old.n_cells, new.n_cells) < MIN_CELLS:
         return []
     changes = []
@@ -117,7 +112,7 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
     if old.quantiles and new.quantiles:
         (first, last), (since, until) = new.span, (old.quantiles[0], old.quantiles[-1])
         if new.is_date and since <= first <= last <= until:
-            return changes  # part of the time of the reference
+            return changes  # the reference covers this period
         size, p_value = _kolmogorov(old, new)
         moved = MovedColumn(new.name, "distribution", size, _shift(old, new))
         changes.append((p_value, LEAST_DISTANCE, moved))
@@ -126,7 +121,7 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
         shares = table / table.sum(axis=1, keepdims=True)
         size = 0.5 * float(np.abs(shares[1] - shares[0]).sum())
         moved = MovedColumn(new.name, "levels", size, _level_words(old, new))
-        # Levels that are too rare to be tested by themselves are merged.
+        # Merge levels that are too rare for the test.
         rare = table.sum(axis=0) * (table.sum(axis=1).min() / table.sum()) < EXPECTED
         merged = np.hstack([table[:, ~rare], table[:, rare].sum(axis=1, keepdims=True)])
         changes.append((_chi_squared(merged), LEAST_DISTANCE, moved))
@@ -134,9 +129,9 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
 
 
 def _kolmogorov(old: ColumnSummary, new: ColumnSummary) -> tuple[float, float]:
-    """Two-sample Kolmogorov-Smirnov distance from quantiles, and its asymptotic p-value.
+    """Return the Kolmogorov-Smirnov distance from quantiles, and its asymptotic p-value.
 
-    The distance may be too large by what lies between quantiles: that is subtracted for the test.
+    The test subtracts the largest error that the quantiles leave.
     """
     places = np.union1d(old.quantiles, new.quantiles)
     below = [
@@ -150,9 +145,9 @@ def _kolmogorov(old: ColumnSummary, new: ColumnSummary) -> tuple[float, float]:
 
 
 def _level_counts(old: ColumnSummary, new: ColumnSummary) -> FloatArray:
-    """Count the levels of both tables (2, k + 1), those that either does not name last."""
+    """Return the counts of the levels of both tables (2, k + 1), the last for all others."""
     counts = [dict(zip(one.levels, one.counts, strict=True)) for one in (old, new)]
-    # A level named in one table only may be among the others of the second.
+    # A level that one table does not name may be among its others.
     is_whole = [sum(one.counts) == one.n_values for one in (old, new)]
     names = [
         name
@@ -165,7 +160,7 @@ def _level_counts(old: ColumnSummary, new: ColumnSummary) -> FloatArray:
 
 
 def _chi_squared(table: FloatArray) -> float:
-    """P-value of Pearson's test that two rows of counts (2, k) are of one distribution."""
+    """Return the p-value of Pearson's test for two rows of counts (2, k)."""
     table = table[:, table.sum(axis=0) > 0]
     if table.shape[1] < 2:
         return 1.0
@@ -175,31 +170,26 @@ def _chi_squared(table: FloatArray) -> float:
 
 
 def _shift(old: ColumnSummary, new: ColumnSummary) -> str:
-    """Say in words how numbers moved: by the median, or else by the middle half."""
+    """Describe a shift of numbers by the median, or if that is unchanged by the middle half."""
     quarters = np.array([0.25, 0.5, 0.75])
     q25, medians, q75 = zip(
         *(np.quantile(one.quantiles, quarters, method="inverted_cdf") for one in (old, new)),
         strict=True,
     )
-    write = _day if old.is_date else _number
-    if write(medians[0]) != write(medians[1]):
-        return f"median {write(medians[1])}, was {write(medians[0])}"
-    return (
-        f"middle half from {write(q25[1])} to {write(q75[1])}, was {write(q25[0])} to "
-        f"{write(q75[0])}"
-    )
+    before, now = ([_write(own[k], old) for own in (q25, medians, q75)] for k in (0, 1))
+    if before[1] != now[1]:
+        return f"median {now[1]}, was {before[1]}"
+    return f"middle half from {now[0]} to {now[2]}, was {before[0]} to {before[2]}"
 
 
-def _number(value: float) -> str:
+def _write(value: float, column: ColumnSummary) -> str:
+    if column.is_date:
+        return date_text(value, False)
     return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.4g}"
 
 
-def _day(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
-
-
 def _level_words(old: ColumnSummary, new: ColumnSummary) -> str:
-    """Say which level became more or less frequent by most, and whether it is new or gone."""
+    """Describe the largest change of the frequency of a level."""
     shares = [
         {name: count / one.n_values for name, count in zip(one.levels, one.counts, strict=True)}
         for one in (old, new)

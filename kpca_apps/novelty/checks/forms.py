@@ -1,15 +1,14 @@
-"""Texts that break what nearly all others of their column have, whatever else the row holds.
+"""Find texts that lack what nearly all other texts of their column have.
 
-A URL without its prefix, an e-mail address without @, "12.:30-13:30" among times, a digit or "tbd"
-among words. Signs are told apart that are neither letter, digit nor space. Nearly all cells have a
-sign equally often, or a letter, or a digit for it where digits are usual among the letters: of
-films, "1941" is one as "2001: A Space Odyssey" is. Or, where nearly all hold digits, nearly all
-have one of a few shapes. Cells are named that at most one of 300 is like.
+Examples: a URL without its prefix, an e-mail address without "@", "12.:30-13:30" among times, a
+digit or "tbd" among words. A form is punctuation that nearly all texts contain equally often,
+letters, or a few shapes if nearly all texts contain digits. Digits replace letters if they are
+frequent: among film titles, "1941" is as valid as "2001: A Space Odyssey". At most one cell in 300
+may lack the form.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -25,23 +24,23 @@ from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import DIGIT, LETTER, Column, shapes_of
 
-RARE = 300  # cells for one that may be odd: of fewer, one is a second way to write as often
-LOOKED_AT = 100  # different texts in which signs are sought
-ALL = 0.98  # share of the cells that hold digits where shapes are looked at
-USUAL = 0.02  # share of the cells that a usual shape has
-WORD = 4.0  # characters on average: beside shorter texts, x and n are codes
-# Texts typed for "not known yet", but those that are read as missing anyway.
+RARE = 300  # one cell in so many may be odd; smaller columns cannot show it
+N_SAMPLED = 100  # distinct texts whose punctuation is tested
+ALL = 0.98  # share of cells with digits from which shapes are tested
+USUAL = 0.02  # share of cells from which a shape is usual
+WORD = 4.0  # mean length from which placeholders are sought; in shorter texts, x and n are codes
+# Texts typed for "not known yet" that are not read as missing values.
 STAND_INS = frozenset(
     "x xx xxx xxxx tbd tba tbc todo test abc asdf dummy unknown 0 00 n .. ...".split()
 )
-CLEARNESS = 3.0  # in decimal digits: below a lost sign
+CLEARNESS = 3.0  # less clear than a lost sign
 FORM, STAND_IN = "form", "placeholder"
 
 
 def learn_forms(
     table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
 ) -> FormRule | None:
-    """Learn what nearly all texts of a column have; ``None`` where they have nothing in common."""
+    """Learn the common form of a column of texts; ``None`` if it has none."""
     if spec.format is not None or spec.is_truth:
         return None
     levels = table.column(spec.name).levels
@@ -55,7 +54,7 @@ def learn_forms(
         return n - int(counts[held.to_numpy()].sum()) <= few
 
     signs: dict[str, int] = {}
-    for sign in sorted({*"".join(texts.sample(min(len(texts), LOOKED_AT), seed=0))}):
+    for sign in sorted({*"".join(texts.sample(min(len(texts), N_SAMPLED), seed=0))}):
         if not (sign.isalnum() or sign.isspace()):
             times = texts.str.count_matches(sign, literal=True)
             usual = int(np.argmax(np.bincount(times.to_numpy(), counts)))
@@ -66,12 +65,11 @@ def learn_forms(
     is_numbered = int(counts[(held & digits).to_numpy()].sum()) > few
     shapes: list[str] = []
     if int(counts[digits.to_numpy()].sum()) >= ALL * n:
-        of_shape = Counter[str]()
-        for shape, count in zip(shapes_of(texts), counts.tolist(), strict=True):
-            of_shape[shape] += count
-        usual_shapes = [shape for shape, count in of_shape.items() if count >= USUAL * n]
-        if n - sum(of_shape[shape] for shape in usual_shapes) <= few:
-            shapes = sorted(usual_shapes, key=lambda shape: -of_shape[shape])
+        cells = pl.DataFrame({"shape": shapes_of(texts), "n": counts})
+        of_shape = cells.group_by("shape", maintain_order=True).agg(pl.sum("n"))
+        of_shape = of_shape.filter(pl.col("n") >= USUAL * n)
+        if n - of_shape["n"].sum() <= few:
+            shapes = of_shape.sort("n", descending=True, maintain_order=True)["shape"].to_list()
     stand_ins: tuple[str, ...] = ()
     if has_letter and not shapes and np.average(texts.str.len_chars(), weights=counts) >= WORD:
         often = texts.filter(counts > few).str.to_lowercase()
@@ -86,34 +84,34 @@ def learn_forms(
 
 @dataclass(frozen=True)
 class FormRule:
-    """What nearly all texts of a column have."""
+    """The common form of a column of texts."""
 
-    signs: dict[str, int]  # so often each
-    word: str  # what each holds, as a regular expression; none: anything
-    stand_ins: tuple[str, ...]  # that say that something is not known
-    shapes: tuple[str, ...]  # A for letters, 9 for digits; none: any
-    usual: frozenset[str] = frozenset()  # what breaks it all the same, and recurs: no slip
+    signs: dict[str, int]  # how often each occurs
+    word: str  # regular expression that each text matches; empty: any text
+    stand_ins: tuple[str, ...]  # in lower case
+    shapes: tuple[str, ...]  # A for letters, 9 for digits; empty: any
+    usual: frozenset[str] = frozenset()  # recurring exceptions
 
     def breaks(self, texts: pl.Series) -> pl.Series:
-        """Which texts lack what the others have."""
+        """Return which texts lack the form."""
         odd = ~texts.str.contains(self.word)
         for sign, times in self.signs.items():
             odd |= texts.str.count_matches(sign, literal=True) != times
         return odd | ~shapes_of(texts).is_in([*self.shapes]) if self.shapes else odd
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
-        """Find the texts of a column, or of a part of it, that break it, each once."""
+        """Yield each placeholder, and each text that lacks the form, once."""
         levels = column.levels
         odd = self.breaks(levels.texts) & ~levels.texts.is_in([*self.usual])
         stand_in = levels.texts.str.to_lowercase().is_in([*self.stand_ins])
-        stand_in &= ~levels.texts.str.contains(r"^\p{Lu}$")  # X is a title, x no value
+        stand_in &= ~levels.texts.str.contains(r"^\p{Lu}$")  # X may be a title; x is a placeholder
         for code in np.flatnonzero((odd | stand_in).to_numpy()).tolist():
             cells: IntArray = np.flatnonzero(levels.codes == code)
             kind = STAND_IN if stand_in[code] else FORM
             yield FoundValue(kind, levels.texts[code], CLEARNESS, cells)
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
-        """Say what a text lacks; what was meant is open."""
+        """Explain what a text lacks."""
         if value.kind == STAND_IN:
             return "A placeholder for an unknown value?", ""
         lacking = [quoted(sign) for sign, n in self.signs.items() if value.seen.count(sign) != n]

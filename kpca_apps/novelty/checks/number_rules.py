@@ -1,10 +1,10 @@
-"""When a number (or date) is odd whatever the rest of its row says: what its column allows.
+"""Find numbers and dates that are odd for their column, whatever the rest of the row.
 
-It is far outside where the tail of the column's own values would put one as far out into fewer than
-1 of 100 such tables, and where nothing lies half as near. A lost sign is a number whose size is
-ordinary and whose sign is not. A code for missing values is one of the numbers that people use for
-that, 999 or -1, stands in several cells and beyond the tail of the rest. Of -99 or -999, which
-nobody measures in a column above 0, one cell of few is enough.
+- Far above or below: beyond the tail of the column's own values, at a distance that fewer than 1 of
+  100 such tables would show, with no value half as near.
+- Sign: an ordinary size with the unusual sign.
+- Code for a missing value: a number such as 999 or -1 in several cells, beyond the tail of the
+  rest. One cell with -99 or -999 is enough, also in a small column above 0.
 """
 
 from __future__ import annotations
@@ -34,49 +34,48 @@ from kpca_apps.tables.values import MARKS, Column, DateFormat, NumberFormat, Val
 ODDITIES = ("", "far above", "far below", "zero", "sign", "placeholder", "unreadable")
 _ABOVE, _BELOW, _ZERO, _SIGN, _CODE, _UNREADABLE = range(1, 7)
 UNREADABLE = ODDITIES[_UNREADABLE]
-BEYOND = ("far above", "far below", "date")  # an end of the column
-# In decimal digits; how far a value lies says so of the others.
+BEYOND = ("far above", "far below", "date")  # kinds with a limit
+# In decimal digits; the other kinds are computed from the distance.
 CLEARNESS = {"placeholder": 8.0, UNREADABLE: 6.0, "sign": 4.0, "zero": 4.0}
-WITHOUT_TAIL = 2.0  # a tail says more of any value beyond its limit
+WITHOUT_TAIL = 2.0  # less than for any value beyond a fitted tail
 _LIMIT = "|".join(pattern for pattern, _ in MARKS["a comparison sign"])
 # Letters typed for the digits they look like.
 _LETTERS = "OoQDlI|SsBZz"
 LOOKALIKES = str.maketrans(_LETTERS, "000011155822")
 LIKE_NUMBER = f"^[{_LETTERS}.,+-]+$"
 
-# What people write for "no value" in columns of numbers: nines, eights or sevens throughout, or -1.
+# Common codes for missing numbers: repeated nines, eights or sevens, and -1.
 CODES = frozenset(
     sign * float(digit * length)
     for sign, shortest in ((1, 2), (-1, 1))
     for digit in "789"
     for length in range(shortest, 8)
 ) | {-1.0}
-# Those of two digits or more below 0 are typed for nothing else.
+# Negative ones of two digits or more have no other meaning.
 SURE_CODES = frozenset(code for code in CODES if code <= -10)
 MAX_CODES = 3
-# Below all others, a sure one lies so many times as far from the rest as that is wide.
+# A sure code below all others is this many ranges away from them.
 CODE_WIDTHS = 3.0
-# More cells than these beyond its limit are the column's own, of whatever kind they are.
+# More cells beyond a limit belong to the column.
 MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
-# One cell in a thousand may have lost its sign.
+# Most cells that may have lost their sign.
 MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
 MIN_CELLS, MIN_BESIDE_SURE = 50, 10
-# Of a count, 0 is the next step down from 1 or 2, and nothing odd.
+# In smaller counts, 0 is ordinary.
 SMALLEST_COUNT = 5
-# Where a column has a few values only, far is twice its width beyond those seen more than once.
+# A column of few distinct values ends this many widths beyond those that occur more than once.
 MIN_FEW, WIDTHS = 100, 2.0
-# Least gap on logarithms: half a slip of the decimal point. Those of narrow columns, 50 +- 5 with 4
-# degrees of freedom, have a heavier tail nearer by.
+# Least gap of logarithms: half a decimal place. Narrow columns have a heavier tail nearby.
 SLIP = 0.5 * math.log(10.0)
 MAX_CLEARNESS = 12.0
 LARGEST = 1e300
-NO_UNIT = re.compile(r"[eE][+-]?\d+|[\d\s.,'()+-]")  # of a number and its exponent
+NO_UNIT = re.compile(r"[eE][+-]?\d+|[\d\s.,'()+-]")  # characters of a number without a unit
 
 
 def learn_numbers(
     table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: KnownNumbers | None = None
 ) -> NumberRule | None:
-    """Learn what a column of numbers or dates allows; what too few cells say, as is `known`."""
+    """Learn what a column of numbers or dates allows, completed by what is `known`."""
     if spec.format is None or spec.has_levels:
         return None
     values = table.column(spec.name).read(spec.format).ordered
@@ -87,21 +86,20 @@ def learn_numbers(
 
 @dataclass(frozen=True)
 class Side:
-    """One end of a column: where values that are none of its own begin."""
+    """One end of a column: values beyond its limit are odd."""
 
-    turn: int  # 1: the upper end; -1: the lower one, where values have their signs turned
-    logs: bool  # of the logarithms of values, all above 0
-    ordinary: float  # the farthest value of the column's own
-    limit: float  # beyond this there are none
-    tail: Tail | None  # what says so; None where the column has a few values only
-    of_reference: bool = False  # whether it is that of other rows, for too few of its own
+    turn: int  # 1: upper end; -1: lower end, compared with opposite signs
+    logs: bool  # whether logarithms of positive values are compared
+    ordinary: float  # farthest ordinary value
+    limit: float  # values beyond are odd
+    tail: Tail | None  # None if the column has few distinct values
+    of_reference: bool = False  # whether it was learned from a reference
 
     @classmethod
     def fit(cls, values: FloatArray, turn: int, logs: bool, times: float) -> Side | None:
-        """Find the end of a column (n,); ``None`` where it has no clear one."""
+        """Find the end of a column (n,); ``None`` if it has no clear end."""
         turned = turn * (np.log(values) if logs else values)
-        # Logarithms of a Pareto tail are exponential. Towards 0 nothing says so: a column may go on
-        # below it.
+        # Logarithms of a Pareto tail are exponential; towards 0 no such law holds.
         shapes = EXPONENTIAL if logs and turn > 0 else SHAPES
         tail = Tail.fit(turned, times, shapes, SLIP if logs else 0.0)
         if tail is not None:
@@ -118,36 +116,36 @@ class Side:
         return side if np.isfinite(side.limit) and n_far <= most_beyond(len(values)) else None
 
     def turned(self, values: FloatArray) -> FloatArray:
-        """Return values (n,) as they are compared with `ordinary` and `limit`."""
+        """Transform values (n,) for comparison with `ordinary` and `limit`."""
         if not self.logs:
             return self.turn * values
         positive = values > 0
         return np.where(positive, self.turn * np.log(np.where(positive, values, 1.0)), np.nan)
 
     def clearness(self, value: float) -> float:
-        """Say how clearly a value lies beyond: decimal digits of how rarely one would."""
+        """Return minus the decimal logarithm of the expected number of values as far out."""
         if self.tail is None:
             return WITHOUT_TAIL
         expected = float(self.tail.expected(self.turned(np.array([value])))[0])
         return float(min(MAX_CLEARNESS, -np.log10(max(expected, 1e-300))))
 
-    def as_it_stands(self, turned: float) -> float:
-        """Return a value that was turned as it stands in the column."""
+    def original(self, turned: float) -> float:
+        """Invert `turned` for one value."""
         value = self.turn * turned
         return float(np.exp(value)) if self.logs else value
 
 
 @dataclass(frozen=True)
 class SignRule:
-    """A column of which nearly all numbers have one sign, or are 0."""
+    """The sign of nearly all numbers of a column, apart from 0."""
 
-    sign: int  # 1 where they are at least 0, -1 where they are at most 0
-    smallest: float  # sizes that are ordinary in it
+    sign: int  # 1 or -1
+    smallest: float  # range of ordinary sizes
     largest: float
 
     @classmethod
     def fit(cls, values: FloatArray) -> SignRule | None:
-        """Find which sign a column has (n,); ``None`` where it has both."""
+        """Find the sign of a column (n,); ``None`` if it has both."""
         few = max(MAX_TURNED_CELLS, MAX_TURNED_SHARE * len(values))
         for sign in (1, -1):
             turned = sign * values
@@ -157,7 +155,7 @@ class SignRule:
                 continue
             nearest, middle = float(kept.min()), float(np.median(kept))
             low, high = np.quantile(sizes, [0.1, 0.999])
-            # A few degrees below 0 go on where the others end: a turned sign leaves a gap.
+            # Slightly negative values may continue the others; a lost sign leaves a gap.
             gap = 0.5 * (middle - nearest) - nearest
             return cls(sign, max(float(low), gap), float(high))
         return None
@@ -167,19 +165,19 @@ class SignRule:
 class NumberRule:
     """What the numbers (or dates, in seconds) of a column allow."""
 
-    sides: tuple[Side, ...]  # its ends
-    sign: SignRule | None  # its sign, where it has one
-    codes: tuple[float, ...]  # codes for missing values that stand in it
-    middle: tuple[float, float]  # 98 % of its values: what was probably meant lies there
-    whole: bool  # nearly all values are whole
-    zero: bool  # 0 is far from its values, all above 0 but for a few that are 0
+    sides: tuple[Side, ...]
+    sign: SignRule | None
+    codes: tuple[float, ...]  # codes for missing values in the column
+    middle: tuple[float, float]  # quantiles .01 and .99; suggested values lie between
+    whole: bool  # whether nearly all values are integers
+    zero: bool  # whether the values are positive and far from 0
     is_date: bool
 
     @classmethod
     def fit(cls, values: FloatArray, times: float, *, is_date: bool = False) -> NumberRule:
-        """Learn the rule from the values (n,) of a column without gaps, in any order.
+        """Learn the rule from the values (n,) of a column without gaps.
 
-        The whole table has so many `times` as many. Dates have neither sign nor codes.
+        `times` is the number of rows of the table over n. Dates have neither sign nor codes.
         """
         codes: tuple[float, ...] = ()
         if not is_date:
@@ -200,40 +198,39 @@ class NumberRule:
         return cls(found, sign, codes, (low, high), whole, zero, is_date)
 
     def judge(self, values: FloatArray) -> IntArray:
-        """Return for each value (n,) its place in `ODDITIES`; 0 for ordinary ones and NaN."""
+        """Return the index in `ODDITIES` of each value (n,); 0 for ordinary ones and NaN."""
         kinds = np.zeros(len(values), dtype=np.int64)
         for side in self.sides:
             kinds[side.turned(values) > side.limit] = _ABOVE if side.turn > 0 else _BELOW
         if self.zero:
             kinds[values == 0] = _ZERO
         if self.sign is not None:
-            size = -self.sign.sign * values  # of a number of the other sign
+            size = -self.sign.sign * values  # positive for the other sign
             kinds[(size >= self.sign.smallest) & (size <= self.sign.largest)] = _SIGN
         if self.codes:
             kinds[np.isin(values, self.codes)] = _CODE
         return kinds
 
     def side_beyond(self, value: float) -> Side:
-        """Return the end a value lies beyond, the one that says so most clearly."""
+        """Return the side that a value exceeds most clearly."""
         one = np.array([value])
         beyond = [side for side in self.sides if side.turned(one)[0] > side.limit]
         return max(beyond, key=lambda side: side.clearness(value))
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
-        """Find the cells of a column that the rule does not allow, or that cannot be read."""
+        """Yield each odd or unreadable value of a column once."""
         readings = column.read(spec.format)
         kinds = self.judge(readings.values)
         kinds[readings.unreadable] = _UNREADABLE
         odd = np.flatnonzero(kinds)
-        cells = column.take(odd)
-        is_text = cells.cells.dtype == pl.String
+        cells, is_text = column.cells, column.cells.dtype == pl.String
         found: dict[tuple[str, str], list[int]] = {}
-        for i, place in enumerate(odd.tolist()):
-            seen = cells.cells[i].strip() if is_text else cells.text(i)
+        for place in odd.tolist():
+            seen = cells[place].strip() if is_text else column.text(place)
             if kinds[place] == _BELOW and seen.startswith(("<", "\u2264")):
-                continue  # below a limit of detection, not below the others
+                continue  # below a limit of detection
             if kinds[place] == _CODE and re.search(_LIMIT, seen):
-                continue  # several values beyond one limit
+                continue  # values beyond one limit
             found.setdefault((ODDITIES[kinds[place]], seen), []).append(place)
         for (kind, seen), places in found.items():
             value = float(readings.values[places[0]])
@@ -243,7 +240,7 @@ class NumberRule:
             yield FoundValue(kind, seen, clearness, np.array(places), value)
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
-        """Say what is odd about a number or a date, and what was probably meant."""
+        """Explain why a number or a date is odd, and suggest a value."""
         format = spec.format
         assert format is not None
         positive = self.sign is not None and self.sign.sign > 0
@@ -268,19 +265,18 @@ class NumberRule:
         upper = ("after", "latest") if self.is_date else ("above", "largest")
         lower = ("before", "earliest") if self.is_date else ("below", "smallest")
         where, end = upper if side.turn > 0 else lower
-        reach = notation.write(side.as_it_stands(side.ordinary), format)
+        reach = notation.write(side.original(side.ordinary), format)
         others = "numbers of the reference" if side.of_reference else "rest of the column"
         sentence = f"Far {where} the {others}, whose {end} is {reach}."
         meant = self.meant(value.value)
-        # Of a clock time no digit is likelier to be wrong than another, and no digit is wrong in an
-        # amount of another currency.
+        # Suggest nothing for clock times, nor for an amount in another currency.
         foreign = {*NO_UNIT.sub("", value.seen)} - {*notation.before, *notation.after}
         if meant is None or (isinstance(format, NumberFormat) and (format.clock or foreign)):
             return sentence, ""
         return sentence, notation.write_exactly(meant, format)
 
     def _readable(self, seen: str, format: ValueFormat) -> str:
-        """Return what would read as a usual number with letters for the digits they look like."""
+        """Return the only spelling that reads as a usual number, or an empty text."""
         if not isinstance(format, NumberFormat):
             return ""
         spaced, swapped = "".join(seen.split()), seen.translate(str.maketrans(".,", ",."))
@@ -292,11 +288,11 @@ class NumberRule:
         return usual.popitem()[1] if len(usual) == 1 else ""
 
     def meant(self, value: float) -> float | None:
-        """Return what was probably meant by a number far outside; ``None`` where it is open.
+        """Return the suggested value of a far number; ``None`` if there is none or several.
 
-        A year is sought a century away, then one wrong digit away, other numbers some places of the
-        decimal point or a digit typed twice away; only if one alone is usual in the column, and
-        whole where the column is.
+        Candidates for a year are a century away, then one wrong digit away; for other numbers a
+        shifted decimal point or a digit typed once instead of twice. They must be usual in the
+        column.
         """
         low, high = self.middle
         if self.is_date:
@@ -305,7 +301,7 @@ class NumberRule:
             tried = [_centuries(value), _other_digits(value)]
         else:
             tens = {value * power for power in (0.001, 0.01, 0.1, 10.0, 100.0, 1000.0)}
-            tried = [tens | {math.copysign(float(one), value) for one in without_double(value)}]
+            tried = [tens | {math.copysign(float(one), value) for one in deduplicate_digit(value)}]
         for candidates in tried:
             usual = {float(f"{c:.15g}") for c in candidates if low <= c <= high} - {value}
             if self.whole:
@@ -320,16 +316,16 @@ _Bounded = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 
 @dataclass(frozen=True)
 class KnownNumbers:
-    """What the numbers of a column allow by the rows of a reference."""
+    """What a reference shows about a column of numbers."""
 
-    ends: tuple[tuple[Literal[1, -1], _Bounded, _Bounded], ...]  # turn, farthest value, limit
+    ends: tuple[tuple[Literal[1, -1], _Bounded, _Bounded], ...]  # turn, ordinary, limit
     sign: SignRule | None
     middle: tuple[_Bounded, _Bounded]
     whole: bool
 
     @classmethod
     def learn(cls, table: Table, spec: ColumnSpec) -> KnownNumbers | None:
-        """Learn it from a column of numbers; of one that runs on there is nothing to learn."""
+        """Learn from a column of numbers; ``None`` for running columns and others."""
         if not isinstance(spec.format, NumberFormat) or spec.has_levels or spec.runs_on:
             return None
         rule = NumberRule.fit(table.column(spec.name).read(spec.format).ordered, 1.0)
@@ -338,15 +334,15 @@ class KnownNumbers:
         for turn in turns:
             sides = [side for side in rule.sides if side.turn == turn]
             if sides:
-                nearest = min(sides, key=lambda side: side.turn * side.as_it_stands(side.limit))
-                reach, end = map(nearest.as_it_stands, (nearest.ordinary, nearest.limit))
+                nearest = min(sides, key=lambda side: side.turn * side.original(side.limit))
+                reach, end = map(nearest.original, (nearest.ordinary, nearest.limit))
                 ends.append((turn, reach, end))
         return cls(tuple(ends), rule.sign, rule.middle, rule.whole)
 
     def completed(self, rule: NumberRule, values: FloatArray) -> NumberRule:
-        """Add to the rule of a table with some values (n,) what its cells are too few to say.
+        """Complete the rule of a table with values (n,) by what its cells cannot show.
 
-        Where more than a few cells lie beyond, the column has moved.
+        A limit that many cells exceed is dropped: the column has moved.
         """
         few, sides = most_beyond(len(values)), [*rule.sides]
         for turn, reach, end in self.ends:
@@ -364,7 +360,7 @@ class KnownNumbers:
 
 
 def _unread(format: ValueFormat) -> str:
-    """Say what a cell that cannot be read is not."""
+    """Explain why a cell cannot be read."""
     if isinstance(format, DateFormat):
         return "Not a possible date."
     if format.clock:
@@ -373,7 +369,7 @@ def _unread(format: ValueFormat) -> str:
 
 
 def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[float, ...]]:
-    """Take codes for missing values out, if without them nothing else comes near."""
+    """Return the values without codes for missing values, and these codes."""
     codes: list[float] = []
     for _ in range(MAX_CODES):
         for turn in (1, -1):
@@ -388,7 +384,7 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
             outside = side is not None and turn * code > side.limit
             if is_sure:
                 lost_sign = n_cells == 1 and 0 <= rest.min() <= -code <= rest.max()
-                # Beside numbers from 0 on, or far below all others.
+                # Negative among numbers from 0, or far below all others.
                 smallest = float(rest.min())
                 below = smallest >= 0 or code < smallest - CODE_WIDTHS * float(np.ptp(rest))
                 is_code = not lost_sign and (outside or below)
@@ -401,29 +397,26 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
 
 
 def _farthest_repeated(values: FloatArray, turn: int) -> float | None:
-    """Return the farthest value in several cells to one side, if next to none lies beyond it.
-
-    One cell of a sure code is enough.
-    """
+    """Return the farthest value on one side with several cells, or one cell of a sure code."""
     farthest = np.sort(turn * values)[::-1].tolist()
-    # One value that is wrong by itself does not hide a code nearer to the rest.
-    for one, following in pairwise(farthest[: MAX_FAR_CELLS + 2]):
-        if one == following or turn * one in SURE_CODES:
-            return float(turn * one)
+    # A few single values may lie beyond it.
+    for value, following in pairwise(farthest[: MAX_FAR_CELLS + 2]):
+        if value == following or turn * value in SURE_CODES:
+            return float(turn * value)
     return None
 
 
 def most_beyond(n: int) -> float:
-    """Return how many of n cells may lie beyond a limit: more are the column's own."""
+    """Return how many of n cells may lie beyond a limit."""
     return max(min(MAX_FAR_CELLS, 1 + n // MIN_CELLS), MAX_FAR_SHARE * n)
 
 
 def _zero_is_far(values: FloatArray, whole: bool) -> bool:
-    """Whether 0 lies as far below the smallest value as that below the middle one."""
+    """Return whether 0 is as far below the smallest value as that below the median."""
     rest = values[values != 0]
     if len(rest) < MIN_CELLS or len(values) - len(rest) > most_beyond(len(values)):
         return False
-    # A few numbers below 0 have lost their sign; they do not make a 0 ordinary.
+    # A few negative numbers do not make 0 ordinary.
     above = rest[rest > 0]
     if len(rest) - len(above) > max(MAX_TURNED_CELLS, MAX_TURNED_SHARE * len(rest)):
         return False
@@ -431,10 +424,10 @@ def _zero_is_far(values: FloatArray, whole: bool) -> bool:
     return 2 * smallest >= middle and (not whole or smallest >= SMALLEST_COUNT)
 
 
-def without_double(value: float) -> list[str]:
-    """Return the size of a number as it reads with a digit that stands twice typed once.
+def deduplicate_digit(value: float) -> list[str]:
+    """Return absolute values with one repeated digit removed, as texts.
 
-    >>> without_double(-1155.0)
+    >>> deduplicate_digit(-1155.0)
     ['155', '115']
     """
     text = repr(abs(value)).removesuffix(".0")
@@ -447,7 +440,7 @@ def _centuries(year: float) -> set[float]:
 
 
 def _other_digits(year: float) -> set[float]:
-    """Return years of the same digits but for one, or for the order of two."""
+    """Return years with one digit replaced or two adjacent digits exchanged."""
     if year != round(year) or not 1000 <= year < 10_000:
         return set()
     text = f"{year:.0f}"
@@ -457,7 +450,7 @@ def _other_digits(year: float) -> set[float]:
 
 
 def _in_years(seconds: float, others: Callable[[float], set[float]]) -> set[float]:
-    """Return the same day of other years, in seconds."""
+    """Return the same day in other years, in seconds."""
     start = datetime(1970, 1, 1)
     try:
         moment = start + timedelta(seconds=seconds)
@@ -465,7 +458,7 @@ def _in_years(seconds: float, others: Callable[[float], set[float]]) -> set[floa
         return set()
     found = set()
     for year in others(float(moment.year)):
-        # Not every year has the day: the 29th of February, or a year beyond 9999.
+        # Not every year has a 29th of February.
         with suppress(ValueError):
             found.add((moment.replace(year=int(year)) - start).total_seconds())
     return found

@@ -1,8 +1,8 @@
-"""What is wrong with cells: odd by themselves, or no values; collected part by part.
+"""Collect odd and unreadable cells of a table, part by part.
 
-A check of cells is a function that learns what a column allows, in a file of its own and named in
-`CHECKS`. How clear a cell is depends on no other row: one that was dropped for clearer or earlier
-ones never comes back, and parts add up to what the whole would give.
+A check of cells is a function that learns what a column allows, in its own file and listed in
+`CHECKS`. The clearness of a cell depends on no other row: dropped cells never return, so the parts
+of a table add up to the whole.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import PART_OF_DATE, WITH_NUMBER, Column
 
-# What a column allows, by each check that learned something of it.
+# What each check learned from a column.
 CellRule = tuple[CellCheck, ...]
 
-# Each learns from a column of a table, or of rows drawn from one of `n_rows`, that the plan uses:
-# learn(table, spec, plan, n_rows, known), where a reference may be `known`. None where it has
-# nothing to say of such a column. Of a cell that several find odd, the first speaks.
+# `learn(table, spec, plan, n_rows, known)` learns from a column of a table, or of rows sampled from
+# `n_rows`; a reference may be `known`. None if the check does not apply. The first check that finds
+# a cell explains it.
 Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], CellCheck | None]
 CHECKS: tuple[Learn, ...] = (learn_numbers, learn_stuck, learn_spelling, learn_words, learn_forms)
-# What a cell of the list has of its finding as it stands there.
+# Fields of an odd cell that are columns of the evidence.
 SHARED = ("column", "kind", "seen", "sentence", "suggestion", "expected", "rule", "n_cells")
-# Of a column with more, the clearest: nobody mends so many one by one.
+# Per column, the clearest cells.
 MAX_CELLS = 20_000
 
 
@@ -59,9 +59,9 @@ def cell_rules(
     n_rows: int,
     known: Mapping[str, KnownNumbers] = MappingProxyType({}),
 ) -> tuple[CellRule, ...]:
-    """Learn what each checked column allows, from a table of `n_rows` rows or from some drawn.
+    """Learn the checks of each checked column, from a table of `n_rows` rows or a sample of it.
 
-    Of columns of numbers it may be `known` what those of a reference allow. Codes are nothing else.
+    `known` maps columns of numbers to what a reference allows. Codes get no other check.
     """
     is_series = is_time_series(table, plan, n_rows)
     checks = [check for check in CHECKS if is_series or check is not learn_stuck]
@@ -75,16 +75,16 @@ def cell_rules(
 
 
 def checked(plan: ColumnPlan, table: Table) -> tuple[ColumnSpec, ...]:
-    """Return the columns whose cells are looked at: those the model uses, then identifiers."""
+    """Return the checked columns: those of the model, then identifiers."""
     naming = (of for of in plan.specs if of.role in NAMING and of.name in table.columns)
     return (*plan.used, *naming)
 
 
-# Odd values of the columns that are checked, and the cells that hold each: all, or the first.
+# Schema of the odd values of checked columns, with the first or all of their cells.
 ODD: dict[str, Any] = {
-    **dict.fromkeys(("column", "check"), pl.Int64),  # which of them, and of its checks
+    **dict.fromkeys(("column", "check"), pl.Int64),  # positions of the column and of its check
     **dict.fromkeys(("kind", "seen"), pl.String),
-    **dict.fromkeys(("clearness", "value"), pl.Float64),  # as of `FoundValue`
+    **dict.fromkeys(("clearness", "value"), pl.Float64),  # see `FoundValue`
     "n_cells": pl.Int64,
     **dict.fromkeys(("row", "line"), pl.List(pl.Int64)),  # from 1, in the order of the table
 }
@@ -92,9 +92,9 @@ NONE_ODD = pl.DataFrame(schema=ODD)
 
 
 def _merged(odd: pl.DataFrame) -> pl.DataFrame:
-    """Put equal values, given in the order of the table, together; keep the clearest of a column.
+    """Merge equal values, given in table order, and keep the clearest cells of each column.
 
-    They are sorted by the value alone, not by where it stands: that would differ among parts.
+    Values are sorted independently of their rows, which would differ among parts.
     """
     alike = odd.group_by("column", "check", "kind", "seen", maintain_order=True).agg(
         pl.first("clearness", "value"), pl.sum("n_cells"), pl.col("row", "line").explode()
@@ -105,7 +105,7 @@ def _merged(odd: pl.DataFrame) -> pl.DataFrame:
 
 
 def _clearest(odd: pl.DataFrame, most: int, of: str | pl.Expr) -> pl.DataFrame:
-    """Keep so many cells of values, which come in their order, among those alike in `of`."""
+    """Keep the first `most` cells of sorted values for each group in `of`."""
     n = pl.col("row").list.len().cast(pl.Int64)
     left = odd.with_columns(left=most - (n.cum_sum() - n).over(of)).filter(pl.col("left") > 0)
     return left.with_columns(pl.col("row", "line").list.head("left")).drop("left")
@@ -114,14 +114,15 @@ def _clearest(odd: pl.DataFrame, most: int, of: str | pl.Expr) -> pl.DataFrame:
 def table_of_evidence(
     columns: Sequence[tuple[ColumnSpec, CellRule, Notation]], faults: CellFaults, *, n_rows: int
 ) -> tuple[pl.DataFrame, int]:
-    """Put what is held against the cells of a table of `n_rows` together, the strongest first.
+    """Return the evidence against cells as findings, strongest first, and the number of odd cells.
 
-    Of each column that is checked: what it is, allows, and how it is written. A text that stands
-    for several numbers, "n.b.", says that they are missing; so do several parts of dates, years
-    alone and "XX/05/2024". Cells of a column that are odd alike are one finding, a line with all
-    their rows, whose `n_cells` also counts those that are too many to be listed. Return how many
-    cells are odd as well.
+    `columns` holds spec, checks and notation of each checked column; the table has `n_rows`. A text
+    in place of several numbers ("n.b.") means that they are missing, as do several partial dates
+    (years, "XX/05/2024"). Equal odd cells of a column are one finding with all their rows; its
+    `n_cells` includes cells that are not listed.
     """
+    if not (len(faults.odd) or len(faults.contradicted)):
+        return in_findings(faults.contradicted.with_columns(n_cells=pl.lit(1, pl.Int64))), 0
     of_dates = [k for k, (spec, *_) in enumerate(columns) if spec.role == "datetime"]
     is_unread, seen = pl.col("kind") == UNREADABLE, pl.col("seen").str
     is_token = (pl.col("n_cells") > 1) & ~seen.contains(f"{WITH_NUMBER}|{LIKE_NUMBER}")
@@ -132,7 +133,7 @@ def table_of_evidence(
     n_cells = faults.n_odd - int(faults.odd.filter(is_token)["n_cells"].sum())
     by = ["clearness", pl.col("row").list.first()]
     found = faults.odd.filter(~is_token).sort(by, descending=[True, False], maintain_order=True)
-    # Clearness counts the cells of a column that are as odd by chance, in decimal digits.
+    # Clearness is per cell of a column, in decimal digits: correct for rows and columns.
     looks = np.log(max(len(columns), 1) / max(n_rows, 1))
     lines = list[tuple[Any, ...]]()
     for of in _clearest(found, MAX_EVIDENCE, pl.lit(0)).iter_rows(named=True):
@@ -147,35 +148,35 @@ def table_of_evidence(
     schema = SCHEMA | {"line": pl.Int64, "n_cells": pl.Int64, "has_levels": pl.Boolean}
     own = pl.DataFrame(lines, schema=schema | each, orient="row").explode(*each)
     at = ["column", "row"]
-    # Of what speaks against a cell, what gives the value that was meant is told, and its rule.
-    told = faults.contradicted.with_columns(
+    # Of each contradicted cell, keep the strongest evidence with a suggestion, and its rule.
+    other = faults.contradicted.with_columns(
         n_cells=pl.lit(1, pl.Int64), has_levels=pl.lit(False), rule=pl.col("rule").max().over(at)
     ).sort(pl.col("suggestion") == "", "log_p", "row", maintain_order=True)
-    told = told.unique(at, keep="first", maintain_order=True).select([*schema])
-    # Of a cell that is odd by itself, its column says what is wrong. What a formula gives was meant
-    # there, rather than what would be usual in the column; of levels the letters say more.
-    beside = own.join(told, on=at, how="left", suffix="_told", maintain_order="left")
+    other = other.unique(at, keep="first", maintain_order=True).select([*schema])
+    # If a cell is odd by itself, its check explains it. A formula's value is a better suggestion
+    # than a usual value of the column, except for misspelt levels.
+    beside = own.join(other, on=at, how="left", suffix="_other", maintain_order="left")
     is_open = ~pl.col("has_levels") | (pl.col("suggestion") == "")
-    follows = is_open & (pl.col("suggestion_told") != "").fill_null(False)
-    is_told = follows | (pl.col("has_levels") & pl.col("given_told").is_not_null())
-    both = pl.concat_str("sentence", "sentence_told", separator=" ")
+    replaces = is_open & (pl.col("suggestion_other") != "").fill_null(False)
+    is_given = replaces | (pl.col("has_levels") & pl.col("given_other").is_not_null())
+    both = pl.concat_str("sentence", "sentence_other", separator=" ")
     own = beside.with_columns(
-        log_p=pl.when(follows).then(pl.min_horizontal("log_p", "log_p_told")).otherwise("log_p"),
-        sentence=pl.when(follows).then(both).otherwise("sentence"),
-        suggestion=pl.when(follows).then("suggestion_told").otherwise("suggestion"),
-        given=pl.when(is_told).then("given_told").otherwise("given"),
+        log_p=pl.when(replaces).then(pl.min_horizontal("log_p", "log_p_other")).otherwise("log_p"),
+        sentence=pl.when(replaces).then(both).otherwise("sentence"),
+        suggestion=pl.when(replaces).then("suggestion_other").otherwise("suggestion"),
+        given=pl.when(is_given).then("given_other").otherwise("given"),
     ).select([*schema])
-    # Nor is anything said of the cells that such a cell contradicts.
-    involved = told.select(*at, of=pl.concat_list("column", "given")).explode("of")
+    # Drop cells that are contradicted by such a cell.
+    involved = other.select(*at, of=pl.concat_list("column", "given")).explode("of")
     settled = involved.join(own, left_on=["of", "row"], right_on=at, how="semi")
-    told = told.join(settled, on=at, how="anti")
-    n_cells += len(told)
-    evidence = pl.concat([own, told]).drop("has_levels").sort("log_p", "row", maintain_order=True)
+    other = other.join(settled, on=at, how="anti")
+    n_cells += len(other)
+    evidence = pl.concat([own, other]).drop("has_levels").sort("log_p", "row", maintain_order=True)
     return in_findings(evidence.head(MAX_EVIDENCE)), n_cells
 
 
 def listed_cells(evidence: pl.DataFrame, *, in_lines: bool) -> tuple[OddCell, ...]:
-    """Return the findings of a table of evidence as the odd cells that they are."""
+    """Convert findings to odd cells."""
     return tuple(
         OddCell(
             **{name: of[name] for name in SHARED},
@@ -191,23 +192,23 @@ def listed_cells(evidence: pl.DataFrame, *, in_lines: bool) -> tuple[OddCell, ..
     )
 
 
-# Of every table with gaps: nothing that a reader must know before believing the list.
+# Words of a note that every table with gaps has.
 FILLED = "filled with what the other columns suggest"
 
 
 @dataclass(frozen=True)
 class ColumnFaults:
-    """Cells of one column, or of a part of it, that are no values."""
+    """Counts of the cells without a value in a column, or in a part of it."""
 
     n_cells: int
-    n_missing: int  # empty, or say so
-    n_unreadable: int  # hold something else
-    first_place: int = 0  # line of the file, or row from 1, of the first unreadable cell; 0: none
-    first: str = ""  # that cell as it stands in the table
+    n_missing: int  # empty, or with a text for missing values
+    n_unreadable: int
+    first_place: int = 0  # line or row (from 1) of the first unreadable cell; 0: none
+    first: str = ""  # the text of that cell
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec, places: IntArray) -> ColumnFaults:
-        """Count the faults of a column read as `spec` says, whose cells stand at lines or rows."""
+        """Count the faults of a column with the line or row of each cell."""
         readings = column.read(spec.format)
         n_missing, rows = int(readings.missing.sum()), np.flatnonzero(readings.unreadable)
         if not rows.size:
@@ -216,7 +217,7 @@ class ColumnFaults:
         return cls(len(column), n_missing, rows.size, *first)
 
     def __add__(self, other: ColumnFaults) -> ColumnFaults:
-        """Faults of both parts, of which `other` comes later in the table."""
+        """Add the faults of a later part."""
         return ColumnFaults(
             self.n_cells + other.n_cells,
             self.n_missing + other.n_missing,
@@ -228,13 +229,15 @@ class ColumnFaults:
 
 @dataclass(frozen=True)
 class CellFaults:
-    """Cells of a table, or of a part of it, that are no values, and those that are odd."""
+    """Cells without a value and odd cells of a table, or of a part of it."""
 
-    used: tuple[ColumnFaults, ...]  # of the columns the model uses, in the order of its plan
-    n_missing: tuple[int, ...]  # cells without a value of all columns, in the table's order
-    odd: pl.DataFrame  # the values of the clearest 20,000 cells of each checked column: `ODD`
-    n_odd: int  # cells, listed or not
-    contradicted: pl.DataFrame  # evidence of other cells, its rows from 1 and their lines: 100,000
+    used: tuple[ColumnFaults, ...]  # of the model's columns, in the order of the plan
+    n_missing: tuple[int, ...]  # cells without a value, of every column of the table
+    odd: pl.DataFrame  # schema `ODD`: the clearest 20,000 cells of each checked column
+    n_odd: int  # all odd cells
+    contradicted: (
+        pl.DataFrame
+    )  # the strongest 100,000 lines of evidence from rules of other columns
 
     @classmethod
     def of(
@@ -246,27 +249,26 @@ class CellFaults:
         is_accepted: BoolArray | None = None,
         judged: pl.DataFrame = NO_EVIDENCE,
     ) -> CellFaults:
-        """Look through a table, or a part of it from `first_row` on, by rules of `cell_rules`.
+        """Check the cells of a table, or of a part that starts at `first_row`.
 
-        The evidence of what `judged` the rows is kept beside. No cell of a row that is accepted
-        (n,) is odd.
+        `judged` is evidence from rules between columns. Cells of accepted rows (n,) are never odd.
         """
         rows = np.arange(first_row + 1, first_row + table.frame.height + 1)
         places = rows if table.lines is None else table.lines
-        # Of several files, each has such a line.
+        # Lines of several files are ambiguous.
         named = places if table.source.file_column is None else rows
-        passed_over = np.zeros(len(rows), dtype=bool) if is_accepted is None else is_accepted
+        skipped = np.zeros(len(rows), dtype=bool) if is_accepted is None else is_accepted
         used = tuple(ColumnFaults.of(table.column(one.name), one, named) for one in plan.used)
         found = list[tuple[Any, ...]]()
         for number, (spec, rule) in enumerate(zip(checked(plan, table), rules, strict=True)):
-            column, over = table.column(spec.name), passed_over.copy()
+            column, over = table.column(spec.name), skipped.copy()
             for place, check in enumerate(rule):
                 of_check = [*check.find(column, spec)]
                 for of in of_check:
                     if (cells := of.cells[~over[of.cells]]).size:
                         stand = rows[cells].tolist(), places[cells].tolist()
                         found.append((number, place, *of[:3], of.value, cells.size, *stand))
-                # What an earlier check found is not odd once more.
+                # The first check that finds a cell explains it.
                 for of in of_check:
                     over[of.cells] = True
         odd = pl.DataFrame(found, schema=ODD, orient="row")
@@ -276,12 +278,12 @@ class CellFaults:
             n_missing.append(int((readings.missing | readings.unreadable).sum()))
         at = judged["row"].to_numpy()
         contradicted = judged.with_columns(row=rows[at], line=places[at])
-        contradicted = contradicted.filter(~passed_over[at])
+        contradicted = contradicted.filter(~skipped[at])
         n_odd = int(odd["n_cells"].sum())
-        return cls(used, tuple(n_missing), _merged(odd), n_odd, contradicted)
+        return cls(used, tuple(n_missing), _merged(odd) if found else odd, n_odd, contradicted)
 
     def __add__(self, other: CellFaults) -> CellFaults:
-        """Faults of both parts, of which `other` comes later in the table."""
+        """Add the faults of a later part."""
         used = tuple(a + b for a, b in zip(self.used, other.used, strict=True))
         n_missing = tuple(a + b for a, b in zip(self.n_missing, other.n_missing, strict=True))
         odd = _merged(pl.concat([self.odd, other.odd]))
@@ -293,9 +295,10 @@ class CellFaults:
     def sentences(
         self, plan: ColumnPlan, name: str, *, in_lines: bool, drawn: bool = False
     ) -> Iterator[str]:
-        """Say what was done to the cells of the table `name`, `drawn` from to learn its columns.
+        """Yield notes on unreadable and missing cells of the table `name`.
 
-        InputError if most cells of a column cannot be read.
+        `drawn` if the columns were learned from a sample of it. InputError if most cells of a
+        column cannot be read.
         """
         filled, n_filled = [], 0
         for spec, column in zip(plan.used, self.used, strict=True):
@@ -320,9 +323,9 @@ class CellFaults:
 
 
 def _unreadable_note(name: str, spec: ColumnSpec, faults: ColumnFaults, word: str) -> Note:
-    """Name the cells that do not read as values; refuse a column made mostly of them."""
+    """Return a note on the unreadable cells of a column; InputError if most cells are."""
     n, noun = faults.n_unreadable, KINDS[spec.role].noun
-    # What is no number does not look like one; what is no date may.
+    # An impossible date may look like a date.
     noun = noun if noun == "number" else f"possible {noun}"
     first = f" ({quoted(faults.first)})"
     if 2 * n > faults.n_cells - faults.n_missing:

@@ -1,9 +1,10 @@
-"""Rare levels of a category that are a common one mistyped.
+"""Find rare levels of a category that are misspellings of a common level.
 
-One edit is a letter left out, added, replaced, or two neighbours exchanged; or nothing but case
-and space. Levels that are codes lie one edit apart by nature, A1 and A2: an edit of a digit counts
-for nothing, nor one in a short word, nor any edit in a column whose common levels lie so close. Of
-codes, a letter typed for the digit it looks like, zeros lost before them and a lost point count.
+A misspelling is one edit away (a letter deleted, inserted or replaced, or two adjacent letters
+exchanged), or differs in case and spaces only. Codes such as A1 and A2 are one edit apart by
+design: edits of digits, of short words, and all edits in columns whose common levels are that
+close are ignored. In codes, letters typed for similar digits, lost leading zeros and a lost point
+count.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from kpca_apps.novelty.result import MISSPELT
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-RARE_SHARE = 0.001  # of the cells, that are rare where they are more
-# The same but for case and space: more frequent mixtures are as wrong.
+RARE_SHARE = 0.001  # of the cells; a level is rare below this or RARE_CELLS
+# For levels that differ in case and spaces only.
 TIMES_RARER_FOLDED = 5
-# Codes that frequent are levels that a slip may stand for.
+# Cells and characters from which a code may be what was meant.
 LEAST_OF_CODE, MIN_CODE_LETTERS = 10, 3
 MIN_LETTERS, MAX_LETTERS = 4, 60
 # Words in capitals up to this length are codes: EURO, KJFK.
 CODE_LETTERS = 5
-# Common levels of which one in ten has another one edit away are no words.
+# If this share of the common levels has a neighbour one edit away, they are codes.
 CLOSE_SHARE = 0.1
 MAX_COMMON = 1_000
 
@@ -45,7 +46,7 @@ MAX_COMMON = 1_000
 def learn_spelling(
     table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
 ) -> SpellingRule | None:
-    """Learn the common levels of a column of categories."""
+    """Learn the common levels of a column of categories; ``None`` for other columns."""
     if not spec.has_levels:
         return None
     return SpellingRule.fit(dict(spec.levels(table.column(spec.name)).most_frequent()))
@@ -53,17 +54,17 @@ def learn_spelling(
 
 @dataclass(frozen=True)
 class SpellingRule:
-    """What the common levels of a column are, to recognise them mistyped."""
+    """The common levels of a column, indexed to recognise misspellings."""
 
-    rare: float  # levels in more cells than these are not misspelt
-    counts: Mapping[str, int]  # cells of each level, where they are more than one
-    nearby: Mapping[str, Sequence[str]]  # common levels by what remains with one letter left out
-    folded: Mapping[str, str]  # the most frequent level by its letters in lower case without space
-    codes: Mapping[str, str]  # the same by `code_key`, of levels with digits
+    rare: float  # levels in more cells are not misspelt
+    counts: Mapping[str, int]  # cells of each level that occurs more than once
+    nearby: Mapping[str, Sequence[str]]  # common levels by their one-letter deletions
+    folded: Mapping[str, str]  # the most frequent level by its `folded` text
+    codes: Mapping[str, str]  # the most frequent level with digits by `code_key`
 
     @classmethod
     def fit(cls, counts: Mapping[str, int]) -> SpellingRule:
-        """Learn the common levels from how many cells each level has."""
+        """Learn the common levels from the number of cells of each level."""
         rare = max(RARE_CELLS, RARE_SHARE * sum(counts.values()))
         ordered = sorted(counts, key=lambda level: (-counts[level], level))
         common = [level for level in ordered if counts[level] >= TIMES_RARER][:MAX_COMMON]
@@ -88,14 +89,14 @@ class SpellingRule:
             if counts[level] >= LEAST_OF_CODE:
                 key = code_key(level)
                 by_code.setdefault(key, level)
-                # Of a number the point says how large it is.
+                # A lost point changes the size of a number.
                 by_code.setdefault(key.replace(".", "") if level[0].isalpha() else key, level)
         by_code.pop("", None)
         seen = {level: count for level, count in counts.items() if count > 1}
         return cls(rare, seen, dict(nearby), by_letters, by_code)
 
     def meant(self, level: str) -> list[str]:
-        """Return the common levels that a level may stand for, the most frequent first."""
+        """Return the common levels that may have been meant, most frequent first."""
         count = self.counts.get(level, 1)
         same = self.folded.get(folded(level))
         if same is not None and same != level:
@@ -113,7 +114,7 @@ class SpellingRule:
         ]
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
-        """Find the levels of a column that are common ones mistyped."""
+        """Yield each misspelt level of a column once."""
         levels = spec.levels(column)
         for code, seen in enumerate(levels.texts):
             if meant := self.meant(seen):
@@ -121,7 +122,7 @@ class SpellingRule:
                 yield FoundValue(MISSPELT, seen, clearness, np.flatnonzero(levels.codes == code))
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
-        """Name the common level, and how often it is in the column; of several none is meant."""
+        """Name the common level and its number of cells; suggest it if there is only one."""
         meant, *others = self.meant(value.seen)
         if others:
             names = in_prose([quoted(level) for level in (meant, *others)])
@@ -131,10 +132,7 @@ class SpellingRule:
 
 
 def _is_typing_error(level: str, common: str) -> bool:
-    """Whether the letters that differ are ones people mistype.
-
-    No digits, no capitals inside, and no question mark: somebody was in doubt.
-    """
+    """Return whether no digit, inner capital or question mark differs."""
     start, ours, theirs = difference(level, common)
     for text, edited in ((level, ours), (common, theirs)):
         inside = start > 0 and not text.isupper()
@@ -144,23 +142,23 @@ def _is_typing_error(level: str, common: str) -> bool:
 
 
 def _shortened(level: str) -> set[str]:
-    """Return the level, and what remains of it with one letter left out."""
+    """Return the level and its one-letter deletions."""
     return {level, *(level[:i] + level[i + 1 :] for i in range(len(level)))}
 
 
 def _matches(
     level: str, nearby: Mapping[str, Iterable[str]], counts: Mapping[str, int]
 ) -> list[str]:
-    """Levels one edit from a level, most frequent first."""
+    """Return the levels one edit from a level, most frequent first."""
     found = {other for key in _shortened(level) for other in nearby.get(key, ())}
     near = [other for other in found if edits(level, other, 1) == 1]
     return sorted(near, key=lambda other: (-counts[other], other))
 
 
 def code_key(level: str) -> str:
-    """Return what codes share that differ by a letter for a digit, or by zeros before them.
+    """Return a code with digits for similar letters and without leading zeros; else an empty text.
 
-    Empty for what is no code; some letters may begin one.
+    Some letters may begin a code.
 
     >>> [code_key(level) for level in ("I1O", "I10", "25O.00", "038.9", "38.9", "Oslo")]
     ['I10', 'I10', '250.00', '38.9', '38.9', '']
@@ -172,5 +170,5 @@ def code_key(level: str) -> str:
 
 
 def folded(level: str) -> str:
-    """Return the letters of a level in lower case, without space."""
+    """Return a level in lower case without spaces."""
     return "".join(level.casefold().split())

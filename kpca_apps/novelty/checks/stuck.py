@@ -1,9 +1,9 @@
-"""A sensor that stands still: a run of equal readings that the column's other runs do not explain.
+"""Find stuck sensors: runs of equal readings that are too long for their column.
 
-Run lengths are geometric; their rate is estimated from the column's other runs. A run is named
-where the whole table would have one as long with a probability below 1 in 1000, and where it is
-three times as long as any other: dry spells differ more than one rate would make them. A column may
-stand at its smallest or largest value, at 0 by night, by right.
+Run lengths are geometric, with a rate estimated from the other runs of the column. An odd run has a
+probability below 1 in 1000 in the table, and is three times as long as any other run: dry spells
+vary more than a single rate allows. Runs at the smallest
+or largest value of a column, such as 0 at night, are never odd.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 STUCK = "stuck"
 MIN_ROWS = 50
 LEVEL, TIMES_LONGER, MOST_RUNS, MOST_STUCK = 1e-3, 3, 10, 0.25
-# Where hardly any two readings are equal, a run of two goes on as if in one of four.
+# Prior: one run of two in four continues, if the column has few runs.
 PRIOR_RUNS = 4
-CLEARNESS = 5.0  # in decimal digits; above a lost sign, below a code for missing values
+CLEARNESS = 5.0  # between a lost sign and a code for missing values
 
 
 def is_time_series(table: Table, plan: ColumnPlan, n_rows: int) -> bool:
-    """Whether some column of dates runs oldest or newest first.
+    """Return whether a column of dates is sorted, in all rows or within each adjacent sensor.
 
-    In all rows, or in those of each sensor, if these are adjacent. Rows drawn from a table of
-    `n_rows` are not: they do not follow each other.
+    Rows sampled from a table of `n_rows` are not consecutive, so they are no time series.
     """
     n = len(table.frame)
     if not MIN_ROWS <= n == n_rows:
@@ -53,7 +52,7 @@ def is_time_series(table: Table, plan: ColumnPlan, n_rows: int) -> bool:
 def learn_stuck(
     table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
 ) -> StuckRule | None:
-    """Learn how long a column of numbers stands still, from rows in the order of their times."""
+    """Learn the usual run length of a column of numbers, from rows in order of time."""
     format, n = spec.format, len(table.frame)
     if not isinstance(format, NumberFormat) or spec.has_levels:
         return None
@@ -66,17 +65,16 @@ def learn_stuck(
 
 @dataclass(frozen=True)
 class StuckRule:
-    """How many equal readings follow each other in a column."""
+    """The usual run length of a column, and the least that is odd."""
 
-    low: float  # its smallest
-    high: float  # and largest reading
-    usual: int = 1  # at most
-    least: int = 0  # of a sensor that stands still
+    low: float  # smallest reading
+    high: float  # largest reading
+    usual: int = 1  # longest ordinary run
+    least: int = 0  # shortest odd run
 
     def fit(self, lengths: IntArray, levels: FloatArray, n: int) -> StuckRule:
-        """Learn from the lengths of a column's runs, increasing, and their readings, in n rows."""
-        # A column of which more stands still does so by its nature; so does one that returns to a
-        # level, as that of weekends.
+        """Learn from the increasing lengths of the runs in n rows, and the reading of each run."""
+        # Runs that fill more of the column, or return to a level (as on weekends), are ordinary.
         longest = np.cumsum(lengths[::-1])[:MOST_RUNS]
         firsts = np.unique(levels[::-1][:MOST_RUNS], return_index=True)[1]
         n_new = int((np.sort(firsts) == np.arange(len(firsts))).sum())
@@ -92,14 +90,14 @@ class StuckRule:
         return replace(self, usual=usual, least=least)
 
     def runs(self, values: FloatArray) -> tuple[IntArray, IntArray]:
-        """Where runs of two equal readings and more start, and how long they are."""
+        """Return the starts and the lengths of runs of at least two equal readings."""
         starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))[: len(values)]
         lengths = np.diff(np.append(starts, len(values)))
         kept = (lengths > 1) & (values[starts] > self.low) & (values[starts] < self.high)
         return starts[kept], lengths[kept]
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
-        """Find the readings of a column, or of a part of it, in runs that are too long."""
+        """Yield each reading with runs that are too long, with the cells of these runs."""
         values = column.read(spec.format).values
         starts, lengths = self.runs(values)
         is_long = lengths >= self.least
@@ -112,7 +110,7 @@ class StuckRule:
             yield FoundValue(STUCK, seen, CLEARNESS, same, float(value))
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
-        """Say how long the readings stand still."""
+        """State the length of the run and the usual one."""
         return (
             f"{value.n_cells:,} equal readings in a row, where at most {self.usual:,} follow each "
             "other elsewhere.",
@@ -121,8 +119,8 @@ class StuckRule:
 
 
 def _chance(others: IntArray, length: int) -> float:
-    """Return how many runs at least so long are expected in a column that has some others."""
+    """Return the expected number of runs of at least this length, given the other runs."""
     n_longer = float(np.sum(others - 2))
-    # A run of two and more ends once; before, it goes on as often as it is longer.
-    goes_on = (n_longer + 1.0) / (n_longer + len(others) + PRIOR_RUNS)
-    return (len(others) + 1.0) * goes_on ** (length - 2)
+    # A run of length m continues m - 2 times and ends once.
+    p_continues = (n_longer + 1.0) / (n_longer + len(others) + PRIOR_RUNS)
+    return (len(others) + 1.0) * p_continues ** (length - 2)

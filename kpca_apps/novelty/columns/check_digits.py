@@ -1,6 +1,7 @@
-"""Codes with check digits: article numbers, cards, books and accounts.
+"""Check digits of article numbers, cards, books and bank accounts.
 
-Where check digits hold in nearly all cells of a column, chance is no explanation: one in ten would.
+A random number has a valid check digit in one case of ten, so a column with nearly all valid holds
+codes.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import polars as pl
 
 from kpca_apps.system.arrays import BoolArray, IntArray
 
-MIN_CODES, LOOKED_AT = 15, 2_000
-SHORTEST = 8  # digits of the codes that are all digits
-HOLDS = 0.9  # least share of the codes whose check digits hold
+MIN_CODES, N_SAMPLED = 15, 2_000
+SHORTEST = 8  # digits of a numeric code
+HOLDS = 0.9  # least share of codes with valid check digits
 
 
 def _mod_10(digits: IntArray) -> BoolArray:
@@ -38,13 +39,13 @@ def _isbn(digits: IntArray) -> BoolArray:
 
 def _mod_97(digits: IntArray) -> BoolArray:
     rest = np.zeros(len(digits), dtype=np.int64)
-    for place in np.roll(digits, -4, axis=1).T:  # the country and the check digits come last
+    for place in np.roll(digits, -4, axis=1).T:  # country and check digits go last
         rest = (rest * np.where(place > 9, 100, 10) + place) % 97
     return np.asarray(rest == 1)
 
 
-# Names, forms without spaces and hyphens, and whether the check digits hold of digits (n, k), with
-# letters from 10. Polars' `\d` is any digit of Unicode.
+# Pattern of a code without spaces and hyphens, and the test of its digits (n, k), in which A is 10.
+# Polars' `\d` matches any Unicode digit.
 SCHEMES: dict[str, tuple[str, Callable[[IntArray], BoolArray]]] = {
     "EAN": (r"^[0-9]{8,14}$", _mod_10),  # UPC may have lost leading zeros
     "Luhn": (r"^[0-9]{8,19}$", _luhn),
@@ -55,15 +56,16 @@ ANY_CODE = r"^[0-9A-Z]{8,34}$"
 
 
 def check_digits_of(texts: pl.Series) -> str:
-    """Return by which scheme nearly all of some different texts have check digits; empty if none.
+    """Return the scheme by which nearly all distinct texts are valid codes, or an empty text.
 
     >>> check_digits_of(pl.Series([f"{i:07d}{-(3 * (i % 10) + i // 10) % 10}" for i in range(20)]))
     'EAN'
     """
-    if len(texts) < MIN_CODES:
+    texts = texts.head(N_SAMPLED)
+    # Skip columns of short texts early: the codes of all schemes have 8 characters or more.
+    if len(texts) < MIN_CODES or (texts.str.len_bytes() >= 8).sum() < HOLDS * len(texts):
         return ""
-    codes = without_marks(texts.head(LOOKED_AT))
-    # Most columns hold nothing that looks like a code of any scheme.
+    codes = without_marks(texts)
     if codes.str.contains(ANY_CODE).sum() < HOLDS * len(codes):
         return ""
     shares = {name: float(check_digits_hold(codes, name).mean()) for name in SCHEMES}
@@ -72,13 +74,13 @@ def check_digits_of(texts: pl.Series) -> str:
 
 
 def without_marks(texts: pl.Series) -> pl.Series:
-    """Return codes in upper case without spaces, hyphens and the ".0" of a float."""
+    """Convert codes to upper case without spaces, hyphens and the ".0" of a float."""
     plain = texts.str.replace_all(r"[\s\p{Pd}\x{2212}]", "").str.to_uppercase()
     return plain.str.replace(r"^([0-9]+)\.0$", "$1")
 
 
 def check_digits_hold(codes: pl.Series, scheme: str) -> BoolArray:
-    """Whether the check digits of codes without marks (n,) hold."""
+    """Return whether codes (n,) from `without_marks` have valid check digits."""
     form, rule = SCHEMES[scheme]
     lengths = np.where(codes.str.contains(form).to_numpy(), codes.str.len_chars().to_numpy(), 0)
     found = np.zeros(len(codes), dtype=bool)

@@ -1,7 +1,7 @@
-"""A table's columns to one matrix of finite numbers, and from the matrix back to names and cells.
+"""Encode the columns of a table as a matrix of finite numbers, and write its numbers as cells.
 
-Values (numbers, dates, text features) fill the columns the detector will standardise; indicators of
-levels and of gaps come out already scaled and are listed in `TableEncoder.as_is`.
+The detector standardises values (numbers, dates, features of text). Indicators of levels and of
+missing cells are already scaled; `TableEncoder.as_is` lists them.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 
-# Levels without an indicator of their own, as what is expected: none of them is.
+# The expected value if it is a level without an indicator.
 RARER = "a rarer value"
 _MAX_LEVELS = 50
 _LARGEST_STEP = 1e300
-_LARGEST_SCALE = 1e3  # far beyond what `fit` computes: (2 / 1e-3)^(1/4) / sqrt(2)
+_LARGEST_SCALE = 1e3  # `fit` computes at most (2 / 1e-3)^(1/4) / sqrt(2)
 
 
 @dataclass(frozen=True)
 class ValueCoder:
-    """A column of numbers, dates or free text as one or more values a row.
+    """Encoder of numbers, dates or free text as one or more values per row.
 
-    Of one that runs on, as a reference for later rows, only what repeats is kept; that may be
-    nothing, and the column of the matrix is empty.
+    In a reference, a running column keeps its periodic features only, or a column of zeros if
+    there are none.
     """
 
     spec: ColumnSpec
-    features: tuple[int, ...]  # those kept of its kind: the first, and those that vary
-    gap: bool  # whether one more matrix column marks missing cells (0 or 1)
+    features: tuple[int, ...]  # indices of the features of its kind
+    gap: bool  # whether the last matrix column is a missing indicator (0 or 1)
     notation: Notation
-    repeats: bool = False  # whether the features are those that repeat in dates that run on
-    # Values of a column of numbers that has a few only: none but these is expected in it.
+    repeats: bool = False  # whether only periodic features are kept
+    # All values of a column of few distinct numbers.
     steps: tuple[Annotated[float, Meta(ge=-_LARGEST_STEP, le=_LARGEST_STEP)], ...] = ()
 
     def validate(self) -> None:
-        """Refuse features that the column has not."""
+        """Raise ValueError for features that the kind of column does not have."""
         n_possible = KINDS[self.spec.role].n_features if self.spec.used else 0
         sound = [*self.features] == sorted({*self.features} & {*range(n_possible)})
         sound &= (0 in self.features) != self.repeats
@@ -56,7 +56,7 @@ class ValueCoder:
 
     @classmethod
     def fit(cls, column: Column, spec: ColumnSpec, gaps_tell: bool) -> ValueCoder:
-        """Choose the features that vary in the column."""
+        """Choose the features that vary."""
         is_date, notation = isinstance(spec.format, DateFormat), Notation.of(column, spec.format)
         of_repeats = spec.runs_on and not gaps_tell
         if of_repeats and not is_date:
@@ -64,7 +64,7 @@ class ValueCoder:
         values = _features(column, spec)
         seen, size = values[~np.isnan(values[:, 0])], None
         if is_date:
-            # Times of day are taken from days since 1970, and are as exact as those.
+            # Times of day have the rounding errors of days since 1970.
             seconds = column.read(spec.format).ordered
             size = float(np.abs(seconds).max(initial=0.0)) / _DAY
         kept = varies(seen, size)
@@ -79,11 +79,11 @@ class ValueCoder:
 
     @property
     def width(self) -> int:
-        """Matrix columns in all."""
+        """Number of matrix columns."""
         return max(len(self.features) + self.gap, 1)
 
     def encode(self, column: Column) -> FloatArray:
-        """Turn cells into (n, width) numbers; values are NaN where missing."""
+        """Encode cells as (n, width) numbers, NaN for missing values."""
         if not self.features:
             return np.zeros((len(column), 1))
         values = _features(column, self.spec)[:, list(self.features)]
@@ -94,9 +94,9 @@ class ValueCoder:
     def describe(
         self, values: FloatArray, seen: float | str | None = None
     ) -> tuple[str, float | str | None]:
-        """Write an expected value as text, as the column would, and as a number to draw.
+        """Write an expected value as a cell, and return a number to draw.
 
-        Its text differs from a number that was `seen`, if it does.
+        The texts of different numbers differ: it may get more digits than `seen` needs.
         """
         if self.gap and values[-1] > 0.5:
             return MISSING, None
@@ -109,7 +109,7 @@ class ValueCoder:
             value = float(values[0]) * kind.unit
             beside = seen if isinstance(seen, float) else None
             if self.steps:
-                # Of two as near, the middle of an even number of rows, one differs from what is.
+                # Of two equally near steps, choose the one that differs from the cell.
                 value = min(self.steps, key=lambda step: (abs(step - value), step == beside))
             return self.notation.write(value, format, beside), value
         return kind.describe(features) if kind.describe else "", None
@@ -117,24 +117,24 @@ class ValueCoder:
 
 @dataclass(frozen=True)
 class MovedDates(ValueCoder):
-    """Dates of a later or earlier table, set back onto the nearest that were learned from.
+    """Encoder of dates that shifts a later or earlier table onto the range of the training dates.
 
-    That most lie beyond these says nothing against a row. How they lie to each other does, and
-    what repeats is compared as it stands. Never in a model's file.
+    Dates outside that range are no evidence against a row; their differences are. Periodic
+    features are not shifted. Model files do not contain this encoder.
     """
 
-    days: float = 0.0  # that are added to each date
-    own: tuple[float, float] = (0.0, 0.0)  # first and last of the table, in days since 1970
-    known: tuple[float, float] = (0.0, 0.0)  # of those learned from: so far dates are held
+    days: float = 0.0  # added to each date
+    own: tuple[float, float] = (0.0, 0.0)  # range of the table's dates, in days since 1970
+    known: tuple[float, float] = (0.0, 0.0)  # range of the training dates, which clips
 
     @classmethod
     def of(
         cls, coder: ValueCoder, then: ColumnSummary, now: ColumnSummary, others: Iterable[float]
     ) -> MovedDates | None:
-        """Set dates back; None unless most lie beyond those learned from.
+        """Find the shift; ``None`` unless most dates lie outside the training range.
 
-        By whole weeks, as a weekday goes with its dates, and by as many days as `others` of the
-        row where that will do: what lies between is kept.
+        It is a number of whole weeks, to keep weekdays, and equal to a shift of `others` if that
+        fits, to keep differences between columns.
         """
         if not (then.is_date and then.quantiles and now.quantiles) or coder.repeats:
             return None
@@ -151,7 +151,7 @@ class MovedDates(ValueCoder):
         return cls(**parts, days=next(fitting, 7.0 * float(weeks)), own=own, known=known)
 
     def encode(self, column: Column) -> FloatArray:
-        """Turn cells into (n, width) numbers, the dates as those they are taken for."""
+        """Encode cells as (n, width) numbers with shifted dates."""
         matrix = super().encode(column)
         dates = matrix[:, 0]
         is_usual = (dates >= self.own[0]) & (dates <= self.own[1])
@@ -162,7 +162,7 @@ class MovedDates(ValueCoder):
     def describe(
         self, values: FloatArray, seen: float | str | None = None
     ) -> tuple[str, float | str | None]:
-        """Write an expected date as one of the table."""
+        """Write an expected date in the range of the table."""
         values = values.copy()
         values[0] -= self.days
         return super().describe(values, seen)
@@ -173,7 +173,7 @@ def _mostly_beyond(dates: FloatArray, known: tuple[float, float]) -> bool:
 
 
 def _features(column: Column, spec: ColumnSpec) -> FloatArray:
-    """All features of the kind of each cell, (n, k), NaN where missing."""
+    """Return all features of the cells (n, k), NaN for missing."""
     features = KINDS[spec.role].features
     assert features is not None
     return features(column, spec.format)
@@ -181,23 +181,23 @@ def _features(column: Column, spec: ColumnSpec) -> FloatArray:
 
 @dataclass(frozen=True)
 class LevelCoder:
-    """A column of categories as one indicator a level; exactly one is set in each row.
+    """Encoder of categories with one indicator per level, of which each row sets one.
 
-    Two rows of different levels lie at squared distance d2 = sqrt(2/g), g = 1 - sum p^2, so that a
-    column of many balanced levels and one of a dominant level weigh alike, and no rare level
-    dominates as it does with standardised indicators.
+    The squared distance of different levels is d2 = sqrt(2/g), g = 1 - sum p^2, so that columns of
+    balanced levels and columns with a dominant level weigh alike. Standardised indicators would
+    let rare levels dominate.
     """
 
     spec: ColumnSpec
-    levels: tuple[str, ...]  # with an indicator each; then "other" and, if has_missing, "missing"
-    has_missing: bool  # whether missing is a level; else a missing cell counts as "other"
-    scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]  # of a set indicator: sqrt(d2 / 2)
-    spellings: tuple[str, ...]  # commonest of each level: those of Booleans are in lower case
+    levels: tuple[str, ...]  # then follow indicators of "other" and, if has_missing, "missing"
+    has_missing: bool  # whether missing is a level; otherwise a missing cell is "other"
+    scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]  # value of an indicator: sqrt(d2 / 2)
+    spellings: tuple[str, ...]  # most frequent ones; Boolean levels are in lower case
 
-    features: ClassVar[tuple[int, ...]] = ()  # it has no values to standardise
+    features: ClassVar[tuple[int, ...]] = ()  # no values to standardise
 
     def validate(self) -> None:
-        """Refuse levels that no column has."""
+        """Raise ValueError for inconsistent levels."""
         n_levels, n_spellings = len(self.levels), len(self.spellings)
         if n_spellings != n_levels or len({*self.levels}) != n_levels:
             raise ValueError(f"{n_spellings} spellings of {n_levels} levels")
@@ -206,7 +206,7 @@ class LevelCoder:
 
     @classmethod
     def fit(cls, column: Column, spec: ColumnSpec) -> LevelCoder:
-        """Choose the levels: not rare (for Booleans: any), and the 50 most frequent at most."""
+        """Choose up to 50 levels that are not rare; Boolean levels may be rare."""
         of = spec.levels(column)
         n_cells = int(of.counts.sum())
         least = 1 if spec.is_truth else least_level_count(n_cells)
@@ -223,11 +223,11 @@ class LevelCoder:
 
     @property
     def width(self) -> int:
-        """Matrix columns in all."""
+        """Number of matrix columns."""
         return len(self.levels) + 1 + self.has_missing
 
     def encode(self, column: Column) -> FloatArray:
-        """Turn cells into (n, width) indicators."""
+        """Encode cells as (n, width) indicators."""
         place = {level: j for j, level in enumerate(self.levels)}
         of, other = self.spec.levels(column), len(self.levels)
         places = np.array([place.get(text, other) for text in of.texts], dtype=np.int64)
@@ -239,7 +239,7 @@ class LevelCoder:
     def describe(
         self, values: FloatArray, seen: float | str | None = None
     ) -> tuple[str, float | str | None]:
-        """Write an expected level as text, and as a name to draw."""
+        """Write an expected level as a cell, and return its name to draw."""
         j = int(np.argmax(values))
         if j < len(self.levels):
             return self.spellings[j], self.levels[j]
@@ -247,7 +247,7 @@ class LevelCoder:
 
 
 class ColumnGroup(NamedTuple):
-    """The matrix columns one column of the table became."""
+    """The matrix columns of a column of the table."""
 
     name: str
     columns: tuple[int, ...]
@@ -255,15 +255,15 @@ class ColumnGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """What was learnt from the columns of one table, to encode it and later ones alike."""
+    """A fitted encoder of a table and of later tables."""
 
     plan: ColumnPlan
-    coders: tuple[ValueCoder | LevelCoder, ...]  # one a used column, in the order of the plan
+    coders: tuple[ValueCoder | LevelCoder, ...]  # of the used columns, in the order of the plan
     imputer: ConditionalMeanImputer
-    summaries: tuple[ColumnSummary, ...]  # how each of these columns lies in the table
+    summaries: tuple[ColumnSummary, ...]  # of the used columns in the training table
 
     def validate(self) -> None:
-        """Refuse parts that do not belong together."""
+        """Raise ValueError for inconsistent parts."""
         if tuple(coder.spec for coder in self.coders) != self.plan.used:
             raise ValueError("its coders are not those of its plan")
         if len(self.imputer.mean) != sum(len(coder.features) for coder in self.coders):
@@ -273,9 +273,9 @@ class TableEncoder:
 
     @classmethod
     def fit(cls, table: Table, plan: ColumnPlan, *, contaminated: bool) -> TableEncoder:
-        """Learn levels, features and how to fill gaps.
+        """Learn levels, features and the imputation of missing values.
 
-        A gap gets an indicator only where the table may hold outliers (`contaminated`).
+        Missing indicators are used only if the table may contain outliers (`contaminated`).
         """
         coders: list[ValueCoder | LevelCoder] = []
         blocks = [np.empty((table.frame.height, 0))]
@@ -292,7 +292,7 @@ class TableEncoder:
         return cls(plan, tuple(coders), imputer, summaries)
 
     def moved_dates(self, table: Table) -> dict[str, MovedDates]:
-        """Find the columns of dates of which most lie, in a table, beyond those learned from."""
+        """Find the columns of a table with most dates outside the training range."""
         found = dict[str, MovedDates]()
         for coder, then in zip(self.coders, self.summaries, strict=True):
             if isinstance(coder, ValueCoder) and then.is_date and then.name in table.columns:
@@ -302,21 +302,21 @@ class TableEncoder:
                     found[then.name] = moved
         return found
 
-    def laid_onto(self, moved: Mapping[str, MovedDates]) -> Self:
-        """Return the encoder for a table whose dates have moved, in some columns, so."""
+    def with_moved_dates(self, moved: Mapping[str, MovedDates]) -> Self:
+        """Return an encoder that shifts the dates of these columns, and no others."""
 
-        def laid(coder: ValueCoder | LevelCoder) -> ValueCoder | LevelCoder:
+        def shifted(coder: ValueCoder | LevelCoder) -> ValueCoder | LevelCoder:
             if not isinstance(coder, ValueCoder) or coder.repeats:
                 return coder
             parts = {field.name: getattr(coder, field.name) for field in fields(ValueCoder)}
             of = moved.get(coder.spec.name)
             return ValueCoder(**parts) if of is None else replace(of, **parts)
 
-        return replace(self, coders=tuple(map(laid, self.coders)))
+        return replace(self, coders=tuple(map(shifted, self.coders)))
 
     @cached_property
     def groups(self) -> tuple[ColumnGroup, ...]:
-        """Matrix columns of each used column; together they cover the matrix."""
+        """Matrix columns of each used column, in order."""
         groups, start = [], 0
         for coder in self.coders:
             columns = tuple(range(start, start + coder.width))
@@ -326,7 +326,7 @@ class TableEncoder:
 
     @cached_property
     def as_is(self) -> tuple[int, ...]:
-        """Matrix columns that are scaled already: indicators of levels and gaps."""
+        """Matrix columns that are already scaled: indicators of levels and missing cells."""
         return tuple(
             column
             for coder, group in zip(self.coders, self.groups, strict=True)
@@ -334,9 +334,9 @@ class TableEncoder:
         )
 
     def state_columns(self, but: Collection[str]) -> Iterator[int]:
-        """Matrix columns in which rows read the same or not: numbers, dates, levels and gaps.
+        """Yield matrix columns that show whether cells are equal, except of the columns `but`.
 
-        None of the columns called `but`, and not of levels that are pooled.
+        These are values of numbers and dates, and indicators other than of pooled levels.
         """
         for coder, group in zip(self.coders, self.groups, strict=True):
             if coder.spec.name in but:
@@ -350,9 +350,9 @@ class TableEncoder:
                 yield group.columns[-1]
 
     def matrix(self, table: Table) -> FloatArray:
-        """Turn the rows of a table, or of a part of it, into finite numbers, shape (n, d).
+        """Encode the rows of a table, or of a part of it, as finite numbers (n, d).
 
-        What a row becomes depends on no other row.
+        Rows are encoded independently of each other.
         """
         matrix = np.hstack([coder.encode(table.column(coder.spec.name)) for coder in self.coders])
         if np.isnan(matrix).any():
@@ -361,7 +361,7 @@ class TableEncoder:
         return matrix
 
     def seen(self, table: Table, row: int, group: int) -> tuple[str, float | str | None]:
-        """Write the value of a row (0 = first) as it stands in the table, and one to draw."""
+        """Return the text of a cell in a row (from 0), and its value to draw."""
         spec = self.coders[group].spec
         column = table.column(spec.name)
         text, readings = column.text(row), column.read(spec.format)
@@ -369,24 +369,23 @@ class TableEncoder:
             return MISSING, None
         if readings.unreadable[row]:
             return f"{text} (not a {KINDS[spec.role].noun})", None
-        if spec.has_levels:  # also one the reference never had
+        if spec.has_levels:  # the level may be new
             levels = spec.levels(column)
             return text, levels.texts[int(levels.codes[row])]
         return text, None if spec.format is None else float(readings.values[row])
 
 
-# Of dates that run on, later ones lie beyond all earlier ones, and that says nothing against them.
-# What does is what repeats: the time of day and the day of the week.
+# Later dates of a running column are no evidence; their periodic features may be.
 
 _DAY = 86400.0  # seconds
-_PERIODS = (np.inf, 1.0, 1.0, 7.0, 7.0)  # of the features of dates, in days
-# Of so many periods in a table, the second half of one shows what the first looked like.
+_PERIODS = (np.inf, 1.0, 1.0, 7.0, 7.0)  # days, of the features of dates
+# Least number of periods in a table that show a periodic pattern.
 SEEN_TWICE = 1.5
 _WEEKDAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")
 
 
 def _day_and_time(features: FloatArray) -> str:
-    """Say which weekday and time of day features of a date (5,) are of, NaN where not known."""
+    """Write the features of a date (5,), NaN for dropped ones, as weekday and time of day."""
     hour, weekday = (np.arctan2(features[1::2], features[2::2]) / (2 * np.pi)) % 1.0
     words = [] if np.isnan(weekday) else [_WEEKDAYS[round(weekday * 7) % 7]]
     if not np.isnan(hour):
@@ -395,26 +394,26 @@ def _day_and_time(features: FloatArray) -> str:
     return ", ".join(words)
 
 
-# From so many quantiles a Kolmogorov-Smirnov distance is known to 1 / 65.
+# The error of a Kolmogorov-Smirnov distance is 1 / 65.
 N_QUANTILES = 65
 MOST_LEVELS = 50  # counted by name
 
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """How the cells of a column lie."""
+    """The distribution of the cells of a column."""
 
     name: str
     n_cells: Annotated[int, Meta(ge=0)]
     n_missing: Annotated[int, Meta(ge=0)]
-    quantiles: tuple[float, ...] = ()  # of numbers, or of dates in seconds; even steps
-    levels: tuple[str, ...] = ()  # of a category, the most frequent; the others count together
-    counts: tuple[int, ...] = ()  # their cells
+    quantiles: tuple[float, ...] = ()  # of numbers or seconds, in equal steps
+    levels: tuple[str, ...] = ()  # the most frequent levels of a category
+    counts: tuple[int, ...] = ()  # cells of each level
     is_date: bool = False
-    runs_on: bool = False  # with the rows: that it lies beyond is no news
+    runs_on: bool = False  # see `ColumnSpec`
 
     def validate(self) -> None:
-        """Refuse what no column leads to."""
+        """Raise ValueError for an inconsistent summary."""
         steps = np.diff(self.quantiles)
         if len(self.levels) != len(self.counts) or (steps.size and not (steps >= 0).all()):
             raise ValueError(f"a summary of {self.name!r:.40} that contradicts itself")
@@ -423,7 +422,7 @@ class ColumnSummary:
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec) -> ColumnSummary:
-        """Sum up a column, read as its plan says."""
+        """Summarise a column."""
         n_cells, is_date = len(column), isinstance(spec.format, DateFormat)
         if spec.format is not None:
             values = column.read(spec.format).ordered
@@ -435,14 +434,14 @@ class ColumnSummary:
             return cls(spec.name, n_cells, n_missing, quantiles, (), (), is_date, spec.runs_on)
         levels = spec.levels(column)
         n_missing = n_cells - int(levels.counts.sum())
-        # Free text has as many levels as cells: only its gaps are compared.
+        # Of free text, only missing cells are compared.
         found = levels.most_frequent(MOST_LEVELS) if spec.has_levels else []
         names, counts = tuple(name for name, _ in found), tuple(int(count) for _, count in found)
         return cls(spec.name, n_cells, n_missing, levels=names, counts=counts)
 
     @property
     def span(self) -> tuple[float, float]:
-        """First and last of the values within Tukey's fences; there must be values."""
+        """Range of the values within Tukey's fences; there must be values."""
         values = np.array(self.quantiles)
         low, high = np.quantile(values, [0.25, 0.75], method="inverted_cdf")
         reach = 1.5 * (high - low)
@@ -450,7 +449,7 @@ class ColumnSummary:
         return float(inside[0]), float(inside[-1])
 
     def is_far(self, value: float) -> bool:
-        """Whether a number, or its logarithm, is farther from all these than they are apart."""
+        """Return whether a number, or its logarithm, is more than a range away from all values."""
         if not self.quantiles:
             return False
         low, high = self.quantiles[0], self.quantiles[-1]
@@ -459,5 +458,5 @@ class ColumnSummary:
 
     @property
     def n_values(self) -> int:
-        """Cells that hold a value."""
+        """Number of cells with a value."""
         return self.n_cells - self.n_missing

@@ -1,11 +1,10 @@
-"""Missing numbers, filled with what the other columns of the row suggest.
+"""Fill missing numbers with their conditional mean given the other columns of the row.
 
-The conditional mean of a Gaussian with robustified moments: z-scores clipped at 4, covariance of
-the observed pairs shrunk towards the identity. Where there are fewer rows than columns, no pair is
-seen often enough: there, gaps count as the mean at first, and the precision is held as a multiple
-of the identity less a matrix of no more ranks than rows. A row is filled from its own cells and
-the fitted moments alone, so its values do not depend on the batch it comes in. Linear algebra is
-held to one thread, so that they do not depend on the number of cores either.
+The model is a Gaussian with robust moments: z-scores clipped at 4, and the covariance of observed
+pairs shrunk towards the identity. With fewer rows than columns, missing values start at the mean,
+and the precision is a multiple of the identity minus a matrix of low rank. A filled value depends
+on its row and the fitted moments only, not on the batch. Linear algebra runs on one thread, so that
+results do not depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -23,33 +22,32 @@ from kpca_apps.system.arrays import FloatArray
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
-_CLIP = 4.0  # z-scores beyond say "odd", not how odd: they must not steer what is filled in
-_CUT, _FEWEST_TO_CUT = 200, 20  # one value in 200 on each side, at least one, makes no range
-_ABSURD = 10.0
+_CLIP = 4.0  # limits the influence of outliers on filled values
+_CUT, _FEWEST_TO_CUT = 200, 20  # 1 of 200 values at each end does not count in a range
+_EXTREME = 10.0
 _SHRINK = 0.05
 _SWEEPS = 2
-# Directions of a low-rank precision, and columns up to which it is held in full: 2 MB.
+# Rank of a low-rank precision, and columns up to which it is a full matrix (2 MB).
 _MOST_RANKS, _MOST_IN_FULL = 128, 512
-_FLOOR = 1e-3  # smallest eigenvalue: covariances of observed pairs need not be positive definite
-_MATRICES = 4  # as large as the precision, held at the same time
-_BLOCK = 4_000_000  # numbers of one block of small systems (32 MB)
+_FLOOR = 1e-3  # least eigenvalue: covariances of observed pairs may be indefinite
+_MATRICES = 4  # of the size of the precision, in memory at once
+_BLOCK = 4_000_000  # numbers in a block of linear systems (32 MB)
 
 
 @dataclass(frozen=True)
 class LowRankPrecision:
     """Inverse of the shrunk covariance of many columns: ``I / rest - factor' factor``.
 
-    `rest` is the variance along all directions but the leading ones, on average: of fewer rows
-    than columns, the share of the identity in the shrunk covariance.
+    `rest` is the mean variance outside the leading directions.
     """
 
     rest: Annotated[float, Meta(ge=_SHRINK, le=1)]
-    # A leading direction each.
+    # Rows are leading directions.
     factor: Annotated[FloatArray, "r d", Meta(gt=-(_SHRINK**-0.5), lt=_SHRINK**-0.5)]
 
     @one_blas_thread()
     def validate(self) -> None:
-        """Refuse a factor of no precision."""
+        """Raise ValueError if the precision is not positive definite."""
         if not 0 < len(self.factor) < self.factor.shape[1]:
             raise ValueError(f"a factor of {len(self.factor)} rows")
         np.linalg.cholesky(np.eye(len(self.factor)) / self.rest - self.factor @ self.factor.T)
@@ -57,9 +55,9 @@ class LowRankPrecision:
     def missing(self, filled: FloatArray, where: NDArray[np.intp]) -> FloatArray:
         """Return the conditional means of the cells `where` (k, m), which are 0 in `filled` (k, d).
 
-        With the factor's columns M of the missing cells and O of the others,
-        ``(I / v - M' M) z_m = M' O z_o``, or ``z_m = v M' (I - v M M')^-1 O z_o`` with v = `rest`:
-        whichever system is smaller.
+        With the columns M of the factor for missing cells and O for others,
+        ``(I / v - M' M) z_m = M' O z_o``, or ``z_m = v M' (I - v M M')^-1 O z_o`` with v = `rest`;
+        the smaller system is solved.
         """
         of_missing = self.factor.T[where]
         along = np.einsum("rj,nj->nr", self.factor, filled)[:, :, None]
@@ -79,15 +77,14 @@ class ConditionalMeanImputer:
     section 11.2: regression on the observed variables.
     """
 
-    mean: Annotated[FloatArray, "d"]  # of the observed values, absurd ones brought in
-    scale: Annotated[FloatArray, "d", Meta(gt=0)]  # their standard deviation; 1 where that is 0
-    # Inverse of the shrunk covariance of the clipped z-scores; low rank for many columns, or
-    # fewer rows than columns.
+    mean: Annotated[FloatArray, "d"]  # of the observed values, with extreme ones clipped
+    scale: Annotated[FloatArray, "d", Meta(gt=0)]  # their standard deviation, 1 if constant
+    # Inverse of the shrunk covariance of the clipped z-scores.
     precision: Annotated[FloatArray, "d d"] | LowRankPrecision
 
     @one_blas_thread()
     def validate(self) -> None:
-        """Refuse a precision by which no row could be filled."""
+        """Raise ValueError if the precision is not symmetric and positive definite."""
         if isinstance(self.precision, LowRankPrecision):
             if self.precision.factor.shape[1] != len(self.mean):
                 raise ValueError(f"no factor of {len(self.mean)} columns")
@@ -99,7 +96,7 @@ class ConditionalMeanImputer:
     @classmethod
     @one_blas_thread()
     def fit(cls, x: FloatArray) -> ConditionalMeanImputer:
-        """Fit the moments to x (n, d), NaN where missing; a column without values gets mean 0."""
+        """Fit the moments to x (n, d), NaN for missing; a column without values gets mean 0."""
         n_rows, n_columns = x.shape
         n_bytes = _MATRICES * 8 * n_columns * min(n_rows, n_columns)
         if n_bytes > available_bytes():
@@ -110,7 +107,7 @@ class ConditionalMeanImputer:
         varying, unit = varies(x), units(x)
         x = x / unit
         seen = ~np.isnan(x)
-        kept = _without_absurd(x)
+        kept = _without_extreme(x)
         count = np.maximum(seen.sum(axis=0), 1)
         mean = np.where(seen, kept, 0.0).sum(axis=0) / count
         scale = np.sqrt((np.where(seen, kept - mean, 0.0) ** 2).sum(axis=0) / count)
@@ -130,28 +127,28 @@ class ConditionalMeanImputer:
 
     @one_blas_thread()
     def fill(self, x: FloatArray) -> FloatArray:
-        """Fill what is missing (NaN) in x (n, d), leaving what is observed as it is."""
+        """Fill the missing values (NaN) of x (n, d)."""
         z = np.clip((x - self.mean) / self.scale, -_CLIP, _CLIP)
         z = _conditional_means(z, self.precision)
         return np.where(np.isnan(x), self.mean + self.scale * z, x)
 
 
-def _without_absurd(x: FloatArray) -> FloatArray:
-    """Bring values ten ranges away from all others of their column (n, d) in to these.
+def _without_extreme(x: FloatArray) -> FloatArray:
+    """Clip values more than ten ranges away from the others of their column (n, d).
 
-    One absurd cell would stretch the scale so far that all gaps were filled with nonsense.
+    A single extreme cell would otherwise dominate the scale.
     """
     ordered, n_seen = np.sort(x, axis=0), (~np.isnan(x)).sum(axis=0)
     cut = np.where(n_seen >= _FEWEST_TO_CUT, np.maximum(n_seen // _CUT, 1), 0)
     low = np.take_along_axis(ordered, cut[None], axis=0)
     high = np.take_along_axis(ordered, np.maximum(n_seen - 1 - cut, 0)[None], axis=0)
-    margin = _ABSURD * (high - low)
-    absurd = (margin > 0) & ((x < low - margin) | (x > high + margin))
-    return np.where(absurd, np.clip(x, low, high), x)
+    margin = _EXTREME * (high - low)
+    extreme = (margin > 0) & ((x < low - margin) | (x > high + margin))
+    return np.where(extreme, np.clip(x, low, high), x)
 
 
 def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
-    """Inverse of the shrunk covariance of complete rows, which has no more ranks than rows."""
+    """Return the inverse of the shrunk covariance of complete rows."""
     n, d = z.shape
     if n >= d and d <= _MOST_IN_FULL:
         return _precision(z.T @ z / n)
@@ -162,8 +159,7 @@ def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
         squares, right = np.linalg.eigh(z.T @ z)
         variances = (1 - _SHRINK) * np.maximum(squares[::-1], 0.0) / n + _SHRINK
         vectors = right.T[::-1]
-    # Along each of the other directions, what the leading ones leave of the trace; no more than
-    # rows, of few rows, is left of nothing but the identity.
+    # The other directions share the rest of the trace.
     others = variances[_MOST_RANKS:]
     n_others = d - min(len(variances), _MOST_RANKS)
     rest = _SHRINK + float((others - _SHRINK).sum()) / n_others
@@ -173,7 +169,7 @@ def _precision_of_rows(z: FloatArray) -> FloatArray | LowRankPrecision:
 
 
 def _precision(covariance: FloatArray) -> FloatArray:
-    """Inverse of the shrunk covariance, its eigenvalues floored."""
+    """Return the inverse of the shrunk covariance with floored eigenvalues."""
     shrunk = (1 - _SHRINK) * covariance + _SHRINK * np.eye(len(covariance))
     values, vectors = np.linalg.eigh(shrunk)
     inverse: FloatArray = (vectors / np.maximum(values, _FLOOR)) @ vectors.T
@@ -181,18 +177,17 @@ def _precision(covariance: FloatArray) -> FloatArray:
 
 
 def _conditional_means(z: FloatArray, precision: FloatArray | LowRankPrecision) -> FloatArray:
-    """Fill NaN in z-scores: the m missing of a row solve P_mm z_m = -P_mo z_o.
+    """Fill NaN in z-scores: the m missing values of a row solve P_mm z_m = -P_mo z_o.
 
-    Rows with equally many gaps are solved together: small systems of one size, no loop over
-    patterns. Sums run over one row at a time (einsum, not a matrix product), so that the last bit
-    of a row does not depend on its neighbours either.
+    Rows with equally many gaps form a batch of linear systems. `einsum` sums each row separately;
+    a matrix product would make its rounding depend on the other rows.
     """
     gaps = np.isnan(z)
     filled = np.where(gaps, 0.0, z)
     n_gaps = gaps.sum(axis=1)
     for m in np.unique(n_gaps[n_gaps > 0]):
         rows_of_m = np.flatnonzero(n_gaps == m)
-        # Numbers of one row: its system, or the factor's columns of its gaps.
+        # Numbers per row: the system, or the columns of the factor.
         width = len(precision.factor) if isinstance(precision, LowRankPrecision) else m
         size = max(1, _BLOCK // int(m * width))
         for start in range(0, rows_of_m.size, size):

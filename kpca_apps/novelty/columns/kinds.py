@@ -1,9 +1,8 @@
-"""The kinds of column a model uses: how cells become numbers, and how numbers are written back.
+"""The kinds of columns: how cells become numbers, and how numbers are written as cells.
 
-`KINDS` lists them. A further kind, such as a colour or an address, takes an entry here and the rule
-in `plan.py` that recognises it; nothing else in this room asks for a kind by its name.
-`Notation` learns how most cells of a column look; a format (`tables/values.py`) says how they are
-read, in any spelling.
+To add a kind, add an entry to `KINDS` and a rule to `plan.py`; nothing else in this package names a
+kind. `Notation` learns how most cells of a column are written; a format (`tables/values.py`) reads
+them in any spelling.
 """
 
 from __future__ import annotations
@@ -35,44 +34,44 @@ _MARKS = ("-", "/", ".")
 _SIGN = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
 _BEFORE = rf"^[(+-]?\s*({_SIGN}\s*)"
 _AFTER = rf"\d[.,]?(\s*{_SIGN})\)?$"
-# Of clock times: an hour of one digit, seconds, and the half of the day.
+# Clock times: an hour of one digit, seconds, and a.m. or p.m.
 _SHORT_HOUR, _SECONDS, _HALF = r"^\d:", r":\d+:\d", r"(\s*[AaPp]\.?[Mm]\.?)$"
-# Digits parted by marks: the year first, or last after day and month in either order.
+# Numeric dates: the year first, or last after day and month in either order.
 _YEAR_FIRST = r"^\d{4}([-/.])\d{1,2}[-/.]\d{1,2}"
 _YEAR_LAST = r"^\d{1,2}([-/.])\d{1,2}[-/.]\d{2}"
 _LONG_YEAR = r"^\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
 _UNPADDED = r"^(?:\d[-/.]|\d{2}[-/.]\d[-/.]|\d{4}[-/.](?:\d[-/.]|\d{2}[-/.]\d(?:\D|$)))"
 _DAY = 86400.0  # seconds
-# Of so many cells, this share whole says that the column is.
+# Least number of cells, and share of integers, of a column of integers.
 _MIN_WHOLE, _WHOLE = 20, 0.99
-# A column of steps holds each of its few values in many cells, and next to none once.
+# A column of steps has few values, each in many cells, and almost none only once.
 _CELLS_A_STEP, _ONCE, _ONCE_SHARE = 20, 2, 0.005
-MOST_DIGITS = 12  # that two numbers are told apart by; beyond is rounding
-ALL_DIGITS = 15  # that a float has for sure
+MOST_DIGITS = 12  # digits in which numbers may differ; beyond is rounding
+ALL_DIGITS = 15  # digits that every float keeps
 
 
 @dataclass(frozen=True)
 class Notation:
     """How most cells of a column of numbers or dates are written."""
 
-    before: str = ""  # a number's sign of unit, with its space: "$"
-    after: str = ""  # the same behind it: " %"
-    order: str = "ymd"  # of the parts of a date: or "dmy", "mdy"
-    mark: str = "-"  # between them
+    before: str = ""  # unit before a number, with its space: "$"
+    after: str = ""  # unit behind a number: " %"
+    order: str = "ymd"  # of a date: "ymd", "dmy" or "mdy"
+    mark: str = "-"  # between the parts of a date
     padded: bool = True  # days and months have two digits
     short_year: bool = False  # years have two digits
-    whole: bool = False  # nearly all numbers are whole, or no date has a time of day
-    seconds: bool = True  # most clock times, and times of dates, have them
-    decimals: Annotated[int, Meta(ge=0, le=ALL_DIGITS)] = 0  # most numbers are written with
+    whole: bool = False  # nearly all numbers are integers, or no date has a time of day
+    seconds: bool = True  # most times have seconds
+    decimals: Annotated[int, Meta(ge=0, le=ALL_DIGITS)] = 0  # of most numbers
 
     def validate(self) -> None:
-        """Refuse what no column leads to."""
+        """Raise ValueError for a notation of dates that cannot be learned."""
         if self.order not in _ORDERS or self.mark not in _MARKS:
             raise ValueError(f"no dates are written {self.order!r:.20} and {self.mark!r:.20}")
 
     @classmethod
     def of(cls, column: Column, format: ValueFormat | None) -> Notation:
-        """Learn the notation of a column of that format; typed columns have the plain one."""
+        """Learn the notation of a column; typed columns have the default notation."""
         if format is None:
             return cls()
         values = column.read(format).values
@@ -108,21 +107,20 @@ class Notation:
             mark := _commonest(levels, _YEAR_FIRST)
         ):
             return cls(mark=mark, padded=padded, seconds=seconds)
-        # Months by name: the plain notation says the same without a language.
+        # Names of months: the default notation needs no language.
         return cls(seconds=seconds)
 
     def write(self, value: float, format: ValueFormat, beside: float | None = None) -> str:
-        """Write a number, or seconds since 1970-01-01 UTC as a date, as the column would.
+        """Write a number, or seconds since 1970-01-01 UTC as a date, in the column's notation.
 
-        Numbers are rounded to about four digits, but one that differs from one `beside` it is
-        written with digits enough to show it.
+        Numbers have about four digits, or as many as it takes to differ from the number `beside`.
         """
         if isinstance(format, NumberFormat) and not format.clock:
             return self._number(value, self._digits(value, beside), format)
         return self.write_exactly(value, format)
 
     def write_exactly(self, value: float, format: ValueFormat) -> str:
-        """Write a number with all its digits, or a date or a clock time, as the column would."""
+        """Write a number with all digits, a date or a clock time in the column's notation."""
         if isinstance(format, DateFormat):
             return self._date(value, format.has_time and not self.whole)
         if format.clock:
@@ -148,7 +146,7 @@ class Notation:
         return self.mark.join(written[part] for part in self.order) + space + time
 
     def _number(self, value: float, digits: str, format: NumberFormat) -> str:
-        """Write a number of which the digits are given with its sign, unit and marks."""
+        """Add sign, unit and separators to the digits of a number."""
         if "e" not in digits:
             whole, _, part = digits.partition(".")
             if format.thousands:
@@ -160,13 +158,13 @@ class Notation:
         return f"{minus}{self.before}{digits}{self.after}"
 
     def _digits(self, value: float, beside: float | None) -> str:
-        """Write a number without its sign to about four significant digits, or as many as tell."""
+        """Write an absolute value with about four digits, or as many as differ from `beside`."""
         size = abs(round(value) if self.whole else value)
         digits = f"{size:.0f}" if 1000 <= size < 1e15 else f"{size:.4g}"
         gap = 0.0 if beside is None else abs(value - beside)
         if gap <= 10**-MOST_DIGITS * abs(value):
             return digits
-        # Rounding is at most a tenth of what the two are apart, in whole numbers all of it.
+        # Rounding may take a tenth of the difference, or all of it for integers.
         rounding = abs(float(digits) - abs(value)) * (1 if self.whole else 10)
         if rounding <= gap and math.copysign(float(digits), value) != beside:
             return digits
@@ -177,14 +175,14 @@ class Notation:
         return finer.rstrip("0").rstrip(".") if places else finer
 
     def _clock(self, value: float) -> str:
-        """Write seconds as a time of day or a duration, to the minute where most times are."""
+        """Write seconds as a time of day or a duration, without seconds if most cells have none."""
         minutes, second = divmod(round(abs(value)), 60)
         if not self.seconds:
             minutes, second = round(abs(value) / 60), 0
         hour, minute = divmod(minutes, 60)
         after = self.after
         if after:
-            # "p.m." for "a.m.", however that is written.
+            # Replace the letter of "a.m." or "p.m." only.
             is_upper, half = after.strip().isupper(), "p" if hour % 24 >= 12 else "a"
             after = re.sub("[AaPp]", half.upper() if is_upper else half, after, count=1)
             hour = hour % 12 or 12
@@ -194,7 +192,7 @@ class Notation:
 
 
 def steps_of(values: FloatArray) -> FloatArray:
-    """Return the values of a column (n,) that has a few only, in order; none of any other column.
+    """Return the sorted values of a column (n,) of few values; empty for other columns.
 
     >>> steps_of(np.array([1.0, 2.0, 5.0] * 20 + [33.0])).tolist()
     [1.0, 2.0, 5.0]
@@ -211,9 +209,9 @@ def _n_cells(levels: Levels, pattern: str) -> int:
 
 
 def _commonest(levels: Levels, pattern: str, digits: bool = False) -> str:
-    """Return the text a pattern captures in most cells, empty where most have none.
+    """Return the most frequent capture of a pattern, which may be empty.
 
-    Of `digits` only how many they are counts, and they are returned as zeros.
+    With `digits`, captures are compared by their number of digits, and returned as zeros.
     """
     found = pl.col("text").str.extract(pattern).fill_null("")
     if digits:
@@ -227,22 +225,19 @@ def _commonest(levels: Levels, pattern: str, digits: bool = False) -> str:
 
 @dataclass(frozen=True)
 class ColumnKind:
-    """What the model makes of the cells of one kind of column.
-
-    Without features the column is one of levels: an indicator each (`encoding.LevelCoder`).
-    """
+    """A kind of column; without features it has one indicator per level (`LevelCoder`)."""
 
     role: str  # as in plans, models, reports and JSON
-    format: type[ValueFormat] | None = None  # how cells are read; None: as text
-    noun: str = ""  # what a readable cell is, in messages
+    format: type[ValueFormat] | None = None  # of cells; None for text
+    noun: str = ""  # for a readable cell in messages
     n_features: int = 0
-    # Of each cell, (n, n_features), NaN where missing: the first is its value, and of the others
-    # those that vary in a column are kept.
+    # Features of cells (n, n_features), NaN for missing: the value, then features of which constant
+    # ones are dropped.
     features: Callable[[Column, ValueFormat | None], FloatArray] | None = None
-    unit: float = 1.0  # of the first feature, in what the format reads
-    # Describes features (NaN where not kept) of text; a value of a format has its notation.
+    unit: float = 1.0  # of the first feature, in units of the format
+    # Describes features of text, NaN for dropped ones.
     describe: Callable[[FloatArray], str] | None = None
-    # Of levels, two words for true and false: no matter which case, and none is rare.
+    # Levels are two words for true and false, in any case, and none is rare.
     is_truth: bool = False
 
 
@@ -251,16 +246,16 @@ def _number(column: Column, format: ValueFormat | None) -> FloatArray:
 
 
 def _date_features(column: Column, format: ValueFormat | None) -> FloatArray:
-    """Days since 1970, then sine and cosine of the time of day and of the day of the week."""
+    """Return days since 1970, and sine and cosine of the time of day and of the weekday."""
     seconds = column.read(format).values
     days = seconds / _DAY
-    hour = 2 * np.pi * (seconds % _DAY) / _DAY  # the same to the bit at the same time of any day
+    hour = 2 * np.pi * (seconds % _DAY) / _DAY  # equal bits at equal times of day
     weekday = 2 * np.pi * (np.floor(days) % 7) / 7
     return np.column_stack([days, np.sin(hour), np.cos(hour), np.sin(weekday), np.cos(weekday)])
 
 
 def _text_features(column: Column, format: ValueFormat | None) -> FloatArray:
-    """Length, words, and shares of digits, upper case and punctuation among the characters."""
+    """Return length, number of words, and shares of digits, capitals and punctuation."""
     length = column.texts.str.len_chars().cast(pl.Float64)
     features = [length, column.texts.str.count_matches(r"\S+").cast(pl.Float64)]
     for letters in (r"\d", r"\p{Lu}", r"[\p{P}\p{S}]"):

@@ -1,8 +1,8 @@
-"""Which columns are meant by the names that are given: one comparison for every face.
+"""Resolve the column names of options, with the same rules in Python and on the command line.
 
-A column is meant by its name in the table, by the one it has in the header where that was changed,
-and by spellings that look the same (`name_key`). What is chosen is one column; what is hidden is
-every column that is meant, and every one whose cells hold records with a field of that name.
+A name matches the column of that name, its original header, and spellings that look the same
+(`name_key`). Most options select one column. `hide` selects every match, and every column whose
+cells contain records with a field of that name.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from kpca_apps.novelty.columns.plan import ColumnOptions, ColumnPlan, is_named_a
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 
-Keys = Mapping[str, Collection[str]]  # of each column, those of all its names
+Keys = Mapping[str, Collection[str]]  # keys of all names of each column
 
 _RECORD = r"[\[{]"
 _AMOUNT = r"^[+-]?\d[\d.,' ]*[.,]\d{1,2}$"
-# The name of a field, as JSON writes it, also inside a text of JSON, and as Python and DuckDB do.
+# A field name in JSON (also nested in a JSON string), Python or DuckDB notation.
 _FIELD = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\\+"[^"\\]*\\+"|[\p{L}\p{N}_$.-]+)\s*[:=]"""
 
 
@@ -39,11 +39,11 @@ def resolve_columns(
     reference: AnyTable | None = None,
     also_hidden: Iterable[str] = (),
 ) -> ColumnOptions:
-    """Return options that name columns as a table does; to do so again changes nothing.
+    """Return options with the column names of a table; idempotent.
 
-    With a `reference`, what is about columns of the model may be in that alone, and groups must be
-    in both. Columns of `also_hidden` are hidden where there are any. ConfigError for a name that
-    means no column, or several, and for two uses of one column.
+    With a `reference`, columns of the model may be in that table only, and groups must be in both.
+    Names in `also_hidden` need not match. ConfigError for a name that matches no column, or
+    several, and for two uses of a column.
     """
     where, own = table.source.name, _keys_of(table)
     every, both = own, own
@@ -60,8 +60,8 @@ def resolve_columns(
     chosen, taken = dict[str, Any](), dict[str, str]()
     keys = {"label": own, "id": own, "by": both}
     for option in ("label", "id", "exclude", "categorical", "numeric", "by"):
-        asked = getattr(options, option)
-        names = asked if isinstance(asked, tuple) else [asked] * (asked is not None)
+        given = getattr(options, option)
+        names = given if isinstance(given, tuple) else [given] * (given is not None)
         found = [_choose(option, name, keys.get(option, every), where) for name in names]
         chosen[option] = tuple(dict.fromkeys(found))
         for name in found:
@@ -113,7 +113,7 @@ def _hidden(
 
 
 def _is_field(key: str, columns: Collection[str], fields: Collection[str]) -> bool:
-    """Whether a key names a field of a column's records: ``field``, or ``column.field``."""
+    """Return whether a key is ``field`` or ``column.field`` of a column's records."""
     return key in fields or (
         any(key.startswith(f"{column}.") for column in columns)
         and any(key.endswith(f".{field}") for field in fields)
@@ -131,7 +131,7 @@ def _fields(table: Table) -> dict[str, set[str]]:
 
 
 def _field_name(written: str) -> str:
-    """Read the name of a field, with or without quotes and with a colon or = behind it."""
+    """Parse a field name that ends with ":" or "=", with or without quotes."""
     text = written.rstrip(":= \t\r\n")
     with suppress(ValueError):
         return str(json.loads(text, strict=False))
@@ -139,10 +139,7 @@ def _field_name(written: str) -> str:
 
 
 def naming_identifier(table: Table, index: IntArray, plan: ColumnPlan) -> str | None:
-    """Find an identifier that can name the rows, in some of them (s,) at these positions (s,).
-
-    A primary key does, whatever it holds.
-    """
+    """Return the primary key, or an identifier without repeats, from a sample at positions (s,)."""
     if (key := table.source.key_column) is not None and key not in plan.hidden:
         return key
     names = []
@@ -152,7 +149,7 @@ def naming_identifier(table: Table, index: IntArray, plan: ColumnPlan) -> str | 
         texts = table.column(spec.name).texts
         if texts.null_count() or texts.n_unique() < texts.len():
             continue
-        # Amounts that are written in two ways are no numbers here, and no names either.
+        # Amounts with mixed decimal marks are read as text, but do not name rows.
         if 2 * texts.str.contains(_AMOUNT).sum() > texts.len():
             continue
         counted = texts.str.to_integer(strict=False)

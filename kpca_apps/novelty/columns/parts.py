@@ -1,7 +1,7 @@
-"""The rows of a table, in memory or in parts: passes over them, some of them, groups of them.
+"""Rows of a table in memory or in parts: passes, samples, selections and groups.
 
-Each part is read where the work on it is done. Parts are cut at fixed rows, and what is made of
-them is put together in one order: it does not depend on who works, and how many.
+A worker reads the parts that it processes. Boundaries of parts and the order of results are fixed,
+so results do not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -40,17 +40,26 @@ def _silent(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
 
 @dataclass(frozen=True)
 class Execution:
-    """Who works on a table that is read in parts, and how progress is shown.
+    """The workers that process tables in parts, with progress and a cache of results.
 
-    Attributes
+    Parameters
     ----------
     workers : Workers
-        Threads of this process by default.
+        By default threads of this process.
     progress : callable
-        ``progress(what, n_rows)`` is entered for a pass and gives a function that takes the
-        number of rows done since it was last called.
+        ``progress(what, n_rows)`` returns a context manager for a pass over a table. It yields a
+        function that takes the number of rows processed since the last call.
     finished : FinishedParts, optional
-        Where results of parts are kept, which a run that was killed finds again; for Dask.
+        Cache of results of parts on disk, with which an interrupted run resumes; for Dask.
+
+    Examples
+    --------
+    >>> from kpca_apps import Execution, Workers, screen_table
+    >>> table = {"height": [10.0 + i % 7 for i in range(40)]}
+    >>> with Workers("threads", n_workers=2) as workers:
+    ...     results = [screen_table(table, execution=Execution(workers)) for _ in range(2)]
+    >>> len(results)
+    2
     """
 
     workers: Workers = field(default_factory=Workers)
@@ -67,13 +76,30 @@ class Execution:
         kept: Kept | None = None,
         finished: FinishedPass[Result] | None = None,
     ) -> Iterator[Result]:
-        """Yield ``function(task, *shared)`` of each task, in order, showing how far it is.
+        """Yield ``function(task, *shared)`` for each task in order, with progress.
 
-        A task is about the rows of one part, `n_rows` in all; `kept`: see `Workers.map_partitions`.
-        Parts that are `finished` are not worked on again.
+        Parameters
+        ----------
+        what : str
+            The pass, for `progress`.
+        function : callable
+            Picklable for processes and Dask.
+        tasks : iterable
+            Each processes one ``part`` of a table of ``n_rows``.
+        n_rows : int
+            Rows of all tasks.
+        *shared, kept
+            See `Workers.map_partitions`.
+        finished : FinishedPass, optional
+            Cache of this pass.
+
+        Yields
+        ------
+        object
+            Results in the order of the tasks.
         """
         taken, done = tee(tasks)
-        found = set[int]()  # parts that were done before
+        found = set[int]()  # starts of finished parts
 
         def known(task: Any) -> Result | None:
             assert finished is not None
@@ -104,9 +130,21 @@ class Execution:
         kind: type[Result],
         *depends_on: object,
     ) -> FinishedPass[Result] | None:
-        """Return what is kept of a pass over a table, by all that its results depend on.
+        """Return the cache of a pass over a table, by all that its results depend on.
 
-        Of rows chosen from the parts of a table nothing is.
+        Parameters
+        ----------
+        table : PartedTable
+            The table.
+        kind : type
+            Of the results.
+        *depends_on
+            Picklable values.
+
+        Returns
+        -------
+        FinishedPass or None
+            None without a cache, and for passes over selected rows.
         """
         if self.finished is None or table.parts[0].whole is not None:
             return None
@@ -116,34 +154,34 @@ class Execution:
 
 
 AnyTable = Table | PartedTable
-# What the rows of a group say in the columns they are grouped by; None where a cell is missing.
+# Texts of a group in the columns of `by`; None for a missing cell.
 GroupKey = tuple[str | None, ...]
-Groups = tuple[list[GroupKey], IntArray]  # and the place (n,) of each row among them
+Groups = tuple[list[GroupKey], IntArray]  # and the index of each row's group (n,)
 NO_GROUPS: Groups = ([], np.empty(0, dtype=np.int64))
-# Groups of rows that are distinguished; an identifier has more.
+# Most groups; an identifier has more.
 MOST_KEYS = 100_000
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of a table that are held in memory: all, or drawn."""
+    """Rows of a table in memory: all rows, or a random sample."""
 
-    table: Table  # they as they stand, in the order of the table
-    index: IntArray  # (s,), their positions, increasing
-    whole: AnyTable  # all rows; in parts if there are more than 100,000
+    table: Table  # in the order of the whole table
+    index: IntArray  # (s,), increasing positions
+    whole: AnyTable  # all rows; in parts above 100,000 rows
 
     @classmethod
     def of(cls, table: Table) -> Sample:
-        """Return all rows of a table in memory."""
+        """Return a sample with all rows of a table."""
         return cls(table, np.arange(table.frame.height), table)
 
 
 @dataclass(frozen=True)
 class PartTask:
-    """A part of a table, and which of its rows a pass is about."""
+    """A part of a table, and a mask of its rows."""
 
     part: TablePart
-    marked: BoolArray | None = None  # (n,); None: whatever no mark means to the pass
+    marked: BoolArray | None = None  # (n,)
 
     @property
     def n_rows(self) -> int:
@@ -155,12 +193,12 @@ class PartTask:
 
 
 def row_count(table: AnyTable) -> int:
-    """Rows of a table; those in memory may be drawn from more of its source."""
+    """Return the number of rows; a sample in memory has fewer than its source."""
     return table.frame.height if isinstance(table, Table) else table.n_rows
 
 
 def in_parts(table: AnyTable) -> AnyTable:
-    """Cut a table in memory into parts if it has more than 100,000 rows."""
+    """Split a table in memory into parts if it has more than 100,000 rows."""
     if isinstance(table, Table) and table.frame.height > SAMPLE_ROWS:
         return parted(table)
     return table
@@ -169,7 +207,7 @@ def in_parts(table: AnyTable) -> AnyTable:
 def each_part(
     table: AnyTable, what: str, function: Callable[[Table], Result], execution: Execution
 ) -> Iterator[Result]:
-    """Yield what a function makes of a table in memory, or of each part of one, in order."""
+    """Yield the result of a function for a table in memory, or for each part in order."""
     if isinstance(table, Table):
         yield function(table)
     else:
@@ -182,7 +220,7 @@ def _of_part(task: PartTask, function: Callable[[Table], Result]) -> Result:
 
 
 def some_rows(table: AnyTable, positions: IntArray) -> AnyTable:
-    """Return a table of some rows, positions increasing, each part of it still to be read."""
+    """Return a table of the rows at increasing positions; its parts are read later."""
     if isinstance(table, Table):
         return table.take(positions)
     source = replace(table.source, n_rows=len(positions))
@@ -204,17 +242,17 @@ def _rows_of_part(part: TablePart, places: IntArray) -> tuple[pl.DataFrame, IntA
 def take_rows(
     table: AnyTable, positions: IntArray, execution: Execution, what: str = "Fetching rows"
 ) -> Table:
-    """Return some rows as they stand in a table, read by whoever reads its parts, in that order."""
+    """Return the rows at positions in the given order; workers read them from the parts."""
     if isinstance(table, Table):
         return table.take(positions)
     inside, back = np.unique(positions, return_inverse=True)
     pieces = list(each_part(some_rows(table, inside), what, _itself, execution))
-    pieces = pieces or [table.parts[0].read().take(inside)]  # no rows, but columns
+    pieces = pieces or [table.parts[0].read().take(inside)]  # columns without rows
     return joined_rows(pieces, back, table.source)
 
 
 def joined_rows(pieces: Sequence[Table], order: IntArray, source: SourceInfo) -> Table:
-    """Put rows, in pieces of at least one, of a table together, and in another order."""
+    """Concatenate at least one piece of a table and reorder its rows."""
     lines = None
     if pieces[0].lines is not None:
         lines = np.concatenate([piece.lines for piece in pieces if piece.lines is not None])[order]
@@ -227,9 +265,9 @@ def _itself(table: Table) -> Table:
 
 
 def draw_sample(table: AnyTable, seed: int, execution: Execution) -> Sample:
-    """Draw the rows that columns, scalings and landmarks are learned from.
+    """Draw the rows from which columns, scalings and landmarks are learned.
 
-    A table in memory is its own sample, unless it has more than 100,000 rows.
+    Up to 100,000 rows, all rows are the sample.
     """
     table = in_parts(table)
     if isinstance(table, Table):
@@ -240,9 +278,9 @@ def draw_sample(table: AnyTable, seed: int, execution: Execution) -> Sample:
 
 
 def find_groups(table: AnyTable, by: Sequence[str], execution: Execution) -> Groups:
-    """Find the groups of equal text in some columns, and the place among them of each row.
+    """Find the groups of equal text in the columns `by`, and the index of each row's group.
 
-    None by no columns. ConfigError where there are as many as identifiers have.
+    Without columns there are no groups. ConfigError if a column of `by` is an identifier.
     """
     if not by:
         return NO_GROUPS
@@ -261,7 +299,7 @@ def find_groups(table: AnyTable, by: Sequence[str], execution: Execution) -> Gro
 
 
 def _groups(table: Table, by: Sequence[str]) -> tuple[list[GroupKey], IntArray]:
-    """Return the groups of a part, and the place among them of each of its rows."""
+    """Return the groups of a part, and the index of each row's group."""
     levels = [table.column(name).levels for name in by]
     codes = np.column_stack([of.codes for of in levels])
     found, places = np.unique(codes, axis=0, return_inverse=True)
@@ -271,7 +309,7 @@ def _groups(table: Table, by: Sequence[str]) -> tuple[list[GroupKey], IntArray]:
 
 
 def part_tasks(table: PartedTable, marked: BoolArray | None = None) -> Iterator[PartTask]:
-    """Yield a task for each part, perhaps about some marked rows (n,)."""
+    """Yield a task for each part, with its section of a mask of rows (n,)."""
     for part in table.parts:
         here = None if marked is None else np.asarray(marked[part.start : part.stop])
         yield PartTask(part, here)

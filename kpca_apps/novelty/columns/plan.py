@@ -1,21 +1,20 @@
-"""The plan of a table's columns: what each becomes, for a reader to check and to override.
+"""Infer the role of each column of a table, for the user to check and override.
 
-The rules, in the order they are tried on a column nobody declared anything about:
+Rules for a column without a declaration, in order:
 
-1. no value at all: *empty*; one value only: *constant*;
-2. whole numbers that were handed out, not measured (`why_identifier`): an *identifier*, kept out;
-3. at least 90 % of the cells read as numbers, without their marks and a few texts for a missing
-   value: *numeric*; as dates, beside a few words: *datetime*. The rest of such a column is typing
-   errors: they count as missing, and the encoder says how many and where;
-4. yes/no in some spelling: *boolean*;
-5. text of which half the cells hold a string seen at least 5 times: *categorical*;
-6. other text: *text* where it runs to words; an *identifier* where it hardly ever repeats, is
-   written in one shape, or is a code of one word, whose length and letters would say nothing but
-   would weigh like five columns. Where nothing else is left, such a column is *text*, too.
+1. no value: *empty*; a single value: *constant*;
+2. integers that were assigned rather than measured (`why_identifier`): *identifier*, not used;
+3. at least 90 % of the cells are numbers, apart from marks and a few texts for missing values:
+   *numeric*; or dates, apart from a few words: *datetime*. Other cells of such a column are typing
+   errors, which count as missing and are reported;
+4. yes and no in some spelling: *boolean*;
+5. half of the cells hold a text that occurs at least 5 times: *categorical*;
+6. other text: *text* if it has several words; *identifier* if it rarely repeats, has one shape, or
+   is a code of one word, whose features would be five columns without meaning. If no other column
+   is left, such a column is *text*.
 
-A number never becomes a category by itself: a code that looks like a number has to be declared.
-Then comes what only the whole table shows: decimal commas used throughout, and columns that repeat
-another.
+Numbers never become categories by themselves: declare codes that look like numbers. The whole table
+then decides on decimal commas, the order of dates, and columns that repeat another.
 """
 
 from __future__ import annotations
@@ -65,59 +64,58 @@ from kpca_apps.tables.values import (
 UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "label", "id")
 
 _MIN_ROWS = 3
-_MOSTLY = 0.5  # above this share, a note says that it is not numeric
-_MANY_WORDS = 3.0  # words on average from which such a column is prose, not names
-_ONE_WORD = 1.5  # words on average below which it holds codes
+_MOSTLY = 0.5  # share of numbers above which a note tells that a column is not numeric
+_MANY_WORDS = 3.0  # mean number of words of prose
+_ONE_WORD = 1.5  # mean number of words of codes
 _DATES = {
     *("date", "dates", "datum", "dato", "fecha", "dob", "birthdate"),
     *("datetime", "timestamp", "zeitstempel"),
 }
-_MOST_OTHERS = 0.4  # share of the cells of a column of dates that may be words or parts of dates
-_MOST_DAYS = 130 * 366  # between dates that are written as numbers: the oldest person's
+_MOST_OTHERS = 0.4  # share of words and partial dates in a column of dates
+_MOST_DAYS = 130 * 366  # range of dates written as numbers: the oldest person's life
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
-_MOST_UNITS = 5  # that one note names
-# Seconds. Dates that lie no farther apart hardly mix centuries: bookings, not births.
+_MOST_UNITS = 5  # in a note
+# Seconds. Dates within this range rarely mix centuries.
 _OF_ONE_CENTURY = 15 * 365.25 * 86_400
 
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """What a user declares about columns, by name; it wins over every rule."""
+    """Declarations of the user about columns, which override every rule."""
 
-    # Known labels: kept out of the model, used to evaluate it.
+    # Known labels, used to evaluate the model only.
     label: str | None = None
-    # Names the rows in the report; kept out of the model. By default an identifier that differs in
-    # every row names them.
+    # Names the rows in the report; not used by the model. Default: an identifier without repeats.
     id: str | None = None
-    exclude: tuple[str, ...] = ()  # kept out of the model
-    categorical: tuple[str, ...] = ()  # used as categories, whatever the rules would say
-    numeric: tuple[str, ...] = ()  # used as numbers, likewise
-    hide: tuple[str, ...] = ()  # used, but their values stay out of the report
-    # Order of day and month where the cells of a column leave it open.
+    exclude: tuple[str, ...] = ()  # not used by the model
+    categorical: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()  # used, but without values in the report
+    # Order of day and month if the cells of a column are ambiguous.
     dayfirst: bool | None = None
-    by: tuple[str, ...] = ()  # rows of equal text in all of these are judged among themselves
+    by: tuple[str, ...] = ()  # rows are judged within groups of equal text
 
 
-BY = "rows are judged by its groups"  # why a column is taken as categories
-UNKNOWN = "not in the reference"  # why a column of a table to score is left out
+BY = "rows are judged by its groups"  # reason for a column of categories
+UNKNOWN = "not in the reference"  # reason for a column that is not scored
 
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """What one column becomes."""
+    """The role of a column, and how it is read."""
 
     name: str
     role: str  # see `ColumnProfile`
-    why: str  # the rule that decided, as a clause
+    why: str  # the rule that applied, as a clause
     n_missing: Annotated[int, Meta(ge=0)] = 0  # cells without a readable value
-    n_distinct: Annotated[int, Meta(ge=0)] = 0  # values among the rest
-    hidden: bool = False  # its values stay out of the report
-    format: ValueFormat | None = None  # how its cells are written; None for text
-    notes: tuple[str, ...] = ()  # sentences on choices a reader may want to make otherwise
-    runs_on: bool = False  # whether its values rise or fall with the rows (`runs_on`)
+    n_distinct: Annotated[int, Meta(ge=0)] = 0  # distinct values
+    hidden: bool = False  # whether the report omits its values
+    format: ValueFormat | None = None  # of its cells; None for text
+    notes: tuple[str, ...] = ()  # on choices that the user may override
+    runs_on: bool = False  # whether its values rise or fall from row to row (`runs_on`)
 
     def validate(self) -> None:
-        """Refuse what no table leads to."""
+        """Raise ValueError for an inconsistent specification."""
         if not self.used and self.role not in UNUSED_ROLES:
             raise ValueError(f"no column is {self.role!r:.40}")
         if not isinstance(self.format, (self.used and KINDS[self.role].format) or NoneType):
@@ -127,12 +125,12 @@ class ColumnSpec:
 
     @property
     def used(self) -> bool:
-        """Whether the model sees the column."""
+        """Whether the model uses the column."""
         return self.role in KINDS
 
     @property
     def has_levels(self) -> bool:
-        """Whether the model sees its levels."""
+        """Whether the model uses its levels."""
         return self.used and KINDS[self.role].features is None
 
     @property
@@ -141,39 +139,39 @@ class ColumnSpec:
         return self.used and KINDS[self.role].is_truth
 
     def levels(self, column: Column) -> Levels:
-        """Levels of the column; truth words in lower case, so that Yes and yes are one."""
+        """Return the levels of a column; words for true and false in lower case."""
         return column.levels.lower() if self.is_truth else column.levels
 
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """What every column becomes, in the order of the table."""
+    """The specifications of all columns, in the order of the table."""
 
     specs: tuple[ColumnSpec, ...]
 
     def validate(self) -> None:
-        """Refuse two columns of one name."""
+        """Raise ValueError for two columns of one name."""
         if len({spec.name for spec in self.specs}) != len(self.specs):
             raise ValueError("two columns of one name")
 
     @property
     def used(self) -> tuple[ColumnSpec, ...]:
-        """Columns the model sees."""
+        """Columns that the model uses."""
         return tuple(spec for spec in self.specs if spec.used)
 
     @property
     def hidden(self) -> frozenset[str]:
-        """Names of the columns whose values are not shown."""
+        """Names of the hidden columns."""
         return frozenset(spec.name for spec in self.specs if spec.hidden)
 
     @property
     def formats(self) -> dict[str, ValueFormat | None]:
-        """How the cells of each column are read, by its name."""
+        """Format of each column by name."""
         return {spec.name: spec.format for spec in self.specs}
 
     @property
     def shown(self) -> tuple[ColumnSpec, ...]:
-        """Columns without what cites values of hidden ones: a format names the units of cells."""
+        """Columns without notes, reasons and formats that cite hidden values."""
         hidden = self.hidden
         specs = (replace(spec, notes=visible_notes(spec.notes, hidden)) for spec in self.specs)
         return tuple(
@@ -182,7 +180,7 @@ class ColumnPlan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Choices made about columns that a reader should know."""
+        """Notes on all columns."""
         return tuple(note for spec in self.specs for note in spec.notes)
 
 
@@ -194,10 +192,10 @@ ALONE = "text, and no other column is left"
 def infer_plan(
     table: Table, options: ColumnOptions | None = None, *, for_model: bool = True
 ) -> ColumnPlan:
-    """Decide what each column becomes; `resolve_columns` comes before it.
+    """Infer the role of each column from options with resolved names.
 
-    ConfigError for a column that is not what it is declared to be; InputError for too few rows, or
-    if no column is left for a model where the plan is for one.
+    ConfigError for a wrong declaration; InputError for too few rows, or if no column is left and
+    the plan is for a model.
     """
     options = options or ColumnOptions()
     where, columns = table.source.name, [table.column(name) for name in table.columns]
@@ -210,7 +208,7 @@ def infer_plan(
     judged = partial(_spec, options=options, where=where, key=table.source.key_column)
     specs = [judged(column, prefer_comma=False, known=()) for column in columns]
     declared = {*options.numeric, *options.categorical, *options.by}
-    # A column can only be read with a decimal comma: then so are doubtful ones.
+    # If one column needs a decimal comma, ambiguous columns are read with decimal commas, too.
     prefer_comma = any(
         isinstance(spec.format, NumberFormat)
         and spec.format.decimal == ","
@@ -243,7 +241,7 @@ def infer_plan(
                 why = f"the same values as column {quoted(earlier)}"
                 specs[place] = replace(spec, role="duplicate", why=why, format=None, notes=())
     if for_model and not any(spec.used for spec in specs):
-        # Identifiers that are more than whole numbers have a form that can be looked at.
+        # The form of identifiers other than integers can be checked.
         n_formed = [(column.texts.str.contains(r"[^\d\s-]|\d-").sum() or 0) for column in columns]
         specs = [
             replace(spec, role="text", why=ALONE)
@@ -262,9 +260,9 @@ def infer_plan(
 
 
 def _shared_marks(columns: list[Column], specs: list[ColumnSpec]) -> tuple[str, ...]:
-    """Return the marks and the texts for missing values that some columns of numbers show.
+    """Return the marks and the texts for missing values of all columns of numbers.
 
-    Texts too rare in each column may be frequent in all of them.
+    Texts that are rare in each column may be frequent in all of them.
     """
     marks, slips = dict[str, None](), Counter[str]()
     for column, spec in zip(columns, specs, strict=True):
@@ -278,7 +276,7 @@ def _shared_marks(columns: list[Column], specs: list[ColumnSpec]) -> tuple[str, 
 
 
 def _in_order(column: Column, spec: ColumnSpec, day_first: bool) -> ColumnSpec:
-    """Read dates that leave their order open in that of the table's other dates."""
+    """Read ambiguous dates in the order of the table's other dates."""
     format = spec.format
     if not isinstance(format, DateFormat) or format.decided_by != "default":
         return spec
@@ -292,7 +290,7 @@ def _content(column: Column, spec: ColumnSpec) -> object:
         levels = column.levels
         return "text", levels.codes.tobytes(), tuple(levels.texts)
     readings = column.read(spec.format)
-    # No minus zero.
+    # Adding 0 removes negative zeros.
     values = hashlib.sha256((readings.values + 0.0).tobytes()).digest()
     return spec.role, values, tuple(column.texts.filter(pl.Series(readings.rounded)))
 
@@ -306,7 +304,7 @@ def _spec(
     prefer_comma: bool,
     known: tuple[str, ...],
 ) -> ColumnSpec:
-    """Judge one column by itself: by what the user declared about it, else by the rules."""
+    """Specify a column by the user's declaration, or else by the rules."""
     name = column.name
     uses = (
         ("label", "given as the label", (options.label,)),
@@ -338,7 +336,7 @@ def _spec(
 def inferred_spec(
     column: Column, dayfirst: bool | None, prefer_comma: bool, known: tuple[str, ...] = ()
 ) -> ColumnSpec:
-    """Judge a column nobody declared anything about by the rules at the head of this file."""
+    """Specify a column without a declaration by the rules at the head of this file."""
     name, cells = column.name, column.cells
     if cells.null_count() == cells.len():
         return ColumnSpec(name, "empty", "no value at all", cells.len())
@@ -350,13 +348,13 @@ def inferred_spec(
         )
         if _names_dates(name):
             written = column.date_format(dayfirst) or DateFormat()
-            for one in filter(None, (written, column.digit_dates(dayfirst))):
-                of_dates = column.read(one)
+            for found in filter(None, (written, column.digit_dates(dayfirst))):
+                of_dates = column.read(found)
                 days = of_dates.ordered / DAY
                 is_near = days.size and days[-1] - days[0] <= _MOST_DAYS
-                are_days = one.digits == STAMP or (days % 1 == 0).all()
+                are_days = found.digits == STAMP or (days % 1 == 0).all()
                 if of_dates.share_read >= READS_AS and is_near and are_days:
-                    return _valued(column, of_dates, "datetime", one, "dates")
+                    return _valued(column, of_dates, "datetime", found, "dates")
         if cells.dtype != pl.String or (format is not None and read >= READS_AS):
             spec = _valued(column, readings, "numeric", format or NumberFormat(), "numbers")
             if _names_dates(name):
@@ -378,14 +376,14 @@ def inferred_spec(
 
 
 def _names_dates(name: str) -> bool:
-    """Whether a name says that its column holds dates: not "sales to date", "date price"."""
+    """Return whether a name denotes dates, unlike "sales to date" or "date price"."""
     *before, last = name_words(name) or [""]
     is_last = (last in _DATES and "to" not in before) or [*before[-1:], last] == ["date", "time"]
     return is_last or before[:2] == ["date", "of"]
 
 
 def _note_of_text(column: Column, read: float, noun: str) -> str:
-    """Say that a column is taken as text though most of its cells are numbers or dates."""
+    """Return a note on a column of text in which most cells are numbers or dates."""
     name = column.name
     overrides = "; --numeric overrides this" if noun == "number" else ""
     return (
@@ -397,7 +395,7 @@ def _note_of_text(column: Column, read: float, noun: str) -> str:
 def _mixed_marks(
     column: Column, format: NumberFormat | None, readings: Readings
 ) -> tuple[str, ...]:
-    """Say that numbers are written with decimal points and with decimal commas, and where."""
+    """Return a note on a column with both decimal points and decimal commas."""
     if format is None:
         return ()
     rows = 1 + np.flatnonzero(column.reads_otherwise(format))
@@ -413,9 +411,9 @@ def _mixed_marks(
 
 
 def _are_dates(column: Column, dates: DateFormat) -> bool:
-    """Whether cells are dates, but for a few words or parts of dates ("XX/05/2024")."""
+    """Return whether cells are dates, except a few words or partial dates ("XX/05/2024")."""
     texts, counts = column.levels.texts, column.levels.counts
-    # Impossible dates are errors in a column of dates, not another kind.
+    # Impossible dates count as dates.
     is_other = ~read_dates(texts, dates)[1]
     if counts[is_other].sum() > _MOST_OTHERS * counts.sum():
         return False
@@ -428,19 +426,19 @@ def _are_dates(column: Column, dates: DateFormat) -> bool:
 def _as_numbers(
     column: Column, prefer_comma: bool, known: tuple[str, ...]
 ) -> tuple[NumberFormat | None, Readings, float]:
-    """Read a column as numbers, if it can be, and say what share of its cells is."""
+    """Read a column as numbers; return format, readings and the share of numbers."""
     format = column.number_format(prefer_comma, known)
     readings = column.read(format)
     return format, readings, 0.0 if format is None else readings.share_read
 
 
 def _mixed_units(column: Column) -> tuple[str, ...]:
-    """Say that numbers of a column have words of different units behind them."""
+    """Return a note on a column of numbers with different units."""
     words = unit_words(column.levels.texts, column.levels.counts)
     lower = [word for word in words if word != word.upper()]  # others may be codes: 1A, 2B
     if not 1 < len(lower) == len(words) <= _MOST_UNITS:
         return ()
-    # Classes and houses are counted on by letters: 7a, 7b.
+    # Letters of school classes and houses, as in 7a and 7b, are no units.
     if sorted(words) == [*ascii_lowercase[: len(words)]]:
         return ()
     if sum(words.values()) < READS_AS * column.levels.counts.sum():
@@ -451,9 +449,7 @@ def _mixed_units(column: Column) -> tuple[str, ...]:
 
 
 def least_level_count(n_cells: int) -> int:
-    """Return how often a level must be seen in `n_cells` cells not to be pooled with rare ones.
-
-    It is 5, or one cell in 20 where that is less, but never fewer than 2.
+    """Return the least count of a level that is not pooled: 5, or a twentieth but at least 2.
 
     >>> least_level_count(10_000), least_level_count(60), least_level_count(4)
     (5, 3, 2)
@@ -469,7 +465,7 @@ def _valued(
     why: str,
     declared: bool = False,
 ) -> ColumnSpec:
-    """Spec of a column that reads as numbers or dates, with what its values themselves rule out."""
+    """Specify a column of numbers or dates, which may be constant, empty or an identifier."""
     name, values = column.name, readings.ordered
     distinct, n_distinct = np.unique(values), column.n_distinct(format)
     if described := format.describe():
@@ -480,7 +476,7 @@ def _valued(
     marked = _marked_notes(column, format)
     if isinstance(format, NumberFormat) and not declared:
         if reason := why_identifier(column, values, format):
-            # A note says so, for a mistake would take a measure out of the model.
+            # The note lets the user correct a mistake.
             note = f"Column {quoted(name)} is left out of the model as an identifier ({reason})"
             if varies(distinct):
                 note += f"; --numeric {shlex.quote(one_line(name))} keeps it in"
@@ -493,17 +489,17 @@ def _valued(
     in_order = readings.values[~np.isnan(readings.values)]
     running = runs_on(in_order, is_date=isinstance(format, DateFormat))
     why = f"{why}, in the order of the rows" if running else why
-    said = marked + _format_notes(name, format, in_order)
+    notes = marked + _format_notes(name, format, in_order)
     if lost := _lost(distinct.size, n_distinct):
-        said = (*said, f"Column {quoted(name)}: whole numbers are rounded; {lost}.")
+        notes = (*notes, f"Column {quoted(name)}: whole numbers are rounded; {lost}.")
     is_text = column.cells.dtype == pl.String
     if role == "numeric" and is_text and not declared and _is_padded(column.texts.drop_nulls()):
         padded = (
             f"Column {quoted(name)} is taken as numbers, though {PADDED} to one width, as codes "
             f"are; --categorical {shlex.quote(one_line(name))} compares them as categories."
         )
-        return replace(spec, format=format, why=why, notes=(*said, padded), runs_on=running)
-    return replace(spec, format=format, why=why, notes=said, runs_on=running)
+        return replace(spec, format=format, why=why, notes=(*notes, padded), runs_on=running)
+    return replace(spec, format=format, why=why, notes=notes, runs_on=running)
 
 
 def _of_text(column: Column) -> ColumnSpec:
@@ -531,7 +527,7 @@ def _of_text(column: Column) -> ColumnSpec:
 
 
 def _marked_notes(column: Column, format: ValueFormat) -> tuple[str, ...]:
-    """Say how many cells of a column have marks, or texts that stand for a missing value."""
+    """Return a note on cells with marks or with texts for missing values."""
     dtype = column.cells.dtype
     if dtype != pl.String and (dtype.is_temporal() or isinstance(format, NumberFormat)):
         return ()
@@ -550,17 +546,17 @@ def _marked_notes(column: Column, format: ValueFormat) -> tuple[str, ...]:
 
 
 def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[str, ...]:
-    """Sentences on what had to be decided about the format of values without evidence."""
+    """Return notes on ambiguous formats."""
     if isinstance(format, DateFormat):
         years = f"Column {quoted(name)}: years of two digits are read as 1969 to 2068."
         notes = [years] if format.short_years and np.ptp(values) > _OF_ONE_CENTURY else []
         if format.decided_by in ("default", "option", "table"):
-            reasons = {"option": "as asked", "table": "as in the other columns"}
+            reasons = {"option": "as requested", "table": "as in the other columns"}
             dots = "as dates with dots are written"
             open_order = dots if format.day_first else "--dayfirst decides otherwise"
-            asked = reasons.get(format.decided_by, open_order)
-            tells = f"no date tells day from month; read as {format.order} ({asked})"
-            notes.append(f"Column {quoted(name)}: {tells}.")
+            why = reasons.get(format.decided_by, open_order)
+            ambiguous = f"no date tells day from month; read as {format.order} ({why})"
+            notes.append(f"Column {quoted(name)}: {ambiguous}.")
         return tuple(notes)
     notes = []
     if format.ambiguous:
@@ -578,39 +574,35 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
     return tuple(notes)
 
 
-# Columns that name rows instead of measuring them, by their cells and their name.
+# Columns that identify rows instead of measuring something.
 #
-# Different values alone prove nothing: the populations of sixty towns differ too. What proves that
-# values were handed out, and not measured, is one of these:
+# Distinct values alone are no proof: the populations of sixty towns differ, too. Values were
+# assigned, not measured, if one of these holds:
 #
-# 1. they are whole numbers in steps of 1;
-# 2. they are written as codes: with leading zeros to one width, with more digits than a measurement
-#    has, or with check digits that hold;
-# 3. their name says so (``PID``, ``customer id``; ``order no``, if all have as many digits);
-# 4. chance would have repeated some. Of values drawn from any smooth distribution, half as many
-#    pairs agree as lie one step apart (and as lie two, three or four steps apart): the birthday
-#    argument with the density that the column itself shows, so that a few huge values do not hide
-#    it. Where ten times as many repeats are expected as there are, repeats were avoided.
+# 1. they are integers in steps of 1;
+# 2. they are written as codes: zero-padded to one width, with more digits than a measurement, or
+#    with valid check digits;
+# 3. the name denotes an identifier (``PID``, ``customer id``);
+# 4. chance would have repeated some. Of values drawn from a smooth distribution, half as many pairs
+#    agree as lie one step (or two, three, four steps) apart: the birthday argument with the density
+#    that the column shows, so that a few huge values do not matter. At ten times as many expected
+#    repeats as observed, repeats were avoided.
 #
-# Times and ranks seldom repeat either but say something about their row: the fourth rule leaves
-# them in the model, as it does whatever the evidence does not reach.
+# Times and ranks rarely repeat but describe their row: rule 4 does not apply to them.
 
 
 DISTINCT = 0.95
-"""Share of distinct cells above which a column may name rows: a few rows may stand twice."""
+"""Least share of distinct values of an identifier: a few rows may be duplicates."""
 COUNTING = "whole numbers in steps of 1"
-"""The one reason that leaves no doubt."""
+"""The only certain reason."""
 PADDED = "written with leading zeros"
 
-_NEARLY = 0.95  # share of the cells, or of the steps, that must be as a rule says
-_MIN_NUMBERS = 10  # fewer different or consecutive whole numbers happen by chance
-_STEPS = 4  # neighbours up to so many steps apart tell the density of a column
-_FEWER = 10.0  # so many times fewer repeats than expected are no chance (e^-10 where there is none)
-_LONG = 16  # digits: more than a measurement has, and than floats hold
+_NEARLY = 0.95  # share of cells or steps that must follow a rule
+_MIN_NUMBERS = 10  # fewer consecutive integers occur by chance
+_STEPS = 4  # distance of the pairs that estimate the density
+_FEWER = 10.0  # ratio of expected to observed repeats
+_LONG = 16  # more digits than measurements have and floats keep
 _NAMES = {"id", "ids", "uid", "pid", "uuid", "guid", "ident", "identifier", "idno"}
-# These end the name of an identifier after another word ("order no"), but also that of a measure
-# ("Reynolds number"): they count where all values have the same number of digits.
-_ENDINGS = {"no", "nr", "num", "number", "code", "key"}
 _MEASURES = {
     *("year", "yr", "month", "week", "date", "day", "hour", "minute", "second"),
     *("time", "timestamp", "rank"),
@@ -618,16 +610,16 @@ _MEASURES = {
 
 
 def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> str:
-    """Say in a clause why a column of numbers names rows; empty where it may measure something.
+    """Return why a column of numbers is an identifier, as a clause; empty if it may be a measure.
 
-    `values` (n,) are the numbers read from it by `format`, without missing ones.
+    `values` (n,) are its numbers without missing ones.
     """
     if format.thousands or any(format.units) or format.word or format.clock:
         return ""
     distinct = np.unique(values)
     if reason := _why_long(column, distinct, format):
         return reason
-    # Numbers of fewer digits, of which most columns are, need no look at their texts.
+    # Shorter numbers cannot have check digits.
     is_long = np.median(np.abs(distinct)) >= 10.0 ** (SHORTEST - 1) if distinct.size else False
     if is_long and (scheme := check_digits_of(column.levels.texts)):
         return f"codes whose check digits ({scheme}) hold"
@@ -639,22 +631,16 @@ def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> 
         return COUNTING
     if distinct[0] < 0:
         return ""
-    words = name_words(column.name)
-    named = is_named_as_identifier(column.name)
-    if len(words) > 1 and words[-1] in _ENDINGS:
-        widths = np.floor(np.log10(np.maximum(distinct, 1)))
-        commonest = np.unique(widths, return_counts=True)[1].max()
-        named = named or bool(commonest >= _NEARLY * distinct.size)
     which = "all" if distinct.size == values.size else "nearly all"
     if _is_padded(column.texts.drop_nulls()):
         return f"whole numbers that {which} differ, {PADDED}"
-    if named:
+    if is_named_as_identifier(column.name):
         return f"whole numbers that {which} differ, named as an identifier"
-    return "" if _MEASURES & {*words} else _why_chance(values, distinct)
+    return "" if _MEASURES & {*name_words(column.name)} else _why_chance(values, distinct)
 
 
 def is_named_as_identifier(name: str) -> bool:
-    """Whether the last word of a name says that the column holds identifiers.
+    """Return whether the last word of a name denotes identifiers.
 
     >>> [is_named_as_identifier(name) for name in ("PID", "customerId", "paid", "id of ring")]
     [True, True, False, False]
@@ -663,7 +649,7 @@ def is_named_as_identifier(name: str) -> bool:
 
 
 def has_one_shape(texts: pl.Series, counts: IntArray) -> bool:
-    """Whether texts are codes: a digit in each, and letters, digits and marks in the same places.
+    """Return whether nearly all texts contain digits and have punctuation in the same places.
 
     `counts` (k,) are the cells of each text (k,).
 
@@ -679,9 +665,9 @@ def has_one_shape(texts: pl.Series, counts: IntArray) -> bool:
 
 
 def _why_long(column: Column, distinct: FloatArray, format: NumberFormat) -> str:
-    """Say that whole numbers have more digits than floats hold: they are codes, or large times.
+    """Return the reason if integers have more digits than floats keep, unless they are times.
 
-    Floats themselves are what they are; `distinct` (k,) are those the column is read as.
+    `distinct` (k,) are the values as floats; columns of floats are never such codes.
     """
     if column.cells.dtype.is_float() or not np.abs(distinct).max(initial=0) >= 10 ** (_LONG - 1):
         return ""
@@ -695,16 +681,16 @@ def _why_long(column: Column, distinct: FloatArray, format: NumberFormat) -> str
 
 
 def _lost(n_floats: int, n_distinct: int) -> str:
-    """Say how many different whole numbers remain as floats, unless all do."""
+    """State how many integers remain distinct as floats; empty if all do."""
     if n_floats == n_distinct:
         return ""
     return f"as floats, {n_distinct:,} different ones become {n_floats:,}"
 
 
 def _is_padded(texts: pl.Series) -> bool:
-    """Whether whole numbers are written to one width, some with leading zeros.
+    """Return whether integers are zero-padded to one width.
 
-    >>> [_is_padded(pl.Series(one)) for one in (["007", "123"], ["7", "007"], ["107", "123"])]
+    >>> [_is_padded(pl.Series(cells)) for cells in (["007", "123"], ["7", "007"], ["107", "123"])]
     [True, False, False]
     """
     texts = texts.str.replace(*GUARD)
@@ -715,7 +701,7 @@ def _is_padded(texts: pl.Series) -> bool:
 
 
 def _why_chance(values: FloatArray, distinct: FloatArray) -> str:
-    """Say how many repeats chance would have given, where there are far fewer."""
+    """Return the reason if chance would have produced far more repeats."""
     steps = np.diff(distinct).astype(np.int64)
     unit = float(np.gcd.reduce(steps))
     ordered = np.sort(values - distinct[0]) / unit
@@ -730,25 +716,24 @@ def _why_chance(values: FloatArray, distinct: FloatArray) -> str:
 
 
 def name_words(name: str) -> list[str]:
-    """Return the words of a name in lower case, also those of ``orderNo``."""
+    """Return the words of a name, also of ``orderNo``, in lower case."""
     apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
     return [word.lower() for word in re.findall(r"[^\W\d_]+", apart)]
 
 
-# Columns that run on with the rows, as the dates of a log and counters do.
+# Running columns: dates of a log, and counters.
 
 
 MIN_VALUES = 30
-# Rank correlation with the place in the table from which dates run on: a few in a hundred may be
-# wrong, or come late.
+# Least rank correlation of running dates with the row number; a few percent may be wrong or late.
 IN_ORDER = 0.95
-# Numbers that were sorted are in order, too; a counter also has even steps. Of sorted values of any
-# smooth distribution they vary as exponential ones do: middle half over median ln 3 / ln 2 = 1.58.
+# A counter has even steps, unlike sorted numbers: those of any smooth distribution have exponential
+# steps, with an interquartile range of ln 3 / ln 2 = 1.58 medians.
 EVENLY, FORWARD = 0.7, 0.98
 
 
 def runs_on(values: FloatArray, *, is_date: bool) -> bool:
-    """Whether values (n,), in the order of their rows, rise or fall from row to row."""
+    """Return whether values (n,) rise or fall from row to row."""
     if len(values) < MIN_VALUES or len(np.unique(values)) < MIN_VALUES // 2:
         return False
     order = rank_correlation(values, np.arange(len(values)))

@@ -1,1 +1,1 @@
-"""Detectors beside each other on rows of known labels."""
+"""Comparison of detectors by labels, and of two screenings."""

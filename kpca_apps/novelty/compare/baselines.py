@@ -1,4 +1,4 @@
-"""Hoffmann's method as `--method hoffmann` has it, those he compared it with, and two of today's.
+"""Baselines: Hoffmann's method, those of his comparison, and two current ones.
 
 References
 ----------
@@ -22,7 +22,7 @@ from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.hoffmann import NAME
 from kpca_apps.system.arrays import FloatArray
 
-# Methods whose cost grows with the square of the rows are fitted on at most this many.
+# Training rows of methods with quadratic cost.
 MAX_FIT_ROWS = 5_000
 
 
@@ -31,14 +31,14 @@ class Baseline:
     """A method to compare with."""
 
     name: str
-    settings: str  # the parameters it runs with
-    # ``scores(fit_rows, scored_rows, seed)``: higher = more novel; where both are the same object,
-    # the rows are scored as members of the rows fitted.
+    settings: str  # its parameters in words
+    # ``scores(fit_rows, scored_rows, seed)``: higher = more novel. Training rows are scored as such
+    # if both are the same object.
     scores: Callable[[FloatArray, FloatArray, int], FloatArray]
-    quadratic: bool = True  # whether its cost grows with the square of the rows fitted
+    quadratic: bool = True  # whether its cost is quadratic in the training rows
 
     def run(self, fit: FloatArray, scored: FloatArray, seed: int) -> tuple[FloatArray, str]:
-        """Score rows (m, d) after a fit on others (n, d); and say with what settings, on which."""
+        """Return scores of rows (m, d) after a fit on rows (n, d), and the settings in words."""
         if not self.quadratic or len(fit) <= MAX_FIT_ROWS:
             return self.scores(fit, scored, seed), self.settings
         drawn = np.random.default_rng(seed).choice(len(fit), MAX_FIT_ROWS, replace=False)
@@ -49,7 +49,7 @@ class Baseline:
 def _linear_pca(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
     pca = PCA(svd_solver="full", random_state=seed).fit(fit)
     kept = np.cumsum(pca.explained_variance_ratio_)
-    # At least one direction must be left out, or nothing remains to measure.
+    # At least one direction must remain for the residual.
     q = min(int(np.searchsorted(kept, 0.9)) + 1, len(kept) - 1)
     centred = scored - pca.mean_
     coordinates = centred @ pca.components_[:q].T

@@ -1,4 +1,4 @@
-"""Known labels, and our detector beside baselines on them, in the settings of the literature.
+"""Compare our detector with baselines on labelled tables, in the settings of the literature.
 
 References
 ----------
@@ -18,8 +18,8 @@ from kpca_apps.names import quoted, suggest
 from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, Sample, draw_sample, in_parts
 from kpca_apps.novelty.detector.hoffmann import NAME, StandardisedColumns
-from kpca_apps.novelty.redact import Note, redact, without_values
-from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
+from kpca_apps.novelty.redact import Note, redact_comparison, without_values
+from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation, RunInfo
 from kpca_apps.novelty.screening.encoded import Encoded, encode
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.judge import scores_of
@@ -28,7 +28,7 @@ from kpca_apps.novelty.screening.profiles import column_profiles
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Words that mean "this row is an outlier" wherever they are a label, compared without case.
+# Labels of outliers in lower case.
 POSITIVE_WORDS = frozenset(
     {
         *("1", "1.0", "true", "t", "yes", "y", "outlier", "outliers", "anomaly", "anomalous"),
@@ -36,7 +36,7 @@ POSITIVE_WORDS = frozenset(
         *("defective", "faulty", "fault", "failure", "positive", "pos", "bad", "noise"),
     }
 )
-# More values than this are hardly classes, of which the rarest could be guessed to mean outlier.
+# Labels with more values are no classes, so the outlier class cannot be guessed.
 MAX_GUESSED = 10
 
 
@@ -45,17 +45,17 @@ class Labels:
     """The known labels of a table."""
 
     column: str  # the label column
-    positive: str  # its value that means outlier
-    note: Note | None  # on how that value was chosen; None where it was given
+    positive: str  # the value of outliers
+    note: Note | None  # on the choice of that value; None if the user gave it
     is_outlier: BoolArray  # (n,), rows with that value
-    known: BoolArray  # (n,), rows whose label is not missing; only these are judged
+    known: BoolArray  # (n,), rows with a label; others are not evaluated
 
 
 def read_labels(table: Table, column: str, positive: str | None = None) -> Labels:
-    """Read the label column of a table, of which one value means outlier.
+    """Read the label column of a table; `positive` is the value of outliers.
 
-    ConfigError if the value is not in the table, or must be given; InputError if the labels hold
-    fewer than two values. That the table has the column is checked with all options.
+    ConfigError if that value is not in the column, or cannot be guessed; InputError if the column
+    has fewer than two values.
     """
     levels = table.column(column).levels
     values = dict(levels.most_frequent())
@@ -88,9 +88,10 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
 
 
 def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]:
-    """Which of some values (with their counts) means outlier, and why.
+    """Guess the value of outliers from counts of values; return it and the reason.
 
-    The one word such as "outlier", "yes", "1", else the rarest; none of many values or of numbers.
+    It is the only word such as "outlier", "yes" or "1", else the rarest value. ConfigError for many
+    values and for numbers.
     """
     try:
         measured = sorted(map(float, values)) != [0.0, 1.0]
@@ -107,7 +108,7 @@ def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]
     if len(words) == 1:
         value, why = words[0], "the word says so"
     else:
-        # The rarest; of equally rare ones the last in alphabetical order ("b" of "a" and "b").
+        # Of equally rare values, take the last in alphabetical order.
         value = min(sorted(values, reverse=True), key=values.__getitem__)
         why = "it is the rarest value"
     if 2 * values[value] > sum(values.values()):
@@ -119,7 +120,7 @@ def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]
 
 
 OURS = {"blocks": "Kernel PCA by blocks", "hoffmann": NAME}
-# Fewer normal rows cannot be halved into rows to learn from and rows to judge.
+# Normal rows needed for a training half and a test half.
 MIN_NORMAL = 6
 MAX_POINTS = 400  # of a curve
 
@@ -127,11 +128,10 @@ MAX_POINTS = 400  # of a curve
 def compare_table(
     table: AnyTable, options: ScreeningOptions | None = None, *, execution: Execution | None = None
 ) -> ComparisonResult:
-    """Compare our detector with the baselines on a table with a label column, in two settings.
+    """Compare our detector with the baselines on a labelled table, in two settings.
 
-    All methods fitted on all rows and judged on them; all fitted on a drawn half of the normal rows
-    and judged on all others. Of more than 100,000 rows so many are drawn with the seed and compared
-    on.
+    Methods are fitted to all rows and evaluated on them; or fitted to a random half of the normal
+    rows and evaluated on the others. Tables of more than 100,000 rows are sampled.
     """
     options = options or ScreeningOptions()
     if options.columns.label is None:
@@ -140,7 +140,7 @@ def compare_table(
     options = replace(options, columns=resolve_columns(options.columns, table, execution))
     hidden = options.columns.hide
     with without_values(hidden):
-        return redact(_compared(table, options, execution), hidden)
+        return redact_comparison(_compared(table, options, execution), hidden)
 
 
 def _compared(table: AnyTable, options: ScreeningOptions, execution: Execution) -> ComparisonResult:
@@ -172,15 +172,17 @@ def _compared(table: AnyTable, options: ScreeningOptions, execution: Execution) 
         source=table.source,
         evaluations=tuple(evaluations),
         columns=column_profiles(rows),
-        warnings=tuple(warnings),
-        settings={
-            "label": labels.column,
-            "positive": labels.positive,
-            "method": options.method,
-            "kernel": model.detector.views.kernel.describe(),
-            "seed": options.seed,
-        },
-        versions=library_versions(),
+        run=RunInfo(
+            settings={
+                "label": labels.column,
+                "positive": labels.positive,
+                "method": options.method,
+                "kernel": model.detector.views.kernel.describe(),
+                "seed": options.seed,
+            },
+            versions=library_versions(),
+            warnings=tuple(warnings),
+        ),
     )
 
 
@@ -192,7 +194,7 @@ def judge_by_labels(
     label: str | None,
     positive: str | None,
 ) -> tuple[tuple[Evaluation, ...], tuple[Note, ...]]:
-    """Judge the scores of a table (n,) by the labels of its sample, if it has any; and notes."""
+    """Evaluate the scores of a table (n,) by the labels of its sample, if any; return notes."""
     if label is None:
         return (), ()
     labels = read_labels(rows.sample_table, label, positive)
@@ -210,16 +212,16 @@ def evaluate_scores(
     *,
     seconds: float = 0.0,
 ) -> Evaluation:
-    """Judge our scores (s,) of the sample of some rows against its labels, beside the baselines.
+    """Evaluate our scores (s,) of a sample by its labels, and those of the baselines.
 
-    These are fitted on what the model was `fitted_on`; there are none where that is not at hand.
+    Baselines are fitted on the training rows of the model; without `fitted_on` there are none.
     """
     known, sample = labels.known, rows.sample_index
     outlier = labels.is_outlier[known]
     name = OURS[model.options.method]
     methods = [curves_of(name, outlier, scores[known], ours=True, seconds=seconds)]
     if fitted_on is not None:
-        # Most tables have no labels, and these take long to import.
+        # Imported here because it takes long and most tables have no labels.
         from kpca_apps.novelty.compare.baselines import BASELINES
 
         rng = np.random.default_rng(model.options.seed)
@@ -260,11 +262,8 @@ def curves_of(
     seconds: float = 0.0,
     note: str = "",
 ) -> Curves:
-    """ROC and precision-recall curves of scores (n,) against known labels (n,) of two values.
-
-    Areas from all rows; curves thinned for drawing.
-    """
-    # Most tables have no labels, and this takes as long to import as a small one to score.
+    """Compute ROC and precision-recall curves, thinned for drawing, and the areas under them."""
+    # Imported here because it takes long and most tables have no labels.
     from sklearn.metrics import average_precision_score, precision_recall_curve, roc_curve
 
     false_positive, true_positive, _ = roc_curve(is_outlier, scores)
@@ -286,7 +285,7 @@ def curves_of(
 
 
 def _thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """At most 400 points of a curve from left to right, evenly along its length, ends kept."""
+    """Return at most 400 points of a curve, evenly spaced along its length, with both ends."""
     if len(x) <= MAX_POINTS:
         return x, y
     length = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
@@ -299,7 +298,7 @@ def _thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _on_normal_half(
     table: Table, labels: Labels, normal: IntArray, options: ScreeningOptions
 ) -> Evaluation:
-    """Fit on a drawn half of the normal rows, judge all other rows."""
+    """Fit on a random half of the normal rows and evaluate all other rows."""
     drawn = np.random.default_rng(options.seed).permutation(normal)
     fit_rows = np.sort(drawn[: len(drawn) // 2])
     others = np.setdiff1d(np.arange(table.frame.height), fit_rows)

@@ -1,8 +1,8 @@
-"""Two screenings beside each other: what is new on the list, what is gone, what moved.
+"""Compare two screenings: rows that are new on the list or removed from it, and moved columns.
 
-Both are folders of finished runs: their `result.json` says what each column was taken as, and their
-scored tables hold all rows. Rows are the same that have the same identifier, or, where no column
-identifies them in both tables, the same cells.
+Both are folders of finished runs, with the columns in `result.json` and all rows in the scored
+table. Rows are matched by an identifier, or by their cells if no column identifies them in both
+tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kpca_apps.novelty.checks.drift import RATE, moved_columns
 from kpca_apps.novelty.columns.encoding import ColumnSummary
 from kpca_apps.novelty.columns.parts import AnyTable, Execution, draw_sample, in_parts
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
-from kpca_apps.novelty.result import ListedRow, RunSummary, ScreeningDiff
+from kpca_apps.novelty.result import ListedRow, RunInfo, RunSummary, ScreeningDiff
 from kpca_apps.novelty.screening.model import library_versions
 from kpca_apps.system.arrays import HashArray
 from kpca_apps.system.limits import require_memory
@@ -33,17 +33,17 @@ from kpca_apps.tables.write import as_written
 
 KIND = "novelty screening"
 SCORED = ("scored.csv", "scored.parquet")
-MOST_ROWS = 1_000  # of each list that are described
+MOST_ROWS = 1_000  # described in each list
 MOST_CHANGED = 10  # cells of a row
-# Of a result's settings: they differ wherever the tables do.
+# Settings that depend on the table.
 OF_TABLE = ("rows fitted", "ridge (absolute)", "landmarks miss", "rows explained", "landmarks")
 CELL = 60
-HEADER = 1 << 20  # characters at the head of a scored table that hold its names
+HEADER = 1 << 20  # characters that contain the header of a scored table
 
 
 @dataclass(frozen=True)
 class _Run:
-    """A finished run, read back."""
+    """The folder of a finished run."""
 
     folder: Path
     result: Mapping[str, Any]
@@ -51,16 +51,16 @@ class _Run:
 
     @cached_property
     def columns(self) -> dict[str, Mapping[str, Any]]:
-        """What is known of each column of the input, by its name."""
+        """Entries of `result.json` by column of the input."""
         return {str(column["name"]): column for column in self.result["columns"]}
 
     @cached_property
     def written(self) -> dict[str, str]:
-        """What the scored table calls each column of the input."""
+        """Names of the input columns in the scored table."""
         return written_names(self.columns, self.table)
 
     def summary(self, hidden: Collection[str] = ()) -> RunSummary:
-        """Name the run and what it found, without a sentence that tells what another run hides."""
+        """Summarise the run, without a sentence on columns that another run hides."""
         n_rows, n_flagged = int(self.result["n_rows"]), int(self.result["n_flagged"])
         sentence = str(self.result["sentence"])
         if not {*hidden} <= {name for name, one in self.columns.items() if one["hidden"]}:
@@ -77,11 +77,11 @@ def diff_runs(
     A column that either run hides is not compared: its cells are empty, or must not be shown.
     """
     runs = _read(old), _read(new)
-    of_column = [run.columns for run in runs]
-    hidden = {name for of in of_column for name, column in of.items() if column["hidden"]}
-    in_both = [name for name in of_column[0] if name in of_column[1]]
+    columns = [run.columns for run in runs]
+    hidden = {name for own in columns for name, column in own.items() if column["hidden"]}
+    in_both = [name for name in columns[0] if name in columns[1]]
     shared = [name for name in in_both if name not in hidden]
-    key = _identifier(of_column, shared, [run.table.source.n_rows for run in runs])
+    key = _identifier(columns, shared, [run.table.source.n_rows for run in runs])
     keys = [key] if key else shared
     if not keys:
         first, second = (one_line(str(run.folder), 200) for run in runs)
@@ -92,7 +92,7 @@ def diff_runs(
             else f"{second}: has no column in common with {first}; compare runs on similar tables."
         )
     listed = [_rows(run, keys, shared) for run in runs]
-    # What the other table says of the rows of a list, listed there or not.
+    # Rows of each list in the other table.
     others = [
         _rows(run, keys, shared, wanted=theirs["key"].to_list())
         for run, theirs in zip(runs, reversed(listed), strict=True)
@@ -100,7 +100,7 @@ def diff_runs(
     hashes = [_key_hashes(run, keys) for run in runs]
     is_apart = not np.isin(hashes[0], hashes[1]).any()
     if is_apart:
-        # All rows would be new, and all of the others gone.
+        # Without a common row, no row is new or removed.
         listed = [frame.clear() for frame in listed]
     describe = partial(_listed, shared=shared, hidden=hidden, key=key)
     settings_changed = _settings_changed(*(run.result for run in runs))
@@ -114,21 +114,23 @@ def diff_runs(
         else f"the cells of all shared columns{visible}",
         **_lists(listed, others, describe),
         moved=_moved(runs, shared, execution or Execution()),
-        added_columns=tuple(name for name in of_column[1] if name not in of_column[0]),
-        removed_columns=tuple(name for name in of_column[0] if name not in of_column[1]),
+        added_columns=tuple(name for name in columns[1] if name not in columns[0]),
+        removed_columns=tuple(name for name in columns[0] if name not in columns[1]),
         hidden_columns=not_compared,
         kinds=_kinds_changed(*runs, hidden),
         settings_changed=settings_changed,
-        settings={"rows listed": MOST_ROWS, "rate of the tests of columns": RATE},
-        versions=library_versions(),
         is_apart=is_apart,
-        warnings=tuple(_warnings(of_column, key, not_compared, settings_changed)),
-        command=command,
+        run=RunInfo(
+            settings={"rows listed": MOST_ROWS, "rate of the tests of columns": RATE},
+            versions=library_versions(),
+            warnings=tuple(_warnings(columns, key, not_compared, settings_changed)),
+            command=command,
+        ),
     )
 
 
 def _read(folder: Path) -> _Run:
-    """Read a finished run back."""
+    """Read the folder of a finished run; InputError if it is none."""
     label, path = one_line(str(folder), 200), folder / "result.json"
     again = "screen the table again."
     if not folder.is_dir():
@@ -161,6 +163,7 @@ def _read(folder: Path) -> _Run:
         is_same = len(run.written) == len(run.columns)
         [(column["hidden"], column["role"]) for column in result["columns"]]
         _settings_changed(result, result)
+        _kinds_changed(run, run, ())
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise InputError(f"{label}: its result.json is of another version; {again}") from None
     found = {*table.columns[len(run.columns) :]}
@@ -173,10 +176,10 @@ def _read(folder: Path) -> _Run:
 
 
 def written_names(columns: Iterable[str], scored: AnyTable) -> dict[str, str]:
-    """Return what a scored table calls columns of the input; fewer where it has not all of them.
+    """Return the names of input columns in a scored table, without columns that it lacks.
 
-    They stand first, in order. Writing adds an apostrophe or endings to some names, reading takes
-    blanks off, and numbers names that became equal.
+    They are its first columns, in order. Writing may add an apostrophe or endings; reading strips
+    spaces and numbers equal names.
     """
     pairs = zip(columns, scored.columns, strict=False)
     shape = r"'?\s*{}\s*(_input)*(_\d+)?"
@@ -188,26 +191,23 @@ def written_names(columns: Iterable[str], scored: AnyTable) -> dict[str, str]:
 
 
 def _delimiter(scored: Path) -> str:
-    """Return what stands between two columns that follow each other in every scored table."""
+    """Return the delimiter of a scored table, between two adjacent columns that each has."""
     with scored.open(encoding="utf-8", errors="replace") as file:
         found = re.findall("novelty_score(.)flagged", file.read(HEADER))
     return found[-1] if found else ","
 
 
 def _identifier(
-    of_column: Sequence[Mapping[str, Mapping[str, Any]]],
+    columns: Sequence[Mapping[str, Mapping[str, Any]]],
     shared: Sequence[str],
     n_rows: Sequence[int],
 ) -> str | None:
-    """Name the column that identifies rows in both tables, given as such or found.
-
-    It differs in every row: of rows of one id nobody could say which is which.
-    """
+    """Return the id, or an identifier, that has no repeats in either table."""
     for role in ("id", "identifier"):
         for name in shared:
             if all(
-                of[name]["role"] == role and of[name]["n_distinct"] == n
-                for of, n in zip(of_column, n_rows, strict=True)
+                own[name]["role"] == role and own[name]["n_distinct"] == n
+                for own, n in zip(columns, n_rows, strict=True)
             ):
                 return name
     return None
@@ -216,11 +216,11 @@ def _identifier(
 def _rows(
     run: _Run, keys: Sequence[str], shared: Sequence[str], wanted: Collection[str] | None = None
 ) -> pl.DataFrame:
-    """Return the listed rows of a run, by rank; or those of some keys, listed or not."""
+    """Return the listed rows of a run by rank, or the rows with `wanted` keys."""
     marked, table = pl.lit(False), run.table
-    # Rows that have an odd cell alone have a reason.
+    # Rows listed for an odd cell have a reason column.
     is_flagged = _text(["flagged"]).str.to_lowercase().eq("true")
-    if run.result.get("accepted") is not None and "accepted" in table.columns:
+    if "accepted" in table.columns[len(run.columns) :]:
         marked = _text(["accepted"]).str.to_lowercase().eq("true")
     parts = []
     for part in in_parts(table).tables():
@@ -239,17 +239,17 @@ def _rows(
 
 
 def _key_hashes(run: _Run, keys: Sequence[str]) -> HashArray:
-    """Hash the key of every row."""
+    """Return the hash of each row's key."""
     names = [run.written[name] for name in keys]
     parts = (part.frame.select(key=_text(names))["key"] for part in in_parts(run.table).tables())
     return np.concatenate([as_written(key).hash(seed=0).to_numpy() for key in parts])
 
 
 def _text(names: Sequence[str]) -> pl.Expr:
-    """Write the cells of some columns as one text."""
-    # By selectors: the name of a column may look like a pattern.
+    """Join the cells of columns as one text."""
+    # `pl.col` would read some names as patterns.
     columns = map(pl.selectors.by_name, names)
-    cells = [one.cast(pl.String).fill_null("").str.strip_chars() for one in columns]
+    cells = [column.cast(pl.String).fill_null("").str.strip_chars() for column in columns]
     return cells[0] if len(cells) == 1 else pl.concat_str(cells, separator="\x1f")
 
 
@@ -258,9 +258,9 @@ def _lists(
     others: Sequence[pl.DataFrame],
     describe: Callable[..., ListedRow],
 ) -> dict[str, tuple[ListedRow, ...]]:
-    """Sort the rows of both lists into those that appeared, are gone and stayed."""
+    """Sort the rows of both lists into new, removed and remaining rows."""
     before, now = ({row["key"]: row for row in frame.to_dicts()} for frame in others)
-    lists: dict[str, list[ListedRow]] = {"appeared": [], "disappeared": [], "stayed": []}
+    lists: dict[str, list[ListedRow]] = {"appeared": [], "removed": [], "stayed": []}
     for row in listed[1].to_dicts():
         was = before.get(row["key"])
         stayed = was is not None and was["is listed"]
@@ -268,7 +268,7 @@ def _lists(
     for row in listed[0].to_dicts():
         become = now.get(row["key"])
         if become is None or not become["is listed"]:
-            lists["disappeared"].append(describe(row, row, become))
+            lists["removed"].append(describe(row, row, become))
     return {name: tuple(rows[:MOST_ROWS]) for name, rows in lists.items()}
 
 
@@ -281,7 +281,7 @@ def _listed(
     hidden: Collection[str],
     key: str | None,
 ) -> ListedRow:
-    """Describe a row of a list, by what it was in the old run and has become in the new one."""
+    """Describe a listed row by its records in the old and the new run."""
     changed = []
     for name in shared if was is not None and become is not None else ():
         assert was is not None and become is not None
@@ -290,8 +290,8 @@ def _listed(
             changed.append((name, one_line(cells[0], CELL), one_line(cells[1], CELL)))
     reason = columns = row["reason_column"] or ""
     if columns and not any(f", {name}, " in f", {columns}, " for name in hidden):
-        # First what put the row on the list: of many columns only some are told.
-        changed.sort(key=lambda one: f", {one[0]}, " not in f", {columns}, ")
+        # Columns of the reason first: only some are described.
+        changed.sort(key=lambda cell: f", {cell[0]}, " not in f", {columns}, ")
         seen, expected = map(quoted_cell, cut_apart(row["seen"] or "", row["expected"] or ""))
         reason = f"{quoted(columns)}: {seen}, expected {expected}"
     before, now = (
@@ -311,24 +311,24 @@ def _listed(
 def _kinds_changed(
     old: _Run, new: _Run, hidden: Collection[str]
 ) -> tuple[tuple[str, int, int], ...]:
-    """Return the kinds of odd rows, with how many of each there were and are, most first.
+    """Return the patterns of odd rows with their counts in both runs, most frequent first.
 
-    Not those of columns that a run hides: the sentence of the other quotes their values.
+    Patterns of columns that a run hides are left out, because they quote values.
     """
     before, now = (
         {
             str(one["sentence"]).split(": ", 1)[-1]: len(one["rows"])
-            for one in run.result["patterns"]
+            for one in run.result["findings"]["patterns"]
             if not {*one["columns"], *(one["common"] or ())[:1]} & {*hidden}
         }
         for run in (old, new)
     )
     kinds = ((name, before.get(name, 0), now.get(name, 0)) for name in {**before, **now})
-    return tuple(sorted(kinds, key=lambda one: -max(one[1:])))
+    return tuple(sorted(kinds, key=lambda kind: -max(kind[1:])))
 
 
 def _moved(runs: Sequence[_Run], shared: Sequence[str], work: Execution) -> Any:
-    """Compare the columns of both tables, read as the plan of the new one says."""
+    """Compare the columns of both tables by the plan of the new table."""
     samples = [draw_sample(run.table, 0, work).table for run in runs]
     roles = {name: str(column["role"]) for name, column in runs[1].columns.items()}
     used = [name for name in shared if runs[1].columns[name]["used"]]
@@ -354,8 +354,9 @@ def _moved(runs: Sequence[_Run], shared: Sequence[str], work: Execution) -> Any:
 def _settings_changed(
     old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> tuple[tuple[str, str, str], ...]:
-    """Return settings, versions and columns left out or hidden that differ, as text."""
-    found, pairs = [], [(old[group], new[group]) for group in ("settings", "versions")]
+    """Return differences in settings, versions, and excluded or hidden columns as texts."""
+    groups = "settings", "versions"
+    found, pairs = [], [(old["run"][group], new["run"][group]) for group in groups]
     pairs.append((_columns_chosen(old), _columns_chosen(new)))
     for before, now in pairs:
         for name in dict.fromkeys([*before, *now]):
@@ -367,7 +368,7 @@ def _settings_changed(
 
 
 def _columns_chosen(result: Mapping[str, Any]) -> dict[str, str]:
-    """Name the columns that a run left out or hid."""
+    """Return the excluded and the hidden columns of a run."""
     columns = result["columns"]
     return {
         "excluded columns": ", ".join(c["name"] for c in columns if c["role"] == "excluded"),
@@ -376,28 +377,27 @@ def _columns_chosen(result: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _warnings(
-    of_column: Sequence[Mapping[str, Mapping[str, Any]]],
+    columns: Sequence[Mapping[str, Mapping[str, Any]]],
     key: str | None,
     hidden: Sequence[str],
     settings_changed: Sequence[tuple[str, str, str]],
 ) -> Iterator[str]:
-    """Say what a reader must know before believing the lists."""
+    """Yield warnings about the comparison."""
     if settings_changed:
         names = ", ".join(name for name, *_ in settings_changed[:5])
         yield (
             f"The runs differ in their settings or versions ({names}): this alone may add rows to "
             "a list or remove them."
         )
-    ids = {name for of in of_column for name, column in of.items() if column["role"] == "id"}
+    ids = {name for own in columns for name, column in own.items() if column["role"] == "id"}
     if ids and key not in ids:
         yield (
             f"{listed(sorted(ids))} does not differ in every row of both tables: rows are matched "
             f"by {'another column' if key else 'all their cells'}, so a row whose cells changed "
             "counts as removed and as new."
         )
-    # A column that is renamed or hidden moves unseen.
-    every = dict.fromkeys(name for of in of_column for name in of)
-    if some := [name for name in every if not all(name in of for of in of_column)]:
-        yield f"Not compared, as one table lacks them: {listed(some)}."
+    every = dict.fromkeys(name for own in columns for name in own)
+    if only_one := [name for name in every if not all(name in own for own in columns)]:
+        yield f"Not compared, as one table lacks them: {listed(only_one)}."
     if hidden:
         yield f"Not compared, as a run hides them: {listed(hidden)}."

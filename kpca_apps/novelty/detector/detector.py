@@ -118,6 +118,12 @@ class Detector(Uncached):
         return NeighbourRows(kept.rows, standardised, kept.as_is, kept.index)
 
     @cached_property
+    def feature_variance(self) -> float:
+        """Total variance in feature space, mean k(x, x) - |mu|^2, over the rows that are kept."""
+        kept = self.views.transform(self.neighbours.rows)
+        return float(self.viewed.kernel.diagonal(kept).mean() - self.viewed.mean_norm)
+
+    @cached_property
     def derived(self) -> dict[str, Any]:
         """What callers computed from the detector alone, by name: it never changes."""
         return {}
@@ -167,7 +173,6 @@ class Detector(Uncached):
         return Attribution(
             X=X,
             standardised=self.views.standardised(X),
-            scores=score(X, own),
             score=lambda candidates, row: score(candidates, own[row]),
             around=self._around,
             own=own,
@@ -204,7 +209,7 @@ class Detector(Uncached):
         calibration, truncates = self.parameters.calibrated_on, self.parameters.truncates
         views, rows, d, sees_all, used = self.views, self.neighbours, self.n_features_in, True, []
         if isinstance(views, RawColumns):
-            # A fit may take column means away, of which the kernel it was asked for knows nothing.
+            # A fit may subtract column means, which the kernel given by the user does not.
             sees_all = len(views.mean) == d and views.kernel == about_origin(self.subspace.kernel)
         else:
             used += [views.varying, views.as_is]

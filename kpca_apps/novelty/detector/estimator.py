@@ -237,7 +237,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         sample = sample_positions(len(table), self.random_state)
         self._fit(ArrayRows(table, sample, n_jobs=self.n_jobs), normal)
         for sentence in self._warnings_of_rule():
-            # Past scikit-learn's decorator, to whoever called.
+            # Point past scikit-learn's decorator, at the caller.
             warnings.warn(sentence, KpcaWarning, stacklevel=3)
         return self
 

@@ -430,20 +430,20 @@ class _Fitting:
         No closed form of leave-one-out exists: scores of the training subset are in-sample.
         """
         rows = ViewedRows(self.source, views, in_use, n_jobs=self.n_jobs)
-        asked, n_landmarks = self.parameters.components, self.parameters.n_landmarks
-        asked = MOST_VARIANCE if asked is None else asked
-        is_share = 0.0 < asked < 1.0
+        wanted, n_landmarks = self.parameters.components, self.parameters.n_landmarks
+        wanted = MOST_VARIANCE if wanted is None else wanted
+        is_share = 0.0 < wanted < 1.0
         spanned = OptionError(
             "components",
-            f"{asked:g} leaves an error of 0 for at least half of the {rows.n_rows:,} training "
+            f"{wanted:g} leaves an error of 0 for at least half of the {rows.n_rows:,} training "
             "rows: choose fewer",
         )
-        if asked >= rows.n_rows:
+        if wanted >= rows.n_rows:
             raise spanned
         most = MOST_EIGENVALUES if is_share else MAX_EXACT_ROWS
         exact = n_landmarks is None and len(rows.sample) == rows.n_rows <= most
         options = FitOptions(
-            rows.n_rows if is_share else int(asked),
+            rows.n_rows if is_share else int(wanted),
             method="exact" if exact else "nystroem",
             landmarks="residual",
             n_landmarks=n_landmarks or HARD_LANDMARKS,
@@ -453,7 +453,7 @@ class _Fitting:
         subspace, warnings = fit.subspace, fit.warnings
         if is_share:
             total = float(subspace.kernel.diagonal(rows.sample[:]).mean()) - subspace.mean_norm
-            q = int(np.searchsorted(np.cumsum(subspace.variances), asked * total)) + 1
+            q = int(np.searchsorted(np.cumsum(subspace.variances), wanted * total)) + 1
             # At least one direction is left out, or no error remains; warnings are about others.
             subspace, warnings = subspace.leading(max(min(q, subspace.n_components - 1), 0)), ()
         positions = rows.sample_index if fit.landmarks is None else fit.landmarks.index
@@ -512,7 +512,7 @@ class _Fitting:
 
         Of a clean reference those in use; of other tables, dense or not, all but the oddest
         twentieth, or the share that is flagged where that is more, of which rows known to be normal
-        are none: how many rows are asked for does not change why one is odd.
+        are none: a row's reasons do not depend on the number of rows explained.
         """
         source, contaminated = self.source, self.parameters.contaminated
         drawn = np.arange(len(source.sample)) if contaminated else in_use

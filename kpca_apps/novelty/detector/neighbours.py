@@ -11,7 +11,6 @@ import numpy as np
 from msgspec import Meta
 from scipy.spatial.distance import cdist
 
-from kpca_apps.novelty.detector.nearest import LARGEST_SQUARE, nearest_without
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10
@@ -24,6 +23,14 @@ SOME_ROWS = 100
 MUCH_FARTHER = 2.0
 # Squared distances of rows to the levels of categories that are in memory at once.
 SQUARES_HELD = 2**20
+# Up to this many rows of the reference, importing numba takes longer than numpy's own loops.
+FEW_ROWS = 1_000
+# Placeholders for a set's first group: no more groups; rows that agree in most groups; no set.
+NONE, AGREEING, UNASKED = -1, -2, -3
+# For rows that agree in most groups, a group counts no more than one standard deviation.
+MOST_APART = 1.0
+# Squared differences are summed under a factor of 0 or 1, which infinity does not survive.
+LARGEST_SQUARE = 1e200
 
 
 @dataclass(frozen=True)
@@ -159,13 +166,26 @@ class Surroundings:
         step = max(1, SQUARES_HELD // max(n_levels, 1))
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
+            of_levels = self._of_levels(rows[part])
+            if len(self.everyone) <= FEW_ROWS:
+                for i, squares in enumerate(of_levels, start):
+                    is_set = sets[i, :, 0] != UNASKED
+                    distances = self._distances(rows[i], squares, sets[i, is_set])
+                    if place[i] >= 0:
+                        distances[:, place[i]] = np.inf
+                    found.nearest[i, is_set] = nearest = nearest_rows(distances)
+                    near = np.take_along_axis(distances, nearest, axis=1)
+                    found.radius[i, is_set] = near.mean(axis=1)
+                continue
+            # Imported here: loading numba takes a quarter of a second.
+            from kpca_apps.novelty.detector.nearest import nearest_without
+
             nearest_without(
                 self._lines,
                 self._line_of,
                 self._column_of,
                 self._level_of,
-                self._of_levels(rows[part]),
-                self._rows,
+                of_levels,
                 np.ascontiguousarray(rows[part]),
                 place[part],
                 np.ascontiguousarray(sets[part]),
@@ -174,6 +194,35 @@ class Surroundings:
                 found.radius[part],
             )
         return found
+
+    def _distances(self, row: FloatArray, of_levels: FloatArray, sets: IntArray) -> FloatArray:
+        """Return squared distances (e, s) of a standardised row (d,) without each set (e, w).
+
+        `of_levels` (l,) are its squared distances to the levels of groups of several columns.
+        """
+        is_line = self._line_of >= 0
+        parts = np.empty((len(is_line), len(self.everyone)))
+        with np.errstate(over="ignore"):  # infinite is the largest too
+            squares = np.square(self._lines - row[self._column_of[is_line], None])
+        parts[is_line] = np.minimum(squares, self._largest)
+        parts[~is_line] = of_levels[self._level_of]
+        is_left_out = np.zeros((len(sets), len(parts)), dtype=bool)
+        of_set, at = np.nonzero(sets >= 0)
+        is_left_out[of_set, sets[of_set, at]] = True
+        # Sums over the groups of no set, and over these and the members before and after each.
+        is_member = is_left_out.any(axis=0)
+        members, is_left_out = parts[is_member], is_left_out[:, is_member]
+        base = parts[~is_member].sum(axis=0)
+        before = np.cumsum([np.zeros_like(base), *members], axis=0)
+        after = np.cumsum([base, *members[::-1]], axis=0)[::-1]
+        distances = np.empty((len(sets), len(base)))
+        for e, out in enumerate(is_left_out):
+            places = np.flatnonzero(out)
+            first, last = (places[0], places[-1]) if len(places) else (0, -1)
+            between = members[first : last + 1][~out[first : last + 1]]
+            distances[e] = before[first] + after[last + 1] + between.sum(axis=0)
+        distances[sets[:, 0] == AGREEING] = np.minimum(parts, MOST_APART).sum(axis=0)
+        return distances
 
     def _of_levels(self, rows: FloatArray) -> FloatArray:
         """Squared distances of rows to the levels of all groups of several columns, (r, l)."""

@@ -16,14 +16,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
 from math import comb
 
 import numpy as np
 
-from kpca_apps.novelty.detector.nearest import AGREEING, NONE, UNASKED
-from kpca_apps.novelty.detector.neighbours import Expected, Near, Surroundings, runs
+from kpca_apps.novelty.detector.neighbours import (
+    AGREEING,
+    NONE,
+    UNASKED,
+    Expected,
+    Near,
+    Surroundings,
+    runs,
+)
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 CANDIDATES_A_BATCH = 4096
@@ -60,7 +66,6 @@ class Attribution:
 
     X: FloatArray  # (r, d), the rows as they come
     standardised: FloatArray  # (r, d), scaled for distances
-    scores: FloatArray  # (r,)
     # ``score(candidates (c, d), row (c,))``: scores of changed copies of rows of X; `row` says of
     # which.
     score: Callable[[FloatArray, IntArray], FloatArray]
@@ -93,15 +98,9 @@ class Attribution:
             self,
             X=self.X[of],
             standardised=self.standardised[of],
-            scores=self.scores[of],
             own=self.own[of],
             score=score,
         )
-
-    @cached_property
-    def _excess(self) -> FloatArray:
-        """What of each score is above a typical one, (r,)."""
-        return np.maximum(self.scores - self.typical, 0.0)
 
     @property
     def _n_tried(self) -> int:
@@ -111,28 +110,35 @@ class Attribution:
         """Explain the rows together."""
         r, a = len(self.X), self._n_tried
         every = np.arange(r)
-        asked, off = self._groups_to_try()
-        expected, near = self._alone(asked)
+        candidates, off = self._groups_to_try()
+        expected, near = self._alone(candidates)
         radius = near.radius[:, a]
         # Of each row, the drops when one group reads what is expected of it.
         entries = np.arange(r * a).reshape(r, a)
-        drops = self._drops(np.repeat(every, a), entries.reshape(-1, 1), expected)
-        drops = drops.reshape(r, a)
-        left = self._left(every, drops, near.radius[:, :a], radius)
+        trials = np.append(np.full(r, NONE), entries)[:, None]
+        # The rows themselves in the same pass, as a pass takes long however few rows it scores.
+        scores, after = np.split(
+            self._scores(np.append(every, np.repeat(every, a)), trials, expected), [r]
+        )
+        drops = np.maximum(scores[:, None] - after.reshape(r, a), 0.0)
+        excess = np.maximum(scores - self.typical, 0.0)
+        left = self._left(excess, drops, near.radius[:, :a], radius)
         highest = drops.argmax(axis=1)
         unclear = np.flatnonzero(left[every, highest] > MAX_LEFT)
         if off is None:
             off_most = self._off(self.standardised[unclear], near.nearest[unclear, a + 1])
         else:
             off_most = off[unclear]
-        suspects = self._suspects(asked[unclear], drops[unclear], off_most)
+        suspects = self._suspects(candidates[unclear], drops[unclear], off_most)
         sets, radii, of_sets = self._sets(unclear, suspects)
         is_set = sets[:, :, 0] >= 0
         sets[sets >= 0] += r * a
         expected = expected.joined(of_sets)
         drops_of_sets = np.zeros(is_set.shape)
-        drops_of_sets[is_set] = self._drops(unclear[np.nonzero(is_set)[0]], sets[is_set], expected)
-        left_by_sets = self._left(unclear, drops_of_sets, radii, radius)
+        of_set = unclear[np.nonzero(is_set)[0]]
+        after = self._scores(of_set, sets[is_set], expected)
+        drops_of_sets[is_set] = np.maximum(scores[of_set] - after, 0.0)
+        left_by_sets = self._left(excess[unclear], drops_of_sets, radii, radius[unclear])
         left_by_sets[~is_set] = np.inf
         place = _smallest(highest[unclear], left[unclear], left_by_sets)
         # Rows of which other columns are reported than the one whose drop is the highest.
@@ -152,13 +158,13 @@ class Attribution:
                 j = place_of[i]
                 tried, found = [best[j]], drops_of_best[j : j + 1]
             # Columns of one trial are ordered by their drops alone.
-            alone = dict(zip(asked[i].tolist(), drops[i].tolist(), strict=True))
+            alone = dict(zip(candidates[i].tolist(), drops[i].tolist(), strict=True))
             reasons, total = list[ColumnDrop](), float(found.sum())
             for of_trial, drop in zip(tried, found.tolist(), strict=True):
                 if drop > 0.0 and (not reasons or drop / total >= self.least):
                     places = [one for one in of_trial.tolist() if one >= 0]
                     reasons += self._reported(i, places, drop / total, alone, expected)
-            yield tuple(reasons) or self._farthest(i, expected)
+            yield tuple(reasons) or self._farthest(i, expected, excess[i] > 0.0)
 
     def _groups_to_try(self) -> tuple[IntArray, FloatArray | None]:
         """Choose the groups of each row that are tried alone, (r, a), in order.
@@ -180,28 +186,29 @@ class Attribution:
         distances = self.around.expected(rows, of_row, groups, agreeing[of_row]).distances
         return distances.reshape(r, n)
 
-    def _alone(self, asked: IntArray) -> tuple[Expected, Near]:
-        """Say what each group asked for should read by the rows nearest in all others.
+    def _alone(self, candidates: IntArray) -> tuple[Expected, Near]:
+        """Return what each of some groups should read, by the rows nearest in all others.
 
         Behind the rows near without each of them, those near in all groups, and those that agree
         in most.
         """
-        r, a = asked.shape
+        r, a = candidates.shape
         sets = np.full((r, a + 2, 1), NONE)
-        sets[:, :a, 0], sets[:, a + 1] = asked, AGREEING
+        sets[:, :a, 0], sets[:, a + 1] = candidates, AGREEING
         near = self.around.near(self.standardised, self.own, sets)
         of_row, nearest = np.repeat(np.arange(r), a), near.nearest[:, :a].reshape(r * a, -1)
         if len(self.around.groups) == 1:
             nearest, near.radius[:, :a] = np.tile(self.around.everyone, (r, 1)), 0.0
-        groups = asked.reshape(-1)
+        groups = candidates.reshape(-1)
         return self.around.expected(self.standardised, of_row, groups, nearest), near
 
-    def _drops(self, row: IntArray, entries: IntArray, expected: Expected) -> FloatArray:
-        """How far copies of rows (t,) score lower that read what was expected, at least 0.
+    def _scores(self, row: IntArray, entries: IntArray, expected: Expected) -> FloatArray:
+        """Score copies of rows (t,) that read what was expected.
 
-        `entries` (t, w) say which of that each copy reads, -1: no more.
+        `entries` (t, w) are the expected values that each copy reads, -1 for none. Infinite where a
+        replacement equals the cell.
         """
-        drops = np.zeros(len(row))
+        scores = np.full(len(row), np.inf)
         copy, at = np.nonzero(entries >= 0)
         which = entries[copy, at]
         sizes = self.around.sizes[expected.groups[which]]
@@ -211,46 +218,44 @@ class Attribution:
         candidates[np.repeat(copy, sizes), columns] = expected.values[
             runs(expected.ends[which] - sizes, sizes)
         ]
-        # A replacement by what is there already changes nothing.
-        changed = np.flatnonzero((candidates != before).any(axis=1))
-        if len(changed):
-            after = self.score(candidates[changed], row[changed])
-            drops[changed] = np.maximum(self.scores[row[changed]] - after, 0.0)
-        return drops
+        scored = np.flatnonzero((candidates != before).any(axis=1) | (entries[:, 0] < 0))
+        if len(scored):
+            scores[scored] = self.score(candidates[scored], row[scored])
+        return scores
 
     def _left(
         self,
-        rows: IntArray,
+        excess: FloatArray,
         drops: FloatArray,
         radii: FloatArray,
         radius: FloatArray,
     ) -> FloatArray:
-        """Say how much of the oddness of rows (u,) each trial leaves (u, t): 0 nothing, 1 all.
+        """Return the share (u, t) of the oddness of rows (u,) that each trial leaves.
 
-        Half of that is judged by the score above a typical one, half by the distance to the
-        nearest rows above a typical one: a score may drop although the row still is like no other.
-        The latter are `radii` (u, t) without the groups of a trial, and the `radius` (r,) with all.
+        One half is the `excess` (u,) of the score over a typical one, the other that of the
+        distance to the nearest rows: a score may drop although the row is like no other. Distances
+        are `radii` (u, t) without the groups of a trial, and `radius` (u,) with all groups.
         """
-        typical, excess = self.around.neighbours.typical_distance, self._excess[rows, None]
+        typical, excess = self.around.neighbours.typical_distance, excess[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             of_score = np.maximum(1.0 - drops / excess, 0.0)
-            beyond = radius[rows, None] - typical
+            beyond = radius[:, None] - typical
             of_distance = np.maximum((radii - typical) / beyond, 0.0)
         left = np.where(beyond > 0.0, (of_score + of_distance) / 2, of_score)
         return np.where(excess > 0.0, left, 0.0)
 
-    def _suspects(self, asked: IntArray, drops: FloatArray, off: FloatArray) -> IntArray:
+    def _suspects(self, candidates: IntArray, drops: FloatArray, off: FloatArray) -> IntArray:
         """Choose the groups of rows that are suspected most, (u, 4) in order, behind them -1.
 
         These are the one whose drop is the highest, and those farthest from the rows that agree in
         most groups; where these are too few, those of the next highest drops.
         """
-        (u, a), n = asked.shape, len(self.around.groups)
+        (u, a), n = candidates.shape, len(self.around.groups)
         rows, last = np.arange(u)[:, None], 2.0 * n
         by_drop = np.argsort(-drops, axis=1, kind="stable")
         priority = np.full((u, n), last)
         n_first = n + np.arange(a)
-        priority[rows, np.take_along_axis(asked, by_drop, axis=1)] = np.where(
+        priority[rows, np.take_along_axis(candidates, by_drop, axis=1)] = np.where(
             np.take_along_axis(drops, by_drop, axis=1) > 0.0, n_first, last
         )
         is_first = priority == n
@@ -313,11 +318,11 @@ class Attribution:
             for g, place in pairs
         ]
 
-    def _farthest(self, i: int, expected: Expected) -> tuple[ColumnDrop, ...]:
+    def _farthest(self, i: int, expected: Expected, is_odd: bool) -> tuple[ColumnDrop, ...]:
         """Report the column farthest from what its neighbours, or of an odd row all, suggest."""
         a = self._n_tried
         far = i * a + int(expected.distances[i * a : (i + 1) * a].argmax())
-        if expected.distances[far] <= 0.0 < self._excess[i]:
+        if is_odd and expected.distances[far] <= 0.0:
             expected = self.around.expected_of_all(self.standardised[i])
             far = int(expected.distances.argmax())
         if expected.distances[far] <= 0.0:

@@ -268,7 +268,7 @@ class OfViews:
 
 @dataclass(frozen=True)
 class ViewedSample:
-    """Rows in memory, whose views are made when they are asked for; those of few rows are kept."""
+    """Rows in memory whose views are computed on access; those of few rows are cached."""
 
     views: ViewScales | RawColumns
     rows: FloatArray  # (s, columns), as they come

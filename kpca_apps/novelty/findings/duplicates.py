@@ -26,7 +26,7 @@ from kpca_apps.names import quoted
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.marks import mixed
 from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
-from kpca_apps.novelty.row_values import blocks_of, let_go
+from kpca_apps.novelty.row_values import blocks_of, release_pages
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.system.arrays import FloatArray, HashArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat
@@ -56,14 +56,14 @@ def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
     repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     del ordered
     if not len(repeated):
-        let_go(hashes)
+        release_pages(hashes)
         return EqualRows(0, 0, ())
     # Rows that repeat are few: they alone are put in order.
     is_repeated = np.empty(len(hashes), dtype=bool)
     for block in blocks_of(len(hashes)):
         place = np.searchsorted(repeated, hashes[block]).clip(max=len(repeated) - 1)
         is_repeated[block] = repeated[place] == hashes[block]
-    let_go(hashes)
+    release_pages(hashes)
     rows = np.flatnonzero(is_repeated)
     order = rows[np.argsort(hashes[rows], kind="stable")]
     starts = np.flatnonzero(np.diff(hashes[order], prepend=~repeated[:1]))
@@ -116,6 +116,8 @@ class _Cells:
 def find_duplicates(rows: Encoded) -> DuplicateRows:
     """Find equal rows among all of a table, as they are written, and near repeats in the sample."""
     sample, used = rows.sample_table, rows.encoder.plan.used
+    if rows.n_rows == 1:
+        return DuplicateRows(n_compared=1)
     found = equal_rows(rows.hashes, _MAX_LOOKED_AT)
     firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
     candidates = rows.take(firsts) if len(firsts) else None
@@ -189,7 +191,7 @@ def _near_groups(
     """Find the groups to be listed, in the order of the table, and the columns left out."""
     sample, unlikely = rows.sample_table, np.log(_BY_CHANCE)
     as_written = rows.hashes[rows.sample_index]
-    let_go(rows.hashes)
+    release_pages(rows.hashes)
     different = np.sort(np.unique(as_written, return_index=True)[1])
     found = [
         _NearGroup(-1, different[places])

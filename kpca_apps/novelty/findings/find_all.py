@@ -28,13 +28,17 @@ from kpca_apps.novelty.result import (
     CategoryProfile,
     ColumnProfile,
     DuplicateRows,
+    Findings,
     NumericProfile,
     OddCell,
     RankedRow,
+    RowLists,
+    RowScores,
     ScreeningResult,
+    ScreeningRun,
     clearest,
 )
-from kpca_apps.novelty.row_values import let_go
+from kpca_apps.novelty.row_values import release_pages
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.novelty.screening.fit import IN_PARTS
 from kpca_apps.novelty.screening.judge import Verdict
@@ -80,7 +84,7 @@ def find_all(
     )
     profiles, id_column, of_ids = describe_columns(rows, options.columns.id)
     lists = list_table(verdict, options.explain, id_column)
-    let_go(verdict.scores, verdict.ranks, verdict.rarities, verdict.p_values, rows.surprise)
+    release_pages(verdict.scores, verdict.ranks, verdict.rarities, verdict.p_values, rows.surprise)
     columns = _with_reason_shares(profiles, lists.ranked[: lists.n_explained])
     is_new = not is_fitted_on and not rows.is_own
     moved, of_drift = (
@@ -95,7 +99,6 @@ def find_all(
     row_ids, row_files, keys = _names_of_rows(
         rows, id_column, clearest(lists.odd_cells), duplicates
     )
-    map, contours, plane = draw_rows(verdict, lists, columns)
     # A model that was fitted with the same columns hidden says so of its reference.
     of_hidden = revealed_notes(
         rows.sample_table, rows.encoder.plan, rows.encoder.relations.rules, options.seed
@@ -114,40 +117,46 @@ def find_all(
     return ScreeningResult(
         source=rows.source,
         reference=None if is_fitted_on else model.source,
-        scores=verdict.scores,
-        p_values=verdict.p_values,
-        is_flagged=verdict.flagged,
-        ranks=verdict.ranks,
+        columns=columns,
+        rows=RowScores(
+            scores=verdict.scores,
+            p_values=verdict.p_values,
+            rarities=verdict.rarities,
+            ranks=verdict.ranks,
+            is_flagged=verdict.flagged,
+            is_accepted=rows.is_accepted,
+            scale=verdict.scale,
+        ),
         threshold=verdict.threshold,
         ranked=lists.ranked,
-        columns=columns,
-        patterns=patterns,
-        map=map,
-        contours=contours,
-        evaluations=evaluations,
-        warnings=(*doubts, *(note for note in notes if note not in doubts)),
-        n_doubts=len(doubts),
-        settings=_settings(verdict, len(columns), lists),
-        versions=library_versions(),
-        rules=rows.encoder.relations.found(rows.sample_table, rows.sample_index, naming),
-        usual_rows=lists.usual,
-        odd_cells=lists.odd_cells,
-        n_odd_cells=lists.n_odd_cells,
-        rarities=verdict.rarities,
-        scale=verdict.scale,
-        duplicates=duplicates,
-        moved=moved,
-        flagged_rows=lists.listed,
-        id_column=id_column,
-        plane=plane,
+        lists=RowLists(
+            flagged=lists.listed,
+            usual=lists.usual,
+            accepted=_accepted_rows(model, rows, fitted_on),
+            marks=() if rows.accepted is None else rows.accepted.marks,
+            id_column=id_column,
+            ids=row_ids,
+            files=row_files,
+            keys=keys,
+        ),
+        findings=Findings(
+            odd_cells=lists.odd_cells,
+            n_odd_cells=lists.n_odd_cells,
+            rules=rows.encoder.relations.found(rows.sample_table, rows.sample_index, naming),
+            patterns=patterns,
+            duplicates=duplicates,
+            moved=moved,
+        ),
+        pictures=draw_rows(verdict, lists, columns),
+        run=ScreeningRun(
+            settings=_settings(verdict, len(columns), lists),
+            versions=library_versions(),
+            warnings=(*doubts, *(note for note in notes if note not in doubts)),
+            n_doubts=len(doubts),
+            by=model.options.columns.by if model.groups else (),
+        ),
         groups=verdict.groups,
-        row_ids=row_ids,
-        row_files=row_files,
-        row_keys=keys,
-        accepted=_accepted_rows(model, rows, fitted_on),
-        is_accepted=rows.is_accepted,
-        marks=() if rows.accepted is None else rows.accepted.marks,
-        by=model.options.columns.by if model.groups else (),
+        evaluations=evaluations,
     )
 
 
@@ -156,7 +165,8 @@ def _header_note(
 ) -> Iterator[str]:
     """Say that the names of the columns are values of theirs: then a row took their place."""
     numbers, n_levels, formats = list[float](), 0, model.encoder.plan.formats
-    for one in columns:
+    # Levels first, which are looked up faster than numbers are read.
+    for one in sorted(columns, key=lambda one: isinstance(one.distribution, NumericProfile)):
         shown, format = one.distribution, formats.get(one.name)
         if one.name in renamed:
             continue

@@ -27,8 +27,8 @@ from kpca_apps.names import in_prose, listed, quoted
 from kpca_apps.novelty.checks.number_rules import (
     MAX_CLEARNESS,
     NumberRule,
+    deduplicate_digit,
     most_beyond,
-    without_double,
 )
 from kpca_apps.novelty.checks.tails import EXPONENTIAL, SHAPES, Tail
 from kpca_apps.novelty.columns.kinds import steps_of
@@ -410,7 +410,7 @@ def _repairs(value: float) -> Iterator[tuple[float, str]]:
         yield value * factor, f"multiplied by {factor:.0f}"
     text = repr(abs(value)).removesuffix(".0")
     if "e" not in text and sum(letter.isdigit() for letter in text) >= MIN_DIGITS:
-        retyped = [(shorter, "a digit typed twice") for shorter in without_double(value)]
+        retyped = [(shorter, "a digit typed twice") for shorter in deduplicate_digit(value)]
         for i, (a, b) in enumerate(pairwise(text)):
             if a != b and a.isdigit() and b.isdigit() and (b != "0" or i > 0):
                 retyped.append((text[:i] + b + a + text[i + 2 :], "two digits exchanged"))

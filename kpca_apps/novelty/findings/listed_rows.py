@@ -31,7 +31,7 @@ from kpca_apps.novelty.result import (
     Reason,
     UsualRow,
 )
-from kpca_apps.novelty.row_values import let_go
+from kpca_apps.novelty.row_values import release_pages
 from kpca_apps.novelty.screening.encoded import Encoded, encode
 from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict, notations_of
 from kpca_apps.system.arrays import FloatArray, IntArray
@@ -312,7 +312,7 @@ def _compare(
 def top_rows(ranks: IntArray, count: int) -> IntArray:
     """Positions of the first rows of a list, in its order."""
     (rows,) = np.nonzero(ranks <= count)
-    let_go(ranks)
+    release_pages(ranks)
     return np.asarray(rows[np.argsort(ranks[rows])], dtype=np.int64)
 
 

@@ -15,6 +15,7 @@ from kpca_apps.novelty.result import (
     ColumnProfile,
     ComponentMap,
     NumericProfile,
+    Pictures,
     PlaneAxis,
     RankedRow,
     ScoreContours,
@@ -30,15 +31,13 @@ GRID = 60
 OTHER_LEVELS = "(other)"
 
 
-def draw_rows(
-    verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]
-) -> tuple[ComponentMap, ScoreContours | None, ColumnPlane | None]:
+def draw_rows(verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]) -> Pictures:
     """Place rows on kernel components, on a grid of scores, and by the columns of the reasons."""
-    plane = column_plane(verdict, columns, lists.ranked, lists.table, verdict.model.options.seed)
-    return (
-        _map_rows(verdict, lists.first[: len(lists.ranked)]),
-        _score_grid(verdict, lists.first[:MAX_DRAWN]),
-        plane,
+    seed = verdict.model.options.seed
+    return Pictures(
+        map=_map_rows(verdict, lists.first[: len(lists.ranked)]),
+        contours=_score_grid(verdict, lists.first[:MAX_DRAWN]),
+        plane=column_plane(verdict, columns, lists.ranked, lists.table, seed),
     )
 
 
@@ -49,11 +48,10 @@ def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
     points = model.detector.map_components(matrix, n_jobs=model.options.jobs)
     ranks = verdict.ranks[drawn]
     subspace = model.detector.viewed
-    # Total variance in feature space, mean k(x, x) - |mu|^2, over the rows the model keeps.
-    kept = model.detector.views.transform(model.detector.neighbours.rows)
-    total = float(subspace.kernel.diagonal(kept).mean() - subspace.mean_norm)
     leading = np.zeros(2)
-    leading[: min(2, len(subspace.variances))] = subspace.variances[:2] / (total or 1.0)
+    leading[: min(2, len(subspace.variances))] = subspace.variances[:2] / (
+        model.detector.feature_variance or 1.0
+    )
     return ComponentMap(
         x=points[:, 0],
         y=points[:, 1],

@@ -1,1 +1,1 @@
-"""Relations between columns: what goes with what, learned, checked and told as rules."""
+"""Relations between the columns of a table: found, checked, exported, used in scores."""

@@ -1,15 +1,15 @@
-"""Which column of a broken rule holds the wrong value, and what would mend it.
+"""Which cell of a broken rule is wrong, and its corrected value.
 
-Supposing one wrong cell, each column of the rule is tried in turn. Of a formula its value would be
-what follows from the others, rounded as the column is, and the formula has to hold then. The
-others, and that value, must be what their columns usually hold. To blame is the column for which
-this is so far better than for any other; where it is so for several, it is open which of them is.
+Each column of the rule is assumed wrong in turn. In a formula, the corrected value follows from the
+other columns, rounded as the column is, and the formula must then hold. The other values and the
+corrected one must be usual in their columns. The column that fits best is wrong; if others fit
+nearly as well, any of them may be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -17,36 +17,35 @@ from msgspec import Meta
 
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.relations.checking import Cells, check, expected
-from kpca_apps.novelty.relations.rule import AnyRule, Equal, Linear, Product
+from kpca_apps.novelty.relations.rule import AnyRule, Equal, Formula, Linear, Product
 from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
-# Nine of ten values of a column lie between its ends. Values are unusual so many times farther from
-# the median than the end on their side: Tukey's fences, of a normal distribution. A column is not
-# to blame if supposing so leaves some value as unusual, and twice as far out as the best does.
+# Quantiles of a column, and Tukey's fences in units of the distance of the outer quantile from the
+# median, as in a normal distribution. A column fits if all values are within them, or at most twice
+# as far out as in the best fit.
 ENDS = (0.05, 0.5, 0.95)
 FENCE, TWICE = 2.698 / 1.645, 2.0
-# Decimals are those of nearly all numbers of a column, as rules hold in nearly all rows.
-MOST_DECIMALS, NEARLY = 6, 0.97
-ROUNDING = 1e-9  # of a number, which is no decimal
+MOST_DECIMALS, NEARLY = 6, 0.97  # share of the numbers that determines the decimals of a column
+ROUNDING = 1e-9  # relative
 DAY = 86400.0
 LARGEST = 1e300
 
 
 @dataclass(frozen=True)
 class UsualValues:
-    """What the numbers of a column usually are, of the rows learned from; dates in seconds."""
+    """The usual numbers of a column, in the rows learned from; dates in seconds."""
 
     name: str
     low: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     middle: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     high: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # nearly all have; -1: more
-    notation: Notation  # how they are written
+    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # of nearly all numbers; -1: more
+    notation: Notation
 
     @classmethod
     def learn(cls, cells: Cells) -> tuple[UsualValues, ...]:
-        """Learn what the columns of numbers and dates usually hold."""
+        """Learn from the columns of numbers and dates."""
         found = []
         for name in filter(cells.is_number, cells.formats):
             values = cells.values(name)
@@ -64,14 +63,14 @@ class UsualValues:
         return tuple(found)
 
     def write(self, value: float, format: ValueFormat) -> str:
-        """Write a number that follows from others, or a date, as the column would."""
+        """Write a corrected number or date as the column would."""
         if isinstance(format, NumberFormat):
             is_rounded = self.decimals >= 0
             value = round(value, self.decimals) if is_rounded else float(f"{value:.10g}")
         return self.notation.write_exactly(value, format)
 
     def distance(self, values: FloatArray) -> FloatArray:
-        """How many times farther from the median numbers (r,) are than the end on their side."""
+        """Return the distances of numbers from the median over that of the outer quantile, (r,)."""
         units = np.where(values > self.middle, self.high - self.middle, self.middle - self.low)
         far = np.abs(values - self.middle)
         with np.errstate(all="ignore"):
@@ -79,55 +78,42 @@ class UsualValues:
 
 
 @dataclass(frozen=True)
-class _Mended(Cells):
-    """Cells of which those of one column are replaced by other numbers."""
-
-    name: str
-    mended: FloatArray
-
-    def values(self, name: str) -> FloatArray:
-        """Numbers of a column."""
-        return self.mended if name == self.name else super().values(name)
-
-
-@dataclass(frozen=True)
 class Supposed:
-    """What follows if the values of one column are wrong in r rows that break a rule."""
+    """Consequences if one column is wrong in r rows that break a rule."""
 
-    mended: FloatArray | None  # (r,), what it should hold; None where that is no single number
-    misfit: FloatArray  # (r,), how unusual that is or another value of the rule; inf: impossible
+    corrected: FloatArray | None  # (r,), its value by the rule; None if that is no single number
+    misfit: FloatArray  # (r,), how unusual the values of the rule are then; inf: impossible
 
 
 def suppose(rule: AnyRule, cells: Cells, usual: Mapping[str, UsualValues]) -> dict[str, Supposed]:
-    """Suppose each column of a rule to be wrong in rows that all break it."""
-    supposed = {}
+    """Assume each column of a rule wrong in rows that all break it."""
+    supposed, none = {}, np.zeros(len(cells))
     far = {
-        name: usual[name].distance(cells.values(name)) if name in usual else np.zeros(len(cells))
+        name: usual[name].distance(cells.values(name)) if name in usual else none
         for name in rule.columns
     }
     for name in rule.columns:
-        others = [far[other] for other in rule.columns if other != name]
-        misfit = np.max([*others, np.zeros(len(cells))], axis=0)
-        mended = None
-        if name in usual and isinstance(rule, Equal | Linear | Product):
+        others = (far[other] for other in rule.columns if other != name)
+        misfit, corrected = np.max([none, *others], axis=0), None
+        if name in usual and isinstance(rule, Formula):
             with np.errstate(all="ignore"):
-                mended = _mend(rule, rule.columns.index(name), cells)
-            rounded = mended
+                corrected = _solve(rule, rule.columns.index(name), cells)
+            rounded = corrected
             if isinstance(format := cells.formats[name], DateFormat):
                 step = 1.0 if format.has_time else DAY
-                rounded = np.round(mended / step) * step
+                rounded = np.round(corrected / step) * step
             elif usual[name].decimals >= 0:
-                rounded = np.round(mended, usual[name].decimals)
-            holds = kept(rule, cells, name, rounded)
-            mended = np.where(holds, rounded, mended)
-            misfit = np.maximum(misfit, np.where(holds, usual[name].distance(mended), np.inf))
-        supposed[name] = Supposed(mended, misfit)
+                rounded = np.round(corrected, usual[name].decimals)
+            holds = holds_with(rule, cells, name, rounded)
+            corrected = np.where(holds, rounded, corrected)
+            misfit = np.maximum(misfit, np.where(holds, usual[name].distance(corrected), np.inf))
+        supposed[name] = Supposed(corrected, misfit)
     return supposed
 
 
-def kept(rule: AnyRule, cells: Cells, name: str, mended: FloatArray) -> BoolArray:
-    """In which rows a rule holds once a column has other numbers (r,)."""
-    return check(rule, _Mended(cells.table, cells.formats, name, mended)).holds
+def holds_with(rule: AnyRule, cells: Cells, name: str, numbers: FloatArray) -> BoolArray:
+    """Return the rows in which a rule holds with other numbers (r,) in a column."""
+    return check(rule, replace(cells, replaced={name: numbers})).holds
 
 
 def fitting(supposed: Mapping[str, Supposed], place: int) -> list[str]:
@@ -137,19 +123,18 @@ def fitting(supposed: Mapping[str, Supposed], place: int) -> list[str]:
     return sorted((name for name in misfit if misfit[name] <= worst), key=misfit.__getitem__)
 
 
-def _mend(rule: Equal | Linear | Product, place: int, cells: Cells) -> FloatArray:
+def _solve(rule: Formula, place: int, cells: Cells) -> FloatArray:
     """Solve a formula for one of its columns, (r,)."""
     if isinstance(rule, Equal):
         return cells.values(rule.columns[1 - place])
     if place == 0:
         return expected(rule, cells)
-    name, read = rule.columns[place], cells.values(rule.columns[0])
+    read, is_linear = cells.values(rule.columns[0]), isinstance(rule, Linear)
+    is_rate = isinstance(rule, Product) and bool(rule.per) and place == len(rule.columns) - 1
+    # The rest of the formula: without this term, or with its factor at 1.
+    neutral = np.zeros(len(cells)) if is_linear or is_rate else np.ones(len(cells))
+    rest = expected(rule, replace(cells, replaced={rule.columns[place]: neutral}))
     if isinstance(rule, Linear):
-        rest = expected(rule, _Mended(cells.table, cells.formats, name, np.zeros(len(cells))))
         return (read - rest) / rule.coefficients[place - 1]
-    # Of a rate p, which counts as 1 + per p, the factor of the others is that at 0.
-    is_rate = bool(rule.per) and place == len(rule.columns) - 1
-    at = np.zeros(len(cells)) if is_rate else np.ones(len(cells))
-    rest = expected(rule, _Mended(cells.table, cells.formats, name, at))
     factor = (read / rest) ** (1.0 / rule.exponents[place - 1])
     return (factor - 1.0) / rule.per if is_rate else factor

@@ -1,13 +1,12 @@
-"""Which rows of a table a rule says something of, and which of these it holds in.
+"""Check rules: the rows of a table to which a rule applies, and those in which it holds.
 
-A rule is checked by one function for its kind. All but those of `rule.WHOLE_TABLE` look at one
-row at a time, so that they can be checked on some rows of a table after the others.
+All kinds but those of `rule.WHOLE_TABLE` are checked row by row, so a table may come in parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -20,23 +19,24 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import EXACT, Column, NumberFormat, ValueFormat
 
 LISTED_ROWS = 1_000
-
-_SPARSE = 8  # so many codes for each row are counted as they are, not made dense
+_SPARSE = 8  # possible codes for each row, up to which they need not be made consecutive
 _LEFT_OUT = ("excluded", "label", "empty")
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a table as rules see them."""
+    """The cells of a table as rules read them."""
 
     table: Table
     formats: Mapping[str, ValueFormat | None]  # of its columns; None for text
+    replaced: Mapping[str, FloatArray] = field(default_factory=dict)  # numbers of columns (n,)
+    shuffled: Mapping[str, IntArray] = field(default_factory=dict)  # orders of columns (n,)
 
     @classmethod
     def of(cls, table: Table, plan: ColumnPlan) -> Cells:
-        """Take the formats of a plan; columns the model does not see are read as they look.
+        """Take the formats of a plan, or inferred ones of columns that the model does not use.
 
-        Times of day are compared with those of other columns: each begins at midnight.
+        Times of day begin at midnight, so that those of two columns can be compared.
         """
         written = [spec.format for spec in plan.specs]
         comma = any(isinstance(one, NumberFormat) and one.decimal == "," for one in written)
@@ -46,12 +46,10 @@ class Cells:
             else _format(table.column(spec.name), comma)
             for spec in plan.specs
         }
-        days = {
-            name: replace(one, day_start=0.0)
-            for name, one in formats.items()
-            if isinstance(one, NumberFormat) and one.day_start
-        }
-        return cls(table, formats | days)
+        for name, one in formats.items():
+            if isinstance(one, NumberFormat) and one.day_start:
+                formats[name] = replace(one, day_start=0.0)
+        return cls(table, formats)
 
     def __len__(self) -> int:
         return self.table.frame.height
@@ -65,28 +63,33 @@ class Cells:
         return self.formats[name] is not None
 
     def values(self, name: str) -> FloatArray:
-        """Numbers of a column, or seconds since 1970 UTC, (n,); NaN where there is none."""
-        return self.table.column(name).read(self.formats[name]).values
+        """Return the numbers of a column, or seconds since 1970 UTC, (n,); NaN without any."""
+        if name in self.replaced:
+            return self.replaced[name]
+        values = self.table.column(name).read(self.formats[name]).values
+        return values[self.shuffled[name]] if name in self.shuffled else values
 
     def texts(self, name: str) -> pl.Series:
-        """Cells of a column as stripped text, null where missing."""
-        return self.table.column(name).texts
+        """Return the cells of a column as stripped text, null if missing."""
+        texts = self.table.column(name).texts
+        return texts.gather(self.shuffled[name]) if name in self.shuffled else texts
 
     def codes(self, name: str) -> IntArray:
-        """Equal values of a column have equal codes, (n,), from 0; -1 where there is none."""
-        if not self.is_number(name):
-            return self.table.column(name).levels.codes.astype(np.int64)
+        """Return equal codes for equal values of a column, (n,), from 0; -1 without any."""
         column = self.table.column(name)
-        readings = column.read(self.formats[name])
-        known, rounded = ~np.isnan(readings.values), readings.rounded
-        codes = np.full(len(known), -1, dtype=np.int64)
-        codes[known] = np.unique(readings.values[known], return_inverse=True)[1]
-        if rounded.any():
-            codes[rounded] = len(codes) + column.levels.codes[rounded]
-        return codes
+        if self.is_number(name):
+            readings = column.read(self.formats[name])
+            known, rounded = ~np.isnan(readings.values), readings.rounded
+            codes = np.full(len(known), -1, dtype=np.int64)
+            codes[known] = np.unique(readings.values[known], return_inverse=True)[1]
+            if rounded.any():
+                codes[rounded] = len(codes) + column.levels.codes[rounded]
+        else:
+            codes = column.levels.codes.astype(np.int64)
+        return codes[self.shuffled[name]] if name in self.shuffled else codes
 
     def present(self, name: str) -> BoolArray:
-        """Whether a cell holds anything, (n,); what cannot be read is something."""
+        """Return whether cells are not missing, (n,), even if they cannot be read."""
         return ~self.texts(name).is_null().to_numpy()
 
 
@@ -94,8 +97,8 @@ class Cells:
 class Checked:
     """A rule in the rows of a table."""
 
-    applies: BoolArray  # (n,), rows it says something of
-    holds: BoolArray  # (n,), of these, rows as it says
+    applies: BoolArray  # (n,)
+    holds: BoolArray  # (n,), implies applies
 
     @property
     def broken(self) -> BoolArray:
@@ -104,11 +107,11 @@ class Checked:
 
     @property
     def share(self) -> float:
-        """Share of the rows it says something of in which it holds; 0 if it says nothing."""
+        """Share of the rows to which it applies in which it holds; 0 without any."""
         return float(self.holds.sum()) / max(int(self.applies.sum()), 1)
 
     def summary(self, rule: AnyRule) -> HeldRule:
-        """Count the rows, and list the first that break the rule."""
+        """Count the rows, and list the first that break a rule."""
         places = np.flatnonzero(self.broken)
         listed = (places[:LISTED_ROWS] + 1).tolist()
         return HeldRule(rule, int(self.applies.sum()), len(places), tuple(listed))
@@ -116,14 +119,13 @@ class Checked:
 
 def check(rule: Rule, cells: Cells) -> Checked:
     """Check a rule on each row of a table that has its columns."""
-    # What is no finite number says nothing.
     with np.errstate(all="ignore"):
         applies, holds = _check(rule, cells)
     return Checked(applies, applies & holds)
 
 
 def code_forms(texts: pl.Series) -> pl.Series:
-    """Write texts with A for each letter and 9 for each digit 0 to 9.
+    """Replace each letter of texts by A and each digit by 9.
 
     >>> code_forms(pl.Series(["BX-1042", "é7", None])).to_list()
     ['AA-9999', 'A9', None]
@@ -132,10 +134,7 @@ def code_forms(texts: pl.Series) -> pl.Series:
 
 
 def half_a_day(format: ValueFormat | None, values: FloatArray) -> float:
-    """Twelve hours in a column of times of day; 0 where it holds none.
-
-    They are written as 14:05 or, throughout and over half a day at least, as 1405.
-    """
+    """Return twelve hours in the unit of a column of times of day (14:05, 1405), 0 for others."""
     if isinstance(format, NumberFormat) and format.clock:
         return 43_200.0
     known = values[~np.isnan(values)]
@@ -144,7 +143,7 @@ def half_a_day(format: ValueFormat | None, values: FloatArray) -> float:
 
 
 def join_codes(codes: Sequence[IntArray]) -> IntArray:
-    """Give rows equal codes where all of some codes (n,) are equal, -1 where one is missing."""
+    """Return equal codes for rows equal in several codes (n,), -1 if one is missing."""
     joined = codes[0]
     for more in codes[1:]:
         known = (joined >= 0) & (more >= 0)
@@ -157,7 +156,7 @@ def join_codes(codes: Sequence[IntArray]) -> IntArray:
 
 
 def expected(rule: kinds.Linear | kinds.Product, cells: Cells) -> FloatArray:
-    """Compute what the first column of a rule should be, (n,); NaN where it says nothing."""
+    """Return what the first column of a rule should be, (n,); NaN where it does not apply."""
     others = [cells.values(name) for name in rule.columns[1:]]
     if isinstance(rule, kinds.Linear):
         terms = zip(rule.coefficients, others, strict=True)
@@ -171,7 +170,7 @@ def expected(rule: kinds.Linear | kinds.Product, cells: Cells) -> FloatArray:
 
 
 def _check(rule: Rule, cells: Cells) -> tuple[BoolArray, BoolArray]:
-    """Return the rows a rule says something of, and those it holds in where it does."""
+    """Return the rows to which a rule applies, and those in which it holds if it does."""
     first, last = rule.columns[0], rule.columns[-1]
     match rule:
         case kinds.Equal():
@@ -223,7 +222,7 @@ def _equal(rule: kinds.Equal, cells: Cells) -> tuple[BoolArray, BoolArray]:
         return ~equal.is_null().to_numpy(), equal.fill_null(False).to_numpy()
     values = cells.values(first)
     applies, holds = _close(values, cells.values(second), rule.tolerance)
-    # Floats round larger whole numbers, which are compared digit by digit.
+    # Large integers, which floats round, are compared as text.
     if not rule.tolerance and (rounded := np.abs(values) >= EXACT).any():
         equal = cells.texts(first) == cells.texts(second)
         holds &= ~rounded | equal.fill_null(False).to_numpy()
@@ -235,7 +234,7 @@ def _in_order(values: FloatArray, *, falling: bool) -> tuple[BoolArray, BoolArra
     known = -values[applies] if falling else values[applies]
     before = np.concatenate([[-np.inf], known[:-1]])
     after = np.concatenate([known[1:], [np.inf]])
-    # Without it, the rows before and after it are in order.
+    # A row is too high if its neighbours are in order without it.
     high = (known > after) & (before <= after)
     low = (known < before) & ~np.concatenate([[False], high[:-1]])
     holds = np.zeros(len(values), dtype=np.bool_)
@@ -244,7 +243,7 @@ def _in_order(values: FloatArray, *, falling: bool) -> tuple[BoolArray, BoolArra
 
 
 def settles(key: IntArray, value: IntArray) -> Checked:
-    """Check that rows of a key (n,) that repeats have the value of more than half of these."""
+    """Check that rows of a repeated key (n,) have the value of more than half of these rows."""
     known = (key >= 0) & (value >= 0)
     of_key = _counts(np.where(known, key, -1))
     applies = known & (of_key > 1)
@@ -259,7 +258,7 @@ def _close(
 
 
 def _counts(codes: IntArray) -> IntArray:
-    """Return for each row how many have its code, 0 for -1."""
+    """Return the number of rows with each row's code, 0 for -1."""
     counts = np.bincount(codes + 1)
     counts[0] = 0
     return counts[codes + 1]
@@ -270,6 +269,6 @@ def _one_of(texts: pl.Series, values: tuple[str, ...]) -> BoolArray:
 
 
 def _format(column: Column, prefer_comma: bool) -> ValueFormat | None:
-    """Infer how a column is read that the model does not see."""
+    """Infer the format of a column that the model does not use."""
     format = column.inferred_format(prefer_comma)
     return None if format is None or column.read(format).rounded.any() else format

@@ -1,4 +1,4 @@
-"""Rules as Python's users have them: found, kept, exported, and checked on a table."""
+"""Rules in Python: found, saved, exported, and checked on a table."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _SHOWN, _WIDTH = 8, 79  # lines that `repr` shows, and their length
 
 @dataclass(frozen=True, repr=False)
 class Rules(HeldRules):
-    r"""What holds between the columns of a table in nearly all of its rows.
+    r"""The rules that hold in nearly all rows of a table.
 
     Attributes
     ----------
     table : str
-        Name of the table that they were found in.
+        Name of the table.
     n_rows : int
         Its rows.
     rules : tuple of HeldRule
-        Each rule with the rows it says something of (`n_rows`), those of them that break it
+        Each rule with the number of rows to which it applies (`n_rows`) and that break it
         (`n_broken`), and the first 1,000 of these (`broken`, from 1).
     columns : tuple of RuleColumn
-        The columns that they name, and how their cells are read.
+        The columns of the rules, with their formats.
     id : str or None
         The column that names the rows.
     notes : tuple of str
         What to know before relying on them.
     hidden : tuple of str
-        The columns of the table whose values are not shown.
+        The columns whose values are not shown.
 
     Examples
     --------
@@ -59,21 +59,21 @@ class Rules(HeldRules):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Each rule in plain English, with the rows it holds in."""
+        """Each rule in plain English, with its number of rows."""
         return tuple(sentence(held, self.by_name) for held in self.rules)
 
     def save(self, path: str | Path) -> None:
-        """Write the rules to a file of JSON, for `check_rules` and ``kpca novelty rules --rules``.
+        """Write the rules as JSON, for `check_rules` and ``kpca novelty rules --rules``.
 
         Parameters
         ----------
         path : str or Path
-            Where to; rules there are replaced, and nothing else.
+            A new file, or a file of rules, which is replaced.
         """
         save_rules(self, path)
 
     def to_sql(self, table: str | None = None) -> str:
-        """Write a query for each rule that selects the rows that break it, for DuckDB.
+        """Write queries for DuckDB that select the rows that break each rule.
 
         Parameters
         ----------
@@ -83,17 +83,17 @@ class Rules(HeldRules):
         Returns
         -------
         str
-            Macros that read cells, and queries, each under its rule as a comment.
+            Macros that read cells, then queries, with the rules as comments.
         """
         return rules_as_sql(self, safe_stem(self.table) if table is None else table)
 
     def to_pandera(self) -> str:
-        """Write Python source of a schema of pandera, for frames of pandas.
+        """Write a schema of pandera as Python source, for frames of pandas.
 
         Returns
         -------
         str
-            Source that stands alone; its `schema` validates a frame.
+            Source without other dependencies; its `schema` validates a frame.
         """
         return rules_as_pandera(self)
 
@@ -103,7 +103,7 @@ class Rules(HeldRules):
         Returns
         -------
         str
-            A list of checks as YAML; what it cannot express is a comment.
+            A list of checks as YAML, with rules that dqx cannot express as comments.
         """
         return rules_as_dqx(self)
 
@@ -115,15 +115,15 @@ class Rules(HeldRules):
 
 @dataclass(frozen=True, repr=False)
 class RuleCheck(HeldRules):
-    """How rules hold in a table they were checked on.
+    """Rules that were checked on a table.
 
     Attributes
     ----------
     table, n_rows, rules, columns, id, notes, hidden
         As of `Rules`, counted in this table.
     rows : tuple of tuple of BrokenRow
-        For each rule the rows that break it, at most 1,000: `row` (from 1), `line`, `file`, `id`
-        and the `cells` of the rule's columns.
+        At most 1,000 rows that break each rule: `row` (from 1), `line`, `file`, `id` and the
+        `cells` of the rule's columns.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class RuleCheck(HeldRules):
     """
 
     rows: tuple[tuple[BrokenRow, ...], ...] = ()
-    _frame: Any = None  # that was given; None for a path or a table
+    _frame: Any = None  # the frame that was checked; None for a path or a table
 
     @property
     def passed(self) -> bool:
@@ -151,28 +151,16 @@ class RuleCheck(HeldRules):
         DataFrame
             Of the library of the table, with the columns rule, row, line, file, id and cells.
         """
-        said = [phrase(held.rule, self.by_name, self.hidden) for held in self.rules]
-        found = [
-            (says, held.rule.columns, row)
-            for says, held, rows in zip(said, self.rules, self.rows, strict=True)
-            for row in rows
-        ]
-        rows = [row for *_, row in found]
-        cells = [
-            ", ".join(f"{name} {cell}" for name, cell in zip(names, row.cells, strict=True))
-            for _, names, row in found
-        ]
-        return frame_like(
-            self._frame,
-            {
-                "rule": pl.Series([says for says, *_ in found], dtype=pl.String),
-                "row": pl.Series([row.row for row in rows], dtype=pl.Int64),
-                "line": pl.Series([row.line for row in rows], dtype=pl.Int64),
-                "file": pl.Series([row.file or None for row in rows], dtype=pl.String),
-                "id": pl.Series([row.id or None for row in rows], dtype=pl.String),
-                "cells": pl.Series(cells, dtype=pl.String),
-            },
-        )
+        found = []
+        for held, rows in zip(self.rules, self.rows, strict=True):
+            rule, names = phrase(held.rule, self.by_name, self.hidden), held.rule.columns
+            for row in rows:
+                cells = ", ".join(map(" ".join, zip(names, row.cells, strict=True)))
+                found.append((rule, row.row, row.line, row.file or None, row.id or None, cells))
+        text, number = pl.String, pl.Int64
+        types = {"rule": text, "row": number, "line": number, "file": text, "id": text}
+        frame = pl.DataFrame(found, schema={**types, "cells": text}, orient="row")
+        return frame_like(self._frame, frame.to_dict())
 
     def __repr__(self) -> str:
         broken = [held for held in self.rules if held.n_broken]
@@ -180,14 +168,13 @@ class RuleCheck(HeldRules):
             f"{len(broken):,} of {len(self.rules):,} rules broken in {one_line(self.table)}, "
             f"{self.n_rows:,} rows"
         )
-        said = (
-            f"{phrase(held.rule, self.by_name, self.hidden)}: {broken_in(held)}" for held in broken
-        )
-        return _few([title, *said])
+        rules = (phrase(held.rule, self.by_name, self.hidden) for held in broken)
+        counts = map(broken_in, broken)
+        return _few([title, *map(": ".join, zip(rules, counts, strict=True))])
 
 
 def _few(lines: list[str]) -> str:
-    """Join the first lines, and say how many more there are."""
+    """Join the first lines, and write how many more there are."""
     more = len(lines) - 1 - _SHOWN
     shown = [*lines[: 1 + _SHOWN], *[f"... and {more:,} more"] * (more > 0)]
     return "\n".join(one_line(line, _WIDTH) for line in shown)

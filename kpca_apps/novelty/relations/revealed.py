@@ -1,4 +1,4 @@
-"""Hidden columns that visible ones reveal, by the rules between the columns of a table."""
+"""Hidden columns that visible columns reveal by rules."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from collections.abc import Collection, Sequence
 from kpca_apps.names import quoted
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.novelty.relations.finding.discovery import find_rules
-from kpca_apps.novelty.relations.rule import AnyRule, Determines, Equal, HeldRule, Linear, Product
+from kpca_apps.novelty.relations.rule import AnyRule, Determines, Equal, Formula, HeldRule
 from kpca_apps.novelty.result import REVEALED
 from kpca_apps.tables.table import Table
 
-_LEFT_OUT = ("excluded", "label")  # roles of columns that are shown, but not searched for rules
-_SHOWN_WAYS = 4  # of one hidden column that a note names
+_LEFT_OUT = ("excluded", "label")  # roles of visible columns in which no rules are found
+_SHOWN_WAYS = 4  # in a note
 
 
 def revealed_notes(
     table: Table, plan: ColumnPlan, held: Sequence[HeldRule], seed: int
 ) -> tuple[str, ...]:
-    """Name the columns that reveal a hidden one; the notes hold names only, no value or formula.
+    """Name the columns that reveal a hidden one, without values and formulas.
 
-    The rules that are `held` cover no column that is left out of the model, so where there is one
-    the table is searched again with all of its columns.
+    `held` rules do not cover columns outside the model; with such columns, rules are found again.
     """
     specs = plan.specs
     hidden = [spec.name for spec in specs if spec.hidden and spec.name in table.columns]
@@ -30,13 +29,12 @@ def revealed_notes(
     rules = [one.rule for one in held]
     searched = {spec.name: spec for spec in specs if spec.role not in _LEFT_OUT}
     if not searched.keys() >= {*table.columns}:
-        # Identifiers are searched and read as they look, whatever the model does with them.
         of_all = (
             searched.get(name) or ColumnSpec(name, "identifier", "") for name in table.columns
         )
         whole = ColumnPlan(tuple(of_all))
         rules += [one.rule for one in find_rules(table, whole, seed=seed)]
-    # Rules need rows as evidence; a copy needs none.
+    # Copies in tables too small for rules.
     texts = {name: table.column(name).texts for name in table.columns}
     rules += [
         Equal(columns=(name, other))
@@ -50,10 +48,10 @@ def revealed_notes(
 def ways_to_reveal(
     rules: Collection[AnyRule], names: Sequence[str], hidden: Collection[str]
 ) -> dict[str, list[tuple[str, ...]]]:
-    """Find the sets of visible columns from each of which a hidden column follows.
+    """Find sets of visible columns that determine a hidden column.
 
-    Each way is one that remains when the last column of every way before it is hidden, too: with
-    all of these hidden, none is left.
+    Each remains if the last column of every set before it is hidden; with all of these hidden, none
+    remains.
     """
     visible = [name for name in names if name not in hidden]
     found: dict[str, list[tuple[str, ...]]] = {}
@@ -67,7 +65,7 @@ def ways_to_reveal(
 def _first_way(
     rules: Collection[AnyRule], visible: Collection[str], hidden: Collection[str]
 ) -> tuple[str, frozenset[str]] | None:
-    """Follow rules from the visible columns until they lead to a hidden one."""
+    """Apply rules to the visible columns until they determine a hidden one."""
     sources = {name: frozenset((name,)) for name in visible}
     n_known = 0
     while n_known < len(sources):
@@ -83,14 +81,14 @@ def _first_way(
 
 
 def _determined(rule: AnyRule) -> tuple[str, ...]:
-    """Return the columns of a rule that each follow from its others."""
-    if isinstance(rule, Equal | Linear | Product):
+    """Return the columns of a rule that its other columns determine."""
+    if isinstance(rule, Formula):
         return rule.columns
     return rule.columns[-1:] if isinstance(rule, Determines) else ()
 
 
 def _note(name: str, ways: Sequence[Sequence[str]]) -> str:
-    """Say from which columns a hidden one follows, and what to do."""
+    """Write which columns determine a hidden one, and what to do."""
     shown = [" and ".join(map(quoted, way)) for way in ways[:_SHOWN_WAYS]]
     more = [f"from {len(ways) - _SHOWN_WAYS} more"] * (len(ways) > _SHOWN_WAYS)
     which = "it" if len(ways[0]) == 1 else "one of them"

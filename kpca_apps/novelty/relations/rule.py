@@ -1,8 +1,4 @@
-"""The kinds of rule between columns: what each says of a row, as plain data.
-
-A rule names its columns and what ties them; how it is found, checked and exported is said in the
-other files of this room. Numbers are as the columns read them: dates in seconds since 1970 UTC.
-"""
+"""The kinds of rules between columns, as plain data; dates are seconds since 1970 UTC."""
 
 from __future__ import annotations
 
@@ -10,45 +6,44 @@ import msgspec
 
 
 class Rule(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True, forbid_unknown_fields=True):
-    """What holds between columns in nearly all rows of a table; rows that lack a value are free."""
+    """A relation between columns in nearly all rows; rows with missing values do not break it."""
 
-    columns: tuple[str, ...]  # in the order the kind says
+    columns: tuple[str, ...]  # in the order of the kind
 
 
 class Equal(Rule, tag="equal", frozen=True, kw_only=True):
     """Both columns hold the same number, or the same text."""
 
-    tolerance: float = 0.0  # largest difference that is rounding
+    tolerance: float = 0.0  # of rounding
 
 
 class Order(Rule, tag="order", frozen=True, kw_only=True):
-    """The first is at most the second (start, end), or below it where `strict`."""
+    """The first column is at most the second (start, end), or below it if `strict`."""
 
     strict: bool = False
 
 
 class Linear(Rule, tag="linear", frozen=True, kw_only=True):
-    """The first is `offset` plus the others times their coefficients, within `tolerance`.
+    """The first column is `offset` plus the others times `coefficients`, within `tolerance`.
 
-    Sums, differences, other units, a constant apart: total = part + part; days = (end - start) in
-    days, whose coefficients are 1 / 86,400 and -1 / 86,400.
+    Sums, differences, other units: total = part + part; days from start to end, whose coefficients
+    are 1 / 86,400 and -1 / 86,400.
     """
 
-    coefficients: tuple[float, ...]  # one for each column but the first
+    coefficients: tuple[float, ...]  # of each column but the first
     offset: float = 0.0
     tolerance: float = 0.0
 
 
 class Product(Rule, tag="product", frozen=True, kw_only=True):
-    """The first is `factor` times the others to their exponents.
+    """The first column is `factor` times powers of the others.
 
-    Products, ratios and powers: price x number, weight / height^2. Where `per` is not 0, the last
-    column p counts as 1 + per p: a discount (-1, or -0.01 of per cent) or a rate of tax. The first
-    may differ from it by `tolerance` plus `relative` times its size. Rows in which it is no number
-    (x / 0) are free.
+    Products, ratios, powers: price x number, weight / height^2. If `per` is not 0, the last column
+    p counts as 1 + per p: a discount (-1, or -0.01 in per cent) or a tax rate. The tolerance is
+    `tolerance` plus `relative` times the product. Rows without a product (x / 0) do not break it.
     """
 
-    exponents: tuple[float, ...]  # one for each column but the first
+    exponents: tuple[float, ...]  # of each column but the first
     factor: float = 1.0
     per: float = 0.0
     tolerance: float = 0.0
@@ -56,37 +51,37 @@ class Product(Rule, tag="product", frozen=True, kw_only=True):
 
 
 class Sorted(Rule, tag="sorted", frozen=True, kw_only=True):
-    """The column never falls from row to row, or never rises where `falling`.
+    """The column never falls from row to row, or never rises if `falling`.
 
-    Of two neighbours in the wrong order, the first breaks it if the row before it and the second
-    are in order, and else the second; rows without a value are passed over.
+    Of two neighbours in the wrong order, the first breaks the rule if its neighbours are in order
+    without it, else the second. Missing values are skipped.
     """
 
     falling: bool = False
 
 
 class Unique(Rule, tag="unique", frozen=True, kw_only=True):
-    """No two rows have the same values in these columns; all that do break it."""
+    """No two rows have the same values in these columns; all rows that do break the rule."""
 
 
 class Determines(Rule, tag="determines", frozen=True, kw_only=True):
     """Rows equal in all columns but the last are equal in the last (ZIP code, city).
 
-    It says something of rows whose key is in two rows or more; those break it whose value is not
-    that of more than half of these.
+    The rule applies to keys of two rows or more. Rows without the value of more than half of the
+    rows of their key break it.
     """
 
 
 class EmptyUnless(Rule, tag="empty unless", frozen=True, kw_only=True):
-    """The first holds a value only where the second is one of `values`, or holds any if none."""
+    """The first column is empty unless the second is one of `values`, or present without these."""
 
     values: tuple[str, ...] = ()
 
 
 class PositiveOnlyIf(Rule, tag="positive only if", frozen=True, kw_only=True):
-    """The first is above 0 only where one of the others is one of `values` (pregnancies, sex).
+    """The first column is positive only if one of the others is one of `values`.
 
-    With `both`, it is above 0 wherever one of them is, too: failed, and the causes of failures.
+    If `both`, it is positive exactly then: failed, and the causes of failures.
     """
 
     values: tuple[str, ...]
@@ -94,41 +89,29 @@ class PositiveOnlyIf(Rule, tag="positive only if", frozen=True, kw_only=True):
 
 
 class Code(Rule, tag="code", frozen=True, kw_only=True):
-    """The text has this form: A for a letter, 9 for a digit 0 to 9, other signs as they are."""
+    """The text has this form: A for a letter, 9 for a digit 0 to 9, other signs unchanged."""
 
     form: str
 
 
 class Within(Rule, tag="within", frozen=True, kw_only=True):
-    """The number lies between bounds at which the column ends (a rate at 0 and 100)."""
+    """The number lies within bounds (a rate from 0 to 100)."""
 
     low: float | None = None
     high: float | None = None
 
 
-AnyRule = (
-    Equal
-    | Order
-    | Linear
-    | Product
-    | Sorted
-    | Unique
-    | Determines
-    | EmptyUnless
-    | PositiveOnlyIf
-    | Code
-    | Within
-)
-
-
+Formula = Equal | Linear | Product
+WholeTable = Sorted | Unique | Determines
+AnyRule = Formula | Order | WholeTable | EmptyUnless | PositiveOnlyIf | Code | Within
 WHOLE_TABLE = (Sorted, Unique, Determines)
-"""Kinds of rule that compare rows with each other."""
+"""Kinds of rules that compare rows with each other."""
 
 
 class HeldRule(msgspec.Struct, frozen=True):
-    """A rule, and how it held in the table it was found in or checked on."""
+    """A rule with its counts in a table."""
 
     rule: AnyRule
-    n_rows: int  # it says something of
-    n_broken: int  # of these, that break it
+    n_rows: int  # to which it applies
+    n_broken: int  # of these, rows that break it
     broken: tuple[int, ...] = ()  # the first 1,000 of them, from 1

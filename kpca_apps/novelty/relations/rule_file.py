@@ -1,8 +1,7 @@
-"""Rules as a file of JSON: to read, to edit, and to check other tables against.
+"""Rules as a JSON file, to edit, and to check other tables against.
 
-A file says which table the rules are of, how the columns they name were read, and each rule with
-the rows it holds in. Who writes one by hand may leave the counts out. What is read is held to the
-declared types and to what makes sense; nothing in a file can run code.
+It holds the formats of the columns and the rules with their counts, which files written by hand may
+omit. Files are validated when read and cannot run code.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ FORMAT = "kpca-rules"
 TITLE = "Rules between the columns of"  # in the first line of every other file of rules
 TEST_CASES = "test cases"
 _XML = "<?xml version='1.0' encoding='utf-8'?>\n<testsuites name=\""
-# How a file begins that holds this, and is no JSON.
+# First characters of files other than JSON.
 _TITLES = {
     "rules": tuple(f"{mark}{TITLE}" for mark in ("", "-- ", "# ")),
     TEST_CASES: (f"{_XML}{TITLE}",),
@@ -41,7 +40,7 @@ FORMAT_VERSION = 1
 LARGEST = 20_000_000  # bytes of a file
 _MOST_RULES = 10_000
 _WRITE_ONE = "write one with: kpca novelty rules TABLE --format json --out FILE"
-# How many columns a kind of rule has, at least and at most; and whether each must hold numbers.
+# Least and most columns of each kind, and whether each must hold numbers; the last is for the rest.
 _SHAPES: dict[type, tuple[int, float, tuple[bool, ...]]] = {
     kinds.Equal: (2, 2, ()),
     kinds.Order: (2, 2, (True, True)),
@@ -58,7 +57,7 @@ _SHAPES: dict[type, tuple[int, float, tuple[bool, ...]]] = {
 
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule in a file, with its sentence for readers."""
+    """A rule in a file, with a sentence for readers."""
 
     rule: AnyRule
     n_rows: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -68,7 +67,7 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """What every version of the format says of itself."""
+    """The header, the same in every version of the format."""
 
     format: str
     format_version: int
@@ -90,26 +89,19 @@ def rules_to_json(rules: HeldRules) -> str:
         _Record(of.rule, of.n_rows, of.n_broken, of.broken, sentence(of, rules.by_name))
         for of in rules.rules
     )
-    document = _Document(
-        FORMAT,
-        FORMAT_VERSION,
-        rules.columns,
-        records,
-        table=rules.table,
-        n_rows=rules.n_rows,
-        id=rules.id,
-    )
+    of_table = rules.table, rules.n_rows, rules.id
+    document = _Document(FORMAT, FORMAT_VERSION, rules.columns, records, *of_table)
     plain = msgspec.to_builtins(document)
     for column in plain["columns"]:
         for kind, standard in (("numbers", NumberFormat()), ("dates", DateFormat())):
-            if kind in column:  # what is as usual goes without saying
+            if kind in column:  # defaults are omitted
                 usual = msgspec.to_builtins(standard)
                 column[kind] = {k: x for k, x in column[kind].items() if x != usual[k]}
     return visible_json(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()) + "\n"
 
 
 def rules_schema() -> dict[str, Any]:
-    """Return the JSON schema of a file of rules, made from what reads it."""
+    """Return the JSON schema of a file of rules."""
     (_,), named = msgspec.json.schema_components([_Document], ref_template="#/$defs/{name}")
     schema: dict[str, Any] = named.pop(_Document.__name__)
     constants = {"format": FORMAT, "format_version": FORMAT_VERSION}
@@ -119,17 +111,17 @@ def rules_schema() -> dict[str, Any]:
 
 
 def save_rules(rules: HeldRules, path: str | Path) -> None:
-    """Write rules to a file, whole or not at all; rules there are replaced, and nothing else."""
+    """Write rules to a file atomically; only a file of rules is replaced."""
     check_target(path, force=True)
     with atomic_write(path) as file:
         file.write(rules_to_json(rules).encode("utf-8"))
 
 
 def check_target(path: str | Path, *, force: bool = False, holds: str = "rules") -> None:
-    """Refuse a path at which no rules may be written; a run asks before it starts work.
+    """Refuse a path at which no rules may be written.
 
-    By force rules replace rules, in whatever format, and test cases of them test cases: nothing
-    else is ever replaced, no link, no table.
+    With `force`, rules replace rules in any format, and test cases test cases; links and other
+    files are never replaced.
     """
     try:
         require_parent(path)
@@ -156,7 +148,7 @@ def check_target(path: str | Path, *, force: bool = False, holds: str = "rules")
 
 
 def read_rules(path: str | Path) -> HeldRules:
-    """Read a file of rules, or refuse it in one line that names it and says what is wrong."""
+    """Read a file of rules; InputError names the file and the fault."""
     with about(path), opening(path, Path(path)):
         text = read_text(Path(path), "a file of rules", LARGEST)
     try:
@@ -174,23 +166,18 @@ def _rules_of(text: str) -> HeldRules:
         raise ValueError(
             f"format {head.format_version}, where this version reads format {FORMAT_VERSION}"
         )
-    document = msgspec.json.decode(text, type=_Document)
-    if not document.rules:
+    read = msgspec.json.decode(text, type=_Document)
+    if not read.rules:
         raise ValueError("it holds no rule")
-    held = tuple(HeldRule(of.rule, of.n_rows, of.n_broken, of.broken) for of in document.rules)
-    require_sound(document.columns, held)
-    named = {name for record in document.rules for name in record.rule.columns}
-    return HeldRules(
-        document.table,
-        document.n_rows,
-        tuple(column for column in document.columns if column.name in named),
-        held,
-        document.id,
-    )
+    held = tuple(HeldRule(of.rule, of.n_rows, of.n_broken, of.broken) for of in read.rules)
+    require_sound(read.columns, held)
+    named = {name for record in read.rules for name in record.rule.columns}
+    columns = tuple(column for column in read.columns if column.name in named)
+    return HeldRules(read.table, read.n_rows, columns, held, read.id)
 
 
 def require_sound(columns: Sequence[RuleColumn], held: Sequence[HeldRule]) -> None:
-    """Refuse columns and rules that no table leads to: ValueError says which, and why."""
+    """Raise ValueError for columns and rules that no table leads to."""
     if len(held) > _MOST_RULES:
         raise ValueError(f"{len(held):,} rules, of at most {_MOST_RULES:,}")
     by_name = {column.name: column for column in columns}
@@ -208,13 +195,13 @@ def require_sound(columns: Sequence[RuleColumn], held: Sequence[HeldRule]) -> No
         try:
             _check_rule(one.rule, by_name)
             if not 0 <= len(one.broken) <= one.n_broken <= one.n_rows:
-                raise ValueError("more rows break it than it says something of")
+                raise ValueError("more rows break it than it applies to")
         except ValueError as error:
             raise ValueError(f"rule {number:,}: {error}") from None
 
 
 def _check_rule(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> None:
-    """Refuse a rule that cannot be checked, or says nothing."""
+    """Raise ValueError for a rule that cannot be checked, or that is always true."""
     least, most, numbers = _SHAPES[type(rule)]
     if not least <= len(rule.columns) <= most:
         raise ValueError(f"{len(rule.columns)} columns for a rule of its kind")
@@ -223,7 +210,6 @@ def _check_rule(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> None:
     for name in rule.columns:
         if name not in columns:
             raise ValueError(f"its column {quoted(name)} is not among the columns")
-    # The last of what is said holds for all further columns.
     wanted = [*numbers, *numbers[-1:] * len(rule.columns)][: len(rule.columns)]
     for name, is_number in zip(rule.columns, wanted, strict=False):
         if is_number and columns[name].format is None:

@@ -1,4 +1,4 @@
-"""Rules of a table as one value: what holds between its columns, and how the columns were read."""
+"""The rules of a table, with the formats in which their columns were read."""
 
 from __future__ import annotations
 
@@ -15,24 +15,21 @@ from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
 
 class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A column that a rule names, and how its cells were read; text where neither is given."""
+    """A column of a rule, with the format of its cells; text without one."""
 
     name: str
     numbers: NumberFormat | None = None
     dates: DateFormat | None = None
-    typed: bool = False  # of a file of types (Parquet, Excel) or a frame, not cells of text
+    typed: bool = False  # from Parquet, Excel or a frame, not from text
 
     @property
     def format(self) -> ValueFormat | None:
-        """How its cells are read; None for text."""
+        """The format of its cells; None for text."""
         return self.numbers or self.dates
 
     @property
     def is_plain(self) -> bool:
-        """Whether any program reads its cells as this one does: typed, ISO dates, 1234.5.
-
-        A program that cannot read a cell with a mark, <0.5, has no value there.
-        """
+        """Whether any program reads its cells alike: typed, ISO dates, 1234.5."""
         if self.typed:
             return True
         if self.dates is not None:
@@ -47,15 +44,15 @@ class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 @dataclass(frozen=True)
 class HeldRules:
-    """The rules of a table, with how each holds in it."""
+    """The rules of a table with their counts."""
 
     table: str  # its name
     n_rows: int
     columns: tuple[RuleColumn, ...]  # that the rules name
     rules: tuple[HeldRule, ...]
     id: str | None = None  # the column that names the rows
-    notes: tuple[str, ...] = ()  # sentences a reader should know
-    hidden: tuple[str, ...] = ()  # columns of the table whose values are not shown
+    notes: tuple[str, ...] = ()  # sentences for readers
+    hidden: tuple[str, ...] = ()  # columns whose values are not shown
 
     @cached_property
     def by_name(self) -> dict[str, RuleColumn]:
@@ -64,7 +61,7 @@ class HeldRules:
 
 
 def columns_of(rules: tuple[HeldRule, ...], cells: Cells) -> tuple[RuleColumn, ...]:
-    """Return the columns that rules name, in the order of the table, with how each is read."""
+    """Return the columns of rules, in the order of the table."""
     named = {name for held in rules for name in held.rule.columns}
     dtypes = cells.table.frame.schema
     formats = {name: cells.formats[name] for name in dtypes if name in named}
@@ -80,16 +77,14 @@ def columns_of(rules: tuple[HeldRule, ...], cells: Cells) -> tuple[RuleColumn, .
 
 
 def cites_values(rule: AnyRule) -> tuple[str, ...]:
-    """Return the columns of which a rule quotes values, or what follows from them."""
+    """Return the columns whose values a rule quotes or determines."""
     if isinstance(rule, kinds.EmptyUnless | kinds.PositiveOnlyIf):
         return rule.columns[1:]
-    # Of formulas each column follows from the others.
-    formulas = kinds.Equal | kinds.Linear | kinds.Product
-    return rule.columns if isinstance(rule, formulas | kinds.Within | kinds.Code) else ()
+    return rule.columns if isinstance(rule, kinds.Formula | kinds.Within | kinds.Code) else ()
 
 
 def without_values(rules: HeldRules) -> HeldRules:
-    """Leave out rules that quote values of hidden columns, and note how many they were."""
+    """Remove rules that quote values of hidden columns, and note their number."""
     kept = tuple(
         held for held in rules.rules if {*cites_values(held.rule)}.isdisjoint(rules.hidden)
     )

@@ -1,4 +1,4 @@
-"""What a rule says, in one line of plain English."""
+"""Rules as lines of plain English."""
 
 from __future__ import annotations
 
@@ -17,28 +17,23 @@ _NAME = 40  # characters of a name or a value
 _VALUES = 3  # quoted in one sentence
 _WORD = re.compile(r"\w+")
 _DAY = 86400.0
-# Seconds of what times between dates are told in; of these, units that are the same everywhere.
+# Seconds of the units of times between dates; units of constant length.
 _SPANS = {
     "year": 365.25 * _DAY, "month": 365.25 * _DAY / 12, "week": 7 * _DAY, "day": _DAY,
     "hour": 3600.0, "minute": 60.0, "second": 1.0,
 }  # fmt: skip
 _WHOLE = ("day", "hour", "minute")
-_SAME = 1e-9
+_SAME = 1e-9  # relative
 
 
 def sentence(held: HeldRule, columns: Mapping[str, RuleColumn]) -> str:
-    """Say a rule, and in how many of the rows it says something of it holds."""
-    return f"{phrase(held.rule, columns)} in {counts(held)}"
-
-
-def counts(held: HeldRule) -> str:
-    """Say in how many rows a rule holds: ``1,198 of 1,200 rows``."""
+    """Write a rule and its counts: ``departure <= arrival in 1,198 of 1,200 rows``."""
     n_holds = f"{held.n_rows - held.n_broken:,}" if held.n_broken else "all"
-    return f"{n_holds} of {_rows(held)}"
+    return f"{phrase(held.rule, columns)} in {n_holds} of {_rows(held)}"
 
 
 def broken_in(held: HeldRule) -> str:
-    """Say in how many rows a rule is broken: ``broken in 2 of 1,200 rows``."""
+    """Write in how many rows a rule is broken: ``broken in 2 of 1,200 rows``."""
     return f"broken in {held.n_broken:,} of {_rows(held)}"
 
 
@@ -47,10 +42,7 @@ def _rows(held: HeldRule) -> str:
 
 
 def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[str] = ()) -> str:
-    """Say a rule alone: ``departure <= arrival``; the columns say which are dates.
-
-    Values of hidden columns are not said.
-    """
+    """Write a rule alone, without values of hidden columns: ``departure <= arrival``."""
     is_hidden = not {*cites_values(rule)}.isdisjoint(hidden)
     first, *others = map(_name, rule.columns)
     match rule:
@@ -88,13 +80,13 @@ def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[
 
 
 def _name(name: str) -> str:
-    """Write a column's name; one that is no single word in quotes."""
+    """Write the name of a column, in quotes unless it is a single word."""
     shown = one_line(name, _NAME)
     return shown if _WORD.fullmatch(shown) else f'"{shown}"'
 
 
 def either(values: tuple[str, ...]) -> str:
-    """Write values of which one holds, the first of them if they are many."""
+    """Write alternatives, only the first if they are many."""
     shown = [f'"{one_line(value, _NAME)}"' for value in values[:_VALUES]]
     if more := len(values) - len(shown):
         shown.append(f"one of {more:,} more")
@@ -102,20 +94,20 @@ def either(values: tuple[str, ...]) -> str:
 
 
 def _joined(names: Sequence[str], word: str) -> str:
-    """Join names as in prose: ``a, b and c``."""
+    """Join names: ``a, b and c``."""
     *others, last = names
     return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def _number(value: float) -> str:
-    """Write a number with up to six digits, whole ones in full."""
+    """Write a number with up to six digits, integers in full."""
     if value == round(value) and abs(value) < 1e15:
         return f"{value:,.0f}"
     return f"{value:.6g}"
 
 
 def _terms(rule: kinds.Linear, columns: Mapping[str, RuleColumn]) -> str:
-    """Write the sum of a linear rule; dates and spans of time in the unit that fits."""
+    """Write the sum of a linear rule, times in the unit that fits."""
     total, *parts = (columns[name] for name in rule.columns)
     names = [_name(name) for name in rule.columns[1:]]
     if total.dates is None and len(parts) == 2 and all(part.dates for part in parts):
@@ -138,10 +130,7 @@ def _terms(rule: kinds.Linear, columns: Mapping[str, RuleColumn]) -> str:
 
 
 def _signed(terms: Sequence[tuple[str, float]], *, bare: bool = False) -> str:
-    """Join terms by the signs of numbers, of which 0 leaves them out; a `bare` first has no plus.
-
-    A term without words is its number.
-    """
+    """Join terms (text, or the number without it) by their signs; a `bare` first has no plus."""
     text = ""
     for words, number in terms:
         if number:
@@ -153,7 +142,7 @@ def _signed(terms: Sequence[tuple[str, float]], *, bare: bool = False) -> str:
 
 
 def _between(rule: kinds.Linear, names: Sequence[str]) -> str:
-    """Write the time between two dates in a usual unit, "" where the rule has no such unit."""
+    """Write the time between two dates in a usual unit, "" if the rule has none."""
     first, second = rule.coefficients
     late, early = names if first > 0 else names[::-1]
     for unit, seconds in _SPANS.items():
@@ -163,14 +152,14 @@ def _between(rule: kinds.Linear, names: Sequence[str]) -> str:
 
 
 def _span(seconds: float) -> str:
-    """Write a time in the largest unit of which it is a whole number."""
+    """Write a time in the largest unit that divides it."""
     unit, size = _unit(seconds)
     n = seconds / size
     return f"{_number(n)} {unit}{'s' * (n != 1)}"
 
 
 def _span_column(name: str, seconds: float) -> str:
-    """Write a column of numbers, each so many seconds, that is added to a date."""
+    """Write a column of numbers in units of some seconds that is added to a date."""
     unit, size = _unit(seconds)
     words = f"{name} (in {unit}s)"
     return words if seconds == size else f"{_number(seconds / size)} * {words}"

@@ -1,12 +1,12 @@
-"""Rules of a table of any size: found in rows held in memory, counted in all of its rows.
+"""Rules of a table of any size: found in a sample in memory, checked on all rows.
 
-What looks at one row at a time is checked part by part. What compares rows with each other takes
-its columns alone, of all parts.
+Rules about single rows are checked part by part; rules that compare rows, on their columns of all
+parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -42,16 +42,16 @@ class BrokenRow:
     """A row that breaks a rule."""
 
     row: int  # from 1
-    line: int | None  # of the file on which it starts; None where there are no lines
-    file: str  # where the table is several
-    id: str  # what names it, or ""
-    cells: tuple[str, ...]  # of the columns of the rule, as they stand in the table
+    line: int | None  # of the file where it starts; None without lines
+    file: str  # if the table is several
+    id: str  # or ""
+    cells: tuple[str, ...]  # of the rule's columns, as in the table
 
 
 def find_table_rules(
     table: AnyTable, options: ColumnOptions, *, seed: int, execution: Execution
 ) -> HeldRules:
-    """Find the rules of a table; those that quote values of hidden columns are left out."""
+    """Find the rules of a table that do not quote values of hidden columns."""
     options = resolve_columns(options, table, execution)
     sample = draw_sample(table, seed, execution)
     table = sample.whole
@@ -69,9 +69,9 @@ def find_table_rules(
 
 
 def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldRules:
-    """Check rules on all rows of a table; InputError where it lacks a column of theirs.
+    """Check rules on all rows of a table; InputError if it lacks one of their columns.
 
-    Notes say which rules are about no row of it, without values of hidden columns.
+    Notes name the rules that apply to no row.
     """
     names = table.columns
     for column in rules.columns:
@@ -105,7 +105,7 @@ def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldR
     notes = (
         *of_files,
         *open_orders,
-        *(f"No row has what this rule is about: {s}." for s in silent),
+        *(f"This rule applies to no row: {s}." for s in silent),
     )
     return replace(rules, table=one_line(table.source.name), n_rows=start, rules=held, notes=notes)
 
@@ -113,9 +113,9 @@ def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldR
 def check_table_rules(
     rules: HeldRules, table: AnyTable, options: ColumnOptions, execution: Execution
 ) -> tuple[HeldRules, tuple[tuple[BrokenRow, ...], ...]]:
-    """Check rules on all rows of a table; return the first 1,000 that break each, too.
+    """Check rules on all rows of a table; return also the first 1,000 rows that break each.
 
-    Of the `options`, `id` names the rows, and values of `hide` are not shown.
+    Of the `options`, only `id` and `hide` are used.
     """
     options = resolve_columns(options, table, execution)
     checked = count_rows(replace(rules, hidden=options.hide), table, execution)
@@ -125,13 +125,13 @@ def check_table_rules(
 def _count(
     table: Table, rules: Sequence[AnyRule], formats: Mapping[str, ValueFormat | None]
 ) -> tuple[int, list[HeldRule]]:
-    """Check rules on some rows; return how many these are, too."""
+    """Check rules on some rows; return the number of rows, and the counts."""
     cells = Cells(table, formats)
     return len(cells), [check(rule, cells).summary(rule) for rule in rules]
 
 
 def _columns_of(table: AnyTable, rules: Sequence[AnyRule], execution: Execution) -> Table:
-    """Hold the columns of some rules in memory, of all rows."""
+    """Return the columns of some rules, with all rows."""
     if isinstance(table, Table):
         return table
     names = list(dict.fromkeys(name for rule in rules for name in rule.columns))
@@ -148,45 +148,27 @@ def _take_columns(table: Table, names: list[str]) -> pl.DataFrame:
 def listed_rows(
     rules: HeldRules, table: AnyTable, most: int, execution: Execution, *, id: str | None = None
 ) -> tuple[tuple[BrokenRow, ...], ...]:
-    """Fetch the first rows that break each rule of a table; cells of hidden columns are not shown.
-
-    The rows are named by the column `id`, or by that of the rules where the table has it.
-    """
+    """Return the first rows that break each rule, named by `id` or by the rules' own column."""
     positions = [np.array(held.broken[:most], dtype=np.int64) - 1 for held in rules.rules]
     wanted = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *positions]))
     if not len(wanted):
         return tuple(() for _ in positions)
-    rows = take_rows(table, wanted, execution)
-    names = table.columns
-    named = id or (rules.id if rules.id in names else None)
+    rows, n = take_rows(table, wanted, execution), len(wanted)
+    named = id or (rules.id if rules.id in table.columns else None)
+    file = table.source.file_column
     texts = {
-        name: _texts(rows, name, rules.hidden)
-        for name in {named, table.source.file_column, *(column.name for column in rules.columns)}
+        name: [HIDDEN if name in rules.hidden else rows.column(name).text(i) for i in range(n)]
+        for name in {named, file, *(column.name for column in rules.columns)}
         if name is not None
     }
-    blank = [""] * len(wanted)
-    ids = texts.get(named, blank) if named else blank
-    files = texts[table.source.file_column] if table.source.file_column else blank
+    ids, files = (texts[name] if name else [""] * n for name in (named, file))
+    lines = [None] * n if rows.lines is None else rows.lines.tolist()
+    heads = [*zip((wanted + 1).tolist(), lines, files, ids, strict=True)]
 
     def row_at(place: int, columns: Sequence[str]) -> BrokenRow:
-        return BrokenRow(
-            row=int(wanted[place]) + 1,
-            line=None if rows.lines is None else int(rows.lines[place]),
-            file=files[place],
-            id=ids[place],
-            cells=tuple(texts[name][place] for name in columns),
-        )
+        return BrokenRow(*heads[place], tuple(texts[name][place] for name in columns))
 
     return tuple(
         tuple(row_at(place, held.rule.columns) for place in np.searchsorted(wanted, of).tolist())
         for held, of in zip(rules.rules, positions, strict=True)
     )
-
-
-def _texts(rows: Table, name: str, hidden: Collection[str]) -> list[str]:
-    """Return the cells of a column as they stand in the table."""
-    n_rows = rows.frame.height
-    if name in hidden:
-        return [HIDDEN] * n_rows
-    column = rows.column(name)
-    return [column.text(row) for row in range(n_rows)]

@@ -36,7 +36,7 @@ from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnPlan
 from kpca_apps.novelty.evidence import NO_EVIDENCE
 from kpca_apps.novelty.relations.finding.keys import NAMING
 from kpca_apps.novelty.relations.relations import JudgedRows, Relations
-from kpca_apps.novelty.row_values import let_go, row_values
+from kpca_apps.novelty.row_values import release_pages, row_values
 from kpca_apps.system.arrays import BoolArray, FloatArray, HashArray, IntArray
 from kpca_apps.system.files.windowed import SharedArray
 from kpca_apps.system.finished import FinishedPass
@@ -154,7 +154,7 @@ class Encoded:
         for part in parts:
             values[start : start + len(part)] = part
             start += len(part)
-            let_go(values)
+            release_pages(values)
         return values
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
@@ -351,7 +351,7 @@ def _encode_parts(
     for part in parts:
         here = slice(start, start + len(part.surprise))
         hashes[here], surprise[here], start = part.hashes, part.surprise, here.stop
-        let_go(hashes, surprise)
+        release_pages(hashes, surprise)
         faults = part.faults if faults is None else faults + part.faults
     assert faults is not None
     return stored, faults, hashes, surprise

@@ -38,7 +38,7 @@ from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.redact import Note, without_values
 from kpca_apps.novelty.relations.revealed import revealed_notes
-from kpca_apps.novelty.row_values import let_go, row_values
+from kpca_apps.novelty.row_values import release_pages, row_values
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder, encode
 from kpca_apps.novelty.screening.judge import group_text, scores_of
 from kpca_apps.novelty.screening.model import (
@@ -216,7 +216,7 @@ def _fit_detector(
         source = ArrayRows(rows.sample[places], n_jobs=rows.n_threads)
         is_fine, is_wrong = (None if of is None else of[index] for of in (is_fine, is_wrong))
         surprise = np.asarray(surprise[index])
-        let_go(rows.surprise)
+        release_pages(rows.surprise)
     encoder, found, notes = rows.encoder, LargeGroups(), list[Note]()
     of_columns = [group.columns for group in encoder.groups]
     roles = ColumnRoles.of(rows.sample.shape[1], encoder.as_is, of_columns)
@@ -279,7 +279,7 @@ def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
     """Score all rows by a detector that was fitted to some, which keep their own scores."""
     calibrating = np.setdiff1d(rows.sample_index, rows.learned)
     fitted = fitted.among(rows.learned, scores_of(fitted.detector, rows), calibrating)
-    let_go(fitted.scores)
+    release_pages(fitted.scores)
     return fitted.detector, fitted.scores
 
 

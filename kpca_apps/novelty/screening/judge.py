@@ -28,10 +28,10 @@ from kpca_apps.novelty.detector.threshold import (
     rate_threshold,
     smallest_rate,
 )
-from kpca_apps.novelty.evidence import of_rows
+from kpca_apps.novelty.evidence import strongest_by_row
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import NEW, GroupInfo, ScoreMark, ScoreScale, ThresholdInfo
-from kpca_apps.novelty.row_values import blocks_of, let_go, row_values
+from kpca_apps.novelty.row_values import blocks_of, release_pages, row_values
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder
 from kpca_apps.novelty.screening.model import (
     MAX_GROUPS,
@@ -152,7 +152,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         rarities, scale = row_values(len(scores), np.float64), rarity.scale_of_scores
         for block in blocks_of(len(scores)):
             rarities[block] = rarity.share(scores[block])
-        let_go(rarities)
+        release_pages(rarities)
         (at_threshold,) = rarity.share(np.array([threshold.value])).tolist()
         threshold = replace(threshold, rarity=rarity.describe(at_threshold))
     notes: tuple[str, ...] = ()
@@ -172,7 +172,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     rows_of_cells = evidence["row"].explode().unique().to_numpy()
     by_score = ranks[rows_of_cells - 1].tolist()
     _move_ahead(ranks, evidence, n_wrong, int(flagged.sum()))
-    let_go(raw, scores, ranks, p_values)
+    release_pages(raw, scores, ranks, p_values)
     return Verdict(
         model=model,
         rows=rows,
@@ -265,7 +265,7 @@ def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
     if (combined := detector.combined) is not None:
         for block in blocks_of(len(scores)):
             scores[block] = combined.with_surprise(scores[block], rows.surprise[block])
-        let_go(scores, rows.surprise)
+        release_pages(scores, rows.surprise)
     return scores
 
 
@@ -387,7 +387,9 @@ def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged
     Rows known to be wrong keep their places before all, those that are neither flagged nor have
     such evidence come after them.
     """
-    strongest = of_rows(evidence)
+    if evidence.is_empty():
+        return
+    strongest = strongest_by_row(evidence)
     rows = strongest["row"].to_numpy() - 1
     own = ranks[rows] - n_wrong
     alike = len(ranks) * np.exp(strongest["log_p"].to_numpy())

@@ -184,12 +184,11 @@ def parity(subspace: KernelSubspace, X: Matrix, mirror: tuple[float, float]) -> 
     return values
 
 
-def _over_draws(rng: np.random.Generator) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """Return means over draws for the first four components, each of shape ``(4,)``.
-
-    Parities in x and in y, and absolute correlations with y and with membership of the disc.
-    """
-    draws = []
+def _captions() -> tuple[Claim, ...]:
+    """Judge the captions of four components by their parities and correlations."""
+    # Means over draws of parities in x and in y, and of absolute correlations with y and with
+    # membership of the disc.
+    rng, draws = np.random.default_rng(1), []
     for _ in range(DRAWS):
         X, labels = cassini(rng)
         subspace = components(RBF(0.2), X, 4)
@@ -197,12 +196,6 @@ def _over_draws(rng: np.random.Generator) -> tuple[Matrix, Matrix, Matrix, Matri
         alike = np.abs(np.corrcoef(subspace.project(X).T, beside.T)[:4, 4:])
         draws.append([parity(subspace, X, m) for m in ((-1.0, 1.0), (1.0, -1.0))] + list(alike.T))
     in_x, in_y, with_y, with_circle = np.mean(draws, axis=0)
-    return in_x, in_y, with_y, with_circle
-
-
-def _captions() -> tuple[Claim, ...]:
-    """Judge the captions of four components by their parities and correlations."""
-    in_x, in_y, with_y, with_circle = _over_draws(np.random.default_rng(1))
     is_circle = with_circle[2] > 0.6 and with_circle.argmax() == 2
     return (
         judge("component 1", with_circle[0] > with_y[0], in_y[0], with_y[0], with_circle[0]),

@@ -159,11 +159,6 @@ def _auc(kernel: Kernel, q: int, train: Matrix, test: Matrix, novel: Flags) -> f
     return float(roc_auc_score(novel, errors))
 
 
-def _one_class(sigma: float, nu: float, train: Matrix, test: Matrix, novel: Flags) -> float:
-    model = OneClassSVM(gamma=0.5 / sigma**2, nu=nu).fit(train)
-    return float(roc_auc_score(novel, -model.decision_function(test)))
-
-
 def _cancer(data: PaperData) -> tuple[Matrix, Matrix, Flags]:
     """Return training rows, test rows and labels: unit variance, noise, 200 benign rows (4.1.1)."""
     X, malignant = data.cancer()
@@ -180,10 +175,12 @@ def _best(
     linear: tuple[int, ...],
 ) -> dict[str, float]:
     """Return each method's largest AUC over its settings on the test rows."""
-    widths = [sigma for sigma in sigmas if sigma >= 1.0]
+    train, test, novel = parts
+    machines = [OneClassSVM(gamma=0.5 / s**2, nu=nu) for s in sigmas if s >= 1.0 for nu in NUS]
+    scores = [-machine.fit(train).decision_function(test) for machine in machines]
     return {
         KERNEL_PCA: max(_auc(RBF.from_sigma(s), q, *parts) for s in sigmas for q in counts),
         LINEAR_PCA: max(_auc(Linear(), q, *parts) for q in linear),
         PARZEN: max(_auc(RBF.from_sigma(sigma), 0, *parts) for sigma in sigmas),
-        ONE_CLASS: max(_one_class(sigma, nu, *parts) for sigma in widths for nu in NUS),
+        ONE_CLASS: max(float(roc_auc_score(novel, score)) for score in scores),
     }

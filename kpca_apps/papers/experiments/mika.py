@@ -70,24 +70,15 @@ def _judge_toy(median: Matrix) -> tuple[Claim, ...]:
     paper, wide = np.array(list(PAPER.values())), median[-1]
     alike = int(np.count_nonzero(np.abs(np.log(median / paper)) < np.log(2.0)))
     below = [count for count, ratio in zip(COUNTS, wide, strict=True) if ratio < 1.0]
+    middle = paper[1:3], median[1:3]  # of the paper and ours, at noise of 0.1 and 0.2
+    ranges = ["; ".join(f"{_cell(row[0])} to {_cell(row[-1])}" for row in rows) for rows in middle]
     return (
         judge("to 0.4", (median[:-1] > 1.0).all(), median[:-1].min()),
         judge("smallest width", median[0, 0] > MUCH, median[0, 0], MUCH),
-        _growth(median),
+        judge("growth", all(row[-1] > row[0] for row in middle[1]), *ranges),
         judge("0.8", not below, wide.min(), wide.max(), " or ".join(map(str, below))),
         judge("every number", alike == paper.size, paper.size, alike),
     )
-
-
-def _growth(median: Matrix) -> Claim:
-    """Judge whether the middle noise levels gain from more components."""
-    middle = (0.1, 0.2)
-    ours = [median[list(PAPER).index(sigma)] for sigma in middle]
-    paper = [np.array(PAPER[sigma]) for sigma in middle]
-    ranges = [
-        "; ".join(f"{_cell(row[0])} to {_cell(row[-1])}" for row in rows) for rows in (paper, ours)
-    ]
-    return judge("growth", all(row[-1] > row[0] for row in ours), *ranges)
 
 
 def drawn(draw: int, sigma: float) -> tuple[Matrix, Matrix, Matrix]:
@@ -123,6 +114,7 @@ BEST = {"Gaussian": (32, 512), "Speckle": (32, 256)}
 FACTORS = {"Gaussian": 1.6, "Speckle": 1.2}
 
 SHOWN_COUNTS = (1, 4, 16, 64, 256, 1024)
+SHAPE = 4, 10, 16, 16  # of the pictures
 SHOWN = 150  # index of the digit shown, the first 3 of the test digits
 WITHIN = 0.05
 C = 0.5
@@ -163,7 +155,12 @@ def run_denoising_digits(data: PaperData) -> Outcome:
         figures += [
             _distance_curves(kind, by_linear, by_kernel),
             _by_count(kind, flat, cleaned),
-            _pictures(kind, [part[::50] for part in rows]),
+            Pictures(
+                f"{kind} noise: digits",
+                np.clip((np.stack([part[::50] for part in rows]) + 1) / 2, 0, 1).reshape(SHAPE),
+                ("clean", "noisy", "linear PCA at its best", f"kernel PCA, {KERNEL_COUNTS[-1]}"),
+                tuple(map(str, range(10))),
+            ),
         ]
     pairs = zip(columns[::2], columns[1::2], strict=True)
     most = max(a / b for pair in pairs for a, b in zip(*pair, strict=False))
@@ -235,12 +232,6 @@ def _distance_curves(kind: str, linear: list[float], kernel: list[float]) -> Cur
         },
         log_x=True,
     )
-
-
-def _pictures(kind: str, shown: list[Matrix]) -> Pictures:
-    images = np.clip((np.stack(shown).reshape(4, 10, 16, 16) + 1.0) / 2.0, 0.0, 1.0)
-    rows = ("clean", "noisy", "linear PCA at its best", f"kernel PCA, {KERNEL_COUNTS[-1]}")
-    return Pictures(f"{kind} noise: digits", images, rows, tuple(str(digit) for digit in range(10)))
 
 
 def _by_count(kind: str, flat: dict[int, Matrix], cleaned: dict[int, Matrix]) -> Pictures:

@@ -40,16 +40,20 @@ def run_parabola(data: PaperData) -> Outcome:
     X = parabola(rng)
     fits = {d: components(Polynomial(d), X) for d in JOURNAL}
     drawn = [_drawn(parabola(rng)) for _ in range(DRAWS)]
-    shares = np.array([share for share, _ in drawn])
+    drawn_shares = np.array([share for share, _ in drawn])
     noise = float(np.mean([third for _, third in drawn]))
-    means, spread = shares.mean(axis=0), shares.std(axis=0)
+    means, spread = drawn_shares.mean(axis=0), drawn_shares.std(axis=0)
     counts = [fits[d].n_components for d in JOURNAL]
-    claims = (
+    claims: tuple[Claim, ...] = (
         compare("linear count", float(counts[0])),
         judge("more monomials", min(counts[1:]) > 2, *counts[1:]),
         judge("third component", noise > 0.5, noise, DRAWS),
-        *(_shares(d, means[d - 1], spread[d - 1]) for d in JOURNAL),
     )
+    for degree, shares in JOURNAL.items():
+        known, mean = np.array(shares), means[degree - 1, : len(shares)]
+        gap = float(np.max(np.abs(mean - known) / spread[degree - 1, : len(shares)]))
+        listed = (", ".join(f"{share:.3f}" for share in row) for row in (known, mean))
+        claims += (judge("shares", gap <= WITHIN, degree, *listed, DRAWS, gap, WITHIN),)
     return Outcome(claims, (_panels(fits, X),), (_shares_table(means, spread),))
 
 
@@ -63,18 +67,6 @@ def _drawn(X: Matrix) -> tuple[Matrix, float]:
         if degree == 2:
             third = np.corrcoef(fit.project(X)[:, 2], X[:, 1] - X[:, 0] ** 2)[0, 1]
     return shares, abs(float(third))
-
-
-def _shares(degree: int, mean: Matrix, spread: Matrix) -> Claim:
-    known = np.array(JOURNAL[degree])
-    mean, spread = mean[: len(known)], spread[: len(known)]
-    gap = float(np.max(np.abs(mean - known) / spread))
-    ours = _listed(mean)
-    return judge("shares", gap <= WITHIN, degree, _listed(known), ours, DRAWS, gap, WITHIN)
-
-
-def _listed(shares: Matrix) -> str:
-    return ", ".join(f"{share:.3f}" for share in shares)
 
 
 def _shares_table(means: Matrix, spread: Matrix) -> Table:
@@ -193,7 +185,7 @@ def run_usps(data: PaperData) -> Outcome:
         _error_table("Test error", counts, smoothed),
         _error_table("Raw pixels, test error", RAW_COUNTS, plain),
     )
-    return Outcome((*_judge(paper, ours), *_judge_raw(plain)), (figure,), tables)
+    return Outcome(_judge(paper, ours, plain), (figure,), tables)
 
 
 def errors(
@@ -241,34 +233,26 @@ def _error_table(title: str, counts: tuple[int, ...], columns: dict[int, list[fl
     return Table(f"{title}, per cent: paper / ours", heads, tuple(rows))
 
 
-def _judge(paper: Matrix, ours: Matrix) -> tuple[Claim, ...]:
+def _judge(paper: Matrix, ours: Matrix, plain: dict[int, list[float]]) -> tuple[Claim, ...]:
+    """Judge the cells, the advantages of nonlinear kernels, and the errors on raw pixels."""
     gap = np.abs(ours - paper)
     claims = []
     for name, columns in (("degrees 1 to 5", slice(0, 5)), ("degrees 6 and 7", slice(5, 7))):
         part = gap[:, columns][~np.isnan(gap[:, columns])]
         most, within = part.max(), TOLERANCE[name]
         claims.append(judge("cells", most <= within, name, part.size, within, part.mean(), most))
-    return (*claims, *_advantages(ours))
-
-
-def _advantages(ours: Matrix) -> tuple[Claim, ...]:
-    """Judge the report's two advantages of nonlinear kernels, and a third."""
     best, linear = float(np.nanmin(ours)), float(np.nanmin(ours[:, 0]))
     same = ours[1:4, 1:] < ours[1:4, :1]
     falls = bool((ours[4, 1:] < ours[1, 1:]).all())
     where = "it does for every degree from 2 on" if falls else "not for every degree"
+    raw = {d: np.array([USPS[count][d - 1] for count in RAW_COUNTS]) for d in RAW_DEGREES}
+    largest = {d: float(np.abs(np.array(plain[d]) - raw[d]).max()) for d in RAW_DEGREES}
     return (
+        *claims,
         judge("nonlinear", best <= 5.0 and linear >= 8.0, best, linear),
         judge("as many", bool(same.all()), int(same.sum()), same.size),
         judge("beyond pixels", falls, where),
         judge("fewer", ours[1, 2] < ours[3, 0], ours[1, 2], ours[3, 0]),
-    )
-
-
-def _judge_raw(plain: dict[int, list[float]]) -> tuple[Claim, ...]:
-    paper = {d: np.array([USPS[count][d - 1] for count in RAW_COUNTS]) for d in RAW_DEGREES}
-    largest = {d: float(np.abs(np.array(plain[d]) - paper[d]).max()) for d in RAW_DEGREES}
-    return (
         compare("pixels", plain[1][-1]),
         judge("raw 1", largest[1] <= 0.5, largest[1]),
         judge("raw 3", largest[3] <= TOLERANCE["degrees 1 to 5"], largest[3]),

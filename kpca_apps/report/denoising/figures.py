@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kpca_apps.denoise.result import DenoisingResult, FoundLaw, ImageOutcome
+from kpca_apps.denoise.result import DenoisingResult, ImageOutcome, NoiseLaw
 from kpca_apps.report.denoising.text import (
     CHANNELS,
     compared_images,
@@ -124,7 +124,7 @@ def law_drawings(result: DenoisingResult) -> list[Drawing]:
     return [_law(law_name(number), image.evidence.laws) for number, image in sure]
 
 
-def _law(name: str, laws: Sequence[FoundLaw]) -> Drawing:
+def _law(name: str, laws: Sequence[NoiseLaw]) -> Drawing:
     """Variance over brightness: what was measured, and the laws with their intervals."""
     figure, (axes,) = new_axes(4.9, 2.7)
     highest = [max(1.0, law.interval[1]) * law.deviations[2] ** 2 for law in laws]
@@ -155,7 +155,7 @@ def _law(name: str, laws: Sequence[FoundLaw]) -> Drawing:
     return Drawing(name, "Noise over brightness", caption, figure)
 
 
-def _plot_law(axes: Axes, law: FoundLaw, ink: str, marker: str, top: float) -> None:
+def _plot_law(axes: Axes, law: NoiseLaw, ink: str, marker: str, top: float) -> None:
     """Draw one law, what lies above the top as triangles there, and the points last."""
     ends = np.array([law.brightness[0], law.brightness[-1]])
     line = np.array([law.variance(end) for end in ends.tolist()])

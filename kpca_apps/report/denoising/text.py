@@ -11,8 +11,8 @@ from kpca_apps.denoise.result import (
     DenoisingResult,
     DictionaryView,
     Evidence,
-    FoundLaw,
     ImageOutcome,
+    NoiseLaw,
     Trial,
     TrialResult,
 )
@@ -184,7 +184,7 @@ class HasNoise(Protocol):
         """What speaks for it."""
 
 
-def laws_of(image: HasNoise) -> tuple[FoundLaw, ...]:
+def laws_of(image: HasNoise) -> tuple[NoiseLaw, ...]:
     """Return the laws by which the noise of an image grows with brightness, if it does for sure."""
     return image.evidence.laws if image.noise == "poisson" and image.evidence.is_law else ()
 
@@ -372,7 +372,7 @@ def left_note(result: DenoisingResult) -> list[str]:
     ]
 
 
-def law_text(law: FoundLaw) -> str:
+def law_text(law: NoiseLaw) -> str:
     """Write the variance of noise at brightness x."""
     low, _, high = law.deviations
     if not law.rises and high**2 < 1.1 * low**2:
@@ -387,7 +387,7 @@ def law_text(law: FoundLaw) -> str:
     return f"{slope} {'-' if law.constant < 0 else '+'} {number(abs(law.constant), digits)}"
 
 
-def interval_text(laws: Sequence[FoundLaw]) -> str:
+def interval_text(laws: Sequence[NoiseLaw]) -> str:
     """Write where the variance is beside the laws, the widest of the channels."""
     low, high = min(law.interval[0] for law in laws), max(law.interval[1] for law in laws)
     if 0.99 <= low <= high <= 1.01:

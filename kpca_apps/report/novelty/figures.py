@@ -88,9 +88,8 @@ def score_distribution(result: ScreeningResult) -> Drawing:
     if is_marked:
         one_in = "1 in so many of the usual rows reach"
         usual = "such a share of rows like the reference reach"
-        caption += (
-            f" The marks on top are scores that {one_in if result.p_values is None else usual}."
-        )
+        reached = one_in if result.rows.p_values is None else usual
+        caption += f" The marks on top are scores that {reached}."
     return Drawing("scores", "Distribution of the scores", caption, figure)
 
 
@@ -110,13 +109,13 @@ def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
 
 def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
     """Put round values of the scale people read above the scores; return whether any are there."""
-    if result.scale is None:
+    if result.rows.scale is None:
         return False
     low, *_, high = result.distribution.edges.tolist()
     x_of = np.log if axes.get_xscale() == "log" else np.asarray
     kept: list[ScoreMark] = []
     room = MARK_ROOM * (x_of(high) - x_of(low))
-    for mark in result.scale.marks:
+    for mark in result.rows.scale.marks:
         is_clear = not kept or x_of(mark.score) - x_of(kept[-1].score) > room
         if low < mark.score < high and is_clear:
             kept.append(mark)
@@ -126,7 +125,7 @@ def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
     above.set_xticks([mark.score for mark in kept], [mark.words for mark in kept])
     above.minorticks_off()
     above.spines["top"].set_visible(False)
-    above.set_xlabel(result.scale.name)
+    above.set_xlabel(result.rows.scale.name)
     return True
 
 
@@ -223,7 +222,7 @@ def _threshold_line(axes: Axes, result: ScreeningResult) -> None:
 
 def component_map(result: ScreeningResult) -> Drawing:
     """Rows on the first two kernel components; flagged ones as triangles, the oddest named."""
-    points = result.map
+    points = result.pictures.map
     figure, (axes,) = new_axes(4.9, 3.5)
     usual = evenly(np.flatnonzero(~points.flagged), MAX_POINTS)
     order = by_rank(points.rank)
@@ -255,7 +254,7 @@ def component_map(result: ScreeningResult) -> Drawing:
 
 def scree(result: ScreeningResult) -> Drawing:
     """Variance of the leading components, and how much of each the model keeps."""
-    points = result.map
+    points = result.pictures.map
     figure, (top, bottom) = new_axes(4.9, 3.5, rows=2)
     variances, gains = points.variances[:MAX_COMPONENTS], points.gains[:MAX_COMPONENTS]
     places = np.arange(1, len(variances) + 1)
@@ -293,7 +292,7 @@ def score_contours(result: ScreeningResult) -> Drawing | None:
     Hoffmann, H. (2007). Kernel PCA for novelty detection. Pattern Recognition 40, 863-874,
     figures 2 to 5.
     """
-    contours, threshold = result.contours, result.threshold.value
+    contours, threshold = result.pictures.contours, result.threshold.value
     if contours is None:
         return None
     figure, (axes,) = new_axes(4.9, 3.9)

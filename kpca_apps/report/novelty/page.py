@@ -77,15 +77,16 @@ def render_screening(
     """
     if is_to_send:
         # A note on what reveals hidden values would help the reader to find them.
-        warnings = tuple(note for note in result.warnings if REVEALED not in note)
-        n_doubts = sum(REVEALED not in note for note in result.warnings[: result.n_doubts])
-        # Nothing lies beside the page that it could name.
-        of_folder: dict[str, Any] = {"next_steps": (), "flagged_file": ""}
-        result = replace(result, warnings=warnings, n_doubts=n_doubts, **of_folder)
+        run = result.run
+        warnings = tuple(note for note in run.warnings if REVEALED not in note)
+        n_doubts = sum(REVEALED not in note for note in run.warnings[: run.n_doubts])
+        # A page that is sent has no files beside it to name.
+        run = replace(run, warnings=warnings, n_doubts=n_doubts, next_steps=(), flagged_file="")
+        result = replace(result, run=run)
     drawn = drawn or ScreeningDrawings.of(result)
     first = _first_screen(result)
     listed = result.ranked[:MAX_LISTED]
-    work = work_of(result, listed, clearest(result.odd_cells))
+    work = work_of(result, listed, clearest(result.findings.odd_cells))
     rows = _rows(result, listed)
     rows = rows[: _n_affordable(rows, work)]
     work["rows"] = by_field(work["rows"][row["row"]] for row in rows)
@@ -138,7 +139,7 @@ def render_in_notebook(result: ScreeningResult) -> str:
         is_to_send=False,
         top_warnings=top,
         n_warnings=len(top),
-        n_more_warnings=len(result.warnings) - len(top),
+        n_more_warnings=len(result.run.warnings) - len(top),
         **first,
     )
 
@@ -151,7 +152,7 @@ def render_comparison(result: ComparisonResult) -> str:
         title=standing(result.evaluations, "auroc") or "There is no baseline to compare with.",
         by_precision=standing(result.evaluations, "auprc"),
         sources=[("Table", result.source)],
-        top_warnings=[cut(text, MAX_SENTENCE) for text in result.warnings[:N_WARNINGS_ON_TOP]],
+        top_warnings=[cut(text, MAX_SENTENCE) for text in result.run.warnings[:N_WARNINGS_ON_TOP]],
         **_shared(result, evaluation_drawings(result.evaluations)),
     )
 
@@ -170,7 +171,6 @@ def render_index(result: ScreenedTables) -> str:
             for one in result.failed[:N_WARNINGS_ON_TOP]
         ],
         n_failed=len(result.failed),
-        command=result.command,
         sources=[],
         **_made_by(result),
     )
@@ -184,7 +184,7 @@ def render_diff(result: ScreeningDiff) -> str:
         title=diff_headline(result),
         lists=[
             ("New on the list", "listed now, and not before", result.appeared),
-            ("No longer on the list", "listed before, and not now", result.disappeared),
+            ("No longer on the list", "listed before, and not now", result.removed),
             ("Still on the list", "listed in both", result.stayed),
         ],
         max_rows=MAX_ROWS,
@@ -197,17 +197,21 @@ def render_diff(result: ScreeningDiff) -> str:
 def _made_by(
     result: ScreeningResult | ComparisonResult | ScreenedTables | ScreeningDiff,
 ) -> dict[str, Any]:
-    """Return settings and versions, ready to show."""
+    """Return the command, settings and versions, ready to show."""
+    run = result.run
     return {
-        "settings": [(key, setting_text(value)) for key, value in sorted(result.settings.items())],
-        "versions": sorted(result.versions.items()),
+        "command": run.command,
+        "settings": [(key, setting_text(value)) for key, value in sorted(run.settings.items())],
+        "versions": sorted(run.versions.items()),
     }
 
 
 def _first_screen(result: ScreeningResult) -> dict[str, Any]:
     """Gather what the page of a screening shows outside its folds."""
     kinds = result.kinds_of_reason[:N_KINDS]
-    pattern_of = {row: pattern for pattern in reversed(result.patterns) for row in pattern.rows}
+    pattern_of = {
+        row: pattern for pattern in reversed(result.findings.patterns) for row in pattern.rows
+    }
     cards = _rows(result, [rows[0] for rows in kinds])
     for card, rows in zip(cards, kinds, strict=True):
         card |= _alike(rows, pattern_of.get(rows[0].row), result.source.file_column)
@@ -217,12 +221,14 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
         "left_out": cut(result.source.left_out_text(), MAX_SENTENCE),
         "cards": cards,
         "n_left": result.n_listed - sum(len(of) for of in kinds if of[0].rank <= result.n_listed),
-        "patterns": [cut(one.sentence, MAX_SENTENCE) for one in result.patterns[:MAX_PATTERNS]],
-        "n_patterns": len(result.patterns),
-        "odd_cells": [_odd_cell(cell, result) for cell in clearest(result.odd_cells)],
+        "patterns": [
+            cut(one.sentence, MAX_SENTENCE) for one in result.findings.patterns[:MAX_PATTERNS]
+        ],
+        "n_patterns": len(result.findings.patterns),
+        "odd_cells": [_odd_cell(cell, result) for cell in clearest(result.findings.odd_cells)],
         "n_shown_cells": N_ODD_CELLS,
-        "rules": sorted(result.rules, key=lambda one: -one.n_broken)[:MAX_RULES],
-        "cells_in_lines": any(cell.line is not None for cell in result.odd_cells),
+        "rules": sorted(result.findings.rules, key=lambda one: -one.n_broken)[:MAX_RULES],
+        "cells_in_lines": any(cell.line is not None for cell in result.findings.odd_cells),
     }
 
 
@@ -247,15 +253,15 @@ def _alike(
 
 def _top_warnings(result: ScreeningResult) -> list[str]:
     """Return the first of the warnings that bear on whether to believe the list."""
-    n_shown = min(result.n_doubts, N_WARNINGS_ON_TOP)
-    return [cut(text, MAX_SENTENCE) for text in result.warnings[:n_shown]]
+    n_shown = min(result.run.n_doubts, N_WARNINGS_ON_TOP)
+    return [cut(text, MAX_SENTENCE) for text in result.run.warnings[:n_shown]]
 
 
 def _shared(
     result: ScreeningResult | ComparisonResult, drawings: Sequence[list[Drawing]]
 ) -> dict[str, Any]:
     """Gather what both kinds of page show; `drawings` are those of the evaluations."""
-    warnings = [cut(text, MAX_SENTENCE) for text in result.warnings]
+    warnings = [cut(text, MAX_SENTENCE) for text in result.run.warnings]
     # Those with the largest part in the reasons first, else as in the table.
     columns = sorted(result.columns, key=lambda one: -one.reason_share)
     return {
@@ -273,7 +279,7 @@ def _shared(
             for evaluation, figures in zip(result.evaluations, drawings, strict=True)
         ],
         **_made_by(result),
-        "method": method_sentence(result.settings),
+        "method": method_sentence(result.run.settings),
     }
 
 
@@ -285,12 +291,12 @@ def _odd_cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
         places.append(f"{count(n_left)} more")
     what = ("row" if cell.line is None else "line") + "s" * (len(others) > 1)
     more = f"Also on {what} {in_prose(places)}." * bool(places)
-    if places and result.row_files:  # where each would need its file
+    if places and result.lists.files:  # where each would need its file
         more = f"Also in {plural(cell.n_cells - 1, 'other cell')}."
     return vars(cell) | {
         "where": cell.where,
-        "id": cut(result.row_ids.get(cell.row, ""), MAX_CELL),
-        "file": cut(result.row_files.get(cell.row, ""), MAX_CELL),
+        "id": cut(result.lists.ids.get(cell.row, ""), MAX_CELL),
+        "file": cut(result.lists.files.get(cell.row, ""), MAX_CELL),
         "place": cell.row if cell.line is None else cell.line,
         "more": more,
     }
@@ -298,19 +304,22 @@ def _odd_cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
 
 def _repeats(result: ScreeningResult) -> list[dict[str, str]]:
     """Return the groups of rows that repeat others, equal ones first."""
-    kinds = {"equal": result.duplicates.equal, "nearly equal": result.duplicates.near}
+    kinds = {
+        "equal": result.findings.duplicates.equal,
+        "nearly equal": result.findings.duplicates.near,
+    }
     repeats = []
     for kind, group in ((kind, group) for kind, groups in kinds.items() for group in groups):
         more = group.n_rows - len(group.rows)
         ending = f" and {count(more)} more" if more else ""
-        names = [cut(result.row_ids[row], 40) for row in group.rows if row in result.row_ids]
+        names = [cut(result.lists.ids[row], 40) for row in group.rows if row in result.lists.ids]
         texts = [" / ".join(texts) for texts in zip(*group.cells, strict=True)]
         repeats.append(
             {
                 "kind": kind,
                 "names": cut(", ".join(names) + ending * bool(names), MAX_CELL),
                 "rows": ", ".join(map(count, group.rows)) + ending,
-                "lines": _lines(group, result.row_files) + ending if group.lines else "",
+                "lines": _lines(group, result.lists.files) + ending if group.lines else "",
                 "columns": cut(", ".join(group.columns), MAX_CELL),
                 "cells": cut("; ".join(texts), MAX_CELL),
             }

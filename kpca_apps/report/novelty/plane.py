@@ -30,7 +30,7 @@ YEARS = (-719_162.0, 2_932_896.0)  # days since 1970 that have a date: the years
 
 def column_plane(result: ScreeningResult) -> Drawing | None:
     """Rows by the two columns with the largest part in the reasons, flagged ones on top."""
-    plane = result.plane
+    plane = result.pictures.plane
     if plane is None:
         return None
     figure, (axes,) = new_axes(5.6, 3.5)

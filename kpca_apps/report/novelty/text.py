@@ -344,7 +344,7 @@ def diff_headline(diff: ScreeningDiff) -> str:
         )
         return f"No row is in both tables: {now} rows are flagged now, {before} before; {moved}."
     new = f"{plural(len(diff.appeared), 'row')} {'is' if len(diff.appeared) == 1 else 'are'} new"
-    n_lost = len(diff.disappeared)
-    lost = f"{count(n_lost)} {'is' if n_lost == 1 else 'are'} no longer on it"
+    n_removed = len(diff.removed)
+    removed = f"{count(n_removed)} {'is' if n_removed == 1 else 'are'} no longer on it"
     stayed = f"{count(len(diff.stayed))} stayed"
-    return f"{new} on the list, {lost}, {stayed}; {moved}."
+    return f"{new} on the list, {removed}, {stayed}; {moved}."

@@ -23,7 +23,7 @@ SIDES = {"above": " too high", "below": " too low", "": ""}
 def marks_of(result: ScreeningResult) -> dict[str, Any]:
     """Return the marks of a page, and the names of the columns that its keys are of."""
     marks = []
-    for one in result.marks:
+    for one in result.lists.marks:
         mark = {"key": one.key, "mark": one.mark, "row": one.row}
         optional = {"line": one.line, "id": one.id, "note": one.note}
         marks.append(mark | {name: value for name, value in optional.items() if value})
@@ -62,14 +62,14 @@ def work_of(
     )
     kinds: dict[str, int] = defaultdict(lambda: len(kinds))
     odd: dict[int, list[OddCell]] = {}
-    for cell in result.odd_cells:
+    for cell in result.findings.odd_cells:
         for row in (cell.row, *cell.more_rows):
             odd.setdefault(row, []).append(cell)
-    usual = {row.row: row for row in result.usual_rows}
+    usual = {row.row: row for row in result.lists.usual}
     prefix = listed[0].key[: _n_shared(one.key for one in listed)] if listed else ""
     # The columns that all rows have that can be opened, which are named once.
     whole = [one.cells for one in listed[:MAX_WHOLE] if one.cells]
-    whole += [one.cells for one in result.usual_rows]
+    whole += [one.cells for one in result.lists.usual]
     names = [[name for name, _ in cells] for cells in whole]
     compared = names[0][: _n_shared(names)] if names else []
     rows, beside, left = dict[int, Any](), dict[int, Any](), CELLS_BUDGET
@@ -148,12 +148,12 @@ def _cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
         "fix": [cut(text, MAX_CELL) for text in (cell.column, cell.seen, cell.suggestion)],
     }
     # Rows of several cells that read alike are marked each by itself, where they are listed.
-    key = result.row_keys.get(cell.row)
+    key = result.lists.keys.get(cell.row)
     if key and not cell.more_rows:
         found["key"] = key
     if cell.line is not None:
         found["line"] = cell.line
-    if name := result.row_ids.get(cell.row):
+    if name := result.lists.ids.get(cell.row):
         found["id"] = cut(name, MAX_CELL)
     return found
 

@@ -29,7 +29,7 @@ from kpca_apps.system.stores.addresses import CREDENTIALS, STORES, AnyPath, Stor
 T = TypeVar("T")
 
 CHUNK = 1 << 23  # bytes per request
-ASKED = 16  # concurrent requests (codespell:ignore)
+CONCURRENT = 16  # requests at a time
 PROBE = ".kpca-writable"  # object that is written and removed to test permissions
 # Not "detect", which would (de)compress objects named like compressed files.
 _AS_IT_IS: dict[str, Any] = {"compression": None}

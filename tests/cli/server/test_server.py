@@ -134,7 +134,7 @@ def test_screen_explain_accept_and_screen_again(served: Path, ask: Ask) -> None:
     assert kept["row"].to_list() == rows
 
     compared = ask("diff_runs", old=first["folder"], new="third")
-    assert {row["elsewhere"] for row in compared["disappeared"]} >= {"accepted"}
+    assert {row["elsewhere"] for row in compared["removed"]} >= {"accepted"}
     assert not (served / "compared").exists()
     written = ask("diff_runs", old=first["folder"], new="third", out="compared")
     assert (served / written["folder"] / "report.html").is_file()
@@ -153,10 +153,10 @@ def test_the_rows_told_are_those_of_the_command(
     asked, typed = (
         json.loads(Path(name, "result.json").read_text("utf-8")) for name in ("asked", "typed")
     )
-    assert asked.pop("command") == "kpca novelty screen birds.csv --share 0.05 --hide colour"
+    assert asked["run"].pop("command") == "kpca novelty screen birds.csv --share 0.05 --hide colour"
     for name in ("command", "next_steps"):
-        typed.pop(name)
-    assert asked.pop("next_steps") == []
+        typed["run"].pop(name)
+    assert asked["run"].pop("next_steps") == []
     assert asked == typed
     assert told["says"].replace('"', "") == asked["sentence"]
     scored = [Path(name, "scored.csv").read_bytes() for name in ("asked", "typed")]

@@ -16,14 +16,14 @@ from kpca_apps.denoise.batch.examine.evidence import kept_law
 from kpca_apps.denoise.batch.examine.measuring import measure_file, pooled
 from kpca_apps.denoise.batch.profile import KIND, VERSION, KindNoise, read_profile
 from kpca_apps.denoise.batch.run import run_batch
-from kpca_apps.denoise.estimate.law import NoiseLaw
+from kpca_apps.denoise.estimate.law import law_of_nothing
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.images.files import read_image
 from tests.denoise.toy import save
 
 SIZE = (160, 160)
-STRONG = kept_law(replace(NoiseLaw.of_nothing(0.0), gain=300.0))
+STRONG = kept_law(replace(law_of_nothing(0.0), gain=300.0))
 
 
 def photograph(seed: int, *, counts: float = 0.0, sigma: float = 0.0) -> np.ndarray:

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.ndimage import gaussian_filter, rotate
+from scipy.ndimage import gaussian_filter, maximum_filter, minimum_filter, rotate
 from skimage import data
 
 from kpca_apps.denoise.denoiser import denoise_with_info, measure_noise
 from kpca_apps.denoise.estimate.level import estimate_noise
+from kpca_apps.denoise.estimate.patches import areas_of_one_value
 from tests.quick import quick
 
 TEXTURED = ("brick", "grass", "gravel")
@@ -198,3 +199,14 @@ def test_clipped_channels_do_not_hide_the_noise_of_colours(sigma: float, dark: f
     info = measure_noise(noisy.astype(np.uint8), channel_axis=-1)
     assert info.established
     assert info.sigma == pytest.approx(sigma, rel=0.1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_areas_of_one_value_are_patches_whose_least_and_largest_value_are_equal(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(8, 40, 2))
+    pixels = rng.integers(0, 200, shape).astype(np.float32)
+    for top, left in (rng.integers(0, shape), (0, 0), (shape[0] - 4, shape[1] - 5)):
+        pixels[top : top + rng.integers(4, 12), left : left + rng.integers(4, 12)] = 7
+    flat = maximum_filter(pixels, 8) == minimum_filter(pixels, 8)
+    assert np.array_equal(areas_of_one_value(pixels), maximum_filter(flat, 8, origin=-1))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from kpca_apps.denoise.denoiser import denoise_with_info
-from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import Axes, read_picture
 from kpca_apps.denoise.noise import choose
 from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.result import NoiseLaw
 
 IMAGE = 100 + 10 * np.random.default_rng(0).standard_normal((40, 44, 3))
 
@@ -53,8 +53,8 @@ def test_white_noise_is_measured_where_its_level_or_the_kind_of_noise_is_asked(
 def test_where_laws_are_known_nothing_is_measured(looked: list[int]) -> None:
     grey = IMAGE[..., 0]
     picture = read_picture(grey[np.newaxis, np.newaxis], Axes.of(grey.shape, None, None), 255.0)
-    seen = np.array([0.0, 255.0])
-    law = NoiseLaw(0.5, 1.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, seen, seen, 1.0)
+    seen = (0.0, 255.0)
+    law = NoiseLaw(0.5, 1.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, seen, seen)
     found = choose.look(picture, Options(), None, [law])
     assert found.noise == "poisson"
     assert not looked

@@ -31,7 +31,7 @@ def found(
     padded = np.pad(guide[np.newaxis], MARGINS)
     ties = np.full(guide[np.newaxis].shape, tie, np.float32)
     place = np.array([y]), np.array([x])
-    places, counts = find_groups(padded, 0, *place, (1, *shape), origin, k, ties)
+    places, counts = find_groups(padded, (0, *place), (1, *shape), origin, k, ties)
     group = places[: counts[0]]
     assert not group[:, 0].any()
     return [(int(a), int(b)) for _, a, b in group]

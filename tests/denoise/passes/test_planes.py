@@ -13,7 +13,7 @@ from kpca_apps.denoise.options import CONTENTS, QUALITIES, Options, Window
 from kpca_apps.denoise.passes import planes
 from kpca_apps.denoise.passes.groups import RADIUS
 from kpca_apps.denoise.passes.plan import plan_for
-from kpca_apps.denoise.passes.planes import denoise_planes, noise_excess
+from kpca_apps.denoise.passes.planes import denoise_planes, survey
 
 Image = NDArray[np.float64]
 
@@ -85,10 +85,21 @@ def test_it_helps_at_any_noise_level(clean: Image, sigma: float, gain: float) ->
         assert psnr(clean, denoise_plane(noisy, sigma, quality=quality)) > psnr(clean, noisy) + gain
 
 
+def test_balanced_is_no_worse_than_fast_where_noise_hides_the_picture() -> None:
+    clean = 0.03 * data.coins()[:128, :256].astype(float)
+    for seed in range(3):
+        noisy = clean + 3.5 * np.random.default_rng(seed).standard_normal(clean.shape)
+        fast, balanced = (
+            psnr(clean, denoise_plane(noisy, 3.5, quality=quality))
+            for quality in ("fast", "balanced")
+        )
+        assert balanced > fast
+
+
 def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> None:
     plane = noisy.astype(np.float32)[np.newaxis, np.newaxis]
     excesses = [
-        noise_excess(plane, sigma, plan_for(sigma, Options()).passes[0]) for sigma in (28.0, 22.0)
+        survey(plane, sigma, plan_for(sigma, Options()).passes[0])[0] for sigma in (28.0, 22.0)
     ]
     assert excesses[0] == 1.0
     assert excesses[1] > 1.1

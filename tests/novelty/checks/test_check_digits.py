@@ -59,7 +59,7 @@ def test_a_wrong_code_is_an_odd_cell_without_a_suggestion(repeated: bool) -> Non
     price[50] *= 100
     frame = pl.DataFrame({"ean": codes, "price": price, "stock": rng.integers(10, 90, 220)})
     screening = screen_table(frame)
-    odd = {c.row: (c.column, c.kind, c.suggestion) for c in screening.odd_cells}
+    odd = {c.row: (c.column, c.kind, c.suggestion) for c in screening.findings.odd_cells}
     assert {row: odd.pop(row) for row in (11, 21, 31)} == dict.fromkeys(
         (11, 21, 31), ("ean", "code", "")
     )
@@ -76,5 +76,5 @@ def test_digits_of_other_scripts_are_no_codes() -> None:
         stock = np.random.default_rng(3).integers(10, 90, len(CODES))
         frame = pl.DataFrame({"code": [*CODES[:-9], *other[-9:]], "stock": stock})
         screening = screen_table(frame)
-        odd = {cell.row for cell in screening.odd_cells if cell.column == "code"}
+        odd = {cell.row for cell in screening.findings.odd_cells if cell.column == "code"}
         assert odd == set(range(len(CODES) - 8, len(CODES) + 1))

@@ -37,7 +37,7 @@ def moved(before: pl.DataFrame, after: pl.DataFrame) -> list[MovedColumn]:
     return list(moved_columns(summaries(before), summaries(after)))
 
 
-def test_tables_alike_are_hardly_ever_said_to_differ() -> None:
+def test_tables_alike_are_rarely_stated_to_differ() -> None:
     rng = np.random.default_rng(0)
     told = 0
     for _ in range(60):
@@ -47,7 +47,7 @@ def test_tables_alike_are_hardly_ever_said_to_differ() -> None:
     assert told <= 4
 
 
-def test_what_moved_is_said_in_the_units_of_the_column() -> None:
+def test_what_moved_is_stated_in_the_units_of_the_column() -> None:
     rng = np.random.default_rng(1)
     before, after = people(500, rng), people(400, rng)
     after = after.with_columns(
@@ -65,7 +65,7 @@ def test_what_moved_is_said_in_the_units_of_the_column() -> None:
     assert found["counts"].what == "missing" and found["counts"].words == "25% missing, was 0%"
 
 
-def test_a_small_change_of_a_large_table_is_not_told_and_few_cells_say_nothing() -> None:
+def test_a_small_change_of_a_large_table_is_not_reported_and_few_cells_say_nothing() -> None:
     rng = np.random.default_rng(3)
     x = rng.normal(size=100_000)
     # 1 % of a deviation: significant, and of no weight.

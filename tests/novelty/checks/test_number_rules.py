@@ -123,7 +123,7 @@ def test_a_cap_or_a_group_of_the_column_is_no_code(values: FloatArray, cap: floa
         ("ages", 5525.0, None),
     ],
 )
-def test_what_was_meant_is_told_only_if_it_is_clear(
+def test_what_was_meant_is_reported_only_if_it_is_clear(
     column: str, seen: float, meant: float | None
 ) -> None:
     rule = NumberRule.fit(COLUMNS[column], 1.0)
@@ -183,7 +183,7 @@ def test_a_gross_error_is_found_whatever_the_distribution(
 
 
 @pytest.mark.parametrize("n", [30, 60, 500])
-def test_clean_columns_of_any_size_hardly_ever_have_odd_cells(n: int) -> None:
+def test_clean_columns_of_any_size_rarely_have_odd_cells(n: int) -> None:
     rng = np.random.default_rng(n)
     draws = [
         *DRAWS.values(),

@@ -63,7 +63,7 @@ def test_codes_short_words_and_frequent_levels_are_left_alone(counts: dict[str, 
     assert meant(rule, counts) == {}
 
 
-def test_another_case_is_told_however_often_it_is() -> None:
+def test_another_case_is_reported_however_often_it_is() -> None:
     assert meant(SpellingRule.fit({"Yes": 500, "yes": 90}), ["Yes", "yes"]) == {"yes": "Yes"}
 
 

@@ -81,7 +81,7 @@ def test_sensors_one_after_the_other_are_each_in_the_order_of_time() -> None:
 def test_it_is_one_odd_cell_with_all_its_rows() -> None:
     values, other = FREE.copy(), np.round(20 + RNG.normal(0, 3, N), 2)
     values[200:236] = 13.4
-    (cell,) = screen_table(pl.DataFrame({"at": HOURS, "x": values, "y": other})).odd_cells
+    (cell,) = screen_table(pl.DataFrame({"at": HOURS, "x": values, "y": other})).findings.odd_cells
     assert (cell.kind, cell.column, cell.seen, cell.n_cells) == ("stuck", "x", "13.4", 36)
     assert (cell.row, *cell.more_rows) == tuple(range(201, 237))
     assert cell.sentence.startswith("36 equal readings")

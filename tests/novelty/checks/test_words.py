@@ -32,7 +32,7 @@ def corrected(texts: list[str], wrong: str) -> dict[str, str]:
 
 def corrected_of(texts: list[str]) -> dict[str, str]:
     table = {"n": range(len(texts)), "text": texts}
-    cells = screen_table(pl.DataFrame(table), explain=0).odd_cells
+    cells = screen_table(pl.DataFrame(table), explain=0).findings.odd_cells
     return {cell.seen: cell.suggestion for cell in cells if cell.kind == MISSPELT}
 
 
@@ -74,7 +74,7 @@ def test_a_word_of_many_texts_is_the_column_s_own() -> None:
 
 
 def test_a_word_of_many_texts_is_the_column_s_own_wherever_they_stand() -> None:
-    first = [f"Removal of the water pump {number}" for number in range(words.LOOKED_AT)]
+    first = [f"Removal of the water pump {number}" for number in range(words.N_SAMPLED)]
     last = [f"Delivery of the equipmnent to floor {number}" for number in range(50)]
     assert corrected_of([*first, *last]) == {}
 

@@ -118,7 +118,7 @@ def test_a_slip_among_six_digits_changes_none_of_the_other_dates(
     assert np.delete(values, 9).tolist() == np.delete(SECONDS, 9).tolist()
 
 
-def test_which_number_is_the_day_among_six_digits_can_be_told() -> None:
+def test_which_number_is_the_day_among_six_digits_can_be_reported() -> None:
     days = [date(2024, month, day) for month in range(1, 13) for day in (3, 10)]
     cells = [day.strftime("%d%m%y") for day in days]
     for day_first, of in ((True, days), (False, [date(d.year, d.day, d.month) for d in days])):
@@ -146,7 +146,7 @@ def test_months_are_no_days_of_2020() -> None:
     assert "named as dates, but its numbers are not" in notes[-1]
 
 
-def test_a_column_half_of_dates_is_said_to_be_text() -> None:
+def test_a_column_half_of_dates_is_stated_to_be_text() -> None:
     cells = [day.isoformat() if k % 3 else f"week {k} of it" for k, day in enumerate(DAYS)]
     role, _, notes = spec_and_values(cells)
     assert role != "datetime" and "66% of the cells read as dates" in notes[0]
@@ -216,7 +216,10 @@ def test_the_error_is_found_in_columns_of_an_export(tmp_path: Path) -> None:
     frame[30, "lead"] = ">2400"
     result = screened(frame, tmp_path / "export.csv")
     assert {one.role for one in result.columns} == {"numeric"}
-    assert {(one.column, one.row) for one in result.odd_cells} == {("net", 71), ("lead", 31)}
+    assert {(one.column, one.row) for one in result.findings.odd_cells} == {
+        ("net", 71),
+        ("lead", 31),
+    }
     assert {one.row for one in result.ranked[:2]} == {71, 31}
 
 
@@ -252,7 +255,7 @@ def dated(days: list[date], pattern: str) -> pl.DataFrame:
 def test_dates_of_a_later_table_are_those_it_says(reference: str, later: str) -> None:
     model = fit_model(dated(AUTUMN, reference))
     result = score_table(model, dated(DECEMBER, later))
-    assert not result.moved
+    assert not result.findings.moved
     (spec,) = (one for one in model.encoder.plan.specs if one.name == "date")
     cells = pl.Series([day.strftime(later) for day in DECEMBER])
     found = Column(cells).read(spec.format).values.astype("datetime64[s]").tolist()
@@ -277,10 +280,10 @@ def test_a_later_table_that_would_be_misread_is_refused() -> None:
             screen_table(table, reference=reference)
     result = score_table(fit_model(dated(AUTUMN, ISO)), dated(DECEMBER, DAY))
     words = "no cell shows whether it has month before day; it is read so, as in the reference"
-    assert any(words in note for note in result.warnings)
+    assert any(words in note for note in result.run.warnings)
     whole = [f"{k}" for k in rng.integers(100, 900, 50)] + ["n.d."] * 10 + ["250-"] * 5
     result = score_table(fit_model(pl.DataFrame({"a": comma})), pl.DataFrame({"a": whole}))
-    assert not any("it is read so" in note for note in result.warnings)
+    assert not any("it is read so" in note for note in result.run.warnings)
 
 
 SIZES = np.random.default_rng(4).normal(2900, 500, 120).round().astype(int)
@@ -302,10 +305,10 @@ DOTTED = pl.DataFrame({"a": [f"{k:,}".replace(",", ".") for k in SIZES[:70]]})
         (WHOLE, WHOLE.head(60), ""),
     ],
 )
-def test_what_a_table_leaves_open_is_said(
+def test_what_a_table_leaves_open_is_stated(
     reference: pl.DataFrame, table: pl.DataFrame, words: str
 ) -> None:
-    said = " ".join(screen_table(table, reference=reference).warnings)
+    said = " ".join(screen_table(table, reference=reference).run.warnings)
     assert words in said and ("as in the reference" in said) == bool(words)
 
 
@@ -319,11 +322,11 @@ def test_rows_are_accepted_however_their_list_is_written() -> None:
             "date": [f"{d:%d/%m/%Y}" for d in DAYS[:20]],
         }
     )
-    assert screen_table(table, accept=fine).is_accepted.sum() == 20
+    assert screen_table(table, accept=fine).rows.is_accepted.sum() == 20
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5])
-def test_a_file_that_mixes_decimal_marks_is_said_with_its_rows(share: float) -> None:
+def test_a_file_that_mixes_decimal_marks_is_stated_with_its_rows(share: float) -> None:
     numbers = np.random.default_rng(0).normal(1500, 200, 40).round(2)
     has_comma = np.random.default_rng(1).random(40) < share
     swapped = str.maketrans(",.", ".,")
@@ -451,7 +454,7 @@ def test_a_text_for_a_missing_value_is_no_odd_cell(tmp_path: Path) -> None:
             cells[row] = "n.d."
     few["x3"][4] = "5O.1"
     result = screened(pl.DataFrame(few), tmp_path / "t.csv")
-    assert {(one.column, one.row) for one in result.odd_cells} == {("x3", 5)}
+    assert {(one.column, one.row) for one in result.findings.odd_cells} == {("x3", 5)}
 
 
 def test_a_laboratory_qualifies_some_of_its_numbers() -> None:
@@ -488,7 +491,7 @@ def test_times_on_both_sides_of_midnight_are_near_each_other(tmp_path: Path) -> 
     night[70] = 35 * 60  # 11:00
     frame = pl.DataFrame({"start": clock(night), "x": rng.normal(5, 1, 300).round(2)})
     result = screened(frame, tmp_path / "t.csv")
-    (cell,) = result.odd_cells
+    (cell,) = result.findings.odd_cells
     assert (cell.row, cell.seen) == (71, "11:00")
     first = result.ranked[0].reasons[0]
     assert (result.ranked[0].row, first.column) == (71, "start") and first.expected > "22:30"

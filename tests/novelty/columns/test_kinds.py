@@ -114,11 +114,6 @@ def test_a_time_of_day_is_kept_and_a_typed_column_is_plain() -> None:
     assert Notation.of(Column(pl.Series([1.0])), format) == Notation()
 
 
-def test_a_notation_survives_a_file() -> None:
-    notation = Notation("$", "", "dmy", ".", False, True)
-    assert from_file(notation) == notation
-
-
 def _channels(column: Column, format: ValueFormat | None) -> FloatArray:
     """Red, green and blue of cells such as "#ff8800"."""
     channels = [column.texts.str.slice(1 + 2 * k, 2) for k in range(3)]

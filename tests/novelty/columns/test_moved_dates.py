@@ -56,12 +56,12 @@ def test_the_next_month_is_flagged_for_its_faults(tmp_path: Path) -> None:
     result = score_table(load_model(tmp_path / "march.kpca"), APRIL)
     assert {row.row - 1 for row in result.ranked[:3]} == FAULTS
     assert result.n_flagged <= 0.05 * len(APRIL)
-    (note,) = [text for text in result.warnings if "Most dates" in text]
+    (note,) = [text for text in result.run.warnings if "Most dates" in text]
     assert '"ordered", "sent"' in note
     assert "exclude" in note
     assert len(note) < 400
-    assert not any("fit a new model if" in text for text in result.warnings)
-    assert {"ordered", "sent"} == {moved.column for moved in result.moved}
+    assert not any("fit a new model if" in text for text in result.run.warnings)
+    assert {"ordered", "sent"} == {moved.column for moved in result.findings.moved}
     late = next(row for row in result.ranked if row.row == 11)
     (reason,) = [one for one in late.reasons if one.column == "ordered"]
     assert reason.expected.endswith(".04.2026")
@@ -73,7 +73,7 @@ def test_a_reference_flags_at_its_rate_and_its_model_is_of_no_table(tmp_path: Pa
     assert result.n_flagged <= 0.08 * len(APRIL)
     save_model(result.model, tmp_path / "march.kpca")
     again = score_table(load_model(tmp_path / "march.kpca"), APRIL)
-    np.testing.assert_array_equal(again.scores, result.scores)
+    np.testing.assert_array_equal(again.rows.scores, result.rows.scores)
 
 
 def test_a_date_far_from_most_others_stays_odd() -> None:
@@ -81,7 +81,7 @@ def test_a_date_far_from_most_others_stays_odd() -> None:
     march[10, "ordered"] = "12.04.2026"
     result = score_table(fit_model(MARCH, clean=False, share=0.02), march)
     assert result.ranked[0].row == 11
-    assert not any("Most dates" in text for text in result.warnings)
+    assert not any("Most dates" in text for text in result.run.warnings)
 
 
 def test_one_row_of_the_next_month_and_groups_of_it_are_not_odd() -> None:
@@ -98,7 +98,7 @@ def test_parts_and_workers_change_nothing() -> None:
     for n_workers in (1, 2):
         with Workers(n_workers=n_workers) as workers:
             parts = score(model, parted(april, part_rows=90), execution=Execution(workers))
-        np.testing.assert_array_equal(parts.scores, whole.scores)
+        np.testing.assert_array_equal(parts.rows.scores, whole.rows.scores)
 
 
 def laid(first: date, n_days: int) -> tuple[np.ndarray, np.ndarray]:
@@ -111,7 +111,9 @@ def laid(first: date, n_days: int) -> tuple[np.ndarray, np.ndarray]:
     assert isinstance(moved["ordered"], MovedDates)
     place = encoder.groups[0].columns[0]
     start = (date(2026, 3, 1) - date(1970, 1, 1)).days
-    asis, onto = (of.matrix(table)[:, place] - start for of in (encoder, encoder.laid_onto(moved)))
+    asis, onto = (
+        of.matrix(table)[:, place] - start for of in (encoder, encoder.with_moved_dates(moved))
+    )
     return asis, onto
 
 

@@ -16,7 +16,7 @@ from kpca_apps.novelty.columns.plan import runs_on
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_runs_on_is_told_from_what_was_sorted(seed: int) -> None:
+def test_what_runs_on_is_distinguished_from_what_was_sorted(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = 300
     log = 1.7e9 + np.cumsum(rng.exponential(3600.0, n))
@@ -61,8 +61,8 @@ def test_the_next_month_is_flagged_at_the_rate_of_false_alarms() -> None:
         result = score_table(fit_model(deliveries(6, seed), alpha=0.05), deliveries(7, seed + 50))
         n_flagged, n = n_flagged + result.n_flagged, n + result.n_rows
         # Said once, and not as a column that moved.
-        assert not {"sent", "meter"} & {moved.column for moved in result.moved}
-        assert sum("has run on" in text for text in result.warnings) == 2
+        assert not {"sent", "meter"} & {moved.column for moved in result.findings.moved}
+        assert sum("has run on" in text for text in result.run.warnings) == 2
     # Calibration of each model is itself uncertain: twice the rate would still be a wide margin.
     assert n_flagged <= binom.ppf(0.999, n, 0.07)
 
@@ -73,7 +73,7 @@ def test_what_repeats_still_makes_a_row_odd(tmp_path: Path) -> None:
     july = deliveries(7, 1)
     july[100, "sent"] = "2024-07-14 03:00"  # a Sunday, at night
     result = score_table(load_model(tmp_path / "june.kpca"), july)
-    assert result.is_flagged[100]
+    assert result.rows.is_flagged[100]
     row = next(row for row in result.ranked if row.row == 101)
     assert row.reasons[0].column == "sent"
     assert row.reasons[0].seen == "2024-07-14 03:00"
@@ -89,5 +89,5 @@ def test_dates_of_a_table_that_judges_itself_count_as_they_are() -> None:
 def test_hidden_columns_that_ran_on_tell_no_date() -> None:
     model = fit_model(deliveries(6, 0), hide="sent")
     result = score_table(model, deliveries(7, 1))
-    assert not any("2024" in text for text in result.warnings)
-    assert any('"sent" has run on;' in text for text in result.warnings)
+    assert not any("2024" in text for text in result.run.warnings)
+    assert any('"sent" has run on;' in text for text in result.run.warnings)

@@ -47,16 +47,16 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kpca_apps.report.novelty.figures.screening_figures", lambda result: {})
 
 
-def test_rows_new_on_the_list_and_gone_from_it_are_those_that_were_changed() -> None:
+def test_rows_new_on_the_list_and_removed_from_it_are_those_that_were_changed() -> None:
     before, after = table(), table()
     after[7, "weight"], after[20, "height"] = 60.0, 17.0
     # Their order says nothing.
     diff = diff_runs(run(before, "old"), run(after.reverse(), "new"))
-    (new,), (gone,) = diff.appeared, diff.disappeared
+    (new,), (removed,) = diff.appeared, diff.removed
     assert (new.name, new.before, new.now, new.in_both) == ("N020", None, 1, True)
-    assert (gone.name, gone.before, gone.now, gone.in_both) == ("N007", 1, None, True)
+    assert (removed.name, removed.before, removed.now, removed.in_both) == ("N007", 1, None, True)
     assert [name for name, *_ in new.changed] == ["height"]
-    assert gone.changed == (("weight", "600.0", "60.0"),)
+    assert removed.changed == (("weight", "600.0", "60.0"),)
     assert (diff.stayed, diff.moved, diff.settings_changed) == ((), (), ())
 
 
@@ -80,10 +80,10 @@ def test_of_cells_that_changed_the_one_that_is_the_reason_comes_first() -> None:
     assert [name for name, *_ in new.changed] == ["height", "weight"]
 
 
-def test_a_column_that_is_renamed_is_told_of_at_the_top() -> None:
+def test_a_column_that_is_renamed_is_reported_at_the_top() -> None:
     old, new = run(table(), "old"), run(table().rename({"height": "tall"}), "new")
     words = ' them: "height", "tall".'
-    assert f"Not compared, as one table lacks{words}" in diff_runs(old, new).warnings
+    assert f"Not compared, as one table lacks{words}" in diff_runs(old, new).run.warnings
 
 
 @pytest.mark.parametrize("name", ["key", "place"])
@@ -96,7 +96,9 @@ def test_columns_may_have_the_names_that_rows_are_matched_by(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["=1+1", "rank", "-log10(p)"])
-def test_columns_that_are_written_under_another_name_are_told_of_by_their_own(name: str) -> None:
+def test_columns_that_are_written_under_another_name_are_named_by_their_own(
+    name: str,
+) -> None:
     before = (
         table().rename({"weight": name, "town": "@town"}).with_columns(code="=" + pl.col("code"))
     )
@@ -112,14 +114,14 @@ def test_columns_that_are_written_under_another_name_are_told_of_by_their_own(na
     assert not any("6000" in f"{row.reason} {row.changed}" for row in hidden.appeared)
 
 
-def test_a_row_that_was_accepted_is_said_to_be(tmp_path: Path) -> None:
+def test_a_row_that_was_accepted_is_stated_to_be(tmp_path: Path) -> None:
     frame = table()
     frame[7, "weight"] = 60.0
     frame[[7]].write_csv("fine.csv")
     diff = diff_runs(run(frame, "old"), run(frame, "new", "--accept", "fine.csv"))
-    (gone,) = [one for one in diff.disappeared if one.name == "N007"]
-    assert (gone.before, gone.now, gone.elsewhere) == (1, None, "accepted")
-    assert {one.elsewhere for one in diff.disappeared} <= {"accepted", "not listed"}
+    (removed,) = [one for one in diff.removed if one.name == "N007"]
+    assert (removed.before, removed.now, removed.elsewhere) == (1, None, "accepted")
+    assert {one.elsewhere for one in diff.removed} <= {"accepted", "not listed"}
 
 
 @pytest.mark.release
@@ -128,9 +130,9 @@ def test_rows_without_an_identifier_are_the_same_if_their_cells_are() -> None:
     after = before.filter(pl.arange(pl.len()) != 7)
     diff = diff_runs(run(before, "old"), run(after, "new"))
     assert diff.matched_by == "the cells of all shared columns"
-    assert [(one.in_both, one.now) for one in diff.disappeared] == [(False, None)]
+    assert [(one.in_both, one.now) for one in diff.removed] == [(False, None)]
     again = diff_runs(Path("old"), Path("old"))
-    assert (len(again.stayed), again.appeared, again.disappeared) == (1, (), ())
+    assert (len(again.stayed), again.appeared, again.removed) == (1, (), ())
 
 
 @pytest.mark.release
@@ -143,10 +145,10 @@ def test_an_identifier_that_repeats_names_no_rows() -> None:
     assert diff.matched_by == "the cells of all shared columns"
     # Two or three rows on either list, none of them lost to another of its id.
     assert len(diff.appeared) + len(diff.stayed) == diff.new.n_flagged
-    assert len(diff.disappeared) + len(diff.stayed) == diff.old.n_flagged
+    assert len(diff.removed) + len(diff.stayed) == diff.old.n_flagged
 
 
-def test_columns_and_settings_that_differ_are_told_and_hidden_values_are_not() -> None:
+def test_columns_and_settings_that_differ_are_reported_and_hidden_values_are_not() -> None:
     before = table()
     after = before.with_columns(pl.col("height") - 40, extra=pl.arange(pl.len()) % 3 + 0.5)
     words = ("--hide", "height", "--share", "0.05")
@@ -157,14 +159,14 @@ def test_columns_and_settings_that_differ_are_told_and_hidden_values_are_not() -
     assert (diff.added_columns, diff.removed_columns) == (("extra",), ("town",))
     assert ("share", "0.01", "0.05") in diff.settings_changed
     assert ("hidden columns", "", "height") in diff.settings_changed
-    assert diff.warnings[1:] == (
+    assert diff.run.warnings[1:] == (
         'Not compared, as one table lacks them: "town", "extra".',
         'Not compared, as a run hides them: "height".',
     )
     assert not any(name == "height" for row in diff.stayed for name, *_ in row.changed)
 
 
-def test_runs_that_share_only_hidden_columns_are_told_so() -> None:
+def test_runs_that_share_only_hidden_columns_are_reported() -> None:
     old = run(table(), "old", *(f"--hide={name}" for name in table().columns))
     new = run(table().rename({"code": "number"}), "new")
     with pytest.raises(InputError, match=r"every column that new shares with old is hidden"):
@@ -187,6 +189,8 @@ def damaged(change: Change) -> None:
         (lambda result: result.update(kind="papers"), "not the folder of a screening"),
         (lambda result: result.pop("columns"), "of another version"),
         (lambda result: result.update(columns=[1]), "of another version"),
+        (lambda result: result.pop("findings"), "of another version"),
+        (lambda result: result.pop("run"), "of another version"),
         (lambda result: result.update(n_rows=float("inf")), "of another version"),
         (lambda result: result.update(n_rows=7), "not the table that result.json describes"),
         (lambda result: Path("old/scored.csv").unlink(), "has no scored.csv"),
@@ -204,7 +208,7 @@ def test_of_tables_without_a_common_row_rates_and_kinds_are_compared() -> None:
     later = table().with_columns(code=pl.format("M{}", pl.int_range(80)))
     later[9, "height"] = 17.0
     diff = diff_runs(run(table(), "old", "--count", "2"), run(later, "new", "--count", "3"))
-    assert diff.is_apart and (diff.appeared, diff.disappeared, diff.stayed) == ((), (), ())
+    assert diff.is_apart and (diff.appeared, diff.removed, diff.stayed) == ((), (), ())
     assert diff_headline(diff).startswith(
         "No row is in both tables: 3 of 80 rows are flagged now, 2 of 80 before;"
     )

@@ -64,7 +64,7 @@ def test_many_rows_of_a_hard_cut_go_through_landmarks():
     assert np.corrcoef(fit.score_samples(X), exact.score_samples(X))[0, 1] > 0.99
 
 
-def test_a_tiny_bandwidth_is_said():
+def test_a_tiny_bandwidth_is_stated():
     X = np.random.default_rng(8).normal(size=(100, 2))
     assert "resemble no landmark" in soft(RBF(1e6), X, n_landmarks=50).warnings_[0]
 

@@ -70,7 +70,7 @@ def test_projections_and_what_comes_of_them_are_as_wide_as_the_rows(preimage: An
     ("options", "name"),
     [({"alpha": 0.1}, "alpha=0.1"), ({"contaminated": False, "share": 0.1}, "share=0.1")],
 )
-def test_a_parameter_without_effect_is_told(options: dict[str, float], name: str) -> None:
+def test_a_parameter_without_effect_is_reported(options: dict[str, float], name: str) -> None:
     with pytest.warns(KpcaWarning, match=f"^{name} has no effect"):
         KernelPCANovelty(random_state=0, **options).fit(ROWS)  # type: ignore[arg-type]
 

@@ -102,8 +102,8 @@ def test_a_table_its_model_and_its_report_have_the_same_method(tmp_path: Path) -
     table = correlated(120, odd=6)
     result, model = screen(table, options=options)
     outlier = np.arange(120) >= 114
-    assert result.settings["method"] == "hoffmann"
-    q, kernel = result.settings["components"], result.settings["kernel"]
+    assert result.run.settings["method"] == "hoffmann"
+    q, kernel = result.run.settings["components"], result.run.settings["kernel"]
     assert q == model.detector.subspace.n_components
     assert result.ranked[0].reasons
     page = " ".join(render_screening(result).split())
@@ -115,7 +115,7 @@ def test_a_table_its_model_and_its_report_have_the_same_method(tmp_path: Path) -
     # The row of a comparison is this very score, and there is no second one beside it.
     compared = compare_table(table, replace(options, method="blocks", count=None))
     (hoffmann,) = (m for m in compared.evaluations[0].methods if "Hoffmann" in m.name)
-    assert hoffmann.auroc == pytest.approx(roc_auc_score(outlier, result.scores), abs=1e-12)
+    assert hoffmann.auroc == pytest.approx(roc_auc_score(outlier, result.rows.scores), abs=1e-12)
     names = [method.name for method in result.evaluations[0].methods]
     assert names.count(hoffmann.name) == 1 and names[0] == hoffmann.name
     assert "Method: blocks" in render_comparison(compared)
@@ -127,7 +127,7 @@ def test_a_table_its_model_and_its_report_have_the_same_method(tmp_path: Path) -
     found = kpca_apps.screen_table(
         frame, method="hoffmann", count=6, id="name", label="kind", positive="odd"
     )
-    np.testing.assert_array_equal(found.scores, result.scores)
+    np.testing.assert_array_equal(found.rows.scores, result.rows.scores)
     new = frame_of(20, seed=1, odd=2)
-    scores = [kpca_apps.score_table(m, new).scores for m in (again, found.model)]
+    scores = [kpca_apps.score_table(m, new).rows.scores for m in (again, found.model)]
     np.testing.assert_array_equal(*scores)

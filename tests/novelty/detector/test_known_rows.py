@@ -79,7 +79,7 @@ def test_one_that_is_far_out_hides_no_fault() -> None:
     assert np.median(places[1]) <= np.median(places[0]) + 1
 
 
-def test_nobody_known_changes_no_bit() -> None:
+def test_no_one_known_changes_no_bit() -> None:
     X = rows_with_a_rare_kind()
     without = KernelPCANovelty(random_state=0).fit(X)
     nobody = KernelPCANovelty(random_state=0).fit(X, normal=np.zeros(len(X), dtype=bool))
@@ -103,10 +103,14 @@ def test_rows_from_elsewhere_take_them_too() -> None:
         (np.array([1, 2, 3]), True, "a mask of 600 booleans, got int64"),
         (np.ones(600, dtype=bool), True, "fit with contaminated=False"),
         (marked(3), False, "with contaminated=False all rows are normal"),
+        (marked(3, 300), False, r"a mask of 600 booleans, got bool of shape \(300,\)"),
     ],
 )
 def test_masks_that_cannot_be_meant_are_refused(
     normal: NDArray[np.bool_], contaminated: bool, message: str
 ) -> None:
-    with pytest.raises(ValueError, match=message):
-        KernelPCANovelty(contaminated=contaminated).fit(rows_with_a_rare_kind(), normal=normal)
+    # A split would halve the rows first.
+    for calibration in ("auto",) if contaminated else ("leave-one-out", "split"):
+        detector = KernelPCANovelty(contaminated=contaminated, calibration=calibration)
+        with pytest.raises(ValueError, match=message):
+            detector.fit(rows_with_a_rare_kind(), normal=normal)

@@ -134,19 +134,19 @@ def test_a_state_that_no_fit_leads_to_is_refused(wrong):
 def test_a_screening_without_a_reference_says_how_rare_each_row_is(tmp_path: Path) -> None:
     result, model = screen(correlated(120, odd=2))
     detector = model.detector
-    assert result.p_values is None
-    assert result.rarities is not None
-    assert result.scale is not None
-    assert result.scale.name == "how rare"
+    assert result.rows.p_values is None
+    assert result.rows.rarities is not None
+    assert result.rows.scale is not None
+    assert result.rows.scale.name == "how rare"
     # Among the rows that the regressions between columns were learned from.
     assert detector.rarity.n_rows == detector.combined.cells.columns.n
-    np.testing.assert_array_equal(result.rarities, detector.rarity.share(result.scores))
+    np.testing.assert_array_equal(result.rows.rarities, detector.rarity.share(result.rows.scores))
     for row in result.ranked:
-        assert row.rarity == detector.rarity.describe(result.rarities[row.row - 1])
+        assert row.rarity == detector.rarity.describe(result.rows.rarities[row.row - 1])
         assert row.p_value is None
     limit = detector.rarity.share(np.array([result.threshold.value]))[0]
     assert result.threshold.rarity == detector.rarity.describe(limit)
-    assert (result.rarities[result.is_flagged] <= limit).all()
+    assert (result.rows.rarities[result.rows.is_flagged] <= limit).all()
     # Told the same of a row by a saved model, whatever the other rows.
     save_model(model, tmp_path / "m.kpca")
     told, _ = explain_row(load_model(tmp_path / "m.kpca"), correlated(120, odd=2), row="120")
@@ -155,13 +155,17 @@ def test_a_screening_without_a_reference_says_how_rare_each_row_is(tmp_path: Pat
 
 def test_a_clean_reference_has_p_values_and_a_hard_cut_has_neither() -> None:
     clean = screen(correlated(60), reference=correlated(80, seed=1))[0]
-    assert (clean.rarities, clean.ranked[0].rarity, clean.threshold.rarity) == (None, None, None)
-    assert clean.scale is not None
-    assert clean.scale.name == "p-value"
-    for mark in clean.scale.marks:
-        assert (clean.scores > mark.score).mean() == pytest.approx(float(mark.words), abs=0.15)
+    assert (clean.rows.rarities, clean.ranked[0].rarity, clean.threshold.rarity) == (
+        None,
+        None,
+        None,
+    )
+    assert clean.rows.scale is not None
+    assert clean.rows.scale.name == "p-value"
+    for mark in clean.rows.scale.marks:
+        assert (clean.rows.scores > mark.score).mean() == pytest.approx(float(mark.words), abs=0.15)
     hard = screen(correlated(60), options=ScreeningOptions(method="hoffmann"))[0]
-    assert (hard.rarities, hard.ranked[0].rarity, hard.scale) == (None, None, None)
+    assert (hard.rows.rarities, hard.ranked[0].rarity, hard.rows.scale) == (None, None, None)
 
 
 def test_a_clean_model_file_with_a_rarity_is_refused(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_a_repeated_row_and_one_with_a_changed_cell_are_told_with_their_rows() -
     )
     options = ScreeningOptions(columns=ColumnOptions(exclude=("kind",), hide=("colour",)))
     result = screen(table_from_frame(frame), options=options)[0]
-    found = result.duplicates
+    found = result.findings.duplicates
     # The name, an identifier but for one repeat, is not among the columns compared.
     assert [group.rows for group in found.equal] == [(18, 301)]
     assert [(group.rows, group.columns) for group in found.near] == [((41, 302), ("colour",))]
@@ -179,7 +179,7 @@ def test_a_repeated_row_and_one_with_a_changed_cell_are_told_with_their_rows() -
     shown = screen(
         table_from_frame(frame), options=ScreeningOptions(columns=ColumnOptions(exclude=("kind",)))
     )[0]
-    (near,) = shown.duplicates.near
+    (near,) = shown.findings.duplicates.near
     assert near.cells == ((PLANTED["colour"][301],), (other,))
 
 

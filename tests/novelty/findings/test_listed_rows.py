@@ -54,7 +54,7 @@ def test_one_value_is_expected_of_a_cell(seed: int) -> None:
     result, model = screen(table, options=ScreeningOptions(share=0.06))
     meant = {
         (row, cell.column): cell
-        for cell in result.odd_cells
+        for cell in result.findings.odd_cells
         for row in (cell.row, *cell.more_rows)
         if cell.suggestion
     }
@@ -81,7 +81,7 @@ def test_one_value_is_expected_of_a_cell(seed: int) -> None:
                     if any(factor):
                         repaired = seen / int(factor[0]) if factor[0] else seen * int(factor[1])
                         assert repaired == pytest.approx(suggested, rel=1e-3)
-    for listed in result.flagged_rows:
+    for listed in result.lists.flagged:
         for column, expected in zip(listed.columns, listed.expected, strict=True):
             if (listed.row, column) in meant:
                 assert expected == meant[listed.row, column].suggestion
@@ -186,7 +186,7 @@ def test_a_cell_that_a_formula_gives_reads_so_however_odd_it_is_by_itself() -> N
     texts["total"][3] = texts["total"][40] = "7654321"
     texts["price"][90], texts["number"][200] = "-" + texts["price"][7], "-" + texts["number"][8]
     result, _ = screen(table_from_frame(pl.DataFrame(texts)))
-    cells = {(cell.row - 1, cell.column): cell for cell in result.odd_cells}
+    cells = {(cell.row - 1, cell.column): cell for cell in result.findings.odd_cells}
     assert {cells[place].kind for place in meant} == {"far above", "sign"}
     assert {place: float(cells[place].suggestion) for place in meant} == meant
     # Equal cells whose rows give different values stand each for itself.
@@ -236,21 +236,21 @@ def test_a_cell_that_the_rest_of_its_row_speaks_against_is_odd(factor: float, le
     for seed in range(4):
         table, row, column = months(factor, seed)
         found = screen_table(table, explain=3)
-        cells = [(cell.row, cell.column) for cell in found.odd_cells]
+        cells = [(cell.row, cell.column) for cell in found.findings.odd_cells]
         named += cells == [(row, column)]
         assert {*cells} <= {(row, column)}
-        assert found.n_odd_cells == len(cells)
+        assert found.findings.n_odd_cells == len(cells)
     assert named >= least
 
 
 def test_no_cell_of_rows_that_differ_in_size_alone_is_odd() -> None:
     clean = (months(1.0, seed)[0] for seed in range(4))
-    assert not any(screen_table(table).odd_cells for table in clean)
+    assert not any(screen_table(table).findings.odd_cells for table in clean)
     # Degrees come near 0, where logarithms make much of little.
     rng = np.random.default_rng(7)
     warm = 12 + 9 * np.sin(np.arange(700) / 58) + 3 * rng.normal(size=700)
     days = {"low": warm - 5 + rng.normal(size=700), "high": warm + 5 + 2 * rng.normal(size=700)}
-    assert not screen_table(pl.DataFrame(days).select(pl.all().round(1))).odd_cells
+    assert not screen_table(pl.DataFrame(days).select(pl.all().round(1))).findings.odd_cells
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -261,4 +261,4 @@ def test_small_values_are_not_odd_for_their_logarithms(seed: int) -> None:
     measures = np.abs(50 + 13 * sizes).round(1)
     for values in (counts, measures):
         table = pl.DataFrame({f"m{j}": values[:, j] for j in range(8)})
-        assert not screen_table(table, explain=20).odd_cells
+        assert not screen_table(table, explain=20).findings.odd_cells

@@ -155,7 +155,7 @@ def test_grams_for_kilograms_at_one_station_are_told_in_a_screening() -> None:
     frame = frame.with_columns(secret=pl.Series(["x"] * n).scatter(wrong.tolist(), "y"))
     told = ColumnOptions(hide=("secret",), exclude=("secret",))
     result = screen(table_from_frame(frame), options=ScreeningOptions(count=12, columns=told))[0]
-    found = result.patterns[0]
+    found = result.findings.patterns[0]
     assert found.sentence == (
         '6 rows: "weight" is about 1,000 times what the rest suggests, all with "station" 7.'
     )

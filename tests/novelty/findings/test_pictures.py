@@ -33,7 +33,7 @@ OPTIONS = ScreeningOptions(count=4)
 def test_the_plane_has_the_column_that_explains_most() -> None:
     table = table_from_frame(frame())
     result, _ = screen(table, options=OPTIONS)
-    plane = result.plane
+    plane = result.pictures.plane
     assert plane is not None and plane.y is not None
     parts = {column.name: column.reason_share for column in result.columns}
     drawn = sorted((parts[plane.x.name], parts[plane.y.name]))
@@ -49,25 +49,27 @@ def test_the_plane_has_the_column_that_explains_most() -> None:
 def test_hidden_columns_are_not_drawn() -> None:
     hidden = ColumnOptions(hide=("height", "size"))
     result, _ = screen(table_from_frame(frame()), options=replace(OPTIONS, columns=hidden))
-    assert result.plane is not None and result.plane.y is not None
-    assert {result.plane.x.name, result.plane.y.name} == {"weight", "kind"}
+    assert result.pictures.plane is not None and result.pictures.plane.y is not None
+    assert {result.pictures.plane.x.name, result.pictures.plane.y.name} == {"weight", "kind"}
     all_hidden = ColumnOptions(hide=("height", "size", "weight", "kind"))
     result, _ = screen(table_from_frame(frame()), options=replace(OPTIONS, columns=all_hidden))
-    assert result.plane is None
+    assert result.pictures.plane is None
 
 
 def test_a_cell_without_value_has_no_place() -> None:
     only = ColumnOptions(exclude=("height", "kind"))
     result, _ = screen(table_from_frame(frame()), options=replace(OPTIONS, columns=only))
-    assert result.plane is not None and result.plane.y is not None
-    weight = next(one for one in (result.plane.x, result.plane.y) if one.name == "weight")
+    assert result.pictures.plane is not None and result.pictures.plane.y is not None
+    weight = next(
+        one for one in (result.pictures.plane.x, result.pictures.plane.y) if one.name == "weight"
+    )
     assert np.isnan(weight.values).sum() == 1
 
 
 def test_a_table_in_parts_has_the_same_plane() -> None:
     table = table_from_frame(frame())
-    whole = screen(table, options=OPTIONS)[0].plane
-    parts = screen(parted(table, part_rows=100), options=OPTIONS)[0].plane
+    whole = screen(table, options=OPTIONS)[0].pictures.plane
+    parts = screen(parted(table, part_rows=100), options=OPTIONS)[0].pictures.plane
     assert whole is not None and parts is not None
     assert whole.x.name == parts.x.name
     for here, there in ((whole.x.values, parts.x.values), (whole.rank, parts.rank)):
@@ -76,14 +78,17 @@ def test_a_table_in_parts_has_the_same_plane() -> None:
 
 def test_rows_told_elsewhere_are_named_too() -> None:
     result, _ = screen(table_from_frame(frame()), options=OPTIONS)
-    assert result.odd_cells
-    for cell in result.odd_cells:
-        assert result.row_ids[cell.row] == f"N{cell.row - 1}A"
+    assert result.findings.odd_cells
+    for cell in result.findings.odd_cells:
+        assert result.lists.ids[cell.row] == f"N{cell.row - 1}A"
 
 
 def test_gaps_that_were_filled_are_no_reason_to_doubt() -> None:
     result, _ = screen(table_from_frame(frame()), options=OPTIONS)
-    first, rest = result.warnings[: result.n_doubts], result.warnings[result.n_doubts :]
+    first, rest = (
+        result.run.warnings[: result.run.n_doubts],
+        result.run.warnings[result.run.n_doubts :],
+    )
     assert any("filled with" in text for text in rest)
     assert any("Rows are named by" in text for text in rest)
     assert not any("filled with" in text for text in first)

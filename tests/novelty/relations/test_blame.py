@@ -1,4 +1,4 @@
-"""Which column of a broken rule is blamed, and what is said to be meant."""
+"""Which column of a broken rule is wrong, and its suggested value."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ Text = str | None
 def by_hand(rule: Rule, rows: Sequence[dict[str, Number | Text]]) -> list[bool | None]:
     """What a rule says of each row, read from its description: None where it says nothing."""
     cells = [[row[name] for name in rule.columns] for row in rows]
-    said: list[bool | None] = []
+    expected: list[bool | None] = []
     for place, row in enumerate(cells):
         known = None not in row
         holds: bool | None
@@ -84,8 +84,8 @@ def by_hand(rule: Rule, rows: Sequence[dict[str, Number | Text]]) -> list[bool |
                 holds = low <= row[0] <= (np.inf if rule.high is None else rule.high)
             case _:
                 raise AssertionError(place)
-        said.append(holds)
-    return said
+        expected.append(holds)
+    return expected
 
 
 RULES = (
@@ -126,11 +126,11 @@ def test_each_kind_says_of_each_row_what_its_description_says(
     rule: Rule, rows: list[dict[str, Number | Text]]
 ) -> None:
     checked = check(rule, cells_of(rows))
-    said = [
+    expected = [
         bool(holds) if applies else None
         for applies, holds in zip(checked.applies, checked.holds, strict=True)
     ]
-    assert said == by_hand(rule, rows)
+    assert expected == by_hand(rule, rows)
 
 
 @settings(max_examples=25)

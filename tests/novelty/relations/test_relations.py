@@ -47,7 +47,7 @@ def orders(n: int = 400) -> pl.DataFrame:
 
 
 def contradicted(result: Screening) -> dict[tuple[int, str], tuple[str, str]]:
-    cells = (cell for cell in result.odd_cells if cell.kind == "contradicted")
+    cells = (cell for cell in result.findings.odd_cells if cell.kind == "contradicted")
     return {(cell.row - 1, cell.column): (cell.suggestion, cell.sentence) for cell in cells}
 
 
@@ -78,7 +78,7 @@ def test_such_rows_rank_first_and_begin_with_it(screened: Screening) -> None:
 
 
 def test_rules_are_part_of_the_result(screened: Screening) -> None:
-    rules = {one.rule: one for one in screened.rules}
+    rules = {one.rule: one for one in screened.findings.rules}
     assert rules["start <= end"].rows == (STAY + 1,)
     assert rules["total = price * number"].n_broken == 1
 
@@ -90,7 +90,7 @@ def test_a_saved_model_finds_the_same_in_its_own_table(tmp_path: Path) -> None:
     save_model(result.model, tmp_path / "m.kpca")
     again = score_table(load_model(tmp_path / "m.kpca"), table)
     assert contradicted(again) == contradicted(result) != {}
-    np.testing.assert_array_equal(again.scores, result.scores)
+    np.testing.assert_array_equal(again.rows.scores, result.rows.scores)
 
 
 def test_a_row_depends_on_no_other_row() -> None:
@@ -134,7 +134,7 @@ def test_later_rows_are_not_judged_by_the_width_of_what_names_them(width: int) -
     later = [f"P{k:05}" for k in range(201, 240)] + [f"P{k}" for k in range(99, 119)] + ["Total"]
     result = score_table(model, numbers[200:].with_columns(pid=pl.Series(later)))
     assert [*contradicted(result)] == [(59, "pid")]
-    assert [rule.n_broken for rule in result.rules if rule.kind == "code"] == [1]
+    assert [rule.n_broken for rule in result.findings.rules if rule.kind == "code"] == [1]
     # In the table of the others a digit too many is one.
     ids[7] = "P00080"
     screened = screen_table(numbers[:200].with_columns(pid=pl.Series(ids)))
@@ -150,9 +150,11 @@ def test_a_table_that_lacks_a_column_is_judged_by_the_others() -> None:
 @pytest.mark.parametrize("hidden", ["zip", "number"])
 def test_hidden_cells_are_not_told_by_what_they_contradict(hidden: str) -> None:
     result = screen_table(orders(), share=0.02, hide=hidden)
-    for cell in result.odd_cells:
+    for cell in result.findings.odd_cells:
         assert hidden not in cell.sentence and (hidden not in cell.given or not cell.suggestion)
-    assert not any("price * number" in one.rule for one in result.rules) or hidden != "number"
+    assert (
+        not any("price * number" in one.rule for one in result.findings.rules) or hidden != "number"
+    )
 
 
 @pytest.mark.parametrize("seed", [2, 7, 16])
@@ -203,10 +205,10 @@ def test_times_that_pass_midnight_are_not_odd(as_clock: bool) -> None:
         columns = {n: [f"{k // 60:02d}:{k % 60:02d}" for k in of] for n, of in minutes.items()}
     miles = rng.integers(90, 4_000, 3_000)
     found = screen_table(pl.DataFrame(columns | {"miles": miles}), explain=0)
-    assert found.n_odd_cells == 0
+    assert found.findings.n_odd_cells == 0
     # Of days that end before midnight one is not before the other.
     late = pl.DataFrame(columns | {"miles": miles}).filter(pl.Series(planned <= left))
-    rules = screen_table(late, explain=0).rules
+    rules = screen_table(late, explain=0).findings.rules
     assert [one.rule for one in rules] == ["planned <= left"]
 
 
@@ -219,11 +221,13 @@ def test_what_an_exact_rule_confirms_is_not_odd_and_a_broken_one_names_a_cell_a_
     discount = rng.choice([0, 0.05, 0.1, 0.15, 0.2], 3_000)
     amount = (qty * price * (1 - discount)).round(2)
     columns = {"qty": qty, "price": price, "discount": discount, "amount": amount}
-    assert screen_table(pl.DataFrame(columns), explain=0).odd_cells == ()
+    assert screen_table(pl.DataFrame(columns), explain=0).findings.odd_cells == ()
     for n_broken in (1, 3):
         rows = rng.choice(3_000, n_broken, replace=False)
         wrong = amount.copy()
         wrong[rows] = (amount[rows] * 1.37 + 5).round(2)
-        found = screen_table(pl.DataFrame(columns | {"amount": wrong}), explain=0).odd_cells
+        found = screen_table(
+            pl.DataFrame(columns | {"amount": wrong}), explain=0
+        ).findings.odd_cells
         assert sorted(cell.row - 1 for cell in found) == sorted(rows.tolist())
         assert {cell.column for cell in found} == {"amount"}

@@ -23,7 +23,7 @@ from tests.novelty.tables import table_from_frame
 
 SALARY = Linear(columns=("total", "salary", "bonus"), coefficients=(1.0, 1.0))
 EURO = Product(columns=("euro", "salary"), exponents=(1.0,), factor=0.9)
-SAID = '"salary" is hidden, but follows from "bonus" and "total_pay": hide one of them, too.'
+NOTE = '"salary" is hidden, but follows from "bonus" and "total_pay": hide one of them, too.'
 
 
 def people(n: int = 80, seed: int = 0) -> pl.DataFrame:
@@ -65,7 +65,7 @@ def people(n: int = 80, seed: int = 0) -> pl.DataFrame:
             {"price": [("make", "model")]},
         ),
         ([Order(columns=("start", "end"))], ["end"], {}),
-        ([Equal(columns=("gone", "salary"))], ["salary"], {}),
+        ([Equal(columns=("lost", "salary"))], ["salary"], {}),
     ],
 )
 def test_ways_to_reveal_are_those_that_visible_columns_leave(
@@ -99,13 +99,13 @@ def test_once_one_column_of_each_way_is_hidden_none_is_left() -> None:
 
 
 @pytest.mark.parametrize(
-    "told", [{}, {"exclude": ("salary",)}, {"exclude": ("bonus",)}, {"label": "salary"}]
+    "changed", [{}, {"exclude": ("salary",)}, {"exclude": ("bonus",)}, {"label": "salary"}]
 )
-def test_columns_left_out_of_the_model_reveal_and_are_revealed(told: dict[str, Any]) -> None:
+def test_columns_left_out_of_the_model_reveal_and_are_revealed(changed: dict[str, Any]) -> None:
     table, options = table_from_frame(people(), "people"), ColumnOptions(hide=("salary",))
-    options = replace(options, **told)
+    options = replace(options, **changed)
     model, _ = fit_table(table, ScreeningOptions(columns=options), clean=False)
-    assert [one for one in model.warnings if REVEALED in one] == [SAID]
+    assert [one for one in model.warnings if REVEALED in one] == [NOTE]
 
 
 def test_a_copy_is_named_in_a_table_too_small_for_rules() -> None:
@@ -113,23 +113,23 @@ def test_a_copy_is_named_in_a_table_too_small_for_rules() -> None:
     options = ColumnOptions(hide=("salary", "empty"))
     table = table_from_frame(frame.with_columns(gap=pl.col("empty")), "people")
     model, _ = fit_table(table, ScreeningOptions(columns=options), clean=False)
-    said = '"salary" is hidden, but follows from "pay": hide it, too.'
-    assert [one for one in model.warnings if REVEALED in one] == [said]
+    note = '"salary" is hidden, but follows from "pay": hide it, too.'
+    assert [one for one in model.warnings if REVEALED in one] == [note]
 
 
 def test_python_says_so_of_screening_fitting_and_scoring() -> None:
     frame = people()
-    assert SAID in screen_table(frame, hide="salary").warnings
-    assert not any(REVEALED in one for one in screen_table(frame).warnings)
+    assert NOTE in screen_table(frame, hide="salary").run.warnings
+    assert not any(REVEALED in one for one in screen_table(frame).run.warnings)
     both = screen_table(frame, hide=["salary", "bonus"])
-    assert not any(REVEALED in one for one in both.warnings)
+    assert not any(REVEALED in one for one in both.run.warnings)
     model = fit_model(frame, hide="salary")
-    assert SAID in model.warnings
+    assert NOTE in model.warnings
     # Once, of the reference or of the table.
-    of_both = score_table(model, people(seed=1)).warnings
-    assert [SAID in one for one in of_both].count(True) == 1
+    of_both = score_table(model, people(seed=1)).run.warnings
+    assert [NOTE in one for one in of_both].count(True) == 1
     plain = fit_model(frame.drop("salary"))
-    assert SAID in score_table(plain, people(seed=1), hide="salary").warnings
+    assert NOTE in score_table(plain, people(seed=1), hide="salary").run.warnings
 
 
 def test_the_command_says_what_excluding_is_not(
@@ -140,15 +140,15 @@ def test_the_command_says_what_excluding_is_not(
     people().write_csv("people.csv")
     screen = ("novelty", "screen", "people.csv", "--exclude", "salary", "--to-send", "--out")
     assert main([*screen, "out"]) == 0
-    warnings = json.loads(Path("out/result.json").read_text("utf-8"))["warnings"]
-    (said,) = [one for one in warnings if "salary" in one]
-    assert said == (
+    warnings = json.loads(Path("out/result.json").read_text("utf-8"))["run"]["warnings"]
+    (note,) = [one for one in warnings if "salary" in one]
+    assert note == (
         "Excluded columns are left out of the model, not of the results: values of "
         '"salary" are shown; --hide keeps them out.'
     )
     assert "Excluded columns are left out" in capsys.readouterr().err
     assert main([*screen, "hidden", "--hide", "salary"]) == 0
-    assert SAID in " ".join(capsys.readouterr().err.split())
+    assert NOTE in " ".join(capsys.readouterr().err.split())
     assert "salary" not in Path("hidden/flagged.csv").read_text("utf-8")
     # Who gets the page to send need not know the way.
     assert REVEALED in Path("hidden/report.html").read_text("utf-8")

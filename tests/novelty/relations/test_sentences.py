@@ -28,7 +28,7 @@ NUMBERS = {
     name: RuleColumn(name, numbers=NumberFormat()) for name in ("a", "b", "c", "days", "Net price")
 }
 COLUMNS = DATES | NUMBERS | {name: RuleColumn(name) for name in ("ZIP", "city", "line\nbreak")}
-SAID: tuple[tuple[AnyRule, str], ...] = (
+PHRASES: tuple[tuple[AnyRule, str], ...] = (
     (Equal(columns=("a", "b")), "a = b"),
     (Order(columns=("start", "end")), "start <= end"),
     (Order(columns=("a", "Net price"), strict=True), 'a < "Net price"'),
@@ -86,9 +86,9 @@ SAID: tuple[tuple[AnyRule, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("rule", "said"), SAID)
-def test_rules_are_said_in_plain_english(rule: AnyRule, said: str) -> None:
-    assert phrase(rule, COLUMNS) == said
+@pytest.mark.parametrize(("rule", "written"), PHRASES)
+def test_rules_are_said_in_plain_english(rule: AnyRule, written: str) -> None:
+    assert phrase(rule, COLUMNS) == written
 
 
 def test_a_sentence_says_in_how_many_rows_a_rule_holds() -> None:
@@ -99,7 +99,7 @@ def test_a_sentence_says_in_how_many_rows_a_rule_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "column", "said"),
+    ("rule", "column", "written"),
     [
         (EmptyUnless(columns=("a", "city"), values=("x",)), "city", "unless city is (hidden)"),
         (PositiveOnlyIf(columns=("a", "city"), values=("x",)), "city", "where city is (hidden)"),
@@ -107,6 +107,6 @@ def test_a_sentence_says_in_how_many_rows_a_rule_holds() -> None:
         (Code(columns=("ZIP",), form="AA-9"), "ZIP", "ZIP has the form (hidden)"),
     ],
 )
-def test_values_of_hidden_columns_are_not_said(rule: AnyRule, column: str, said: str) -> None:
-    assert phrase(rule, COLUMNS, (column,)).endswith(said)
+def test_values_of_hidden_columns_are_not_said(rule: AnyRule, column: str, written: str) -> None:
+    assert phrase(rule, COLUMNS, (column,)).endswith(written)
     assert phrase(rule, COLUMNS, ("days",)) == phrase(rule, COLUMNS)

@@ -73,9 +73,9 @@ def test_rules_are_found_in_a_sample_and_verified_on_all_rows(
 ) -> None:
     frame = orders()
     whole = find_table_rules(table_from_frame(frame, "t"), ColumnOptions(), seed=0, execution=WORK)
-    said = {phrase(of.rule, whole.by_name): of for of in whole.rules}
-    assert said["gross = net + tax"].broken == (8,)
-    assert said["ordered <= shipped"].broken == (11,)
+    by_phrase = {phrase(of.rule, whole.by_name): of for of in whole.rules}
+    assert by_phrase["gross = net + tax"].broken == (8,)
+    assert by_phrase["ordered <= shipped"].broken == (11,)
     assert (whole.id, whole.n_rows, whole.table) == ("order", 300, "t")
     # Of parts that are a sample whole, and where most of the rows that are not drawn break a rule.
     table = parted(table_from_frame(frame, "t"), part_rows=50)
@@ -119,7 +119,7 @@ def test_rules_that_say_nothing_of_a_table_are_noted() -> None:
     rules = held(frame, (Order(columns=("net", "tax")), Unique(columns=(ODD,))))
     empty = frame.with_columns(net=pl.lit("none"))
     checked = count_rows(rules, table_from_frame(empty, "new"), WORK)
-    assert checked.notes == ("No row has what this rule is about: net <= tax.",)
+    assert checked.notes == ("This rule applies to no row: net <= tax.",)
     assert checked.rules[0].n_rows == 0
 
 
@@ -131,10 +131,10 @@ def test_columns_that_are_asked_for_must_be_there() -> None:
 
 
 def test_columns_of_parts_must_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(table_rules, "require_table", lambda *of: asked.append(of))
+    required = []
+    monkeypatch.setattr(table_rules, "require_table", lambda *of: required.append(of))
     table = parted(table_from_frame(ruled_frame(), "t"), part_rows=50)
     count_rows(held(ruled_frame(), (Order(columns=("net", "tax")),)), table, WORK)
-    assert asked == []
+    assert required == []
     count_rows(held(ruled_frame(), (Unique(columns=("zip", ODD)),)), table, WORK)
-    assert asked == [(200, 2)]
+    assert required == [(200, 2)]

@@ -22,6 +22,7 @@ from kpca_apps.report.result_json import result_to_json
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import Table, parted
+from tests.novelty.tables import changed
 
 N, RARE, FAULTS = 600, range(20), range(20, 26)
 
@@ -59,7 +60,7 @@ OPTIONS = ScreeningOptions(share=0.04)
 
 
 def flagged(result: ScreeningResult) -> set[int]:
-    return set(np.flatnonzero(result.is_flagged).tolist())
+    return set(np.flatnonzero(result.rows.is_flagged).tolist())
 
 
 @pytest.mark.parametrize("in_parts", [False, True])
@@ -70,14 +71,16 @@ def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool
     after, model = screen(rows, accept=[PATTERN], options=OPTIONS)
     assert flagged(after).isdisjoint(RARE)
     assert set(FAULTS) <= flagged(after)
-    assert set(after.ranks[list(FAULTS)]) == set(range(1, 7))
+    assert set(after.rows.ranks[list(FAULTS)]) == set(range(1, 7))
     # The share is of the others; those accepted keep their scores, and come last.
     assert after.n_flagged == round(0.04 * (N - 20)) and after.n_judged == N - 20
     assert "of 580 that score highest" in after.threshold.statement
-    assert sorted(after.ranks) == list(range(1, N + 1)) and after.ranks[:20].min() == N - 19
+    assert (
+        sorted(after.rows.ranks) == list(range(1, N + 1)) and after.rows.ranks[:20].min() == N - 19
+    )
     assert all(row.row > 20 for row in after.ranked)
-    assert after.accepted is not None and after.accepted.n_rows == 20
-    assert after.accepted.statement == (
+    assert after.lists.accepted is not None and after.lists.accepted.n_rows == 20
+    assert after.lists.accepted.statement == (
         "20 rows are accepted in fine.csv and not listed; the model learned them as normal."
     )
     assert model.detector.flags_above == pytest.approx(after.threshold.value)
@@ -87,20 +90,20 @@ def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool
 def test_parts_find_what_the_whole_finds() -> None:
     whole, _ = screen(table(), accept=[SOME], options=OPTIONS)
     in_parts, _ = screen(parted(table(), part_rows=200), accept=[SOME], options=OPTIONS)
-    assert in_parts.is_accepted is not None and whole.is_accepted is not None
-    np.testing.assert_array_equal(in_parts.is_accepted, whole.is_accepted)
-    np.testing.assert_allclose(in_parts.scores, whole.scores, rtol=1e-6)
+    assert in_parts.rows.is_accepted is not None and whole.rows.is_accepted is not None
+    np.testing.assert_array_equal(in_parts.rows.is_accepted, whole.rows.is_accepted)
+    np.testing.assert_allclose(in_parts.rows.scores, whole.rows.scores, rtol=1e-6)
     assert flagged(in_parts) == flagged(whole)
-    assert in_parts.odd_cells == whole.odd_cells
+    assert in_parts.findings.odd_cells == whole.findings.odd_cells
 
 
 @pytest.mark.release
-def test_others_of_the_kind_that_nobody_accepted_score_lower() -> None:
+def test_others_of_the_kind_that_no_one_accepted_score_lower() -> None:
     before, old = screen(table(), options=OPTIONS)
     after, new = screen(table(), accept=[SOME], options=OPTIONS)
     others = slice(14, 20)
     places = [
-        np.median([(one.scores[14:] >= score).sum() for score in one.scores[others]])
+        np.median([(one.rows.scores[14:] >= score).sum() for score in one.rows.scores[others]])
         for one in (before, after)
     ]
     assert places[1] > 2 * places[0]
@@ -114,27 +117,31 @@ def test_a_row_whose_cell_has_changed_is_listed_again() -> None:
     changed = parcels()
     changed[3, "price"] = 9_999.0
     result, _ = screen(table(changed), accept=[SOME], options=OPTIONS)
-    assert result.is_accepted is not None and not result.is_accepted[3]
-    assert result.is_flagged[3] and result.accepted is not None and result.accepted.n_rows == 13
-    (note,) = [text for text in result.warnings if "fine.csv" in text]
+    assert result.rows.is_accepted is not None and not result.rows.is_accepted[3]
+    assert (
+        result.rows.is_flagged[3]
+        and result.lists.accepted is not None
+        and result.lists.accepted.n_rows == 13
+    )
+    (note,) = [text for text in result.run.warnings if "fine.csv" in text]
     assert "1 row is none of parcels.csv (row 4)" in note
 
 
 def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
     first, model = screen(table(), options=OPTIONS)
     # Rows with an odd cell are on the list, too.
-    odd = {row - 1 for cell in first.odd_cells for row in (cell.row, *cell.more_rows)}
+    odd = {row - 1 for cell in first.findings.odd_cells for row in (cell.row, *cell.more_rows)}
     assert odd == {*FAULTS}
     for name in ("flagged.csv", "flagged.xlsx"):
         path = tmp_path / name
-        write_tables(tmp_path, table(), replace(first, flagged_file=name), model.encoder.plan)
+        write_tables(tmp_path, table(), changed(first, flagged_file=name), model.encoder.plan)
         again, _ = screen(table(), accept=[read_table(path)], options=OPTIONS)
-        assert again.is_accepted is not None
-        assert set(np.flatnonzero(again.is_accepted)) == flagged(first) | odd
-        assert not any("flagged" in text for text in again.warnings)
+        assert again.rows.is_accepted is not None
+        assert set(np.flatnonzero(again.rows.is_accepted)) == flagged(first) | odd
+        assert not any("flagged" in text for text in again.run.warnings)
     # So is a scored table cut down, and rows without the columns that are hidden.
     hidden = replace(OPTIONS, columns=ColumnOptions(hide=("price",)))
-    result = replace(screen(table(), options=hidden)[0], flagged_file="h.csv")
+    result = changed(screen(table(), options=hidden)[0], flagged_file="h.csv")
     write_tables(tmp_path, table(), result, model.encoder.plan)
     assert "price" not in read_table(tmp_path / "h.csv").frame.columns
 
@@ -147,12 +154,12 @@ def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
     frame[50, "country"], frame[51, "country"] = "Fr", "fR"
     before, _ = screen(table(frame), options=OPTIONS)
     # Others may contradict the rest of their rows.
-    seen = {cell.seen for cell in before.odd_cells if cell.kind != CONTRADICTED}
+    seen = {cell.seen for cell in before.findings.odd_cells if cell.kind != CONTRADICTED}
     assert seen == {"90000.0", "80000.0", "Fr", "fR"}
     fine = table(frame[[40, 50]], "fine.csv")
     for rows in (table(frame), parted(table(frame), part_rows=200)):
         after, _ = screen(rows, accept=[fine], options=OPTIONS)
-        left = {cell.seen for cell in after.odd_cells if cell.kind != CONTRADICTED}
+        left = {cell.seen for cell in after.findings.odd_cells if cell.kind != CONTRADICTED}
         assert left == {"80000.0", "fR"}
 
 
@@ -161,11 +168,11 @@ def test_scoring_passes_them_over_and_leaves_the_model_alone() -> None:
     model, _ = fit_table(table(parcels()[30:], "clean.csv"), clean=True)
     plain = score(model, table())
     rates = score(model, table(), accept=[PATTERN])
-    assert rates.scores.tobytes() == plain.scores.tobytes()
+    assert rates.rows.scores.tobytes() == plain.rows.scores.tobytes()
     assert rates.threshold == plain.threshold
     assert flagged(rates) == flagged(plain) - set(RARE)
-    assert rates.accepted is not None
-    assert rates.accepted.statement == "20 rows are accepted in fine.csv and not listed."
+    assert rates.lists.accepted is not None
+    assert rates.lists.accepted.statement == "20 rows are accepted in fine.csv and not listed."
     # A list with a rate, and a choice, are of the others alone.
     options = replace(model.options, fdr=0.1)
     listed = score(model, table(), accept=[PATTERN], options=options)
@@ -181,8 +188,8 @@ def test_a_model_file_knows_nothing_of_them_but_what_was_learned(tmp_path: Path)
     save_model(model, tmp_path / "m.kpca")
     again = score(load_model(tmp_path / "m.kpca"), table(), accept=[SOME])
     assert flagged(again) == flagged(result)
-    np.testing.assert_array_equal(again.ranks, result.ranks)
-    assert score(load_model(tmp_path / "m.kpca"), table()).is_accepted is None
+    np.testing.assert_array_equal(again.rows.ranks, result.rows.ranks)
+    assert score(load_model(tmp_path / "m.kpca"), table()).rows.is_accepted is None
 
 
 @pytest.mark.release
@@ -206,13 +213,13 @@ def test_they_join_a_clean_reference() -> None:
     assert flagged(result).isdisjoint(range(14)) and set(FAULTS) <= flagged(result)
     # The others of the kind were never seen before; now their level is known.
     assert len(flagged(plain) & set(RARE)) == 20
-    assert np.median(result.scores[14:20]) < np.median(plain.scores[14:20]) - 1
+    assert np.median(result.rows.scores[14:20]) < np.median(plain.rows.scores[14:20]) - 1
     levels = model.encoder.coders[[c.spec.name for c in model.encoder.coders].index("country")]
     assert "CH" in str(levels)
     # Rows of the reference itself are in it.
     same, fitted = screen(reference, reference=reference, accept=[table(parcels(seed=1)[40:41])])
     assert fitted.source.n_rows == N - 30
-    assert same.is_accepted is not None and same.is_accepted.sum() == 1
+    assert same.rows.is_accepted is not None and same.rows.is_accepted.sum() == 1
 
 
 @pytest.mark.release
@@ -228,7 +235,7 @@ def test_a_reference_in_parts_takes_them_as_one_in_memory_does(tmp_path: Path) -
         for most in (1_000, 100)
     ]
     assert found[0][1].source.sha256 == found[1][1].source.sha256
-    np.testing.assert_allclose(found[0][0].scores, found[1][0].scores, rtol=1e-6)
+    np.testing.assert_allclose(found[0][0].rows.scores, found[1][0].rows.scores, rtol=1e-6)
 
 
 @pytest.mark.release
@@ -241,27 +248,27 @@ def test_accepted_false_alarms_do_not_raise_the_rate() -> None:
             for i, name in enumerate(["clean.csv", "first.csv", "later.csv"])
         )
         plain, old = screen(first, reference=reference, options=ScreeningOptions(alpha=0.1))
-        fine = table(first.frame.filter(plain.is_flagged), "fine.csv")
+        fine = table(first.frame.filter(plain.rows.is_flagged), "fine.csv")
         _, new = screen(
             first, reference=reference, accept=[fine], options=ScreeningOptions(alpha=0.1)
         )
-        rates.append([score(model, later).is_flagged.mean() for model in (old, new)])
+        rates.append([score(model, later).rows.is_flagged.mean() for model in (old, new)])
     before, after = np.mean(rates, axis=0)
     assert before == pytest.approx(0.1, abs=0.03)
     assert after < 0.8 * before
 
 
-def test_what_is_known_is_told_with_the_list(tmp_path: Path) -> None:
+def test_what_is_known_is_reported_with_the_list(tmp_path: Path) -> None:
     result, model = screen(table(), accept=[PATTERN], options=OPTIONS)
     assert "20 rows are accepted in fine.csv and not listed" in render_screening(result)
     told = result_to_json(result)
     assert '"n_rows": 20' in told and "is_accepted" not in told
     plan = model.encoder.plan
-    write_tables(tmp_path, table(), replace(result, flagged_file="flagged.csv"), plan)
+    write_tables(tmp_path, table(), changed(result, flagged_file="flagged.csv"), plan)
     scored = pl.read_csv(tmp_path / "scored.csv", infer_schema_length=None)
     assert np.flatnonzero(scored["accepted"]).tolist() == list(RARE)
     plain, _ = screen(table(), options=OPTIONS)
-    write_tables(tmp_path, table(), replace(plain, flagged_file="flagged.csv"), plan)
+    write_tables(tmp_path, table(), changed(plain, flagged_file="flagged.csv"), plan)
     assert "accepted" not in pl.read_csv(tmp_path / "scored.csv", infer_schema_length=None).columns
 
 
@@ -288,15 +295,15 @@ def test_groups_of_rows_leave_accepted_ones_out_too(in_parts: bool) -> None:
         result, model = screen(rows, accept=[accept], options=options)
         # A group needs rows enough that are judged.
         assert {group.values[0] for group in model.groups if group.values} == groups
-        accepted = result.is_accepted
+        accepted = result.rows.is_accepted
         assert accepted is not None and accepted.sum() == n_accepted
-        assert not result.is_flagged[accepted].any()
+        assert not result.rows.is_flagged[accepted].any()
         n_judged = len(frame) - n_accepted
         assert result.n_flagged == round(0.04 * n_judged)
-        assert result.ranks[accepted].min() == n_judged + 1
+        assert result.rows.ranks[accepted].min() == n_judged + 1
     # As if the others were all there is.
     alone, _ = screen(table(frame[: len(frame) - 60]), options=options)
-    np.testing.assert_array_equal(result.scores[: len(frame) - 60], alone.scores)
+    np.testing.assert_array_equal(result.rows.scores[: len(frame) - 60], alone.rows.scores)
 
 
 @pytest.mark.parametrize("rule", [{"alpha": 0.05}, {"fdr": 0.2}])
@@ -304,13 +311,13 @@ def test_groups_of_a_clean_reference_leave_accepted_rows_out_too(rule: dict[str,
     options = ScreeningOptions(**rule, columns=ColumnOptions(by=("country",)))
     clean = table(parcels(seed=2)[26:], "clean.csv")
     result, model = screen(table(), reference=clean, accept=[PATTERN], options=options)
-    assert result.is_accepted is not None and result.p_values is not None
-    judged = ~result.is_accepted
-    assert not result.is_flagged[~judged].any() and set(FAULTS) <= flagged(result)
-    above = result.scores > result.threshold.value
-    np.testing.assert_array_equal(result.is_flagged, above & judged)
+    assert result.rows.is_accepted is not None and result.rows.p_values is not None
+    judged = ~result.rows.is_accepted
+    assert not result.rows.is_flagged[~judged].any() and set(FAULTS) <= flagged(result)
+    above = result.rows.scores > result.threshold.value
+    np.testing.assert_array_equal(result.rows.is_flagged, above & judged)
     assert sum(group.n_flagged for group in result.groups) == result.n_flagged
     again = score(model, table(), accept=[PATTERN])
-    np.testing.assert_array_equal(again.is_flagged, result.is_flagged)
+    np.testing.assert_array_equal(again.rows.is_flagged, result.rows.is_flagged)
     found, _ = explain_row(model, table(), row="22", accept=[PATTERN])
     assert found.flagged and found.group.startswith("country ")

@@ -10,7 +10,6 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +29,7 @@ from kpca_apps.system.finished import work_folder
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.opening import open_table
 from kpca_apps.tables.table import PartedTable, TablePart
+from tests.novelty.tables import changed
 from tests.stores import BUCKET, moto_store
 from tests.system.cluster import Cluster, apart
 
@@ -148,9 +148,9 @@ def test_a_driver_killed_and_started_again_keeps_what_was_done(
             again, _ = screen(opened(path), options=OPTIONS, execution=execution)
         assert {file: file.stat().st_mtime_ns for file in kept} == kept
         assert finished is not None and kept.keys() < finished.used
-    np.testing.assert_array_equal(again.scores, here.scores)
-    assert again.odd_cells == here.odd_cells
-    assert {"far above", "unreadable"} <= {one.kind for one in again.odd_cells}
+    np.testing.assert_array_equal(again.rows.scores, here.rows.scores)
+    assert again.findings.odd_cells == here.findings.odd_cells
+    assert {"far above", "unreadable"} <= {one.kind for one in again.findings.odd_cells}
     # The copy of the text lay where the workers see it; nothing of it is left.
     assert carried == []
     assert [one.name for one in folder.iterdir()] == ["rows.parquet"]
@@ -160,7 +160,7 @@ def written(
     table: PartedTable, result: ScreeningResult, plan: ColumnPlan, execution: Execution | None
 ) -> bytes:
     folder = Path(tempfile.gettempdir())
-    named = replace(result, flagged_file="flagged.csv")
+    named = changed(result, flagged_file="flagged.csv")
     write_tables(folder, table, named, plan, execution=execution)
     return (folder / "scored.csv").read_bytes() + (folder / "flagged.csv").read_bytes()
 
@@ -174,7 +174,7 @@ def test_rows_are_sent_to_workers_who_cannot_read_them(
         found, model = screen(table, options=OPTIONS, execution=Execution(workers))
         plan = model.encoder.plan
         scored = written(table, found, plan, Execution(workers))
-    np.testing.assert_array_equal(found.scores, here.scores)
+    np.testing.assert_array_equal(found.rows.scores, here.rows.scores)
     assert scored == written(table, here, plan, None)
     assert len(carried) > len(table.parts)
 
@@ -187,7 +187,7 @@ def test_a_copy_that_workers_see_is_read_by_them_and_another_file_is_not(
     os.utime(path, (0, 0))  # as where times are not copied with a file
     with Workers("dask", scheduler=cluster.client) as workers:
         found, _ = screen(table, options=OPTIONS, execution=Execution(workers))
-        np.testing.assert_array_equal(found.scores, here.scores)
+        np.testing.assert_array_equal(found.rows.scores, here.rows.scores)
         assert carried == []
         content = path.read_bytes()
         path.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
@@ -221,7 +221,7 @@ def test_a_worker_killed_and_another_that_joins_change_no_bit(
         found, _ = screen(table, options=OPTIONS, execution=Execution(workers, progress))
         assert workers.width == 3
     assert {"Reading rows", "Scoring rows"} <= set(passes)
-    np.testing.assert_array_equal(found.scores, here.scores)
+    np.testing.assert_array_equal(found.rows.scores, here.rows.scores)
 
 
 def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
@@ -253,8 +253,8 @@ def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
                 execution = Execution(workers, finished=finished)
                 again, _ = screen(opened(path), options=OPTIONS, execution=execution)
             assert before.items() <= held().items()
-        np.testing.assert_array_equal(again.scores, here.scores)
-        assert again.odd_cells == here.odd_cells
+        np.testing.assert_array_equal(again.rows.scores, here.rows.scores)
+        assert again.findings.odd_cells == here.findings.odd_cells
         assert carried == []
         # What a run that was killed has copied stays as long as it may go on.
         assert held().keys() == {copy}
@@ -284,4 +284,4 @@ def test_rows_that_do_not_fit_into_the_memory_of_workers_change_no_bit(
             table = opened(place / "driver" / "rows.csv")
             found, _ = screen(table, options=OPTIONS, execution=Execution(workers, progress))
     assert max(n_moved) > len(table.parts) // 2
-    np.testing.assert_array_equal(found.scores, here.scores)
+    np.testing.assert_array_equal(found.rows.scores, here.rows.scores)

@@ -50,7 +50,7 @@ def test_parts_written_by_anyone_are_read_in_any_blocks(
     assert not any(tmp_path.iterdir())
 
 
-def test_a_disk_without_room_is_told_before_anything_is_written(
+def test_a_disk_without_room_is_reported_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -60,7 +60,9 @@ def test_a_disk_without_room_is_told_before_anything_is_written(
     assert not any(tmp_path.iterdir())
 
 
-def test_rows_that_are_gone_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_no_longer_exist_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     file = SharedArray((10, 2), "it")
     (path,) = tmp_path.iterdir()

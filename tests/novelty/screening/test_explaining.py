@@ -37,7 +37,7 @@ def test_a_row_is_found_by_number_line_or_id(model: NoveltyModel, new: Table) ->
         explain_row(model, new, row="bird 0029", options=by_id)[0],
     ]
     assert {(row.row, row.line, row.rank, row.score) for row in rows} == {
-        (30, 31, 1, score(model, new).scores.max())
+        (30, 31, 1, score(model, new).rows.scores.max())
     }
     assert [row.id for row in rows] == ["bird 0029"] * 3
     assert rows[0].reasons == rows[1].reasons

@@ -176,24 +176,24 @@ def test_no_rank_contradicts_a_score(frame, options, split):
     reference = frame[::2] if split else None
     clean = None if reference is None else table_from_frame(reference)
     result, _ = screen(table_from_frame(frame), reference=clean, options=options)
-    assert sorted(result.ranks.tolist()) == list(range(1, len(frame) + 1))
-    listed = np.argsort(result.ranks)
+    assert sorted(result.rows.ranks.tolist()) == list(range(1, len(frame) + 1))
+    listed = np.argsort(result.rows.ranks)
     # A cell that is odd by itself moves its row ahead of others, among those listed.
-    has_cell = np.isin(listed + 1, [row for cell in result.odd_cells for row in cell.rows])
+    has_cell = np.isin(listed + 1, [row for cell in result.findings.odd_cells for row in cell.rows])
     by_score = listed[~has_cell]
-    assert np.all(np.diff(result.scores[by_score]) <= 0)
-    assert not np.any(np.diff(result.is_flagged[by_score].astype(int)) > 0)
-    is_listed = result.is_flagged[listed] | has_cell
+    assert np.all(np.diff(result.rows.scores[by_score]) <= 0)
+    assert not np.any(np.diff(result.rows.is_flagged[by_score].astype(int)) > 0)
+    is_listed = result.rows.is_flagged[listed] | has_cell
     assert not np.any(np.diff(is_listed.astype(int)) > 0)
-    if result.rarities is not None:
-        assert np.all(np.diff(result.rarities[by_score]) >= 0)
+    if result.rows.rarities is not None:
+        assert np.all(np.diff(result.rows.rarities[by_score]) >= 0)
 
 
 def _scores_of_equal_rows(frame, reference):
     frame = frame.drop("y")
     clean = None if reference is None else table_from_frame(reference)
     result, _ = screen(table_from_frame(frame), reference=clean, options=UNEXPLAINED)
-    found = frame.with_columns(score=pl.Series(result.scores)).group_by(frame.columns)
+    found = frame.with_columns(score=pl.Series(result.rows.scores)).group_by(frame.columns)
     return found.agg(pl.col("score").n_unique())["score"]
 
 
@@ -229,7 +229,7 @@ def test_a_value_ten_times_off_ranks_above_one_twice_off(n, n_columns, spread, c
     frame = pl.DataFrame(np.vstack([rows, pair])).with_columns(
         kind=pl.Series([*kinds, kinds[slipped], kinds[slipped]])
     )
-    *_, twice, ten_times = screen(table_from_frame(frame), options=UNEXPLAINED)[0].ranks
+    *_, twice, ten_times = screen(table_from_frame(frame), options=UNEXPLAINED)[0].rows.ranks
     assert ten_times < twice
 
 
@@ -251,7 +251,7 @@ def test_a_threshold_chosen_on_one_table_is_kept_for_the_next() -> None:
     assert not chosen.rows.is_own
 
 
-def test_warnings_of_the_reference_are_told_from_those_of_the_table() -> None:
+def test_warnings_of_the_reference_are_distinguished_from_those_of_the_table() -> None:
     gaps = frame_of(60).with_columns(bill=None)
     gaps = gaps.with_columns(frame_of(60)["bill"].scatter([3], [float("nan")]).alias("bill"))
     model = fit_table(table_from_frame(gaps, "clean.csv"), ScreeningOptions(alpha=0.1))[0]
@@ -288,7 +288,7 @@ def test_a_table_of_few_rows_is_held_to_what_the_reference_allows() -> None:
         height=pl.when(pl.col("index") == 3).then(14000.0).otherwise("height"),
         weight=pl.when(pl.col("index") == 5).then(-64.5).otherwise("weight"),
     ).drop("index")
-    found = score(model, table_from_frame(odd)).odd_cells
+    found = score(model, table_from_frame(odd)).findings.odd_cells
     assert {(one.column, one.row, one.kind) for one in found} == {
         ("height", 4, "far above"),
         ("weight", 6, "sign"),
@@ -297,7 +297,7 @@ def test_a_table_of_few_rows_is_held_to_what_the_reference_allows() -> None:
     assert above.sentence.startswith("Far above the numbers of the reference, whose largest is 19")
     # Of a column that has moved as a whole nothing is said cell by cell.
     moved = new.with_columns(height=pl.col("height") * 100).drop("index")
-    assert score(model, table_from_frame(moved)).odd_cells == ()
+    assert score(model, table_from_frame(moved)).findings.odd_cells == ()
 
 
 @pytest.mark.parametrize("by", [(), ("place",)])
@@ -316,8 +316,8 @@ def test_a_false_discovery_rate_lists_one_cell_that_is_far_out(by: tuple[str, ..
     column = clean["pressure"].to_list()
     column[7] = 14_020.0
     found = score_table(model, clean.with_columns(pl.Series("pressure", column)), explain=0)
-    assert np.flatnonzero(found.is_flagged).tolist() == [7]
-    assert found.ranks[7] == 1
+    assert np.flatnonzero(found.rows.is_flagged).tolist() == [7]
+    assert found.rows.ranks[7] == 1
 
 
 def test_columns_that_follow_one_another_with_exceptions_fill_no_list() -> None:
@@ -337,7 +337,7 @@ def test_columns_that_follow_one_another_with_exceptions_fill_no_list() -> None:
     for seed in range(3):
         model = fit_model(draw(600, 2 * seed), fdr=0.1, calibration="split")
         found = score_table(model, draw(600, 2 * seed + 1), explain=0)
-        kinds |= {cell.kind for cell in found.odd_cells}
+        kinds |= {cell.kind for cell in found.findings.odd_cells}
         assert found.n_flagged == 0
     assert kinds == {"contradicted"}
 
@@ -349,7 +349,9 @@ def test_no_right_number_is_listed_for_the_tail_of_its_column() -> None:
         both = {"t": rng.standard_t(4, 1_000), "price": rng.lognormal(3, 1, 1_000).round(2)}
         frame = pl.DataFrame({**both, "x": rng.normal(size=1_000), "count": rng.poisson(9, 1_000)})
         found = score_table(fit_model(frame[:400], fdr=0.1), frame[400:], explain=0)
-        n_listed += int((found.is_flagged & (found.scores <= found.threshold.value)).sum())
+        n_listed += int(
+            (found.rows.is_flagged & (found.rows.scores <= found.threshold.value)).sum()
+        )
     assert n_listed == 0
 
 
@@ -360,5 +362,5 @@ def test_right_numbers_that_are_rarely_large_are_listed_for_no_tail(seed: int) -
     frame = pl.DataFrame({"size": size, "x": rng.normal(size=2_000)})
     model, new = fit_model(frame[:1_000], fdr=0.1), frame[1_000:]
     found = score_table(model, new, explain=0)
-    assert any(cell.kind == "far above" for cell in found.odd_cells)
+    assert any(cell.kind == "far above" for cell in found.findings.odd_cells)
     assert found.n_flagged == 0

@@ -58,12 +58,12 @@ def test_a_large_group_has_about_its_share_of_the_list_and_its_oddest_are_there(
 ) -> None:
     frame, is_limited = visits(part)
     result = screened(frame)
-    flagged = result.is_flagged
+    flagged = result.rows.is_flagged
     assert flagged[odd_of(is_limited)].mean() > 0.8
     others = np.setdiff1d(np.flatnonzero(flagged), odd_of(is_limited))
     # Relations between the columns count besides, and the group is wider than the others.
     assert is_limited[others].mean() < 3.5 * part
-    (said,) = [text for text in result.warnings if APART in text]
+    (said,) = [text for text in result.run.warnings if APART in text]
     assert f'{100 * part:.0f} % of the rows have "yes" in "limits"' in said
 
 
@@ -78,22 +78,22 @@ def test_the_group_may_be_of_a_number_a_flag_or_a_gap(values: str) -> None:
         "gaps": ([None if text == "yes" else text for text in limits], 'no "limits"'),
     }[values]
     result = screened(frame.with_columns(pl.Series("limits", column)))
-    (said,) = [text for text in result.warnings if APART in text]
+    (said,) = [text for text in result.run.warnings if APART in text]
     assert words in said
-    assert result.is_flagged[is_limited].sum() < 0.5 * result.is_flagged.sum()
+    assert result.rows.is_flagged[is_limited].sum() < 0.5 * result.rows.is_flagged.sum()
 
 
 def test_a_cluster_of_few_rows_is_listed() -> None:
     frame, is_limited = visits(0.015, n_odd=0)
     result = screened(frame)
-    assert result.is_flagged[is_limited].mean() > 0.8
-    assert not any(APART in text for text in result.warnings)
+    assert result.rows.is_flagged[is_limited].mean() > 0.8
+    assert not any(APART in text for text in result.run.warnings)
 
 
-def test_the_value_of_a_hidden_column_is_not_told() -> None:
+def test_the_value_of_a_hidden_column_is_not_reported() -> None:
     frame, _ = visits(0.12)
     hidden = ColumnOptions(hide=("limits",))
-    (said,) = [text for text in screened(frame, columns=hidden).warnings if APART in text]
+    (said,) = [text for text in screened(frame, columns=hidden).run.warnings if APART in text]
     assert "yes" not in said
 
 
@@ -101,9 +101,9 @@ def test_a_table_without_such_a_group_is_fitted_once(monkeypatch: pytest.MonkeyP
     frame, is_limited = visits(0.12)
     usual = frame.filter(~is_limited)
     result = screened(usual)
-    assert not any(APART in text for text in result.warnings)
+    assert not any(APART in text for text in result.run.warnings)
     monkeypatch.setattr("kpca_apps.novelty.screening.fit.MAX_LARGE_GROUPS", 0)
-    np.testing.assert_array_equal(screened(usual).scores, result.scores)
+    np.testing.assert_array_equal(screened(usual).rows.scores, result.rows.scores)
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +118,8 @@ def test_a_table_in_parts_has_the_same_groups(path: Path) -> None:
     assert isinstance(parted, PartedTable)
     options = ScreeningOptions(share=SHARE, explain=0)
     whole, parts = (screen(table, options=options)[0] for table in (open_table(path), parted))
-    assert any(APART in text for text in parts.warnings)
-    np.testing.assert_allclose(parts.scores, whole.scores, rtol=1e-6)
+    assert any(APART in text for text in parts.run.warnings)
+    np.testing.assert_allclose(parts.rows.scores, whole.rows.scores, rtol=1e-6)
 
 
 def test_a_model_that_was_saved_knows_the_group(path: Path, tmp_path: Path) -> None:
@@ -129,6 +129,6 @@ def test_a_model_that_was_saved_knows_the_group(path: Path, tmp_path: Path) -> N
     frame, is_limited = visits(0.12, seed=1)
     new = table_from_frame(frame, "more visits")
     result = score(load_model(tmp_path / "visits.kpca"), new)
-    others = np.setdiff1d(np.flatnonzero(result.is_flagged), odd_of(is_limited))
+    others = np.setdiff1d(np.flatnonzero(result.rows.is_flagged), odd_of(is_limited))
     assert is_limited[others].mean() < 0.5
-    np.testing.assert_array_equal(result.scores, score(model, new).scores)
+    np.testing.assert_array_equal(result.rows.scores, score(model, new).rows.scores)

@@ -28,14 +28,16 @@ def people(seed: int, n: int = 300) -> pl.DataFrame:
 def test_a_score_says_which_columns_moved_and_what_that_means(tmp_path: Path) -> None:
     save_model(fit_model(people(0)), tmp_path / "m.kpca")
     model = load_model(tmp_path / "m.kpca")
-    assert score_table(model, people(1)).moved == ()
+    assert score_table(model, people(1)).findings.moved == ()
     result = score_table(model, people(1).with_columns(pl.col("weight") * 2.2))
-    (moved,) = result.moved
+    (moved,) = result.findings.moved
     assert (moved.column, moved.what) == ("weight", "distribution")
     assert moved.size > 0.9 and moved.words.startswith("median 15")
     # It is what to know first: rates hold for rows like the reference.
-    assert result.warnings[0].startswith('"weight" is distributed differently than in table: p-')
-    assert result.n_doubts >= 1
+    assert result.run.warnings[0].startswith(
+        '"weight" is distributed differently than in table: p-'
+    )
+    assert result.run.n_doubts >= 1
     page = render_screening(result)
     assert "Columns that moved" in page and moved.words in page
 
@@ -43,13 +45,13 @@ def test_a_score_says_which_columns_moved_and_what_that_means(tmp_path: Path) ->
 def test_a_reference_is_compared_and_a_table_with_itself_is_not() -> None:
     later = people(1).with_columns(pl.lit("Chur").alias("town"))
     result = screen_table(later, reference=people(0))
-    assert [one.column for one in result.moved] == ["town"]
-    assert screen_table(later).moved == ()
+    assert [one.column for one in result.findings.moved] == ["town"]
+    assert screen_table(later).findings.moved == ()
 
 
 @pytest.mark.parametrize("when", ["fit", "score"])
-def test_values_of_hidden_columns_are_not_told(when: str) -> None:
+def test_values_of_hidden_columns_are_not_reported(when: str) -> None:
     model = fit_model(people(0), hide="weight" if when == "fit" else ())
     later = people(1).with_columns(pl.col("weight") + 1234.5)
     result = score_table(model, later, hide="weight")
-    assert [one.words for one in result.moved] == ["values hidden"]
+    assert [one.words for one in result.findings.moved] == ["values hidden"]

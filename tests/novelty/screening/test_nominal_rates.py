@@ -51,7 +51,7 @@ def orders(n: int, rng: np.random.Generator) -> pl.DataFrame:
 
 @pytest.mark.parametrize("draw", [linked_dates, panel, orders])
 @pytest.mark.parametrize("calibration", ["leave-one-out", "split"])
-def test_new_rows_like_the_reference_are_flagged_at_the_rate_asked_for(
+def test_new_rows_like_the_reference_are_flagged_at_the_rate_requested(
     draw, calibration, tmp_path: Path
 ) -> None:
     counts, n_calibrating = [], 0

@@ -38,12 +38,12 @@ AMOUNTS = pl.Series([f"1,{i}07.30" if i % 4 else f"1.{i}07,30" for i in range(10
         (FRAME, "colour", None, '"colour" names 2 different rows of 40'),
     ],
 )
-def test_what_names_the_rows_is_found_and_said_once(
+def test_what_names_the_rows_is_found_and_stated_once(
     frame: pl.DataFrame, id_column: str | None, first: str | None, note: str
 ) -> None:
     options = ScreeningOptions(explain=1, columns=ColumnOptions(id=id_column))
     result = screen(table_from_frame(frame), options=options)[0]
-    said = [text for text in result.warnings if "named by" in text or "different rows" in text]
+    said = [text for text in result.run.warnings if "named by" in text or "different rows" in text]
     assert len(said) == bool(note)
     assert all(note in text for text in said)
     ids = [row.id for row in result.ranked]
@@ -72,11 +72,11 @@ def test_the_rows_of_a_wide_table_carry_the_first_cells_and_those_of_their_reaso
         frame["bill"],
     )
     result = screen(table_from_frame(frame), options=ScreeningOptions(explain=40))[0]
-    assert "first 60 of 66 columns" in str(result.settings["cells of listed rows"])
+    assert "first 60 of 66 columns" in str(result.run.settings["cells of listed rows"])
     for row in result.ranked:
         names = [name for name, _ in row.cells]
         reasons = {reason.column for reason in row.reasons}
         assert set(names) == {f"w{i}" for i in range(60)} | reasons
         assert names == [name for name in frame.columns if name in set(names)]
     narrow = screen(table_from_frame(FRAME), options=ScreeningOptions(explain=0))[0]
-    assert "cells of listed rows" not in narrow.settings
+    assert "cells of listed rows" not in narrow.run.settings

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.axes import Axes
 from PIL import Image
 
-from kpca_apps.denoise.result import DenoisingResult, FoundLaw
+from kpca_apps.denoise.result import DenoisingResult, NoiseLaw
 from kpca_apps.report.denoising.figures import MOST_NAMED, denoising_drawings, denoising_figures
 from kpca_apps.report.denoising.text import has_figures
 from tests.report.denoising_examples import compared, counted, failed, image, law, many
@@ -69,7 +69,7 @@ def test_many_images_have_no_names_and_no_more_room() -> None:
     assert figures[0].get_figheight() == figures[1].get_figheight()
 
 
-def law_axes(*laws: FoundLaw) -> Axes:
+def law_axes(*laws: NoiseLaw) -> Axes:
     (axes,) = denoising_drawings(DenoisingResult((counted("a", *laws),)))["law_0001"].figure.axes
     return axes
 

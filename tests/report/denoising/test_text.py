@@ -165,10 +165,10 @@ def test_noise_by_a_law_is_told_from_the_dark_to_the_light() -> None:
     assert told.endswith("Noise as strong everywhere is over a million times less likely.")
     colours = counted("a.png", law(), law(3.0, 5.0), law(2.0, 0.001))
     assert "3.76 x - 12.45 in red, 3 x + 5 in green and 2 x in blue" in noise_sentence(colours)
-    shared = counted("a.png", law(blur=0.7, shared=True))
+    shared = counted("a.png", law(blur=0.7))
     assert "counted light, shared by neighbours" in noise_sentence(shared)
     assert "as after a blur of 0.7 pixels" in noise_sentence(shared)
-    even = counted("a.png", law(0.0, 16.0, blur=0.7, shared=True, rises=False))
+    even = counted("a.png", law(0.0, 16.0, blur=0.7, log_odds_flat=0.0))
     assert "taken as noise that neighbours share" in noise_sentence(even)
     assert "its variance is 16, as after" in noise_sentence(even)
     # What was not used, or may be texture, is not told as what was taken out.
@@ -246,7 +246,7 @@ def test_a_batch_says_once_what_was_left_and_what_follows_a_law() -> None:
     assert left_note(DenoisingResult((image(), failed()))) == []
     assert law_lines(DenoisingResult((image(),))) == []
     assert law_lines(DenoisingResult((counted(),)))[0] == "Taken as noise of counted light."
-    shared = counted("b.png", law(0.5, 2.0, blur=0.7, shared=True))
+    shared = counted("b.png", law(0.5, 2.0, blur=0.7))
     assert law_lines(DenoisingResult((counted(), shared, image()))) == [
         "The noise of 2 of 3 images follows a law of brightness, with a gain of 0.5 to 3.76; "
         "neighbours share it in 1."

@@ -9,6 +9,7 @@ import pytest
 
 from kpca_apps.novelty.result import (
     MovedColumn,
+    RunInfo,
     RunSummary,
     ScreenedTable,
     ScreenedTables,
@@ -25,7 +26,8 @@ BEFORE = RunSummary("may", "may.csv", 50, 1, "1 of 50 rows stands out.")
 
 
 def an_index(*tables: ScreenedTable) -> ScreenedTables:
-    return ScreenedTables(tables, {"share": 0.01}, {"kpca": "1"}, "kpca novelty screen data --each")
+    command = "kpca novelty screen data --each"
+    return ScreenedTables(tables, RunInfo({"share": 0.01}, {"kpca": "1"}, command=command))
 
 
 def a_table(name: str = "may.csv", **changes: object) -> ScreenedTable:

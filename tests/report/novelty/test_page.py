@@ -11,6 +11,7 @@ from kpca_apps.report.drawing import PALETTE
 from kpca_apps.report.novelty.page import render_comparison, render_screening
 from kpca_apps.report.novelty.text import verdict
 from kpca_apps.report.text import count
+from tests.novelty.tables import changed
 from tests.quick import quick
 from tests.report import examples
 from tests.report.pages import Page, check_isolated, check_sound, rendered
@@ -106,10 +107,10 @@ def test_the_first_screen_answers() -> None:
     kinds = [row.kind_of_reason for row in result.oddest_of_each_kind if row.reasons]
     assert len(kinds) == len(set(kinds)) < 5
     assert result.threshold.statement in first
-    for sentence, command in result.next_steps:
+    for sentence, command in result.run.next_steps:
         assert sentence in first
         assert command in first
-    assert result.warnings[0] in first
+    assert result.run.warnings[0] in first
     assert not re.search(r"(?i)kernel|component|eigen|calibrat|p-value", first)
 
 
@@ -131,12 +132,12 @@ def test_what_was_done_is_all_there() -> None:
     result = examples.with_reference()
     text = Page(rendered("with_reference")).text
     assert result.source.sha256 in text
-    assert result.command in text
-    for key, version in result.versions.items():
+    assert result.run.command in text
+    for key, version in result.run.versions.items():
         assert key in text and version in text
     for column in result.columns:
         assert column.name in text and column.why in text
-    for warning in result.warnings:
+    for warning in result.run.warnings:
         assert warning in text
     assert "p-value" in text
 
@@ -144,11 +145,11 @@ def test_what_was_done_is_all_there() -> None:
 @pytest.mark.parametrize("name", ["usual", "with_reference"])
 def test_the_scale_people_read_stands_before_the_score(name: str) -> None:
     result, html = examples.SCREENINGS[name](), rendered(name)
-    assert result.scale is not None
-    assert html.index(f">{result.scale.name}</th>") < html.index(">score</th>")
+    assert result.rows.scale is not None
+    assert html.index(f">{result.rows.scale.name}</th>") < html.index(">score</th>")
     assert (">p-value</th>" in html) == ("p-value" in html) == (name == "with_reference")
     text = Page(html).text
-    assert result.scale.statement in text
+    assert result.rows.scale.statement in text
     for row in result.oddest_of_each_kind[:5]:
         told = text[text.index(f"line {row.line} of the file") :]
         shown = f"{row.rarity.words} usual rows" if row.rarity else "p-value 0.0"
@@ -158,7 +159,7 @@ def test_the_scale_people_read_stands_before_the_score(name: str) -> None:
 def test_without_a_scale_the_score_stands_alone() -> None:
     result = examples.screening()
     ranked = tuple(replace(row, rarity=None) for row in result.ranked)
-    plain = replace(result, scale=None, rarities=None, ranked=ranked)
+    plain = changed(result, scale=None, rarities=None, ranked=ranked)
     html = render_screening(replace(plain, threshold=replace(result.threshold, rarity=None)))
     assert "how rare" not in html
     assert "1 in " not in Page(html).text
@@ -269,6 +270,6 @@ def test_what_is_true_of_most_tables_is_no_warning_on_top() -> None:
     result = examples.screening()
     top = '<ul class="warnings"'
     assert top in rendered("usual")
-    html = render_screening(replace(result, n_doubts=0))
+    html = render_screening(changed(result, n_doubts=0))
     assert top not in html
-    assert result.warnings[0] in Page(html).text
+    assert result.run.warnings[0] in Page(html).text

@@ -8,14 +8,15 @@ import numpy as np
 from kpca_apps.novelty.result import PlaneAxis
 from kpca_apps.report.drawing import PALETTE, Drawing, to_svg
 from kpca_apps.report.novelty.plane import column_plane
+from tests.novelty.tables import changed
 from tests.report import examples
 from tests.report.pages import drawn
 
 
 def drawn_plane(**changes: Any) -> Drawing:
     result = examples.screening()
-    assert result.plane is not None
-    return drawn(column_plane, replace(result, plane=replace(result.plane, **changes)))
+    assert result.pictures.plane is not None
+    return drawn(column_plane, changed(result, plane=replace(result.pictures.plane, **changes)))
 
 
 def marks(drawing: Drawing, colour: str) -> int:
@@ -49,7 +50,7 @@ def test_one_column_is_drawn_against_the_score() -> None:
 
 
 def test_categories_dates_and_long_tails_have_axes_of_their_own() -> None:
-    plane = examples.screening().plane
+    plane = examples.screening().pictures.plane
     assert plane is not None
     n = len(plane.rank)
     sizes = np.random.default_rng(0).lognormal(3, 3, n)

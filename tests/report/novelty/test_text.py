@@ -20,6 +20,7 @@ from kpca_apps.report.text import (
     plural,
     writable,
 )
+from tests.novelty.tables import changed
 from tests.report import examples
 
 
@@ -139,7 +140,7 @@ def test_the_first_sentence_of_a_small_table(n_rows: int, n_flagged: int, start:
 
 def test_the_first_sentence_when_the_one_flagged_row_is_odd_for_a_hidden_column() -> None:
     hidden = ("Flipper Length (mm)", "Individual ID")
-    named = replace(examples.screening(n_flagged=1), id_column="Individual ID")
+    named = changed(examples.screening(n_flagged=1), id_column="Individual ID")
     result = redact(named, hidden)
     assert "".join(headline(result)) == (
         "1 of 344 rows stands out: row 263 (line 264), chiefly for its Flipper Length (mm), whose "
@@ -176,7 +177,7 @@ def test_names_in_a_sentence_are_marked_as_the_tables_own() -> None:
     assert sum(isinstance(part, Verbatim) for part in parts) == 4
     none = replace(examples.screening(n_flagged=0), ranked=())
     assert "".join(headline(none)) == "None of 344 rows stands out."
-    rows = replace(none, flagged_rows=examples.screening().ranked[:2])
+    rows = changed(none, flagged=examples.screening().ranked[:2])
     assert "".join(headline(rows)) == "None of 344 rows stands out, but 2 have an odd cell."
 
 

@@ -122,9 +122,9 @@ def test_the_primary_key_names_the_rows_and_is_not_learned_from(make: Make) -> N
     frame = FRAME.with_columns(bird=(pl.col("bird") * 37 + 5) ** 2 % 99991)
     uri = make(frame.cast({"bird": pl.Int64}), key="bird")
     result = screen(read_table(uri, query="SELECT * FROM birds ORDER BY bird"))[0]
-    assert result.id_column != "bird"
+    assert result.lists.id_column != "bird"
     result = screen(read_table(uri))[0]
-    assert result.id_column == "bird"
+    assert result.lists.id_column == "bird"
     (key,) = (one for one in result.columns if one.name == "bird")
     assert not key.used and key.why == "the primary key of the table"
 

@@ -74,8 +74,8 @@ def test_whatever_has_arrows_stream_is_a_table(tmp_path: Path) -> None:
     assert parted(Stream(ROWS)).source == parted(ROWS.to_reader()).source
     rows = ROWS.slice(0, 200)
     pl.DataFrame(rows).write_parquet(tmp_path / "rows.parquet")
-    expected = screen_table(tmp_path / "rows.parquet").scores
-    assert np.array_equal(screen_table(Stream(rows)).scores, expected)
+    expected = screen_table(tmp_path / "rows.parquet").rows.scores
+    assert np.array_equal(screen_table(Stream(rows)).rows.scores, expected)
 
 
 @pytest.mark.release

@@ -1,1 +1,1 @@
-"""What is found out about an image of a batch: its noise, comparisons, previews."""
+"""Examine the images of a batch: noise, comparisons, previews."""

@@ -1,4 +1,4 @@
-"""How near a result is to the clean image, and whether what was removed looks like noise.
+"""Compare a result with the clean image, and check whether the residual looks like noise.
 
 References
 ----------
@@ -32,13 +32,13 @@ _CLIPPED = 0.1  # of the pixels of a block that lie at the image's lowest or hig
 
 
 def quality_of(image: NDArray[Any], clean: NDArray[Any], span: float) -> Quality:
-    """Measure the likeness of an image to a clean one."""
+    """Return PSNR and SSIM of an image against a clean one."""
     difference = image.astype(np.float64) - clean
     error = float(np.mean(np.square(difference, out=difference)))
     psnr = float("inf") if error == 0 else 10 * float(np.log10(span**2 / error))
     if min(image.shape[:2]) < _WINDOW:
         return Quality(psnr, None)
-    # Imported when needed: it takes seconds, and few runs have a clean image.
+    # A slow import that few runs need.
     from skimage.metrics import structural_similarity
 
     # The window of Wang et al.: Gaussian of 1.5 pixels, biased covariances.
@@ -63,7 +63,7 @@ def compare(
     span: float,
     baselines: Sequence[str] = (),
 ) -> Comparison:
-    """Compare a result, the noisy image and baselines' results with a clean image."""
+    """Compare the noisy image, the result and the baselines with a clean image."""
     found = {
         name: quality_of(_baseline(name, noisy, sigma, span), clean, span) for name in baselines
     }
@@ -71,7 +71,7 @@ def compare(
 
 
 def _baseline(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDArray[Any]:
-    """Run a baseline; the result is rounded and cut as ours is when it is stored."""
+    """Run a baseline; round and clip the result as ours is when stored."""
     from skimage.restoration import denoise_nl_means, denoise_wavelet
 
     scaled = noisy.astype(np.float64) / span
@@ -92,12 +92,12 @@ def _baseline(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDAr
 
 
 def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
-    """Measure what was removed: detail, unlike noise, makes neighbours at edges alike.
+    """Measure the residual: removed detail correlates neighbouring pixels at edges.
 
-    Noise that is cut off at black or white changes the mean brightness there, and denoising
-    changes it back: what was removed has a mean of its own in these blocks.
+    Clipped noise changes the mean at black and white, and denoising restores it, so that the
+    residual has a non-zero mean in these blocks.
     """
-    # One channel at a time, and then in single precision: large images would take gigabytes.
+    # One channel at a time and in single precision, to save memory.
     before, after = (p[..., np.newaxis] if p.ndim == 2 else p for p in (noisy, denoised))
     grey, guide = (np.zeros(before.shape[:2], np.float32) for _ in range(2))
     limits = before.min(), before.max()
@@ -114,12 +114,12 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     if min(grey.shape) < 4 * _BLOCK or sd == 0:
         return Residual(sd, 0.0, 0.0, structured=False)
     is_clipped = np.mean(clipped, axis=0) > _CLIPPED * _BLOCK**2
-    # The mean of a block of noise has a standard deviation of sd / _BLOCK; less does not show.
+    # The mean of a block of noise has a standard deviation of sd / _BLOCK.
     means = _block_sums(grey)[is_clipped] / _BLOCK**2
     clipped_mean = float(means.mean()) if means.size else 0.0
     if abs(clipped_mean) < float(grey.std(dtype=np.float64)) / _BLOCK:
         clipped_mean = 0.0
-    # By powers of 2, which round nothing: squares of large floats would be infinite.
+    # Scale by powers of 2, which is exact: squares of large floats would overflow.
     grey, guide = (np.ldexp(one, -np.frexp(np.abs(one).max())[1]) for one in (grey, guide))
     slopes = np.zeros_like(guide)
     slopes[:, :-1] += np.diff(guide, axis=1) ** 2
@@ -129,7 +129,7 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     products[:-1, :-1] = 0.5 * grey[:-1, :-1] * (grey[1:, :-1] + grey[:-1, 1:])
     covariance, variance = _block_sums(products), _block_sums(grey**2)
     order = np.argsort(activity, axis=None, kind="stable")
-    # Where nothing was removed, as outside a region, there is nothing to look at.
+    # Skip unchanged blocks, such as those outside a region.
     order = order[variance.ravel()[order] > 0]
     n_blocks = max(4, int(_SHARE * order.size))
     edge = _ratio(covariance, variance, order[-n_blocks:])
@@ -152,7 +152,7 @@ def _ratio(
 
 
 def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile | None:
-    """Open the clean image of one input and see that it fits."""
+    """Open the clean image of an input, and check that it fits."""
     if path is None:
         return None
     label = f"{name}: its reference {path.name}"

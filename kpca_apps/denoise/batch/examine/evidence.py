@@ -1,4 +1,4 @@
-"""Why the noise of an image was taken as it was, in a form to keep and to show."""
+"""Explain which noise model was chosen for an image, for the record and the report."""
 
 from __future__ import annotations
 
@@ -6,48 +6,44 @@ import math
 from dataclasses import replace
 
 from kpca_apps.denoise.estimate.info import DenoiseInfo
-from kpca_apps.denoise.estimate.law import DARK_SHARES, NoiseLaw
-from kpca_apps.denoise.noise.choose import FAINT, SHARED_BLUR
-from kpca_apps.denoise.result import Evidence, FoundLaw
+from kpca_apps.denoise.estimate.law import DARK_SHARES
+from kpca_apps.denoise.noise.choose import FAINT
+from kpca_apps.denoise.result import Evidence, NoiseLaw
 
-DIGITS = 6  # of a law: its two terms may nearly cancel where black is a large number
+DIGITS = 6  # of a law: its terms may nearly cancel if black is a large number
 POINT_DIGITS = 4
-ROUNDING = 1 / 255 / 12**0.5  # deviation that rounding to 8 bits leaves, of the range
-LEAST_ODDS = 1e-12  # no model is less likely than that
+ROUNDING = 1 / 255 / 12**0.5  # deviation of rounding to 8 bits, as a share of the range
+LEAST_ODDS = 1e-12  # lower limit of a probability
 FLAT, WHITE = "noise as strong everywhere", "white noise"
 RISING = "noise that grows with brightness"
 
 
-def evidence_of(info: DenoiseInfo, asked: str = "auto") -> Evidence:
-    """Return the reasons for the model of noise that was chosen, if it was measured.
+def evidence_of(info: DenoiseInfo, requested: str = "auto") -> Evidence:
+    """Return the reasons for the chosen noise model, if the noise was measured.
 
-    `asked` is the noise asked for; that of a raw file is known.
+    `requested` is the ``--noise`` option.
     """
     if info.noise == "raw":
         unseen = "is too small, or too much of it is black or white"
         return Evidence() if info.established else Evidence(why=unseen)
     if not info.estimated:
         return Evidence()
-    # A channel of one value has none.
+    # A channel of one value has no law.
     laws = tuple(kept_law(law) for law in info.laws if law.gain or law.constant)
     found = Evidence(option=_option(info, laws), sigma_range=info.sigma_range, laws=laws)
     runner_up, log_odds = "", None
-    if found.is_sure and info.established and asked == "auto":
+    if found.is_sure and info.established and requested == "auto":
         runner_up, log_odds = _runner_up(info.noise, laws)
-    return replace(found, why=_why(info, asked, found), runner_up=runner_up, log_odds=log_odds)
+    return replace(found, why=_why(info, requested, found), runner_up=runner_up, log_odds=log_odds)
 
 
-def kept_law(law: NoiseLaw) -> FoundLaw:
-    """Return a law in a form to keep, rounded to what is known of it."""
-    return FoundLaw(
+def kept_law(law: NoiseLaw) -> NoiseLaw:
+    """Return a law for the record, rounded to its significant digits."""
+    return replace(
+        law,
         gain=_short(law.gain),
         constant=_short(law.constant),
-        blur=law.blur,
         interval=(_short(law.interval[0]), _short(law.interval[1])),
-        established=bool(law.established),
-        clipped=law.clipped,
-        rises=bool(law.rises),
-        shared=law.blur >= SHARED_BLUR,
         log_odds_flat=_short(law.log_odds_flat),
         log_odds_white=_short(law.log_odds_white),
         brightness=tuple(_short(x, POINT_DIGITS) for x in law.brightness),
@@ -59,9 +55,9 @@ def _short(value: float, digits: int = DIGITS) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def _runner_up(noise: str, laws: tuple[FoundLaw, ...]) -> tuple[str, float | None]:
+def _runner_up(noise: str, laws: tuple[NoiseLaw, ...]) -> tuple[str, float | None]:
     """Return the likeliest other model, and its log odds against the one chosen."""
-    # No law is likelier than another beforehand: the mean likelihood of all that rise counts.
+    # All laws are equally likely a priori: use the mean likelihood of the rising ones.
     flat = sum(law.log_odds_flat for law in laws)
     n_rising = len(DARK_SHARES) ** len(laws) - 1
     rising = math.log(max(-math.expm1(flat), LEAST_ODDS) / n_rising) - flat
@@ -78,15 +74,15 @@ def _runner_up(noise: str, laws: tuple[FoundLaw, ...]) -> tuple[str, float | Non
     return name, _short(others[name], POINT_DIGITS)
 
 
-def _why(info: DenoiseInfo, asked: str, found: Evidence) -> str:
+def _why(info: DenoiseInfo, requested: str, found: Evidence) -> str:
     rises = any(law.rises for law in found.laws)
     if not info.established:
         if info.noise in ("camera", "poisson"):
             return "lies in spectral lines, as the screen of a print does"
         faint = info.sigma <= FAINT * info.data_range
         return f"{'is too faint to distinguish from' if faint else 'may be'} fine texture"
-    if asked != "auto":
-        # A dictionary knows no other.
+    if requested != "auto":
+        # A dictionary has one model only.
         return "it was requested" if info.n_components is None else ""
     if info.noise == "camera":
         return "neighbouring pixels share it, as in photographs that a camera saved"
@@ -108,10 +104,10 @@ def _why(info: DenoiseInfo, asked: str, found: Evidence) -> str:
     return "" if rises else "it seems as strong in dark as in bright areas"
 
 
-def _option(info: DenoiseInfo, laws: tuple[FoundLaw, ...]) -> str:
-    """Return the option that takes out what was measured in an image left as it was.
+def _option(info: DenoiseInfo, laws: tuple[NoiseLaw, ...]) -> str:
+    """Return the option that denoises an unchanged image all the same.
 
-    None where that is no noise, as a screen, or is less than rounding to 8 bits leaves.
+    Empty if its pattern is not noise, such as a screen, or is weaker than rounding to 8 bits.
     """
     if info.established or not info.sigma or info.noise != "gaussian":
         return ""
@@ -119,5 +115,5 @@ def _option(info: DenoiseInfo, laws: tuple[FoundLaw, ...]) -> str:
         return "--noise poisson"
     if info.sigma < ROUNDING * info.data_range:
         return ""
-    # In digits that a command line reads.
+    # Without an exponent.
     return f"--sigma {float(f'{info.sigma:.3g}'):g}"

@@ -1,4 +1,4 @@
-"""The noise of image files: of one, to be shown, and of all of a kind, to be taken for the same."""
+"""Measure the noise of an image file, or one noise for all images of a kind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kpca_apps.system.workers import Workers
 
 @dataclass(frozen=True)
 class MeasuredFile:
-    """The noise of an image file's first page, or in one line why it could not be measured.
+    """The noise of an image file's first page, or the reason why it could not be measured.
 
     The level is in the units of the image; the rest is as in `DenoiseInfo`.
     """
@@ -51,7 +51,7 @@ class MeasuredFile:
 
 @dataclass(frozen=True)
 class KnownNoise:
-    """What a profile may take of an image: its kind, and its noise."""
+    """Kind and noise of an image, for a profile."""
 
     kind: str
     info: DenoiseInfo
@@ -61,14 +61,14 @@ class KnownNoise:
 def measure_file(
     path: AnyPath, name: str, *, data_range: float | None = None
 ) -> tuple[MeasuredFile, KnownNoise | None]:
-    """Measure the noise of an image file, to be shown and to be kept."""
+    """Return the noise of an image file for display, and for a profile."""
     curves = None
     try:
         check_object(path, name)
         with here(path) as copy:
             image = read_image(copy, label=name)
             if image.mosaic is not None:
-                # As the sensor counts, where its noise is that of each pixel on its own.
+                # In sensor counts, where noise is independent between pixels.
                 raw = image.mosaic()
                 info, curves = measure_mosaic(raw.light, raw.pattern, raw.white, raw.noise)
             else:
@@ -97,7 +97,7 @@ def measure_file(
 def with_same_noise(
     planned: Iterable[Planned], denoiser: GroupDenoiser, jobs: int
 ) -> GroupDenoiser:
-    """Return a denoiser that takes the noise of images of one kind for the same."""
+    """Return a denoiser that uses one noise for all images of a kind."""
     unchanged = replace(denoiser, options=replace(denoiser.options, strength=0.0))
     sources = [one.source for one in planned if not one.refused]
     with Workers("serial" if jobs == 1 else "processes", n_workers=jobs) as workers:
@@ -106,7 +106,7 @@ def with_same_noise(
 
 
 def measure(source: AnyPath, denoiser: GroupDenoiser) -> KnownNoise | None:
-    """Return kind and noise of a file's first page; None where it cannot be read, or is raw."""
+    """Return kind and noise of a file's first page; None if it is raw or cannot be read."""
     try:
         with here(source) as path:
             image = read_image(path, label=source.name)
@@ -116,7 +116,7 @@ def measure(source: AnyPath, denoiser: GroupDenoiser) -> KnownNoise | None:
         data = both(data_of(pixels), read_mask(denoiser.mask, image)[0])
         return KnownNoise(kind_of(image), denoiser.clean(colours_of(pixels), mask=data).info)
     except KpcaError:
-        return None  # The batch says why.
+        return None  # the batch reports the reason
 
 
 def pooled(found: Iterable[KnownNoise]) -> tuple[KindNoise, ...]:

@@ -1,4 +1,4 @@
-"""Small pictures of an image for a report, before and after."""
+"""Make previews of an image for a report, before and after denoising."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kpca_apps.denoise.batch.one_image.pages import grey_of
 from kpca_apps.denoise.result import Crop, ImagePreviews, Preview
 
 VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128  # pixels; see `ImagePreviews`
-# Noise is most of what these files hold; more would make it no plainer to see.
+# Noise takes most of these files; a higher quality would not make it more visible.
 _JPEG_QUALITY = 82
 _RESIDUAL_QUALITY = 75
 _MAX_PROFILE = 8192  # bytes of a colour profile that small pictures carry
-# Percentiles of the values of an image between which it lies, but for a few.
+# Percentiles that bound the displayed values.
 _TAILS = (0.1, 99.9)
-# Share of the range below which a typical value is taken for dark, and where it is shown then.
+# Share of the range below which the median counts as dark, and the brightness it is shown at.
 _DARK, _LIFTED = 0.1, 0.25
-# How far from black and white the mean of a flat crop is to be, as a share of the range.
+# Least distance of a flat crop's mean from black and white, as a share of the range.
 _MARGIN = 0.08
 
 
@@ -34,7 +34,7 @@ def make_previews(
     orientation: int = 1,
     icc: bytes | None = None,
 ) -> ImagePreviews:
-    """Make the pictures of one image, turned for viewing."""
+    """Return the previews of an image, turned for viewing."""
     scale = _Scale.of(denoised)
     icc = icc if icc is not None and len(icc) <= _MAX_PROFILE else None
     before, after = turned(noisy, orientation), turned(denoised, orientation)
@@ -76,7 +76,7 @@ def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
 
 
 def used_range(pixels: NDArray[Any]) -> float:
-    """Return the range that the values of an image use, but for a few."""
+    """Return the range of the values of an image without outliers."""
     low, high = _ends(_sampled(pixels))
     return high - low
 
@@ -93,9 +93,9 @@ def _ends(values: NDArray[Any]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Scale:
-    """From values of an image to the 8 bits of its pictures; the same before and after.
+    """Scale from values to 8 bits, the same before and after denoising.
 
-    Midtones of a dim picture with a few bright spots are lifted, as usual for pictures of stars.
+    Midtones of a dark image with a few bright spots are lifted, as is usual for stars.
     """
 
     low: float
@@ -133,18 +133,18 @@ def encoded(picture: Image.Image, quality: int | None, icc: bytes | None = None)
 
 
 def _lifted(values: Any, midtone: float) -> Any:
-    """Map 0, the midtone and 1 to 0, a half and 1, smoothly; the same with arguments exchanged."""
+    """Map 0, the midtone and 1 smoothly to 0, 0.5 and 1; symmetric in its arguments."""
     return (1 - midtone) * values / ((1 - 2 * midtone) * values + midtone)
 
 
 def _viewed(picture: Image.Image) -> Image.Image:
-    """Reduce a picture to the area of a square of `VIEW`, so that panoramas stay visible."""
+    """Reduce a picture to the area of a square of `VIEW`, which keeps panoramas visible."""
     width, height = picture.size
     return _fitted(picture, min(LONGEST, VIEW * (max(width, height) / min(width, height)) ** 0.5))
 
 
 def _fitted(picture: Image.Image, most: float) -> Image.Image:
-    """Reduce a picture to at most so many pixels wide and high; never enlarge it."""
+    """Reduce a picture to at most `most` pixels wide and high; never enlarge it."""
     scale = most / max(picture.size)
     if scale >= 1:
         return picture
@@ -153,7 +153,7 @@ def _fitted(picture: Image.Image, most: float) -> Image.Image:
 
 
 def _residual(before: NDArray[Any], after: NDArray[Any]) -> Preview:
-    """Draw noisy minus denoised on middle grey, three deviations to black and to white."""
+    """Draw noisy minus denoised on middle grey; three deviations are black and white."""
     difference = before.astype(np.float32) - after
     if difference.ndim == 3:
         difference = difference.mean(axis=2)
@@ -164,7 +164,7 @@ def _residual(before: NDArray[Any], after: NDArray[Any]) -> Preview:
 
 
 def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
-    """Return kind, left and top of the crops: where there is most detail, and least."""
+    """Return kind, left and top of the crops with the most and the least detail."""
     grey = grey_of(image)
     height, width = grey.shape
     if height * width < 4 * CROP * CROP:
@@ -175,7 +175,7 @@ def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
     for row, top in enumerate(tops):
         for column, left in enumerate(lefts):
             piece = grey[top : top + CROP, left : left + CROP].astype(np.float64)
-            # The mean absolute slope, so that one hard edge is not all the detail there is.
+            # The mean absolute slope, so that a single hard edge does not dominate.
             slopes = (
                 np.abs(np.diff(piece, axis=axis)).mean() for axis in (0, 1) if piece.shape[axis] > 1
             )
@@ -184,7 +184,7 @@ def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
     low, high = float(grey.min()), float(grey.max())
     margin = _MARGIN * (high - low)
     dull = (mean < low + margin) | (mean > high - margin)
-    # Black skies and burnt-out lights show no noise; shunned while there is anything else.
+    # Clipped shadows and highlights show no noise: avoid them if possible.
     flat = np.where(dull & ~dull.all(), np.inf, energy)
     places = []
     for kind, index in (("detail", int(energy.argmax())), ("flat", int(flat.argmin()))):
@@ -194,6 +194,6 @@ def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
 
 
 def places_for(length: int, crop: int) -> list[int]:
-    """Return where crops may begin: half a crop apart, the last at the border."""
+    """Return the candidate positions of crops: half a crop apart, the last at the border."""
     last = max(0, length - crop)
     return sorted({*range(0, last, crop // 2), last})

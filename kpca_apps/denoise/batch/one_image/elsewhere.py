@@ -1,13 +1,11 @@
-"""An image worked on whose file lies in a store or on another machine, or whose result goes there.
+"""Denoise images whose input or output is in an object store or on another machine.
 
-Who works on an image of a store copies it into a folder for temporary files, and uploads the result
-itself: so it may work on any machine that reaches the store. What the record is to hold of the
-result is an object of its own, and uploaded first. So a result in the store is known by its hash,
-or not ours.
+A worker downloads an image from a store into a temporary folder and uploads the result itself, so
+it can run on any machine that reaches the store. The record of a result is uploaded before the
+result: a result whose hash is in no record is not ours.
 
-Where no file of the batch is seen, an image's bytes are sent, and the result's back: the worker
-keeps them in its own folder for temporary files while it works, and the batch alone writes to the
-folder of the results. An image may be a folder of files.
+A worker that does not see the files receives the image's bytes and returns those of the result;
+only the batch writes to the output folder. An image may be a folder of files.
 """
 
 from __future__ import annotations
@@ -43,26 +41,26 @@ from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import here, place_of
 from kpca_apps.system.stores.output import upload_folder
 
-RECORDS = ".kpca-records"  # folder of what is done, until the batch comes to its end
+RECORDS = ".kpca-records"  # folder of the records until the batch ends
 OTHER = (
     "was made from another input or with other settings; replace it with --force, or choose "
     "another folder with --out."
 )
 APPEARED = "appeared in the output folder during the run; it was not replaced."
 IMAGE, REFERENCE, RESULTS = "image", "reference", "results"  # folders on the worker
-# What the files of an image hold, by their places in its folder; of one file, by no name.
+# Contents of an image's files by relative path; the path of a single file is empty.
 Contents = Mapping[str, bytes]
 
 
 def work_anywhere(task: Task, run: Run) -> Done:
-    """Work on one image as `work` does, wherever it lies and its result goes."""
+    """Denoise one image as `work` does, with files and results on disk or in a store."""
     places = (task.planned.source, task.reference, run.folder)
     if not any(isinstance(place, StorePath) for place in places):
         return work(task, run)
     name = task.planned.name
     try:
         with ExitStack() as stack:
-            return _by_copies(task, run, stack)
+            return _work_on_copies(task, run, stack)
     except UnwritableError:
         if isinstance(run.folder, Path):
             raise
@@ -75,7 +73,8 @@ def work_anywhere(task: Task, run: Run) -> Done:
         return failed(name, str(error))
 
 
-def _by_copies(task: Task, run: Run, stack: ExitStack) -> Done:
+def _work_on_copies(task: Task, run: Run, stack: ExitStack) -> Done:
+    """Download the files, denoise them, and upload the result with its record."""
     label = one_line(task.planned.name, 200)
     if task.planned.refused:
         raise InputError(f"{label}: {task.planned.refused}")
@@ -84,7 +83,7 @@ def _by_copies(task: Task, run: Run, stack: ExitStack) -> Done:
     reference = task.reference and stack.enter_context(here(task.reference))
     near = replace(task, planned=task.planned._replace(source=source), reference=reference)
     if task.earlier is not None and hash_file(source) != task.earlier.source:
-        near = _again(near, run)
+        near = _without_earlier(near, run)
     if isinstance(run.folder, Path):
         return work(near, run)
     results = stack.enter_context(closing(spool_folder())).path
@@ -93,48 +92,38 @@ def _by_copies(task: Task, run: Run, stack: ExitStack) -> Done:
     if near.earlier is not None:
         stored = stack.enter_context(here(target))
         if hash_file(stored) != near.earlier.sha256:
-            near = _again(near, run)
+            near = _without_earlier(near, run)
         else:
             (results / output).parent.mkdir(parents=True, exist_ok=True)
             stored.rename(results / output)
     done = work(near, replace(run, folder=results))
     if done.partial is None:
         return done
-    if not run.force and is_whole(target):
+    place = place_of(target)
+    if not run.force and (place.kind() == "file" or head_of(target)):
         raise InputError(APPEARED, one_line(output))
-    _upload(done, done.partial, run.folder, target)
+    record = json.dumps(done.record(), sort_keys=True).encode()
+    number = hashlib.sha256(record).hexdigest()
+    place_of(run.folder / RECORDS / f"{number}.json").write([record])
+    if done.partial.is_file():
+        place.upload(done.partial)
+    else:
+        names = [file.relative_to(done.partial).as_posix() for file in files_in(done.partial)]
+        before = [one.name for one in place.items(recursive=True) if not one.is_folder]
+        upload_folder(done.partial, names, place, before, MARKS)
     return replace(done, partial=None)
 
 
-def _again(task: Task, run: Run) -> Task:
-    """Return an image to be denoised again, if what stands in the place may be replaced."""
+def _without_earlier(task: Task, run: Run) -> Task:
+    """Return a task that ignores the earlier result; refuse unless it may be replaced."""
     if not run.force:
         raise InputError(OTHER, one_line(task.planned.output))
     return replace(task, earlier=None)
 
 
-def is_whole(path: StorePath) -> bool:
-    """Whether an object is there, or a folder that is an image."""
-    return place_of(path).kind() == "file" or bool(head_of(path))
-
-
-def _upload(done: Done, partial: Path, folder: StorePath, path: StorePath) -> None:
-    """Upload what the record is to hold of a result, then the result."""
-    record = json.dumps(done.record(), sort_keys=True).encode()
-    number = hashlib.sha256(record).hexdigest()
-    place_of(folder / RECORDS / f"{number}.json").write([record])
-    target = place_of(path)
-    if partial.is_file():
-        target.upload(partial)
-        return
-    names = [file.relative_to(partial).as_posix() for file in files_in(partial)]
-    before = [one.name for one in target.items(recursive=True) if not one.is_folder]
-    upload_folder(partial, names, target, before, MARKS)
-
-
 @dataclass(frozen=True)
 class SentTask:
-    """One image to work on, and what it takes."""
+    """An image to denoise, with the bytes of its files."""
 
     task: Task
     image: Contents
@@ -147,7 +136,7 @@ class SentTask:
 
 @dataclass(frozen=True)
 class Returned:
-    """An image that is done, and its result, unless there is no new one."""
+    """A finished image, with the bytes of its result if there is a new one."""
 
     done: Done
     number: int  # of the image in the run
@@ -155,21 +144,19 @@ class Returned:
 
 
 def sent(task: Task, run: Run) -> SentTask:
-    """Read what the work on an image takes; a file that is gone by now is missed there."""
-    stands = None if task.earlier is None else run.folder / task.planned.output
-    return SentTask(
-        task, *(_contents(path) for path in (task.planned.source, task.reference, stands))
-    )
+    """Read the files of a task; the worker reports a file that is missing by now."""
+    result = None if task.earlier is None else run.folder / task.planned.output
+    return SentTask(task, *map(_contents, (task.planned.source, task.reference, result)))
 
 
 def done_here(task: Task, run: Run) -> Returned | None:
-    """Say of an image that cannot be read or sent why there is no result; None for others."""
+    """Return why an image that cannot be read or sent failed; None for other images."""
     given = (task.planned.source, *([] if task.reference is None else [task.reference]))
     needed = [path for path in given if isinstance(path, Path)]
     if task.planned.refused or not all(map(head_of, needed)):
         return Returned(work_anywhere(task, run), task.number, {})
     try:
-        # What is gone by now is missed by its worker.
+        # The worker reports a file that is missing by now.
         with suppress(FileNotFoundError):
             require_memory(
                 sum(file.stat().st_size for one in needed for file in _files(one).values())
@@ -180,10 +167,10 @@ def done_here(task: Task, run: Run) -> Returned | None:
 
 
 def work_on_sent(sent: SentTask, run: Run) -> Returned:
-    """Work on an image by what is sent of it, in a folder for temporary files."""
+    """Denoise an image from the bytes sent, in a temporary folder."""
     try:
         with closing(private_path("kpca-image", folder=True)) as held:
-            return _worked_on(sent, run, held.path)
+            return _work_in(held.path, sent, run)
     except (OSError, UnwritableError) as error:
         raise InputError(
             "a worker cannot write to its folder for temporary files: make room there, or set "
@@ -191,9 +178,9 @@ def work_on_sent(sent: SentTask, run: Run) -> Returned:
         ) from error
 
 
-def _worked_on(sent: SentTask, run: Run, folder: Path) -> Returned:
+def _work_in(folder: Path, sent: SentTask, run: Run) -> Returned:
     task, planned, reference = sent.task, sent.task.planned, sent.task.reference
-    # What lies in a store is fetched from there, and what goes there is sent there.
+    # Files in a store are downloaded and uploaded by `work_anywhere`.
     if isinstance(planned.source, Path):
         source = folder / IMAGE / planned.source.name
         planned = planned._replace(source=source)
@@ -209,7 +196,7 @@ def _worked_on(sent: SentTask, run: Run, folder: Path) -> Returned:
 
 
 def received(returned: Returned, run: Run) -> Done:
-    """Store what a worker made in an unfinished file or folder beside the result's place."""
+    """Write the returned result to a temporary file or folder beside its target."""
     if not returned.result or isinstance(run.folder, StorePath):
         return returned.done
     target = run.folder / returned.done.outcome.output
@@ -225,7 +212,7 @@ def received(returned: Returned, run: Run) -> Done:
 
 
 def _contents(path: AnyPath | None) -> Contents:
-    """Read a file, or all files below a folder but links; of what is not there nothing."""
+    """Read a file, or all files below a folder except links; empty if there is none."""
     if path is None:
         return {}
     return {name: file.read_bytes() for name, file in _files(path).items()}

@@ -1,8 +1,8 @@
-"""A page of more pixels than fit into memory: denoised in pieces, row of pieces by row.
+"""Denoise a page larger than memory in pieces, one row of pieces at a time.
 
-The noise is measured in a few squares spread over the page, and is one for all. Each piece is
-denoised as an image of its own, with what is around it, which is cut off again. Pieces begin at
-fixed places, whatever the tiles of a file are.
+The noise is measured once, in a few squares spread over the page. Each piece is denoised as an
+image of its own with a margin that is cut off. Pieces have fixed positions, whatever the tiles of
+the file are.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from kpca_apps.images.tiff import TILE_HEIGHT
 from kpca_apps.images.types import ImageFile, Page
 from kpca_apps.system.files.windowed import WindowedArray
 
-SQUARE = 1024  # pixels a side of those that are measured
-MOST_PLACES = 128  # where squares are sought if the first are nowhere data
+SQUARE = 1024  # pixels a side of the squares in which noise is measured
+MOST_PLACES = 128  # squares tried if the first have no data
 ROWS, COLUMNS = 840, 2520  # of pieces
-LOOKED_AT = 256  # rows at once, where all of them are looked through
+SCANNED_ROWS = 256  # rows read at a time when the whole page is scanned
 
 
 def denoised_in_bands(
     image: ImageFile, number: int, denoise: Denoiser, folder: Path
 ) -> tuple[Bands, DenoiseInfo]:
-    """Return a large page denoised, to be taken band by band, and what is known of its noise.
+    """Return a large page as denoised bands, and its noise.
 
-    Smaller copies, first those within the page and then pages, lie in files of the folder.
+    Smaller copies, first those nested in the page and then pages, are kept in files of the folder.
     """
     page = image.pages[number]
     if image.window is None:
@@ -51,12 +51,12 @@ def denoised_in_bands(
             "only from TIFF (not CMYK) and OME-Zarr; cut it into smaller images."
         )
     groups = denoise.of_large_page()
-    large = _LargePage(image, number, bool(page.alpha) and _is_clear(image, number))
+    large = _LargePage(image, number)
     squares = _squares(large)
     if page.dtype.kind == "f" and groups.data_range is None:
         groups = replace(groups, data_range=_range_of(large))
     known, info = groups.knowing(*squares)
-    # Smaller copies, and how many rows make whole tiles of them.
+    # Smaller copies, and the rows of their tiles.
     own = image.within[number] if image.within else ()
     within = [(one, tags.integer(TILE_HEIGHT, 1)) for one, tags in own]
     beside = [
@@ -65,8 +65,8 @@ def denoised_in_bands(
         if whole == number
     ]
     sizes = [one for one, _ in (*within, *beside)]
-    room = partial(WindowedArray, label=image.label, folder=folder)
-    waiting = [room(one.shape, dtype=one.dtype) for one in sizes]
+    buffer = partial(WindowedArray, label=image.label, folder=folder)
+    waiting = [buffer(one.shape, dtype=one.dtype) for one in sizes]
     copies = tuple(
         Bands(one.shape, one.dtype, rows_of_band(tall), _rows_of(held, rows_of_band(tall)))
         for held, (one, tall) in zip(waiting, (*within, *beside), strict=True)
@@ -77,33 +77,28 @@ def denoised_in_bands(
     return Bands(page.shape, page.dtype, rows, filled, copies), info
 
 
-def _is_clear(image: ImageFile, number: int) -> bool:
-    """Whether all of a page is transparent, so that its alpha says nothing of what is data."""
-    large = _LargePage(image, number, True)
-    return not any(rows[..., -1].any() for rows in large.all_rows())
-
-
 class _LargePage:
-    """A large page, of which windows are had, as they are stored."""
+    """Windows of a large page, as stored."""
 
-    def __init__(self, image: ImageFile, number: int, is_clear: bool) -> None:
+    def __init__(self, image: ImageFile, number: int) -> None:
         assert image.window is not None
         self.label, self.page = image.label, image.pages[number]
         self._read = partial(image.window, number)
-        self._is_clear = is_clear
+        # The alpha of a fully transparent page does not tell where it has data.
+        self._has_mask = self.page.alpha and any(rows[..., -1].any() for rows in self.all_rows())
 
     def window(self, window: Window) -> NDArray[Any]:
         """Return rows and columns of the page."""
         return self._read(*(slice(*side) for side in window))
 
     def all_rows(self) -> Iterator[NDArray[Any]]:
-        """Yield all rows of the page, some at a time."""
-        for top in range(0, self.page.height, LOOKED_AT):
-            yield self._read(slice(top, top + LOOKED_AT), slice(None))
+        """Yield all rows of the page, a few at a time."""
+        for top in range(0, self.page.height, SCANNED_ROWS):
+            yield self._read(slice(top, top + SCANNED_ROWS), slice(None))
 
     def data_of(self, pixels: NDArray[Any]) -> Mask | None:
         """Return where a piece of the page has data; None for everywhere."""
-        seen = pixels[..., -1] != 0 if self.page.alpha and not self._is_clear else None
+        seen = pixels[..., -1] != 0 if self._has_mask else None
         colours = colours_of(pixels)
         data = numbers_in(colours, seen, colours.ndim == 3)
         if np.isinf(colours if data is None else colours[data]).any():
@@ -115,7 +110,7 @@ class _LargePage:
 
 
 def _squares(large: _LargePage) -> tuple[NDArray[Any], Mask | None]:
-    """Return squares spread over a page, (n, h, w) or (n, h, w, 3), and where they have data."""
+    """Return squares spread over a page, (n, h, w) or (n, h, w, 3), and their data mask."""
     page = large.page
     height, width = min(SQUARE, page.height), min(SQUARE, page.width)
     for places in (MEASURED_PAGES, MOST_PLACES):
@@ -140,7 +135,7 @@ def _squares(large: _LargePage) -> tuple[NDArray[Any], Mask | None]:
 
 
 def _range_of(large: _LargePage) -> float:
-    """Return the range of the values of a page of floats: squares may not hold its ends."""
+    """Return the range of a page of floats, whose extremes the squares may not contain."""
     ends = []
     for rows in large.all_rows():
         colours, data = colours_of(rows), large.data_of(rows)
@@ -150,7 +145,7 @@ def _range_of(large: _LargePage) -> float:
 
 
 def _cuts(length: int, step: int) -> list[tuple[int, int]]:
-    """Return begin and end of pieces along a side: with what is around, all begin at multiples.
+    """Return begin and end of pieces along a side; with margins, all begin at multiples of step.
 
     >>> _cuts(2000, 840)
     [(0, 936), (936, 1776), (1776, 2000)]
@@ -160,7 +155,7 @@ def _cuts(length: int, step: int) -> list[tuple[int, int]]:
 
 
 def _pieces(large: _LargePage, known: GroupDenoiser) -> Iterator[NDArray[Any]]:
-    """Yield rows of pieces of a page, each denoised as an image of its own."""
+    """Yield rows of pieces of a page, each piece denoised as an image of its own."""
     page, rows = large.page, _cuts(large.page.height, ROWS)
     size = page.height, page.width
     for n, (top, bottom) in enumerate(rows):
@@ -182,11 +177,11 @@ def _pieces(large: _LargePage, known: GroupDenoiser) -> Iterator[NDArray[Any]]:
 
 
 def _bands(strips: Iterator[NDArray[Any]], rows: int) -> Iterator[NDArray[Any]]:
-    """Yield bands of so many rows, the last of what is left, of strips of any number of rows.
+    """Yield strips of any height as bands of `rows` rows; the last band may be smaller.
 
-    What is in a band may change when the next is asked for.
+    The content of a band may change when the next one is requested.
     """
-    waiting: list[NDArray[Any]] = []  # rows too few for a band
+    waiting: list[NDArray[Any]] = []  # rows of an incomplete band
     for strip in strips:
         taken = 0
         while taken < len(strip):
@@ -209,17 +204,17 @@ def _rows_of(held: WindowedArray, rows: int) -> Iterator[NDArray[Any]]:
 def _filling(
     bands: Iterator[NDArray[Any]], copies: Sequence[Any], sizes: Sequence[Page], page: Page
 ) -> Iterator[NDArray[Any]]:
-    """Yield bands, and fill smaller copies by what was taken."""
+    """Yield bands, and fill the smaller copies from the bands yielded."""
     taken, done = 0, [0] * len(copies)  # rows of the page, and of each copy
-    left: list[NDArray[Any] | None] = [None] * len(copies)  # rows too few for one of a copy
+    rest: list[NDArray[Any] | None] = [None] * len(copies)  # rows of an incomplete row of a copy
     for band in bands:
         yield band
         taken += len(band)
         for k, (copy, one) in enumerate(zip(copies, sizes, strict=True)):
-            times, first, before = times_smaller(one, page), done[k], left[k]
+            times, first, before = times_smaller(one, page), done[k], rest[k]
             last = one.height if taken == page.height else min(one.height, taken // times)
             rows = band if before is None or not len(before) else np.concatenate([before, band])
             if last > first:
                 piece = Page(last - first, one.width, one.channels, one.dtype)
                 copy[first:last] = smaller_copy(rows, piece, times)
-            done[k], left[k] = last, rows[(last - first) * times :].copy()
+            done[k], rest[k] = last, rows[(last - first) * times :].copy()

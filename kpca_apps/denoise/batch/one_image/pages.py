@@ -1,4 +1,4 @@
-"""The pixels of an image file, page by page: without alpha, denoised, as they are stored."""
+"""Denoise the pages of an image file, in their stored type, without touching alpha."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kpca_apps.images.files import read_image
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
-from kpca_apps.images.types import Groups, ImageFile, Page
+from kpca_apps.images.types import Groups, ImageFile
 from kpca_apps.names import in_prose
 from kpca_apps.system.files.spools import spilled
 from kpca_apps.system.quiet import warnings_ignored
@@ -40,30 +40,29 @@ Denoised = tuple[Any, DenoiseInfo]  # pixels, or bands of them
 
 
 def data_of(pixels: NDArray[Any]) -> Mask | None:
-    """Return where an image is not wholly transparent, if it is so in a part; None where not."""
-    if (
-        pixels.ndim == 2
-        or pixels.shape[2] not in (2, 4)
-        or not (seen := pixels[..., -1] != 0).any()
-    ):
+    """Return where an image is not fully transparent; None without alpha or if all or none is."""
+    if pixels.ndim == 2 or pixels.shape[2] not in (2, 4):
         return None
-    return None if seen.all() else seen
+    opaque = pixels[..., -1] != 0
+    return opaque if opaque.any() and not opaque.all() else None
 
 
 def read_mask(path: AnyPath | None, image: ImageFile) -> tuple[Mask | None, ...]:
-    """Return the mask of each page, of a file of one page or as many: data are all but 0."""
+    """Return the mask of each page, from a file of one page or as many; 0 marks no data."""
     if path is None:
         return (None,) * len(image.pages)
     with here(path) as local:
-        return _masks_in(local, image)
+        # Reading as an image, below, reports faults. Opening a named pipe would block.
+        with suppress(Exception), warnings_ignored():
+            if local.is_file():
+                with Image.open(local) as opened:
+                    sizes = {(page.width, page.height) for page in image.pages}
+                    if opened.mode == "1" and sizes == {opened.size}:
+                        return (np.asarray(opened),) * len(image.pages)
+        return _masks_in(read_image(local, label=f"{image.label}: its mask {local.name}"), image)
 
 
-def _masks_in(path: Path, image: ImageFile) -> tuple[Mask | None, ...]:
-    # Opening a named pipe would wait for whoever writes to it.
-    bits = _bits_of(path, image.pages[0]) if path.is_file() else None
-    if bits is not None and all(page.shape[:2] == bits.shape for page in image.pages):
-        return (bits,) * len(image.pages)
-    found = read_image(path, label=f"{image.label}: its mask {path.name}")
+def _masks_in(found: ImageFile, image: ImageFile) -> tuple[Mask | None, ...]:
     if len(found.pages) not in (1, len(image.pages)):
         raise InputError(
             f"{found.label} has {len(found.pages)} pages and the image {len(image.pages)}; give a "
@@ -84,17 +83,8 @@ def _masks_in(path: Path, image: ImageFile) -> tuple[Mask | None, ...]:
     return tuple(masks) * (len(image.pages) if len(masks) == 1 else 1)
 
 
-def _bits_of(path: Path, page: Page) -> Mask | None:
-    """Return an image of one bit a pixel, which no picture to denoise is, of the size of a page."""
-    # What is wrong with a file is said where it is read as an image.
-    with suppress(Exception), warnings_ignored(), Image.open(path) as opened:
-        if opened.mode == "1" and opened.size == (page.width, page.height):
-            return np.asarray(opened)
-    return None
-
-
 def without_holes(*images: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return images of one shape, to be shown: black where one of them is not a number."""
+    """Return images of one shape for display, black where one of them is NaN."""
     holes = np.zeros(images[0].shape, bool)
     for image in images:
         if image.dtype.kind == "f":
@@ -113,7 +103,7 @@ def grey_of(pixels: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def shown_page(image: ImageFile, number: int) -> NDArray[Any]:
-    """Return the colours of a page to be shown and compared; of a large one its middle."""
+    """Return the colours of a page for display and comparison; the middle of a large page."""
     page = image.pages[number]
     if not page.is_large or image.window is None:
         return colours_of(image.page(number))
@@ -123,7 +113,7 @@ def shown_page(image: ImageFile, number: int) -> NDArray[Any]:
 
 
 def kind_of(image: ImageFile) -> str:
-    """Return what distinguishes images whose noise may differ: camera and ISO, or the size."""
+    """Return the kind of an image, by which noise is pooled: camera and ISO, or the size."""
     page = image.pages[0]
     channels = page.shape[2] if len(page.shape) == 3 else 1
     where = " x ".join(map(str, page.shape[1::-1]))
@@ -133,10 +123,10 @@ def kind_of(image: ImageFile) -> str:
 def denoised_pages(
     image: ImageFile, source: Path, denoise: Denoiser, folder: Path, infos: list[DenoiseInfo]
 ) -> Iterator[Any]:
-    """Yield each page denoised, in the type it was stored in; alpha stays as it is.
+    """Yield each page denoised, in its stored type; alpha is unchanged.
 
-    What was found out about each is added to `infos`; pages that have to wait for their turn do so
-    in a temporary file in the folder.
+    Appends the noise found in each page to `infos`. Pages that are finished out of order wait in a
+    temporary file in the folder.
     """
     if image.mosaic is not None:
         cleaned = denoise.clean_mosaic(image.mosaic())
@@ -147,7 +137,7 @@ def denoised_pages(
     if isinstance(denoise, GroupDenoiser) and denoise.stack and len(image.pages) > 1:
         found = found if image.inks else _together(image, source, denoise, folder)
     for number, (page, (denoised, info)) in enumerate(zip(image.pages, found, strict=True)):
-        if (denoised.shape, denoised.dtype) == (page.shape, page.dtype):  # with its alpha
+        if (denoised.shape, denoised.dtype) == (page.shape, page.dtype):  # includes alpha
             infos.append(info)
             yield denoised
             continue
@@ -164,7 +154,7 @@ def denoised_pages(
 def write_negative(
     file: IO[bytes], image: ImageFile, denoise: Denoiser, infos: list[DenoiseInfo]
 ) -> None:
-    """Write the mosaic of a raw file, denoised, as a DNG; what was found out goes to `infos`."""
+    """Write the denoised mosaic of a raw file as a DNG, and append its noise to `infos`."""
     assert image.mosaic is not None
     mosaic = image.mosaic()
     cleaned = denoise.clean_mosaic(mosaic)
@@ -173,7 +163,7 @@ def write_negative(
 
 
 def _singly(image: ImageFile, denoise: Denoiser, folder: Path) -> Iterator[Denoised]:
-    """Yield each page denoised on its own."""
+    """Yield each page, denoised separately."""
     masks = read_mask(denoise.mask, image)
     wholes: dict[int, Denoised] = {}
     last = {image.copies[number]: number for number in sorted(image.copies)}
@@ -202,7 +192,7 @@ def _singly(image: ImageFile, denoise: Denoiser, folder: Path) -> Iterator[Denoi
             axis = -1 if colours.ndim == 3 else None
             numbers = numbers_in(colours, data, axis is not None)
             if len(image.pages) > 1 and numbers is not None and not numbers.any():
-                # A page without data is like one without noise.
+                # Treat a page without data as one without noise.
                 info = denoise(np.zeros(colours.shape, colours.dtype), axis)[1]
                 denoised: Denoised = colours, replace(info, empty=1.0)
             else:
@@ -215,7 +205,7 @@ def _singly(image: ImageFile, denoise: Denoiser, folder: Path) -> Iterator[Denoi
 def _together(
     image: ImageFile, source: Path, denoise: GroupDenoiser, folder: Path
 ) -> Iterator[Denoised]:
-    """Yield each page denoised with the others of its stack, in their order in the file."""
+    """Yield the pages in file order, each denoised with the others of its stack."""
     n_pages = len(image.pages)
     for number, page in enumerate(image.pages, 1):
         if page != image.pages[0]:
@@ -234,19 +224,19 @@ def _together(
     if tuple(chain(*groups)) == tuple(range(n_pages)):
         yield from (denoised for _, denoised in found)
         return
-    # Pages of stacks that lie between those of others.
-    kept: dict[int, DenoiseInfo] = {}
+    # The stacks are interleaved in the file.
+    infos: dict[int, DenoiseInfo] = {}
     pixels: Any = None
     for number, (page_pixels, info) in found:
         if pixels is None:
             shape = (n_pages, *page_pixels.shape)
             pixels = spilled(shape, page_pixels.dtype, label=image.label, folder=folder)
-        pixels[number], kept[number] = page_pixels, info
-    yield from ((np.array(pixels[number]), kept[number]) for number in range(n_pages))
+        pixels[number], infos[number] = page_pixels, info
+    yield from ((np.array(pixels[number]), infos[number]) for number in range(n_pages))
 
 
 def _groups(image: ImageFile, source: Path) -> Groups | None:
-    """Return the pages of each stack; None where nothing is said."""
+    """Return the pages of each stack; None if the file does not state them."""
     is_tiff = image.format == "tiff"
     return page_groups(source, len(image.pages)) if is_tiff else image.groups
 
@@ -254,7 +244,7 @@ def _groups(image: ImageFile, source: Path) -> Groups | None:
 def _by_stack(
     image: ImageFile, groups: tuple[tuple[int, ...], ...], denoise: GroupDenoiser
 ) -> Iterator[tuple[int, Denoised]]:
-    """Yield the number of each page and the page denoised, stack after stack."""
+    """Yield the number of each page and the denoised page, stack after stack."""
     masks = read_mask(denoise.mask, image)
 
     def read(number: int) -> tuple[NDArray[Any], Mask | None]:
@@ -271,7 +261,7 @@ def _by_stack(
 
 @contextmanager
 def _no_system_error() -> Iterator[None]:
-    """Turn the system's errors while a page is denoised into others than those of writing it."""
+    """Turn system errors during denoising into RuntimeErrors, to tell them from write errors."""
     try:
         yield
     except OSError as error:
@@ -279,7 +269,7 @@ def _no_system_error() -> Iterator[None]:
 
 
 def stack_note(image: ImageFile, source: Path, denoise: Denoiser) -> tuple[str, ...]:
-    """Say so where pages that are one volume or film were denoised each on its own."""
+    """Return a note if pages of one volume or film were denoised separately."""
     if denoise.stack or not denoise.can_stack or len(image.pages) == 1:
         return ()
     groups = _groups(image, source)
@@ -291,14 +281,14 @@ def stack_note(image: ImageFile, source: Path, denoise: Denoiser) -> tuple[str, 
 
 
 def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Denoiser) -> tuple[str, ...]:
-    """Name the pages of a stack that still have more noise than its one level."""
+    """Return a note that names the pages with more noise left than the level of the stack."""
     if not denoise.stack or len(stored.pages) == 1 or stored.inks:
         return ()
     noisy = []
     for number, info in enumerate(infos):
         colours = without_holes(colours_of(stored.page(number)))[0].astype(np.float32)
         planes = [*np.moveaxis(np.atleast_3d(colours), 2, 0)]
-        # The level is that of a colour. What varies so may be texture; to tell takes longer.
+        # A quick test first, which texture may pass; the level is that of one colour.
         if info.established and np.mean([*map(diagonal_deviation, planes)]) > info.sigma:
             left = [estimate_noise(plane, info.data_range) for plane in planes]
             stronger = np.mean([one.sigma for one in left]) > info.sigma
@@ -315,7 +305,7 @@ def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Denoiser) ->
 
 
 def empty_note(infos: Sequence[DenoiseInfo]) -> tuple[str, ...]:
-    """Say how much of an image is no data."""
+    """Return a note on the share of pixels without data."""
     share = float(np.mean([info.empty for info in infos]))
     if not share:
         return ()
@@ -326,7 +316,7 @@ def empty_note(infos: Sequence[DenoiseInfo]) -> tuple[str, ...]:
 
 
 def defects_note(infos: Sequence[DenoiseInfo]) -> tuple[str, ...]:
-    """Say what was taken for defects of a sensor."""
+    """Return a note on the pixels and lines treated as sensor defects."""
     points, columns, rows = (sum(info.defects[k] for info in infos) for k in range(3))
     counts = ((points, "lone pixel"), (columns, "dead column"), (rows, "dead row"))
     found = [f"{n:,} {what}{'s' * (n > 1)}" for n, what in counts if n]

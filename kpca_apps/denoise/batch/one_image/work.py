@@ -1,7 +1,6 @@
-"""The work on one image of a batch: read, denoise, store, read back and examine.
+"""Process one image of a batch in a worker: read, denoise, write, read back and examine.
 
-It runs in a worker process. It writes nothing but an unfinished file beside the result's place;
-the batch gives that its name once it stands in the record.
+The worker writes only a temporary file beside the target; the batch renames it after recording it.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ from kpca_apps.system.stores.addresses import AnyPath, StorePath
 BUG = "a bug in kpca"
 IMPULSES = "Single pixels stand out, as in impulse noise (salt and pepper): try --noise impulse."
 POOLED = "The noise level is that of images of its kind in this batch, by --same-noise."
-ANEW = (
+REENCODED = (
     "JPEG is encoded again, which slightly changes the part that was not denoised: --format png "
     "keeps it."
 )
@@ -74,19 +73,19 @@ _MAX_NAME = 255  # bytes of a name that file systems hold
 
 @dataclass(frozen=True)
 class Run:
-    """What is the same for all images of a run."""
+    """Settings shared by all images of a run."""
 
     denoise: Denoiser
     folder: AnyPath  # of the results
     format: str
     settings: Mapping[str, Any]  # all that results depend on, for their keys in the record
-    board: Path  # where the share that is done of each image is written, if somebody watches
+    board: Path  # file for the progress of each image, if it is displayed
     baselines: tuple[str, ...]
-    raw_out: str = "tiff"  # what becomes of raw files: "tiff", a picture, or "dng", a mosaic
-    force: bool = False  # whether what stands in the way of a result is replaced
+    raw_out: str = "tiff"  # output for raw files: "tiff", a picture, or "dng", a mosaic
+    force: bool = False  # whether other files at the target are replaced
 
     def of(self, own: Mapping[str, Any]) -> Run:
-        """Return the run as it is for an image that has settings of its own."""
+        """Return the run with an image's own settings."""
         if not own:
             return self
         assert isinstance(self.denoise, GroupDenoiser)
@@ -95,44 +94,44 @@ class Run:
 
 @dataclass(frozen=True)
 class Done:
-    """An image that is done, as a worker hands it back and as the record keeps it."""
+    """A processed image, as the worker returns it and the record stores it."""
 
     outcome: ImageOutcome
-    key: str = ""  # of all that the result depends on; empty if the image failed
+    key: str = ""  # hash of all that the result depends on; empty if the image failed
     sha256: str = ""  # of the result
-    source: str = ""  # hash of the image that it was made from
-    compared: str = ""  # a hash of the reference, and the baselines
-    partial: Path | None = None  # the new result, which has not its name yet
+    source: str = ""  # SHA-256 of the input
+    compared: str = ""  # hash of the reference, and the baselines
+    partial: Path | None = None  # temporary file or folder of a new result
 
     def record(self) -> dict[str, Any]:
-        """Return what is kept of it: nothing that is computed from the files, or asked for."""
-        kept = asdict(self)
+        """Return the fields to store: not those recomputed from the files or the settings."""
+        stored = asdict(self)
         for name in ("previews", "residual", "own_settings", "resumed", "seconds", "bug"):
-            del kept["outcome"][name]
-        del kept["partial"]
-        return {"output": self.outcome.output, **kept}
+            del stored["outcome"][name]
+        del stored["partial"]
+        return {"output": self.outcome.output, **stored}
 
 
 @dataclass(frozen=True)
 class Task:
-    """One image to work on."""
+    """An image to process."""
 
     planned: Planned
     number: int  # in the run, from 1
     reference: AnyPath | None  # its clean image
-    own: Mapping[str, Any] = field(default_factory=dict)  # its settings that are not the run's
-    earlier: Done | None = None  # what the record holds of its result
+    own: Mapping[str, Any] = field(default_factory=dict)  # its settings that differ from the run's
+    earlier: Done | None = None  # record of its existing result
 
 
 def work(task: Task, run: Run) -> Done:
-    """Work on one image; what is wrong with it, or with this program, comes back as its outcome.
+    """Process one image; return faults of the image and bugs of this program as its outcome.
 
-    InputError where no further image can be written either.
+    Raises UnwritableError if no further image can be written either.
     """
     name, run = task.planned.name, run.of(task.own)
     try:
         with listening(writing(run.board, task.number)):
-            return _fresh(task, run) if task.earlier is None else _resumed(task, task.earlier, run)
+            return _denoise(task, run) if task.earlier is None else _resume(task, task.earlier, run)
     except UnwritableError:
         raise
     except KpcaError as error:
@@ -142,18 +141,18 @@ def work(task: Task, run: Run) -> Done:
             name, "takes more memory than available; use fewer workers, or cut the image."
         )
     except Exception as error:
-        # A bug, which must not cost the other images their results.
+        # A bug must not cost the other images their results.
         reason = f"{BUG}, {type(error).__name__}: {error}"
         return failed(name, reason, traceback.format_exc())
 
 
 def failed(name: str, reason: str, bug: str = "") -> Done:
-    """Return the outcome of an image of which nothing came, and why."""
+    """Return the outcome of an image without a result, and the reason."""
     return Done(ImageOutcome(name, "failed", reason=named_reason(name, reason), bug=bug))
 
 
 def lost(task: Task) -> Done:
-    """Give up an image on which its worker process ended each time."""
+    """Return the outcome of an image whose worker process was killed each time."""
     return failed(
         task.planned.name,
         "the system killed its worker process, most likely because memory ran out; use fewer "
@@ -161,10 +160,10 @@ def lost(task: Task) -> Done:
     )
 
 
-def _fresh(task: Task, run: Run) -> Done:
-    """Denoise an image into an unfinished file."""
+def _denoise(task: Task, run: Run) -> Done:
+    """Denoise an image into a temporary file."""
     name, source, output = task.planned.name, task.planned.source, task.planned.output
-    assert isinstance(source, Path)  # what lies in a store was copied
+    assert isinstance(source, Path)  # images in a store were copied
     assert isinstance(run.folder, Path)
     folder = run.folder
     image = read_image(source, label=name)
@@ -172,7 +171,6 @@ def _fresh(task: Task, run: Run) -> Done:
     written = "dng" if as_negative else target_format(image, run.format)
     denoise = _denoise_of_kind(image, run.denoise)
     is_pooled = denoise is not run.denoise
-    # Whether some pixels are to stay as they are.
     is_of_a_part = denoise.mask is not None or denoise.region is not None
     if len(os.fsencode(Path(output).name)) > _MAX_NAME:
         raise InputError(
@@ -183,7 +181,7 @@ def _fresh(task: Task, run: Run) -> Done:
     began = time.perf_counter()
     target = folder / output
     partial = partial_path(target, secrets.token_hex(4), task.number)
-    # Made before the long work, which would be lost on a folder that cannot be written to.
+    # Created first: an unwritable folder must not waste the denoising.
     with writing_to(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         if not as_negative and FORMATS[written].is_folder:
@@ -203,7 +201,7 @@ def _fresh(task: Task, run: Run) -> Done:
         with writing_to(target):
             _write(partial, write)
         is_file = written == image.format and not FORMATS[written].is_folder
-        # Anew JPEG would lose a little, palettes would become RGB, and all for nothing.
+        # Copy an unchanged image: JPEG would lose a little, and a palette would become RGB.
         if is_copied := is_file and not any(info.established for info in infos):
             with opening(one_line(name)):
                 original = source.open("rb")
@@ -211,7 +209,7 @@ def _fresh(task: Task, run: Run) -> Done:
                 _write(partial, functools.partial(shutil.copyfileobj, original))
         seconds = time.perf_counter() - began
         sigma, data_range, other_types = _level_of_pages(image, infos)
-        telling = next((info for info in infos if not info.established), infos[0])
+        unchanged = next((info for info in infos if not info.established), infos[0])
         impulses = any(info.impulses for info in infos)
         stored = read_image(partial, label=name, name=target.name)
         if is_copied and stored.sha256 != image.sha256:
@@ -234,7 +232,7 @@ def _fresh(task: Task, run: Run) -> Done:
             data_range=data_range,
             established=all(info.established for info in infos),
             impulses=impulses,
-            evidence=evidence_of(telling, str(run.settings.get("noise", "auto"))),
+            evidence=evidence_of(unchanged, str(run.settings.get("noise", "auto"))),
             own_settings=task.own,
             notes=(
                 *(NEGATIVE if as_negative else () if is_copied else image.notes),
@@ -243,7 +241,7 @@ def _fresh(task: Task, run: Run) -> Done:
                 *(() if is_of_a_part else empty_note(infos)),
                 *defects_note(infos),
                 *other_types,
-                *([ANEW] if written == "jpeg" and is_of_a_part and not is_copied else []),
+                *([REENCODED] if written == "jpeg" and is_of_a_part and not is_copied else []),
                 *([IMPULSES] if impulses else []),
                 *([DITHERED] if any(info.dithered for info in infos) else []),
                 *([IN_BANDS] if any(page.is_large for page in image.pages) else []),
@@ -262,7 +260,7 @@ def _fresh(task: Task, run: Run) -> Done:
 
 
 def _write(partial: Path, write: Callable[[Any], None]) -> None:
-    """Write a result, a folder or a file, to the end, and to disk."""
+    """Write a result, a folder or a file, and flush it to disk."""
     if partial.is_dir():
         write(partial)
         sync_tree(partial)
@@ -273,15 +271,15 @@ def _write(partial: Path, write: Callable[[Any], None]) -> None:
         os.fsync(file.fileno())
 
 
-def _resumed(task: Task, earlier: Done, run: Run) -> Done:
-    """Make what the record does not hold of an image that is done: previews, new comparisons."""
+def _resume(task: Task, earlier: Done, run: Run) -> Done:
+    """Recompute what the record does not store of a finished image: previews, comparisons."""
     name, source, output = task.planned.name, task.planned.source, task.planned.output
     assert isinstance(source, Path)
     assert isinstance(run.folder, Path)
     image = read_image(source, label=name)
     stored = read_image(run.folder / output, label=output)
     reference, misfits = _clean_image(task, image)
-    # The file may have had another name, with the same result.
+    # The same input may have had another name.
     outcome = replace(earlier.outcome, name=name, output=output)
     notes = (*(note for note in outcome.notes if not note.startswith(NOT_COMPARED)), *misfits)
     outcome = replace(outcome, own_settings=task.own, resumed=True, notes=notes)
@@ -291,7 +289,7 @@ def _resumed(task: Task, earlier: Done, run: Run) -> Done:
 
 
 def _clean_image(task: Task, image: ImageFile) -> tuple[ImageFile | None, tuple[str, ...]]:
-    """Read what an image is compared with; one that does not fit costs the comparison alone."""
+    """Read the reference of an image; if it does not fit, return a note in its place."""
     assert not isinstance(task.reference, StorePath)
     try:
         return read_reference(task.reference, task.planned.name, image), ()
@@ -304,30 +302,30 @@ def _compared_with(reference: ImageFile | None, run: Run) -> str:
 
 
 def _denoise_of_kind(image: ImageFile, denoise: Denoiser) -> Denoiser:
-    """Return the denoiser for images of a kind whose noise is known, or the one of all."""
+    """Return the denoiser for this kind of images, whose noise may be known."""
     is_uniform = all(page == image.pages[0] for page in image.pages)
     if denoise.from_profile and not is_uniform:
         raise InputError(
             f"{image.label}: its pages are of several kinds, but a profile applies to one; leave "
             "out --profile."
         )
-    # The noise of raw files is pooled for a profile alone; most bring their own.
+    # Only profiles pool the noise of raw files; most raw files state their own.
     known = is_uniform and (image.mosaic is None or denoise.from_profile)
     with about(image.label):
         return denoise.of_kind(kind_of(image)) if known else denoise
 
 
 class UnwritableError(InputError):
-    """No file can be written in the output folder."""
+    """The output folder cannot be written to."""
 
 
 @contextmanager
 def writing_to(target: Path) -> Iterator[None]:
-    """Say of the system's errors that the place of a result cannot be written to."""
+    """Turn a system error into an `UnwritableError` that names the target."""
     try:
         yield
     except OSError as error:
-        # Without a number it is not the system's word on a file, but a library's on an image.
+        # Without an errno, it comes from a library that decodes an image.
         if error.errno is None:
             raise
         raise UnwritableError(
@@ -339,10 +337,9 @@ def writing_to(target: Path) -> Iterator[None]:
 def _level_of_pages(
     image: ImageFile, infos: list[DenoiseInfo]
 ) -> tuple[float, float, tuple[str, ...]]:
-    """Return level and range over the pages of the first one's type, and notes on the others.
+    """Return level and range over the pages of the first page's type, and notes on the others.
 
-    Levels of integers of 8 bits, of 16 bits and of floats are in units that do not go together, and
-    those of speckle are shares of the intensity.
+    Levels of 8-bit, 16-bit and float pages have different units, and speckle levels are relative.
     """
     by_type: dict[str, list[DenoiseInfo]] = {}
     for page, info in zip(image.pages, infos, strict=True):
@@ -370,7 +367,7 @@ def _examined(
     reference: ImageFile | None,
     baselines: Sequence[str],
 ) -> ImageOutcome:
-    """Add the residual, previews and comparison, all from what stands in the files."""
+    """Add residual, previews and comparison, computed from the written file."""
     first, last = without_holes(*(shown_page(one, 0) for one in (image, stored)))
     clean = None if reference is None else without_holes(shown_page(reference, 0))[0]
     comparison = outcome.comparison
@@ -380,14 +377,14 @@ def _examined(
             noisy, found, sought = without_holes(
                 *(shown_page(one, number) for one in (image, stored, reference))
             )
-            # A speckle level is relative to the intensity, a raw file's in counts of the sensor.
+            # Speckle levels are relative to the intensity; raw levels are in sensor counts.
             level = sigma * float(np.mean(noisy)) if outcome.is_relative else sigma
             if outcome.noise == "raw":
                 level = measure_residual(noisy, found).sd
             span = dtype_range(noisy.dtype) or outcome.page_ranges[number] or 1.0
             pages.append(compare(noisy, found, sought, sigma=level, span=span, baselines=baselines))
         comparison = mean_comparison(pages)
-    # A profile of inks is not for what they leave of white.
+    # A CMYK profile does not apply to the light the inks leave.
     orientation, icc = image.metadata.orientation, None if image.inks else image.metadata.icc
     return replace(
         outcome,

@@ -44,7 +44,7 @@ class RowSurprise:
     oddest: FloatArray  # log of the mean over cells of one over their share: led by the oddest cell
     scatter: FloatArray  # mean over numbers of log(1 + (residual / usual residual)^2)
     # (c, n), part of each column in what is odd of the cells: of the sum over columns of one over
-    # the share of cells that are as odd. None where it was not asked for.
+    # the share of cells that are as odd. None where it was not requested.
     parts: FloatArray | None = None
 
 

@@ -149,7 +149,7 @@ class CombinedScore:
     def with_surprise(self, scores: FloatArray, surprise: FloatArray) -> FloatArray:
         """Count in the scores of rows (n,) how improbable each is for other reasons, r = -log p_r.
 
-        One more term of the harmonic mean, f (1/p_r - 1): of a row of which nothing is said (r = 0)
+        One more term of the harmonic mean, f (1/p_r - 1): for a row without evidence (r = 0)
         the score stays.
         """
         return rounded(np.logaddexp(scores, self._beside(surprise)), SCORE_BITS)
@@ -169,7 +169,7 @@ class CombinedScore:
     ) -> FloatArray:
         """Scores of rows (r, d) with their kernel PCA errors (r,), and what their cells say.
 
-        Of new rows, which are all but those of the fit, the cells are asked here.
+        Cells of new rows, all but those of the fit, are judged here.
         """
         is_marked = bool(self.by_marks.any())
         if rows is None:

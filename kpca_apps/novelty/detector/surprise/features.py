@@ -229,7 +229,7 @@ def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
     """Scale of sorted values, and the moments (2, 3) of their polynomials."""
     low, median, high = quantiles_of(ordered, (0.25, 0.5, 0.75)).tolist()
     spread = (high - low) / IQR_OF_NORMAL
-    # The range bounds the deviation, which is hardly ever needed.
+    # The range bounds the deviation, which is rarely needed.
     if not spread > 1e-3 * (0.5 * ordered[-1] - 0.5 * ordered[0]):
         ordinary = ordered[ordinary_rows(ordered[:, None])]
         sd = float(mean_and_sd(ordinary[:, None])[1][0])

@@ -1,27 +1,23 @@
-"""Levels of columns counted beside each other: how probable a value is given another of its row.
+"""How probable the value of a column is, given the value of another: counts of pairs of levels.
 
-Rows are counted by the level of one column (a ZIP code) and of another (a city). With
-n_gv rows of both, n_g of the first and t_g different values among these, and q the column's own
-distribution, the probability of a value given the other is that of a Pitman-Yor process,
+With n_gv rows of values g and v, n_g rows of g, t_g different values among these and q the
+distribution of the column alone, the probability is that of a Pitman-Yor process (Teh 2006,
+equation 1), the row itself left out:
 
     P(v | g) = (max(n_gv - d, 0) + (m + d t_g) q(v)) / (n_g + m)
 
-shrunk towards q, the row itself left out. With d = 0 that is the conditional mean embedding with
-delta kernels and ridge m (Song et al. 2009); d leaves more for new values where a group has many.
-Both are those of highest likelihood of the left-out rows; where that is no better than q's, the
-columns say nothing of each other.
+With d = 0 this is the conditional mean embedding with delta kernels and ridge m (Song et al. 2009).
+m and d maximise the leave-one-out likelihood; a pair of columns counts if it beats q's likelihood.
 
-What counts against a cell is the probability of a value at most as likely: of one that no other
-row of the group has, (m + d t_g) / (n_g + m) times the share of cells whose value is at most as
-frequent in the whole column. Of values that only one row of their group has, some are right: such
-a process has at most about four of them for each that two rows have (at d = 1/2). Where there are
-many more, the others are wrong, and one is as improbable as that ratio says.
+The p-value of a cell is the probability of values at most as likely. Values with one row in their
+group are errors where they outnumber those with two rows more than fourfold: the process itself
+has at most about four (d = 1/2).
 
 References
 ----------
 L. Song, J. Huang, A. Smola, K. Fukumizu, Hilbert space embeddings of conditional distributions,
 ICML 2009. Y. W. Teh, A hierarchical Bayesian language model based on Pitman-Yor processes, ACL
-2006, equation 1.
+2006.
 """
 
 from __future__ import annotations
@@ -29,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -40,56 +37,42 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, Levels
 
-# m and d that are tried.
-SHRINKAGE = (2.0**-5, 2.0**-3, 0.5, 2.0, 8.0, 32.0, 128.0, 512.0)
-DISCOUNTS = (0.0, 0.25, 0.5, 0.75)
-# Least that a column has to say of another: of the nats that the other's cells take, and in all.
+SHRINKAGE = (2.0**-5, 2.0**-3, 0.5, 2.0, 8.0, 32.0, 128.0, 512.0)  # candidates for m
+DISCOUNTS = (0.0, 0.25, 0.5, 0.75)  # candidates for d
+# Least gain of a pair of columns: as a share of the target's entropy, and in nats over all rows.
 LEAST_SHARE, LEAST_NATS = 0.1, 20.0
-MOST_GIVEN = 6  # columns that speak of a cell
-# Pairs of columns that are tried: beyond 316 columns those that lie near each other. All pairs of
-# 250 columns of 3,000 rows take 5 of 17 CPU seconds of a screening.
-MOST_TRIED = 50_000
-# Values of one row in their group for each of two rows, where they are there by right.
-ONCE_TO_TWICE = 4.0
-# Share of those of one row that may be there by right where they are taken for wrong.
-MOST_BY_RIGHT = 0.1
-# Share of the rows like its own that agree on another value than that of a cell.
-AGREEING = 0.75
-# A value is expected where so many rows agree, and less is left for others.
-LEAST_AGREEING, UNDECIDED = 5, 0.1
-# What says that a value is missing speaks neither for nor against others.
-NOT_KNOWN = ("unknown", "not known", "unk", "nk", "not stated", "not available", "tbd")
-# Of a new value, as if so many rows had it.
-NEW = 0.5
-# Up to so many possible pairs of values for each row, all are counted; beyond, those that occur.
-DENSE = 8
+MOST_GIVEN = 6  # predictors of a column
+MOST_TRIED = 50_000  # pairs of columns; beyond 316 columns, those near each other
+ONCE_TO_TWICE = 4.0  # largest ratio of values with one row in their group to those with two
+MOST_BY_RIGHT = 0.1  # share of correct values with one row, below which such values are errors
+AGREEING = 0.75  # share of similar rows that must agree on another value
+LEAST_AGREEING, UNDECIDED = 5, 0.1  # rows that agree, and probability of others, to expect a value
+NOT_KNOWN = {"unknown", "not known", "unk", "nk", "not stated", "not available", "tbd"}
+NEW = 0.5  # pseudo-count of an unseen value
+DENSE = 8  # possible pairs for each row, up to which they are counted in a dense array
 LARGEST_COUNT = 2**53
 
 
 class Cells(NamedTuple):
     """The cells of a column."""
 
-    codes: IntArray  # (n,), as `LevelColumn` numbers its values
-    levels: Levels  # those of the table itself
+    codes: IntArray  # (n,), as numbered by `LevelColumn`
+    levels: Levels  # of the table itself
 
     def text(self, row: int) -> str:
-        """Return what stands in a cell, empty where it is missing."""
+        """Return a cell, empty if it is missing."""
         code = int(self.levels.codes[row])
         return str(self.levels.texts[code]) if code >= 0 else ""
 
 
 @dataclass(frozen=True, eq=False)
 class LevelColumn:
-    """The levels of a column, and how often each occurs.
-
-    A cell's code is the place of its level; the next is that of missing cells, and the one after
-    of values that were never seen.
-    """
+    """The levels of a column with their counts; codes: levels, then missing, then unseen."""
 
     name: str
     spec: ColumnSpec
-    texts: tuple[str, ...]  # of numbers and dates the commonest spelling of each value
-    counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]  # of each level, and of missing
+    texts: tuple[str, ...]  # of numbers and dates the most frequent spelling of each value
+    counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]  # of levels, then of missing
 
     def validate(self) -> None:
         """Refuse counts of other levels."""
@@ -100,30 +83,18 @@ class LevelColumn:
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
-        """Count the levels of a column."""
-        levels = spec.levels(column)
-        is_known = ~levels.texts.str.to_lowercase().is_in([*NOT_KNOWN]).to_numpy()
-        texts, counts = levels.texts.filter(is_known), levels.counts[is_known]
-        n_missing = len(column) - int(counts.sum())
-        if spec.format is not None and len(texts):
-            # Equal numbers are one level, however written: the commonest spelling stands for it.
-            values = levels.read(spec.format).values[is_known]
-            every = np.arange(len(texts))
-            is_text = np.isnan(values)
-            group = len(texts) + every
-            group[~is_text] = np.unique(values[~is_text], return_inverse=True)[1]
-            order = np.lexsort((every, -counts, group))
-            starts = np.unique(group[order], return_index=True)[1]
-            in_table = np.argsort(np.minimum.reduceat(order, starts))
-            counts = np.add.reduceat(counts[order], starts)[in_table]
-            texts = texts[order[starts][in_table]]
-        counts = np.append(counts, n_missing).astype(np.int64)
-        return cls(column.name, spec, tuple(texts.to_list()), counts)
+        """Count the levels of a column; words for "unknown" are missing."""
+        levels, spellings = spec.levels(column), dict[float | str, list[tuple[int, str]]]()
+        keys = _keys(levels, spec)
+        for key, text, n in zip(keys, levels.texts, levels.counts.tolist(), strict=True):
+            if text.lower() not in NOT_KNOWN:
+                spellings.setdefault(key, []).append((n, text))
+        texts = tuple(max(of, key=itemgetter(0))[1] for of in spellings.values())
+        counts = [sum(n for n, _ in of) for of in spellings.values()]
+        return cls(column.name, spec, texts, np.array([*counts, len(column) - sum(counts)]))
 
     def without(self, codes: IntArray) -> LevelColumn:
-        """Return the column without some levels, as if they had never been seen."""
-        if not len(codes):
-            return self
+        """Return the column without some levels, as if they were unseen."""
         kept = np.delete(np.arange(len(self.counts)), codes)
         texts = tuple(self.texts[place] for place in kept[:-1])
         return replace(self, texts=texts, counts=self.counts[kept])
@@ -135,27 +106,23 @@ class LevelColumn:
 
     @property
     def n_codes(self) -> int:
-        """Codes of what was seen: levels and missing cells."""
+        """Number of codes of levels and missing cells."""
         return len(self.counts)
 
     def cells(self, table: Table) -> Cells:
-        """Find the cells of a table among the levels; all are missing where it lacks the column."""
+        """Encode the cells of a table; all are missing if it lacks the column."""
         if self.name not in table.columns:
             n_rows, none = table.frame.height, pl.Series([], dtype=pl.String)
             codes = np.full(n_rows, self.missing, dtype=np.int64)
             return Cells(codes, Levels(none, np.full(n_rows, -1, dtype=np.int32)))
         levels = table.column(self.name).levels
-        texts = levels.texts.str.to_lowercase() if self.spec.is_truth else levels.texts
-        words, numbers, places = self._known
-        unknown = dict.fromkeys(NOT_KNOWN, self.missing)
-        new = (unknown.get(text.lower(), self.n_codes) for text in texts)
-        of_texts = (words.get(text, code) for text, code in zip(texts, new, strict=True))
-        codes = np.fromiter(of_texts, np.int64, len(texts))
-        if self.spec.format is not None:
-            values = levels.read(self.spec.format).values
-            at = np.searchsorted(numbers, values, side="right") - 1
-            known = np.append(numbers, np.nan)[at] == values
-            codes[known] = places[at[known]]
+        codes = np.full(len(levels.texts), self.n_codes, dtype=np.int64)
+        keys = _keys(levels, self.spec)
+        for at, (key, text) in enumerate(zip(keys, levels.texts, strict=True)):
+            if key in self._places:
+                codes[at] = self._places[key]
+            elif text.lower() in NOT_KNOWN:
+                codes[at] = self.missing
         return Cells(levels.each(codes, self.missing), levels)
 
     def text(self, code: int) -> str:
@@ -163,26 +130,22 @@ class LevelColumn:
         return self.texts[code] if code < self.missing else ""
 
     @cached_property
-    def _known(self) -> tuple[dict[str, int], FloatArray, IntArray]:
-        """Places of levels that are texts; and levels that are numbers, in order, with theirs."""
-        if self.spec.format is None:
-            none = np.empty(0, dtype=np.int64)
-            return {text: place for place, text in enumerate(self.texts)}, np.empty(0), none
-        values = Column(pl.Series(self.texts, dtype=pl.String)).read(self.spec.format).values
-        order = np.argsort(values, kind="stable")
-        n_numbers = int(np.count_nonzero(~np.isnan(values)))
-        words = {self.texts[place]: place for place in order[n_numbers:].tolist()}
-        return words, values[order[:n_numbers]], order[:n_numbers]
+    def _places(self) -> dict[float | str, int]:
+        """The code of each level, by its number or text."""
+        every = np.arange(len(self.texts), dtype=np.int32)
+        levels = Levels(pl.Series(self.texts, dtype=pl.String), every)
+        return {key: place for place, key in enumerate(_keys(levels, self.spec))}
 
     @cached_property
     def _by_count(self) -> tuple[IntArray, IntArray]:
+        """Counts in increasing order, and their cumulative sum from 0."""
         ordered = np.sort(self.counts)
-        return ordered, np.append(0, np.cumsum(ordered))  # how many cells those before each have
+        return ordered, np.append(0, np.cumsum(ordered))
 
     def rarity(self, codes: IntArray, own: BoolArray) -> FloatArray:
         """Share of the cells whose value is at most as frequent as each, (n,).
 
-        Cells that were not counted (`own`, (n,)) count here, each for itself.
+        Cells that were not counted (not `own`, (n,)) count once here.
         """
         ordered, n_cells = self._by_count
         times = np.append(self.counts, 0)[codes] + ~own
@@ -191,10 +154,9 @@ class LevelColumn:
         return shares
 
     def log_p_new(self, codes: IntArray, own: BoolArray) -> FloatArray:
-        """Log probability that a cell has a value that is new, (n,); 0 where it has none.
+        """Log share of cells whose value occurs once, where a cell is new, else 0, (n,).
 
-        That is the share of the cells whose value occurs once. To a row that was counted (`own`,
-        (n,)) a value is new that no other row has.
+        A value of a counted row (`own`, (n,)) is new if no other row has it.
         """
         own, cells = own & (codes < self.missing), self.counts[:-1]
         is_new = (np.append(self.counts, 0)[codes] == own) & (codes != self.missing)
@@ -203,27 +165,36 @@ class LevelColumn:
 
     @cached_property
     def log_q(self) -> FloatArray:
-        """Log probability of each seen value without one cell of it, (codes,)."""
+        """Log probability of each code, one of its cells left out, (codes,)."""
         n_cells = int(self.counts.sum()) - 1
         shares = (np.maximum(self.counts - 1, 0) + NEW) / (n_cells + NEW * (self.n_codes + 1))
         return np.log(shares)
 
     @cached_property
     def nats(self) -> float:
-        """What a cell takes by the column's own distribution, in nats."""
+        """Entropy of a cell by the distribution of the column alone."""
         return -float(self.counts @ self.log_q) / max(int(self.counts.sum()), 1)
 
 
+def _keys(levels: Levels, spec: ColumnSpec) -> list[float | str]:
+    """Return the numbers of levels as the column reads them, or their texts."""
+    texts = levels.texts.str.to_lowercase() if spec.is_truth else levels.texts
+    if spec.format is None:
+        return texts.to_list()
+    values = levels.read(spec.format).values.tolist()
+    return [text if value != value else value for text, value in zip(texts, values, strict=True)]
+
+
 class _Groups(NamedTuple):
-    """What each group of rows holds, from counts of pairs that are sorted by group."""
+    """Summary of each group (g of them) from counts of pairs (p of them), sorted by group."""
 
     n_rows: IntArray  # (g,)
     n_kinds: IntArray  # (g,), different values
-    first: IntArray  # (g,), code of the most frequent value; of equals, the first code
+    first: IntArray  # (g,), code of the most frequent value; on ties the lowest code
     n_first: IntArray
-    second: IntArray  # (g,), of the next; -1 where there is none
+    second: IntArray  # (g,), code of the next value; -1 if there is none
     n_second: IntArray
-    rarer: IntArray  # (p,), rows of the group of values that are rarer than each,
+    rarer: IntArray  # (p,), rows of the group with a value less frequent than each
     as_rare: IntArray  # (p,), or at most as frequent
 
     @classmethod
@@ -234,42 +205,32 @@ class _Groups(NamedTuple):
         n_rows = np.bincount(group, counts).astype(np.int64)
         last = np.cumsum(n_kinds) - 1
         before = np.where(n_kinds > 1, last - 1, last)
-        # Runs of equal counts within a group: rows up to their start, and up to their end.
-        starts = np.flatnonzero(
-            np.r_[True, (np.diff(of_group) != 0) | (np.diff(ordered) != 0)][: len(order)]
-        )
-        run = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+        # Runs of equal counts in a group: rows before each run, and up to its end.
+        changes = (np.diff(of_group) != 0) | (np.diff(ordered) != 0)
+        starts = np.flatnonzero(np.r_[True, changes][: len(order)])
+        ends = np.append(starts[1:], len(order)) - 1
+        run = np.repeat(np.arange(len(starts)), ends - starts + 1)
         total = np.cumsum(ordered)
         of_earlier_groups = (np.cumsum(n_rows) - n_rows)[of_group]
-        ends = np.append(starts[1:], len(order)) - 1
         rarer, as_rare = np.empty_like(counts), np.empty_like(counts)
         rarer[order] = (total - ordered)[starts][run] - of_earlier_groups
         as_rare[order] = total[ends][run] - of_earlier_groups
-        code = code[order]
-        return cls(
-            n_rows,
-            n_kinds,
-            code[last],
-            ordered[last],
-            np.where(n_kinds > 1, code[before], -1),
-            np.where(n_kinds > 1, ordered[before], 0),
-            rarer,
-            as_rare,
-        )
+        code, several = code[order], n_kinds > 1
+        second = np.where(several, code[before], -1), np.where(several, ordered[before], 0)
+        return cls(n_rows, n_kinds, code[last], ordered[last], *second, rarer, as_rare)
 
 
-class Said(NamedTuple):
-    """What a relation says of the target's cells in n rows."""
+class Judgement(NamedTuple):
+    """What a relation finds for the target's cells in n rows."""
 
-    has_given: BoolArray  # whether the row has the values given
-    # Log probability of a value at most as likely; 0 where no other row has the values given.
-    log_p: FloatArray
-    # Whether it expects one value, or has seen the cell's own, or has never seen the values given,
-    # which may be as new as the cell's; and the log probability of others than the one expected.
+    has_given: BoolArray  # whether the row has the predicting value
+    log_p: FloatArray  # log probability of values at most as likely; 0 without other rows
+    # Whether the cell counts in `log_other`: one value is expected, or the cell's own was seen, or
+    # the given value is unseen.
     decides: BoolArray
-    log_other: FloatArray  # 0 where the cell has one that the group has
-    log_right: FloatArray  # of another value that is there by right
-    expected: IntArray  # code most frequent in the other rows of the group; -1 where there are none
+    log_other: FloatArray  # log probability of values other than the expected one; 0 if seen
+    log_right: FloatArray  # log probability of another value that is correct
+    expected: IntArray  # most frequent code in the other rows of the group; -1 without rows
     n_expected: IntArray  # other rows of the group that have it
     n_rows: IntArray  # other rows of the group
 
@@ -282,20 +243,19 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """How many rows have each level of a column beside each of another."""
+    """Counts of rows with each level of one column and each of another."""
 
-    given: Annotated[int, Meta(ge=0)]  # place of the column
+    given: Annotated[int, Meta(ge=0)]  # place of the predicting column
     target: Annotated[int, Meta(ge=0)]
     n_codes: Annotated[int, Meta(ge=1)]  # of the target
     shrinkage: Annotated[float, Meta(gt=0, le=1e6)]  # m
     discount: Annotated[float, Meta(ge=0, lt=1)]  # d
-    gain: Annotated[float, Meta(ge=0, le=1e3)]  # in nats a row, over the column's own distribution
-    # Code given, the group, times the codes of the target, plus its code; increasing.
-    pairs: Annotated[IntArray, "p", Meta(ge=0)]
+    gain: Annotated[float, Meta(ge=0, le=1e3)]  # nats a row over the column alone
+    pairs: Annotated[IntArray, "p", Meta(ge=0)]  # given code * n_codes + target code; increasing
     counts: Annotated[IntArray, "p", Meta(ge=1, le=LARGEST_COUNT)]
 
     def validate(self) -> None:
-        """Refuse what no table leads to."""
+        """Refuse pairs out of order."""
         if not len(self.pairs) or self.given == self.target or (np.diff(self.pairs) <= 0).any():
             raise ValueError("its counts are not those of columns")
 
@@ -309,33 +269,30 @@ class Relation:
 
     @cached_property
     def isolated(self) -> float:
-        """Probability that a value is there by right that only one row of its group has."""
+        """Probability that a value with one row in its group is correct."""
         once, twice = self._n_others
         return float(min(ONCE_TO_TWICE * (twice + 0.5) / (once + 0.5), 1.0))
 
     @cached_property
     def has_exceptions(self) -> bool:
-        """Whether many of the values that one row of a group has are there by right."""
+        """Whether many of the values with one row in their group are correct."""
         once, twice = self._n_others
         return ONCE_TO_TWICE * twice > MOST_BY_RIGHT * once
 
     @cached_property
     def _n_others(self) -> tuple[int, int]:
-        """Values other than the first of a group that one of its rows has, and two."""
+        """Number of values, other than the first of a group, with one row and with two."""
         is_first = self.pairs % self.n_codes == self._sums.first[self._group]
         others = (self._sums.n_rows[self._group] > 2) & ~is_first
         once, twice = (np.count_nonzero(others & (self.counts == n)) for n in (1, 2))
         return int(once), int(twice)
 
-    def ask(
+    def judge(
         self, columns: Sequence[LevelColumn], codes: Sequence[IntArray], own: BoolArray
-    ) -> Said:
-        """Ask what it says of rows with these codes in each column.
-
-        Rows it was learned from (`own`, (n,)) are left out, each for itself.
-        """
+    ) -> Judgement:
+        """Judge rows by their codes; each counted row (`own`, (n,)) is left out."""
         sums, value = self._sums, codes[self.target]
-        own = own & (value < self.n_codes)  # rows of levels that were dropped were not counted
+        own = own & (value < self.n_codes)  # rows of dropped levels were not counted
         known = codes[self.given] < len(sums.n_rows)
         group = np.where(known, codes[self.given], 0)
         pair, counted = _find(self.pairs, group * self.n_codes + value)
@@ -353,71 +310,62 @@ class Relation:
         is_first = sums.first[group] == value
         is_second = own & is_first & (sums.n_first[group] - 1 < sums.n_second[group])
         expected = np.where(is_second, sums.second[group], sums.first[group])
-        n_expected = np.where(
-            is_second, sums.n_second[group], sums.n_first[group] - (own & is_first)
-        )
-        # A value that no other row has is given, too: a new row with one is judged alike.
+        n_first = sums.n_first[group] - (own & is_first)
+        n_expected = np.where(is_second, sums.n_second[group], n_first)
         has_given = codes[self.given] != columns[self.given].missing
-        speaks = n_rows > 0
+        has_rows = n_rows > 0
         other = (n_rows - n_expected + self.shrinkage) / (n_rows + self.shrinkage)
-        is_other = speaks & (n_same == 0)
+        is_other = has_rows & (n_same == 0)
         is_clear = is_other & (n_expected >= LEAST_AGREEING) & (other < UNDECIDED)
-        return Said(
+        return Judgement(
             has_given,
-            np.where(speaks, np.log(p), 0.0),
-            has_given & (is_clear | ~is_other) & (speaks | (value != self.n_codes - 1)),
+            np.where(has_rows, np.log(p), 0.0),
+            has_given & (is_clear | ~is_other) & (has_rows | (value != self.n_codes - 1)),
             np.log(np.where(is_clear, other, 1.0)),
             np.log(np.where(is_clear, other * self.isolated, 1.0)),
-            np.where(speaks, expected, -1),
-            np.where(speaks, n_expected, 0),
+            np.where(has_rows, expected, -1),
+            np.where(has_rows, n_expected, 0),
             n_rows,
         )
 
 
 def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Iterator[Relation]:
-    """Find the columns that say most of each."""
+    """Find the best predictors of each column."""
     found: list[list[tuple[float, float, float, int]]] = [[] for _ in columns]
     n_all = len(columns)
     reach = n_all if n_all * (n_all - 1) // 2 <= MOST_TRIED else MOST_TRIED // n_all
-    pairs_tried = (
-        (place, other)
-        for place in range(n_all)
-        for other in range(place + 1, min(place + 1 + reach, n_all))
-    )
-    for a, b in pairs_tried:
-        first, second, counts = joint_counts(
-            codes[a], codes[b], columns[a].n_codes, columns[b].n_codes
-        )
-        for (g, given), (t, value) in (((a, first), (b, second)), ((b, second), (a, first))):
-            told = gain_of(given, value, counts, columns[t], missing=columns[g].missing)
-            if told is not None:
-                found[t].append((*told, g))
-    for t, tellings in enumerate(found):
-        for gain, m, d, g in sorted(tellings, reverse=True)[:MOST_GIVEN]:
-            n_given, n_codes = columns[g].missing, columns[t].n_codes
-            group, value, counts = joint_counts(codes[g], codes[t], n_given, n_codes)
-            yield Relation(g, t, n_codes, m, d, gain, group * n_codes + value, counts)
+    for a in range(n_all):
+        for b in range(a + 1, min(a + 1 + reach, n_all)):
+            n_codes = columns[a].n_codes, columns[b].n_codes
+            first, second, counts = joint_counts(codes[a], codes[b], *n_codes)
+            for (g, given), (t, value) in (((a, first), (b, second)), ((b, second), (a, first))):
+                best = gain_of(given, value, counts, columns[t], missing=columns[g].missing)
+                if best is not None:
+                    found[t].append((*best, g))
+    for t, predictors in enumerate(found):
+        for gain, m, d, g in sorted(predictors, reverse=True)[:MOST_GIVEN]:
+            n_given, n_codes_t = columns[g].missing, columns[t].n_codes
+            group, value, counts = joint_counts(codes[g], codes[t], n_given, n_codes_t)
+            yield Relation(g, t, n_codes_t, m, d, gain, group * n_codes_t + value, counts)
 
 
 def gain_of(
     given: IntArray, value: IntArray, counts: IntArray, column: LevelColumn, *, missing: int
 ) -> tuple[float, float, float] | None:
-    """How much rows given say of a column's cells, in nats a row, and m and d that say most.
+    """Return the gain of a predictor in nats a row, with the best m and d; None if it is too small.
 
-    Of the likelihood of rows that are left out; from how many rows (p,) have each pair of values.
-    None where that is not enough.
+    The gain is in leave-one-out likelihood; `counts` (p,) are the rows with each pair of values.
     """
     n_rows = np.bincount(given, counts) if len(given) else np.zeros(0)
-    speaks = (given != missing) & (n_rows[given] > 1)
-    given, value, counts = given[speaks], value[speaks], counts[speaks]
+    kept = (given != missing) & (n_rows[given] > 1)
+    given, value, counts = given[kept], value[kept], counts[kept]
     n_cells, of_groups = int(column.counts.sum()), n_rows[given]
     own = float(counts @ column.log_q[value])
     least = max(LEAST_SHARE * column.nats * n_cells, LEAST_NATS)
-    # No prior comes to more than the counts themselves do: most columns say nothing of each other.
+    # The likelihood of the counts themselves is an upper bound, which rules out most pairs.
     if float(counts @ np.log(counts / of_groups)) - own <= least:
         return None
     rest, others = of_groups - 1, counts - 1
-    # Without the row its value is new to the group where no other row has it.
     n_kinds = np.bincount(given, minlength=len(n_rows))[given] - (others == 0)
     q = np.exp(column.log_q[value])
 
@@ -433,7 +381,7 @@ def gain_of(
 def joint_counts(
     a: IntArray, b: IntArray, n_a: int, n_b: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Which of so many values of two columns occur together, in order, and in how many rows."""
+    """Return the pairs of codes below n_a and n_b that occur, sorted, and the rows of each."""
     keys = (a * n_b + b)[(a < n_a) & (b < n_b)]
     if n_a * n_b <= DENSE * len(keys):
         counts = np.bincount(keys)
@@ -445,7 +393,7 @@ def joint_counts(
 
 
 def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
-    """Place of each number among those in order (0 where it is none), and whether it is there."""
+    """Return the place of each number among ordered ones (0 if absent), and whether it is there."""
     n_possible = int(ordered[-1]) + 1 if len(ordered) else 0
     if n_possible <= DENSE * len(wanted):
         places = np.full(n_possible + 1, -1)

@@ -1,9 +1,8 @@
-"""How far numbers are from what the rest of their table expects, and how rare that is.
+"""How far numbers are from their expected values, and how rare such distances are.
 
-A predictor says of a row what number is expected, and how many times farther from it the row's
-number is than such numbers usually are. These ratios are taken to have a Pareto tail, through two
-of their quantiles: numbers that jump by their nature have a heavy one. Of the numbers beyond it,
-few are named that would be there by chance (Benjamini and Hochberg 1995).
+A predictor gives each row an expected number, and the ratio of the distance from it to the usual
+distance. Ratios have a Pareto tail through two of their quantiles. A number is named if its p-value
+keeps the false discovery rate (Benjamini and Hochberg 1995).
 
 References
 ----------
@@ -25,60 +24,58 @@ from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-FAR_SHARES = (0.9, 0.98)  # quantiles of ratios that their tail goes through
-FALSE_DISCOVERIES = 0.05  # at most, of the numbers that all predictors name
-# More numbers beyond their tail are a second group, and so are those that make the tail as heavy:
-# normal ones have a Pareto exponent of 4.6, those of a Cauchy distribution 1.0, and where 6 % lie
-# six times as far off as nine of ten others do, it is 0.9.
+FAR_SHARES = (0.9, 0.98)  # quantiles of ratios that determine their tail
+FALSE_DISCOVERIES = 0.05  # largest rate among the numbers named by all predictors
+# More named numbers, or a heavier tail, are a second group of rows. The Pareto exponent is 4.6 for
+# normal residuals, 1.0 for Cauchy ones, and .9 if 6 % lie six times as far as nine of ten others.
 FEW, FEW_SHARE, LEAST_EXPONENT = 3, 0.005, 0.95
-LEAST_SUPPORT, FAR = 4, 3.0  # rows that say what is expected, and ratio, of a number that is named
-LOG_SMALLEST = float(np.log(1e-6))  # of a ratio
+LEAST_SUPPORT, FAR = 4, 3.0  # supporting rows, and ratio, of a named number
+SMALLEST = 1e-6  # ratio
 
 
 class Ratios(NamedTuple):
-    """What a predictor says of the numbers of n rows."""
+    """Distances of the numbers of n rows from their expected values."""
 
-    ratio: FloatArray  # how many times farther from what is expected than usual; NaN: nothing said
-    expected: FloatArray  # as the column reads numbers
-    support: IntArray  # rows that say so
+    ratio: FloatArray  # distance over the usual distance; NaN without an expected value
+    expected: FloatArray  # in the unit of the column
+    support: IntArray  # rows that determine the expected value
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
     """How rare the ratios of a predictor are."""
 
-    tail: UpperTail  # of their logarithms
-    limit: Annotated[float, Meta(ge=-1e3, le=0)]  # log of the share of those that are named
+    tail: UpperTail  # of log ratios
+    limit: Annotated[float, Meta(ge=-1e3, le=0)]  # log p-value of named numbers
 
     @classmethod
     def fit(cls, of: Ratios, n_predictors: int) -> Calibrated:
-        """Learn from the rows that the predictor, one of so many, was learned from."""
+        """Learn from the rows that one of several predictors was learned from."""
         logs = _logs(of.ratio[~np.isnan(of.ratio)])
         tail = UpperTail.fit(logs, shares=FAR_SHARES)
         n_looked = len(logs) * n_predictors
         return cls(tail, discovery_limit(-tail.steepness(logs), n_looked, FALSE_DISCOVERIES))
 
     def is_of_one_group(self, of: Ratios) -> bool:
-        """Whether hardly any of the numbers learned from are as far off as a second group."""
+        """Whether the rows learned from contain no second group that is far off."""
         few = max(FEW, FEW_SHARE * len(of.ratio))
         return self.tail.slope >= LEAST_EXPONENT and int(self.named(of).sum()) <= few
 
     def surprise(self, of: Ratios) -> FloatArray:
-        """Minus the logarithm of the share of ratios as large, (n,); 0 where nothing is said."""
+        """Return -log of the share of ratios as large, (n,); 0 without an expected value."""
         return np.where(np.isnan(of.ratio), 0.0, self.tail(_logs(of.ratio)))
 
     def named(self, of: Ratios) -> BoolArray:
-        """Which numbers are farther off than few would be by chance, (n,)."""
+        """Return which numbers are far off beyond chance, (n,)."""
         is_far: BoolArray = -self.tail.steepness(_logs(of.ratio)) <= self.limit
         return is_far & (of.ratio >= FAR) & (of.support >= LEAST_SUPPORT)
 
 
 def _logs(ratio: FloatArray) -> FloatArray:
-    """Logarithms of ratios, the smallest where they are NaN; what differs by rounding ties."""
-    smallest = np.exp(LOG_SMALLEST)
-    return eight_digits(np.log(np.fmax(ratio, smallest)))
+    """Return log ratios, the smallest for NaN, rounded so that equal rows tie."""
+    return eight_digits(np.log(np.fmax(ratio, SMALLEST)))
 
 
 def values_of(table: Table, spec: ColumnSpec) -> FloatArray:
-    """Numbers of a column, or seconds since 1970 UTC, (n,); NaN where missing."""
+    """Numbers of a column, or seconds since 1970 UTC, (n,); NaN if missing."""
     return table.column(spec.name).read(spec.format).values

@@ -1,11 +1,9 @@
-"""Columns of few values given each other: a machine marked as failed without any of its causes.
+"""Columns of few values given one another: a machine marked as failed without any of its causes.
 
-Of the n rows that agree with a row in all other such columns that have to do with one, k have its
-value there: where n is at least 50, the value has the share (k - 1/2) / n. It counts where the
-value is far more frequent beside other patterns: a flag that is rare everywhere contradicts
-nothing. Two values are a flag, whatever their digits. A column that more than a few rows clearly
-contradict is loose by its nature, and is not judged. The surprise of a row is by the share of the
-rows learned from whose rarest value is as rare.
+Of the n rows that agree with a row in all related columns, k have its value in one column; with
+n >= 50 the value has the share (k - 1/2) / n. Values that are rare among all rows do not count,
+nor do columns that more than a few rows clearly contradict. The surprise of a row is that of its
+rarest value, as a share of the rows learned from.
 """
 
 from __future__ import annotations
@@ -26,24 +24,23 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 MOST_VALUES = 10  # of a column
 LEAST_ALIKE = 50  # rows that agree in the other columns
-LEAST_NATS = 20.0  # that two columns have to say of each other in all
-# Codes times the powers of an odd number (that of the golden ratio) are one number of a row.
-STEP = np.uint64(0x9E3779B97F4A7C15)
-# A value counts where it is at most so frequent as among all rows; it is named where it is so much
-# rarer still, by all that the rows may leave unsaid, and most rows agree on another.
+LEAST_NATS = 20.0  # mutual information of two related columns, over all rows
+STEP = np.uint64(0x9E3779B97F4A7C15)  # multiplier of a row's hash, from the golden ratio
+# Largest share of a value that counts, and of one that is evidence, over its share among all rows;
+# share of the similar rows that must agree on another value.
 CONTRADICTED, CLEARLY, AGREEING = 0.2, 0.05, 0.95
-UNSEEN = 3  # rows that may have had it where n do not, so that its share is 3 / n at most
+UNSEEN = 3  # rows, so that the bound for a value unseen in n rows is 3 / n
 
 
 @dataclass(frozen=True, eq=False)
 class FlagCounts:
-    """How many rows have each value of a column beside each pattern of others."""
+    """Counts of rows with each value of a column beside each pattern of other columns."""
 
     target: Annotated[int, Meta(ge=0)]  # place of the column
-    given: tuple[Annotated[int, Meta(ge=0)], ...]  # those of the others
-    keys: Annotated[IntArray, "g"]  # of the patterns that many rows have, increasing
+    given: tuple[Annotated[int, Meta(ge=0)], ...]  # places of the others
+    keys: Annotated[IntArray, "g"]  # hashes of frequent patterns, increasing
     counts: Annotated[IntArray, "g k", Meta(ge=0, le=2**53)]
-    share: Annotated[FloatArray, "k", Meta(ge=0, le=1)]  # of the rows that have each value
+    share: Annotated[FloatArray, "k", Meta(ge=0, le=1)]  # of all rows, by value
 
     def validate(self) -> None:
         """Refuse patterns out of order."""
@@ -52,22 +49,18 @@ class FlagCounts:
 
     @classmethod
     def of(cls, target: int, given: tuple[int, ...], codes: Sequence[IntArray]) -> FlagCounts:
-        """Count the rows of a table, (n,) codes of each column."""
-        keys, place, n_rows = np.unique(
-            _keys(codes, given), return_inverse=True, return_counts=True
-        )
+        """Count the rows of a table from the codes (n,) of each column."""
+        hashes = _hashes(codes, given)
+        keys, place, n_rows = np.unique(hashes, return_inverse=True, return_counts=True)
         n_values = int(codes[target].max()) + 1
         size = len(keys) * n_values
         counts = np.bincount(place * n_values + codes[target], minlength=size)
         counts, many = counts.reshape(len(keys), n_values), n_rows >= LEAST_ALIKE
         return cls(target, given, keys[many], counts[many], counts.sum(axis=0) / counts.sum())
 
-    def ask(self, codes: Sequence[IntArray], own: BoolArray) -> _Asked:
-        """Say how rare the values of rows are among those like them, (n,).
-
-        Rows that were counted (`own`) count themselves.
-        """
-        key, value = _keys(codes, self.given), codes[self.target]
+    def judge(self, codes: Sequence[IntArray], own: BoolArray) -> _Judged:
+        """Return how rare the value of each row is among similar rows; `own` ones are left out."""
+        key, value = _hashes(codes, self.given), codes[self.target]
         place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
         known = value < self.counts.shape[1]
         at = np.where(known, value, 0)
@@ -78,84 +71,79 @@ class FlagCounts:
         counts = known & (self.keys[place] == key) & (share < CONTRADICTED * usual)
         clear = counts & ((n_same + UNSEEN) / (n_rows + 1) < CLEARLY * usual)
         clear &= self.counts.max(axis=1)[place] >= AGREEING * n_rows
-        return _Asked(np.where(counts, share, 1.0), clear, place, n_rows)
+        return _Judged(np.where(counts, share, 1.0), clear, place, n_rows)
 
 
-class _Asked(NamedTuple):
-    """What the rows say that agree in the other columns."""
+class _Judged(NamedTuple):
+    """How rare the values of n rows are among rows that agree in the other columns."""
 
-    share: FloatArray  # (n,), of the value; 1 where it contradicts nothing
-    clear: BoolArray  # (n,), where it is clearly wrong
-    place: IntArray  # (n,), of the pattern
-    n_rows: IntArray  # (n,), other rows that agree
+    share: FloatArray  # 1 if the value is not contradicted
+    clear: BoolArray  # whether the value is clearly wrong
+    place: IntArray  # of the pattern
+    n_rows: IntArray  # other rows that agree
 
 
 @dataclass(frozen=True, eq=False)
 class Flags:
-    """What the columns of few values of a table say of each other."""
+    """Counts for all columns of few values."""
 
     counts: tuple[FlagCounts, ...]
     tail: UpperTail  # of the rarest values of the rows learned from
 
     @classmethod
     def learn(cls, columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Flags:
-        """Learn from the codes (n,) of a table's columns of levels."""
+        """Learn from the codes (n,) of the level columns of a table."""
         few = [place for place, of in enumerate(columns) if 2 <= of.n_codes <= MOST_VALUES + 1]
-        tells = _tells([codes[place] for place in few])
+        related = _related([codes[place] for place in few])
         counts = [
-            FlagCounts.of(few[t], tuple(few[g] for g in np.flatnonzero(tells[t])), codes)
-            for t in np.flatnonzero(tells.any(axis=1))
+            FlagCounts.of(few[t], tuple(few[g] for g in np.flatnonzero(related[t])), codes)
+            for t in np.flatnonzero(related.any(axis=1))
         ]
         own = np.ones(len(codes[0]) if codes else 0, dtype=bool)
         most = max(FEW, FEW_SHARE * len(own))
-        strict = (of for of in counts if len(of.keys) and of.ask(codes, own).clear.sum() <= most)
+        strict = (of for of in counts if len(of.keys) and of.judge(codes, own).clear.sum() <= most)
         found = cls(tuple(strict), UpperTail.fit(np.zeros(1), ends=True))
-        if found.counts:
-            rarest = found._rarest(codes, own)
-            return cls(found.counts, UpperTail.fit(rarest, ends=True))
-        return found
+        if not found.counts:
+            return found
+        return cls(found.counts, UpperTail.fit(found._rarest(codes, own), ends=True))
 
     def judge(
         self, columns: Sequence[LevelColumn], cells: Sequence[Cells], own: BoolArray
     ) -> tuple[FloatArray, tuple[Evidence, ...]]:
-        """-log of the p-value of the rarest value of each row, (n,), and what is clearly wrong."""
+        """Return -log of the p-value of each row's rarest value, (n,), and evidence by row."""
         codes, best = [of.codes for of in cells], dict[int, Evidence]()
         for of in self.counts:
-            asked, column = of.ask(codes, own), columns[of.target]
-            for row in np.flatnonzero(asked.clear).tolist():
-                counts, log_p = of.counts[asked.place[row]], float(np.log(asked.share[row]))
+            judged, column = of.judge(codes, own), columns[of.target]
+            for row in np.flatnonzero(judged.clear).tolist():
+                counts, log_p = of.counts[judged.place[row]], float(np.log(judged.share[row]))
                 most = int(counts.argmax())
-                # That other rows lack a value says nothing against one.
+                # Gaps of other rows do not contradict a value.
                 if most != column.missing and (row not in best or log_p < best[row].log_p):
-                    alike = RowsAlike(
-                        tuple((columns[at].name, cells[at].text(row)) for at in of.given),
-                        int(counts[most]),
-                        int(asked.n_rows[row]),
-                    )
+                    shared = tuple((columns[at].name, cells[at].text(row)) for at in of.given)
+                    alike = RowsAlike(shared, int(counts[most]), int(judged.n_rows[row]))
                     seen, expected = cells[of.target].text(row), column.text(most)
                     best[row] = contradicted(row, column.name, seen, expected, log_p, alike)
         return self.tail(self._rarest(codes, own)), tuple(best[row] for row in sorted(best))
 
     def _rarest(self, codes: Sequence[IntArray], own: BoolArray) -> FloatArray:
-        """-log of the smallest share of a row's values, (n,)."""
-        shares = [of.ask(codes, own).share for of in self.counts]
+        """Return -log of the smallest share of each row's values, (n,)."""
+        shares = [of.judge(codes, own).share for of in self.counts]
         return -np.log(np.min(shares, axis=0)) if shares else np.zeros(len(own))
 
 
-def _keys(codes: Sequence[IntArray], given: Sequence[int]) -> IntArray:
-    """Return one number for the values of each row in some columns, (n,)."""
+def _hashes(codes: Sequence[IntArray], given: Sequence[int]) -> IntArray:
+    """Hash each row's codes in some columns, (n,)."""
     key = np.zeros(len(codes[0]), dtype=np.uint64)
     for place in given:
         key = key * STEP + codes[place].astype(np.uint64) + np.uint64(1)
     return key.view(np.int64)
 
 
-def _tells(codes: Sequence[IntArray]) -> BoolArray:
-    """Which columns have to do with each other, (c, c), by what they say of each other in all."""
+def _related(codes: Sequence[IntArray]) -> BoolArray:
+    """Return which pairs of columns have enough mutual information, (c, c)."""
     if len(codes) < 2:
         return np.zeros((len(codes), len(codes)), dtype=bool)
-    sizes = [int(of.max()) + 1 for of in codes]
-    starts = np.cumsum([0, *sizes])
+    starts = np.cumsum([0, *(int(of.max()) + 1 for of in codes)])
     flags = np.zeros((starts[-1], len(codes[0])), dtype=np.float32)
     for start, of in zip(starts, codes, strict=False):
         flags[start + of, np.arange(len(of))] = 1.0
@@ -164,6 +152,6 @@ def _tells(codes: Sequence[IntArray]) -> BoolArray:
     chance = np.outer(single, single) / len(codes[0])
     nats = both * np.log(np.where(both > 0, both, 1.0) / np.where(chance > 0, chance, 1.0))
     of_columns = np.add.reduceat(np.add.reduceat(nats, starts[:-1], axis=0), starts[:-1], axis=1)
-    tells = of_columns > LEAST_NATS
-    np.fill_diagonal(tells, False)
-    return tells
+    related = of_columns > LEAST_NATS
+    np.fill_diagonal(related, False)
+    return related

@@ -1,9 +1,8 @@
-"""Numbers given the rest of their table: by the level they recur in, by sequence, by pair.
+"""Numbers predicted from the rest of their table: by level, by sequence, by another number.
 
-The surprise of a row is by the share of the rows learned from whose least likely number is as
-unlikely: uniform among rows without errors, whatever the tails and however many predictors there
-are, and never above that of one row among all. Of two columns that contradict each other in a row
-the one is named that contradicts more; where that is open, so is which of them is wrong.
+The surprise of a row is that of its least likely number, as a share of the rows learned from, so it
+is uniform among rows without errors whatever the tails. If two columns contradict each other, the
+one with more contradictions is wrong; on a tie either may be.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
 Predictor = UsualNumber | Sequenced | Paired
-CONTRADICTS = float(np.log(20.0))  # surprise of what speaks against a number
+CONTRADICTS = float(np.log(20.0))  # least surprise of a contradiction
 
 
 @dataclass(frozen=True, eq=False)
 class NumberRelations:
-    """What the rest of a table says of its numbers."""
+    """Predictors of the numbers of a table."""
 
     predictors: tuple[Predictor, ...]
-    calibrated: tuple[Calibrated, ...]  # of each
+    calibrated: tuple[Calibrated, ...]  # of each predictor
     whole: UpperTail  # of the largest surprise of a row
 
     def validate(self) -> None:
@@ -54,13 +53,13 @@ class NumberRelations:
         columns: Sequence[LevelColumn],
         cells: Sequence[Cells],
     ) -> NumberRelations:
-        """Learn from the rows of a table, given its columns of levels and their cells.
+        """Learn from the rows of a table, its level columns and their cells.
 
-        Of numbers that recur, levels say more than means do.
+        `recurring` numbers are judged as levels, not by the medians of a level.
         """
         own = np.ones(table.frame.height, dtype=bool)
         sequences = [*find_sequences(table, numbers, columns, cells)]
-        # What names the rows of a sequence is no number, whatever its digits.
+        # The column that names the entity of a sequence is no number.
         ids = {columns[of.given].name for of in sequences if of.given != ALL}
         numbers = [spec for spec in numbers if spec.name not in ids]
         alone = [spec for spec in numbers if spec.name not in recurring]
@@ -69,18 +68,17 @@ class NumberRelations:
             *find_usual(table, alone, columns, cells),
             *find_pairs(table, numbers),
         ]
-        kept, calibrated, said = [], [], []
+        kept, calibrated, largest = [], [], np.zeros(len(own))
         for of in found:
             ratios = of.ratios(table, cells, own)
             if np.isnan(ratios.ratio).all():
                 continue
             tails = Calibrated.fit(ratios, len(found))
-            # Of two groups, each may have a law of its own.
+            # Two groups of rows may follow two lines.
             if not isinstance(of, Paired) or tails.is_of_one_group(ratios):
                 kept.append(of)
                 calibrated.append(tails)
-                said.append(_Said.of(of, ratios, tails).surprise)
-        largest = np.max(said, axis=0) if said else np.zeros(len(own))
+                largest = np.maximum(largest, _Judged.of(of, ratios, tails).surprise)
         return cls(tuple(kept), tuple(calibrated), UpperTail.fit(largest, ends=True))
 
     @property
@@ -97,47 +95,45 @@ class NumberRelations:
         passed_over: Collection[tuple[int, str]],
         notations: Mapping[str, Notation],
     ) -> tuple[FloatArray, tuple[Evidence, ...]]:
-        """-log of the p-value of a row's oddest number, (n,), and the clear ones, row by row.
+        """Return -log of the p-value of each row's oddest number, (n,), and evidence by row.
 
-        Nothing is named by a cell that is `passed_over`. Columns that the table lacks say nothing.
-        What is expected is written by the `notations` of the columns.
+        Cells that are `passed_over` contradict nothing. Columns that the table lacks are ignored.
+        Expected numbers are written in the `notations` of their columns.
         """
-        said = [
-            _Said.of(of, of.ratios(table, cells, own), calibrated)
+        judged = [
+            _Judged.of(of, of.ratios(table, cells, own), calibrated)
             for of, calibrated in zip(self.predictors, self.calibrated, strict=True)
             if {*of.names(columns)} <= {*table.columns}
         ]
-        if not said:
+        if not judged:
             return np.zeros(len(own)), ()
-        rows = np.flatnonzero(np.any([of.named for of in said], axis=0)).tolist()
-
-        def against(row: int, of: _Said, others: tuple[str, ...]) -> Evidence:
-            name, *given = of.by.names(columns)
-            format = of.by.spec.format
-            assert format is not None
-            notation, expected = notations.get(name, Notation()), float(of.ratios.expected[row])
-            about = f"about {notation.write(expected, format)}"
-            return Evidence(
-                row=row,
-                column=name,
-                kind=CONTRADICTED,
-                log_p=min(float(np.log(len(said)) - of.surprise[row]), 0.0),
-                seen=table.column(name).text(row).strip(),
-                suggestion="",
-                expected=about,
-                support=int(of.ratios.support[row]),
-                sentence=about.join(of.by.why(columns, cells, row, of.ratios)),
-                given=tuple(given),
-                others=others,
-            )
-
-        return self.whole(np.max([of.surprise for of in said], axis=0)), tuple(
-            against(row, *one) for row in rows for one in _blamed(row, said, columns, passed_over)
-        )
+        found = []
+        for row in np.flatnonzero(np.any([of.named for of in judged], axis=0)).tolist():
+            for of, others in _blamed(row, judged, columns, passed_over):
+                name, *given = of.by.names(columns)
+                format = of.by.spec.format
+                assert format is not None
+                notation, expected = notations.get(name, Notation()), of.ratios.expected[row]
+                about = f"about {notation.write(float(expected), format)}"
+                evidence = Evidence(
+                    row=row,
+                    column=name,
+                    kind=CONTRADICTED,
+                    log_p=min(float(np.log(len(judged)) - of.surprise[row]), 0.0),
+                    seen=table.column(name).text(row).strip(),
+                    suggestion="",
+                    expected=about,
+                    support=int(of.ratios.support[row]),
+                    sentence=about.join(of.by.why(columns, cells, row, of.ratios)),
+                    given=tuple(given),
+                    others=others,
+                )
+                found.append(evidence)
+        return self.whole(np.max([of.surprise for of in judged], axis=0)), tuple(found)
 
 
-class _Said(NamedTuple):
-    """What a predictor says of n rows."""
+class _Judged(NamedTuple):
+    """What a predictor finds in n rows."""
 
     by: Predictor
     ratios: Ratios
@@ -145,36 +141,31 @@ class _Said(NamedTuple):
     named: BoolArray  # (n,)
 
     @classmethod
-    def of(cls, predictor: Predictor, ratios: Ratios, calibrated: Calibrated) -> _Said:
-        """Judge rows; of a pair only what is far: a group of rows may scatter twice as wide."""
-        surprise, named = calibrated.surprise(ratios), calibrated.named(ratios)
-        if isinstance(predictor, Paired):
+    def of(cls, predictor: Predictor, ratios: Ratios, calibrated: Calibrated) -> _Judged:
+        surprise = calibrated.surprise(ratios)
+        if isinstance(predictor, Paired):  # some groups of rows scatter twice as wide
             surprise = np.where(ratios.ratio >= FAR, surprise, 0.0)
-        return cls(predictor, ratios, surprise, named)
+        return cls(predictor, ratios, surprise, calibrated.named(ratios))
 
 
 def _blamed(
     row: int,
-    said: Sequence[_Said],
+    judged: Sequence[_Judged],
     columns: Sequence[str],
     passed_over: Collection[tuple[int, str]],
-) -> Iterator[tuple[_Said, tuple[str, ...]]]:
-    """Find what names the numbers of a row that contradict most; any others that may be wrong."""
-    asked = Counter(name for one in said for name in one.by.names(columns))
-    against = [one for one in said if one.surprise[row] >= CONTRADICTS]
-    votes = Counter(name for one in against for name in one.by.names(columns))
+) -> Iterator[tuple[_Judged, tuple[str, ...]]]:
+    """Find the numbers of a row with most contradictions, each with others that may be wrong."""
+    tested = Counter(name for of in judged for name in of.by.names(columns))
+    against = [of for of in judged if of.surprise[row] >= CONTRADICTS]
+    votes = Counter(name for of in against for name in of.by.names(columns))
     settled = set[str]()
-    for of in sorted(against, key=lambda one: -one.surprise[row]):
+    for of in sorted(against, key=lambda of: -of.surprise[row]):
         name, *given = of.by.names(columns)
-        if (
-            not of.named[row]
-            or name in settled
-            or any((row, one) in passed_over for one in (name, *given))
-        ):
+        is_named = any((row, one) in passed_over for one in (name, *given))
+        if not of.named[row] or name in settled or is_named:
             continue
-        # What contradicts more, and most of those it is asked with, is wrong instead.
-        worse = (2 * votes[one] > asked[one] and votes[one] > votes[name] for one in given)
-        if not any(worse):
+        # A predicting column that most of its own tests contradict is wrong instead.
+        if not any(2 * votes[one] > tested[one] and votes[one] > votes[name] for one in given):
             others = tuple(one for one in given if votes[one] == votes[name])
             settled |= {name, *others}
             yield of, others

@@ -1,11 +1,9 @@
-"""A number given another that it goes with: a height and a weight, a part and its whole.
+"""A number predicted from another: a weight from a height, a part from its whole.
 
-Of columns that rise or fall together, one is predicted from the other, by logarithms where both are
-above 0: a line, and what the medians of some intervals of the other leave beside it. A number is
-judged by its distance from that, over the distance within which nine of ten of its interval lie.
-Medians and nine of ten: a wrong row says nothing of the others, and gaps in other columns do not
-matter. Beyond the medians of the outermost intervals the line goes on, and a number may be as far
-off as the line bends elsewhere.
+Of two columns that rise or fall together, one is predicted from the other (from logarithms if both
+are positive) by a line plus the median residual in intervals. A number is judged by its distance
+from that over the distance within which nine of ten in its interval lie, so one wrong row moves
+neither. Outside the outermost intervals the line is extrapolated, with a distance that grows.
 """
 
 from __future__ import annotations
@@ -26,35 +24,30 @@ from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 
-# Least correlation of ranks, in a sample of the rows, and columns that predict another.
+# Least rank correlation, rows it is computed on, and predictors of a column.
 TOGETHER, SAMPLE, MOST_GIVEN = 0.7, 2_000, 2
-# Half of the numbers lie so much nearer to what is expected than to the median.
-NEARER = 0.5
-# Of more columns all others say what one should be. Pairs of 1,500, of 1,000 rows each, took half
-# of a model that was twice the size of its table.
-MOST_NUMBERS = 200
-INTERVALS, LEAST_ROWS = 40, 25  # intervals, and rows of each
-# Least distance that is usual in an interval: of that of all rows, and of the median distance to
-# the median, so that coarser rounding than most is nothing odd; and the share that is nearer.
+NEARER = 0.5  # largest median distance over that to the column's own median
+MOST_NUMBERS = 200  # columns; pairs of more would make half of the model
+INTERVALS, LEAST_ROWS = 40, 25  # intervals, and rows in each
+# Least usual distance in an interval, over that of all rows and over the spread of the column (for
+# coarse rounding); and its quantile.
 LEAST_USUAL, LEAST_OF_SPREAD, USUAL = 0.5, 0.02, 0.9
 FINITE = Meta(ge=-1e300, le=1e300)
 
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """How the numbers of a column follow from those of another."""
+    """How the numbers of a column are predicted from those of another."""
 
-    spec: ColumnSpec  # of the number
+    spec: ColumnSpec  # of the predicted number
     other: ColumnSpec
     by_logs: bool  # of both
     slope: Annotated[float, FINITE]
-    # Median of the other in some intervals of it, increasing, with the median of what the slope
-    # leaves there, and the distance from that within which nine of ten lie.
-    at: Annotated[FloatArray, "b", FINITE]
-    left: Annotated[FloatArray, "b", FINITE]
-    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]
-    bend: Annotated[float, Meta(ge=0, le=1e300)]  # of the line, in all, over how long it is
-    n_rows: Annotated[int, Meta(ge=1)]  # of each interval
+    at: Annotated[FloatArray, "b", FINITE]  # medians of the other in its intervals, increasing
+    left: Annotated[FloatArray, "b", FINITE]  # median residuals of the slope there
+    usual: Annotated[FloatArray, "b", Meta(gt=0, le=1e300)]  # .9 quantile of what remains
+    bend: Annotated[float, Meta(ge=0, le=1e300)]  # range of the residuals over that of the other
+    n_rows: Annotated[int, Meta(ge=1)]  # in each interval
 
     def validate(self) -> None:
         """Refuse intervals out of order."""
@@ -62,20 +55,17 @@ class Paired:
             raise ValueError("intervals out of order")
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the column that is judged and those it is judged by."""
+        """Return the predicted column, then the predicting ones."""
         return self.spec.name, self.other.name
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """How many times farther each number is from what the other says than numbers usually are.
-
-        One row moves no median: `own` (n,) rows are judged as new ones.
-        """
+        """Return the distances of numbers from the prediction; `own` rows are not left out."""
         y, x = (values_of(table, spec) for spec in (self.spec, self.other))
         v, u = (_scale(of, self.by_logs) for of in (y, x))
         expected = self.slope * u + np.interp(u, self.at, self.left)
         beyond = np.abs(u - np.clip(u, self.at[0], self.at[-1]))
         ratio = np.abs(v - expected) / (np.interp(u, self.at, self.usual) + self.bend * beyond)
-        # A model file may hold what leads beyond the range of floats.
+        # The coefficients of a model file may overflow.
         expected = np.clip(expected, *((-690.0, 690.0) if self.by_logs else (-1e300, 1e300)))
         expected = np.exp(expected) if self.by_logs else expected
         return Ratios(ratio, expected, np.full(len(y), self.n_rows))
@@ -83,7 +73,7 @@ class Paired:
     def why(
         self, columns: Sequence[str], cells: Sequence[Cells], row: int, of: Ratios
     ) -> tuple[str, str]:
-        """Say why a number is odd, around what is expected."""
+        """Return the text before and after the expected number."""
         return (
             f"Rows with a similar {quoted(self.other.name)} lie ",
             f", this one {of.ratio[row]:,.0f} times as far from that as nine of ten are.",
@@ -91,15 +81,15 @@ class Paired:
 
 
 def find_pairs(table: Table, numbers: Sequence[ColumnSpec]) -> Iterator[Paired]:
-    """Find the columns of numbers that go with others, and how."""
-    # What runs on with the rows goes with all that grows.
+    """Find the columns of numbers that others predict."""
+    # A running number correlates with all that grows.
     numbers = [spec for spec in numbers if spec.format is not None and not spec.runs_on]
     n = table.frame.height
     if not 2 <= len(numbers) <= MOST_NUMBERS or n < 2 * LEAST_ROWS:
         return
     values = np.stack([values_of(table, spec) for spec in numbers])
     together = np.abs(_rank_correlations(values[:, :: max(n // SAMPLE, 1)]))
-    # Of times of day the later one is less where midnight lies between.
+    # Of two times of day, the later one is less across midnight.
     is_time = [half_a_day(spec.format, of) > 0 for spec, of in zip(numbers, values, strict=True)]
     together[np.outer(is_time, is_time)] = 0.0
     for j, spec in enumerate(numbers):
@@ -111,7 +101,7 @@ def find_pairs(table: Table, numbers: Sequence[ColumnSpec]) -> Iterator[Paired]:
 
 
 def _fitted(spec: ColumnSpec, other: ColumnSpec, y: FloatArray, x: FloatArray) -> Paired | None:
-    """Learn how one number follows from another; ``None`` where it does not, or mostly exactly."""
+    """Fit a line and its residuals; None if they predict too little, or mostly exactly."""
     known = ~np.isnan(x) & ~np.isnan(y)
     x, y = x[known], y[known]
     few = 0.01 * len(x)
@@ -131,10 +121,10 @@ def _fitted(spec: ColumnSpec, other: ColumnSpec, y: FloatArray, x: FloatArray) -
     run = at[second] - at[first]
     if not (run > 0).any():
         return None
-    # As Theil and Sen do, of intervals.
+    # Theil-Sen estimator on the intervals.
     slope = float(np.median((level[second] - level[first])[run > 0] / run[run > 0]))
     left = level - slope * at
-    # Intervals of equal values are one.
+    # Merge intervals of equal values.
     starts = np.flatnonzero(np.append(True, np.diff(at) > 0))
     at, left = at[starts], left[starts]
     off = np.abs(v - slope * u - np.interp(u, at, left))
@@ -148,12 +138,12 @@ def _fitted(spec: ColumnSpec, other: ColumnSpec, y: FloatArray, x: FloatArray) -
 
 
 def _scale(values: FloatArray, by_logs: bool) -> FloatArray:
-    """Numbers as they are compared; NaN where they have no logarithm."""
+    """Return numbers or their logarithms, NaN if they have none."""
     return np.log(np.where(values > 0, values, np.nan)) if by_logs else values
 
 
 def _rank_correlations(values: FloatArray) -> FloatArray:
-    """Correlations of the ranks of columns (c, m), each pair where both are known; 0 of few."""
+    """Return Spearman's correlations of columns (c, m), on complete rows; 0 if these are few."""
     known = ~np.isnan(values)
     scores = np.zeros(values.shape)
     for line, seen, column in zip(scores, known, values, strict=True):

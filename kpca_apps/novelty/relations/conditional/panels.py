@@ -1,9 +1,8 @@
-"""What a number usually is where a level recurs: a country's income, a machine's temperature.
+"""The usual number of a level: a country's income, a machine's temperature.
 
-A number is expected at the median of its level's other rows: one fault does not make the right rows
-beside it odd. Numbers are taken by the inverse hyperbolic sine of their distance from the median of
-all, in units of the distance that half of them have, so that sizes of several powers of ten are
-alike. A number is judged by its distance from what is expected, over the median one of its level.
+A number is expected at the median of the other rows of its level, and judged by its distance over
+the median distance there. Numbers are on an asinh scale around the median of all, in units of the
+median distance from it, so sizes over several powers of ten are comparable.
 """
 
 from __future__ import annotations
@@ -24,35 +23,33 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-# A level says something of a number where half of them lie so much nearer to the others of their
-# level than to the median, in most rows of the table.
+# Largest median distance from the level's other rows over that from the column's median, and share
+# of the rows that must have such rows.
 NEARER, IN_MOST = 0.5, 0.5
-# Rows at the mean of all that the means of levels have more, which show at once that most say
-# nothing; and how much farther off than medians these may be.
+# Means of levels rule out most columns quickly: pseudo-count of the overall mean, slack over the
+# distance from medians, and slack for rounding.
 SHRUNK_BY, HOPELESS, ROUNDING = 1.0, 1.5, 1e-6
-# So many neighbouring values of a measure, merged, say as much as each of them alone: numbers lie
-# at most 1.06 times as far from what is expected in 30 tables of correlated measures, 2.6 times and
-# more in 20 panels whose entities have numbers.
+# Values of a measure that are merged, and largest ratio of distances after and before: at most 1.06
+# in 30 tables of correlated measures, 2.6 and more in 20 panels whose entities have numbers.
 MERGED, AS_NEAR = 3, 1.5
-SMALLEST = 1e-100  # numbers are at most 1e100: ratios stay in range
-# Other rows that a level must have for a number to be judged, and rows of the usual distance that
-# are added to its own: a few that agree, by chance or by rounding, do not show that they keep
-# closer together than most.
+SMALLEST = 1e-100  # width; numbers are at most 1e100, so ratios do not overflow
+# Other rows needed in a level, and pseudo-count of the usual distance, because a few rows may agree
+# by chance or by rounding.
 LEAST_OTHERS, USUAL_BY = 2, 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Medians:
-    """The middle numbers of the rows of each of k levels, with one row and without it."""
+    """Medians of each of k levels, with all rows or without one."""
 
     counts: Annotated[IntArray, "k", Meta(ge=0, le=2**53)]  # rows
-    # The two that may be the median without one row.
+    # The two candidates for the median without one row.
     low: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
     high: Annotated[FloatArray, "k", Meta(ge=-1e3, le=1e3)]
 
     @classmethod
     def of(cls, z: FloatArray, codes: IntArray, n_levels: int) -> Medians:
-        """Find them among numbers (n,); those missing are left out."""
+        """Learn from numbers (n,), NaN left out."""
         known = np.flatnonzero((codes < n_levels) & ~np.isnan(z))
         order = known[np.lexsort((z[known], codes[known]))]
         counts = np.bincount(codes[known], minlength=n_levels)
@@ -64,9 +61,9 @@ class Medians:
     def expected(
         self, z: FloatArray, codes: IntArray, own: BoolArray
     ) -> tuple[FloatArray, IntArray]:
-        """Median of the other rows of each row's level, and their number, (n,) each.
+        """Return the lower median of the other rows of each row's level, and their number, (n,).
 
-        Rows that are among them (`own`, (n,)) are left out; of an even number the lower one counts.
+        Only rows learned from (`own`, (n,)) are left out.
         """
         known = (codes < len(self.counts)) & ~np.isnan(z)
         at, own = np.where(known, codes, 0), own & known
@@ -76,7 +73,7 @@ class Medians:
         )
 
     def distances(self, z: FloatArray, codes: IntArray) -> FloatArray:
-        """Distance of each number from the others of its level, (n,); NaN where there are none."""
+        """Return the distances of numbers from their level's other rows, (n,); NaN without any."""
         expected, n_rows = self.expected(z, codes, np.ones(len(z), dtype=bool))
         return np.where(n_rows > 0, np.abs(z - expected), np.nan)
 
@@ -87,21 +84,18 @@ class UsualNumber:
 
     spec: ColumnSpec  # of the number
     given: Annotated[int, Meta(ge=0)]  # place of the column of levels
-    middle: Annotated[float, Meta(ge=-1e100, le=1e100)]  # median,
-    width: Annotated[float, Meta(gt=0, le=1e100)]  # and median distance to it
-    levels: Medians  # of the numbers of each level,
-    distances: Medians  # and of their distances to that of the others
+    middle: Annotated[float, Meta(ge=-1e100, le=1e100)]  # median of the column
+    width: Annotated[float, Meta(gt=0, le=1e100)]  # median distance from it
+    levels: Medians  # of the numbers
+    distances: Medians  # of their distances from the median of the level's other rows
     half: Annotated[float, Meta(gt=0, le=1e3)]  # median of all these distances
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the column that is judged and those it is judged by."""
+        """Return the predicted column, then the predicting ones."""
         return self.spec.name, columns[self.given]
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """How many times farther each number is from the others of its level than they usually are.
-
-        Rows that it was learned from (`own`, (n,)) are left out, each for itself.
-        """
+        """Return the distances of numbers from their level's other rows, `own` rows left out."""
         z, codes = _scaled(table, self.spec, self.middle, self.width), cells[self.given].codes
         expected, n_rows = self.levels.expected(z, codes, own)
         distance = np.abs(z - expected)
@@ -113,7 +107,7 @@ class UsualNumber:
     def why(
         self, columns: Sequence[str], cells: Sequence[Cells], row: int, of: Ratios
     ) -> tuple[str, str]:
-        """Say why a number is odd, around what is expected."""
+        """Return the text before and after the expected number."""
         name, level = quoted(columns[self.given]), quoted_cell(cells[self.given].text(row))
         return (
             f"The {of.support[row]:,} other rows with {name} {level} lie ",
@@ -128,7 +122,7 @@ def find_usual(
     columns: Sequence[LevelColumn],
     cells: Sequence[Cells],
 ) -> Iterator[UsualNumber]:
-    """Find the numbers that lie about the medians of a column's levels; of columns, the best."""
+    """Find for each column of numbers the level column whose medians predict it best."""
     for spec in numbers:
         if spec.format is None:
             continue
@@ -154,31 +148,27 @@ def find_usual(
             place, medians, distance = found
             distances = Medians.of(distance, cells[place].codes, len(medians.counts))
             n = distances.counts
-            # A weight that few rows share is no group, though some of its values recur.
+            # Values that few rows share, such as weights, are no groups.
             is_group = 2 * n[n > LEAST_SUPPORT].sum() > np.count_nonzero(~np.isnan(z))
             if best > 0 and is_group:
                 yield UsualNumber(spec, place, middle, width, medians, distances, best)
 
 
 def _may_lie_near(z: FloatArray, codes: IntArray, n_levels: int, near: float) -> bool:
-    """Whether half of the numbers (n,) may lie so near to the mean of their level's other rows.
-
-    Most say nothing of each other, which means show sooner than medians.
-    """
+    """Whether half of the numbers (n,) lie so near to the mean of their level's other rows."""
     known = (codes < n_levels) & ~np.isnan(z)
     seen, codes, mean = z[known], codes[known], z[~np.isnan(z)].mean()
     others = np.bincount(codes)[codes] - 1
     sums = np.bincount(codes, seen)[codes] - seen
     off = np.abs(seen - (sums + SHRUNK_BY * mean) / (others + SHRUNK_BY))[others > 0]
-    # Sums in another order differ by less.
     n_far = np.count_nonzero(off > near * (1 + ROUNDING))
     return len(off) >= IN_MOST * len(z) and bool(2 * n_far <= len(off) + 1)
 
 
 def _is_measure(column: LevelColumn, codes: IntArray, z: FloatArray, half: float) -> bool:
-    """Whether neighbouring values of a column say of numbers (n,) what one value says: no group.
+    """Whether merged neighbouring values of a column predict as well as single ones.
 
-    Half of the numbers lie so near to what they are expected to be where one value recurs.
+    `half` is the median distance with single values.
     """
     if column.spec.format is None or column.spec.has_levels:
         return False
@@ -190,5 +180,5 @@ def _is_measure(column: LevelColumn, codes: IntArray, z: FloatArray, half: float
 
 
 def _scaled(table: Table, spec: ColumnSpec, middle: float, width: float) -> FloatArray:
-    """Numbers of a column about their median, (n,); NaN where missing."""
+    """Return the numbers of a column on the asinh scale, (n,); NaN if missing."""
     return np.arcsinh((values_of(table, spec) - middle) / width)

@@ -1,11 +1,10 @@
-"""A number between those before and after it: a child's weights by age, counts by day.
+"""A number between its neighbours in a sequence: a child's weights by age, counts by day.
 
-Rows of one level of a column (a child, a machine), or all rows, follow each other in the order of
-another column (an age, a date). A number is expected on the line between the row before it and the
-row after it. It is off by so many times the sum of three distances: half of that between these two,
-the larger of what each of them is off its own neighbours without the number itself, and the median
-one of its level. So a number that jumps is odd, and its neighbours are not: what is between them
-and theirs is as wide as the jump.
+The rows of a level (a child, a machine), or all rows, are ordered by another column (an age, a
+date). A number is expected on the line between the rows before and after it. Its distance is
+divided by a sum of three: half the difference of these neighbours, the larger distance of each from
+its own neighbours without the number, and the median distance in the level. So an outlier does not
+make its neighbours odd.
 """
 
 from __future__ import annotations
@@ -24,28 +23,24 @@ from kpca_apps.novelty.relations.conditional.expected import Ratios, values_of
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Share of the rows of a level that follow each other in the order of the other column, which hardly
-# ever repeats there; rows that a level has on average; share of the rows with both neighbours.
+# Least share of the rows of a level in order and without repetition, rows in a level on average,
+# and share of the rows with both neighbours.
 IN_ORDER, LEAST_ROWS, IN_MOST = 0.95, 4, 0.5
-# Half of the numbers lie so much nearer to the line than to the median of their level.
-NEARER = 0.5
-# Neighbours that say what is expected of a number.
-NEIGHBOURS = 4
-ALL = -1  # place of the column of levels where all rows are one sequence
+NEARER = 0.5  # largest median distance from the line over that from the level's median
+NEIGHBOURS = 4  # rows that determine an expected number
+ALL = -1  # in place of a level column: all rows are one sequence
 
 
 @dataclass(frozen=True, eq=False)
 class Sequenced:
     """The numbers of a column in the order of another, within the levels of a third."""
 
-    spec: ColumnSpec  # of the number
+    spec: ColumnSpec  # of the predicted number
     order: ColumnSpec
-    given: Annotated[int, Meta(ge=ALL)]  # place of the column of levels
-    times: Annotated[FloatArray, "t"]  # of the rows learned from, increasing, each once
-    # Of the rows learned from, in their order within their levels: level times t + 1, plus place
-    # among the times; and the numbers.
-    keys: Annotated[IntArray, "m", Meta(ge=0)]
-    values: Annotated[FloatArray, "m"]
+    given: Annotated[int, Meta(ge=ALL)]  # place of the level column
+    times: Annotated[FloatArray, "t"]  # distinct, increasing
+    keys: Annotated[IntArray, "m", Meta(ge=0)]  # level * (t + 1) + place of the time; sorted
+    values: Annotated[FloatArray, "m"]  # in the order of the keys
     usual: Annotated[FloatArray, "k", Meta(ge=0)]  # median distance from the line, by level
 
     def validate(self) -> None:
@@ -58,15 +53,12 @@ class Sequenced:
             raise ValueError("sequences of other levels")
 
     def names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the column that is judged and those it is judged by."""
+        """Return the predicted column, then the predicting ones."""
         given = () if self.given == ALL else (columns[self.given],)
         return self.spec.name, self.order.name, *given
 
     def ratios(self, table: Table, cells: Sequence[Cells], own: BoolArray) -> Ratios:
-        """How many times farther each number is from the line than what is about it.
-
-        The rows of its own time are none of its neighbours, be it `own` (n,) or new.
-        """
+        """Return the distances of numbers from the line between earlier and later rows."""
         value, time = values_of(table, self.spec), values_of(table, self.order)
         level = _levels_of(self.given, cells, len(value))
         known = ~np.isnan(value) & ~np.isnan(time) & (level < len(self.usual))
@@ -95,7 +87,7 @@ class Sequenced:
     def why(
         self, columns: Sequence[str], cells: Sequence[Cells], row: int, of: Ratios
     ) -> tuple[str, str]:
-        """Say why a number is odd, around what is expected."""
+        """Return the text before and after the expected number."""
         whose = ""
         if self.given != ALL:
             whose = f" of {quoted(columns[self.given])} {quoted_cell(cells[self.given].text(row))}"
@@ -111,10 +103,9 @@ def find_sequences(
     columns: Sequence[LevelColumn],
     cells: Sequence[Cells],
 ) -> Iterator[Sequenced]:
-    """Find the numbers that lie between their neighbours in a sequence; of sequences, the best.
+    """Find for each column of numbers the sequence that predicts it best.
 
-    A sequence are the rows of a level of a column, or all, within which another column rises, or
-    falls, row by row.
+    Rows of a level, or all, are a sequence if another column rises or falls row by row.
     """
     numbers, n = [spec for spec in numbers if spec.format is not None], table.frame.height
     if not numbers:
@@ -151,13 +142,13 @@ def _fitted(
     value: FloatArray,
     time: FloatArray,
 ) -> tuple[float, Sequenced] | None:
-    """Learn a sequence, with how far its numbers lie from the line; ``None`` where that is far."""
+    """Return the median distance from the line and the sequence; None if it is large."""
     known = np.flatnonzero(~np.isnan(value) & ~np.isnan(time))
     rows = known[np.lexsort((time[known], level[known]))]
     level, time, value = level[rows], time[rows], value[rows]
     if len(rows) < LEAST_ROWS:
         return None
-    # Rows of the same time are of several sequences: nothing tells them apart.
+    # Rows with equal times belong to several sequences.
     is_again = (np.diff(level) == 0) & (np.diff(time) == 0)
     if is_again.mean() > 1 - IN_ORDER:
         return None
@@ -178,12 +169,12 @@ def _fitted(
 
 
 def _levels_of(given: int, cells: Sequence[Cells], n: int) -> IntArray:
-    """Codes of the levels of rows, (n,); of one sequence, all the same."""
+    """Return the codes of the levels of rows, (n,); 0 if all rows are one sequence."""
     return np.zeros(n, dtype=np.int64) if given == ALL else cells[given].codes
 
 
 def _medians(values: FloatArray, level: IntArray, n_levels: int) -> FloatArray:
-    """Medians of values (m,) by level, (k,); NaN where there are none."""
+    """Return the medians of values (m,) by level, (k,); NaN without any."""
     order = np.lexsort((values, level))
     counts = np.bincount(level, minlength=n_levels)
     starts = np.cumsum(counts) - counts
@@ -194,6 +185,6 @@ def _medians(values: FloatArray, level: IntArray, n_levels: int) -> FloatArray:
 def _on_line(
     x: FloatArray, x0: FloatArray, y0: FloatArray, x1: FloatArray, y1: FloatArray
 ) -> FloatArray:
-    """Height at x of the line through two points."""
+    """Return the height at x of the line through two points."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         return y0 + (x - x0) / (x1 - x0) * (y1 - y0)

@@ -1,10 +1,9 @@
-"""How much alike two values of a column are written, and how few others are as much so.
+"""Whether two values of a column are spelt alike, and how few other values are as much alike.
 
-Letters left out, added or replaced, and neighbours exchanged, are counted (optimal string
-alignment). Codes lie a letter or two apart by nature, names do not: what a distance says depends on
-how many other values of the column are as close. These are counted by their letters alone, in any
-order, which is quick, and never more than the edits that lead from one value to another. Of a value
-with a letter that no other has, as an x among digits, only values of that kind are counted.
+The distance is that of optimal string alignment: letters left out, added, replaced, or exchanged
+with a neighbour. Codes lie a letter or two apart by nature, names do not, so the number of other
+values as close is what matters. A bound on their distances comes from counts of letters, which is
+fast. For a value with a letter that others lack, only values with letters of their own are counted.
 """
 
 from __future__ import annotations
@@ -17,21 +16,16 @@ import numpy as np
 
 from kpca_apps.system.arrays import IntArray
 
-# Share of the letters up to which a value may be another one mistyped; one letter is always few.
-MOST_EDITED = 0.25
-# A misspelling is rare, or so many times rarer than what was meant.
-RARE_CELLS, TIMES_RARER = 2, 20
+MOST_EDITED = 0.25  # largest share of mistyped letters; one letter is always allowed
+RARE_CELLS, TIMES_RARER = 2, 20  # largest count of a misspelling, or over that of the right value
 NUMERAL = re.compile(r"\b(?:[IVX]+|[0-9]+)\b")
-# Levels that are compared, the most frequent, and letters of the longest.
-MAX_COMMON, LONGEST = 1_000, 400
-# Share of the values of a column written as much alike, below which a value is one misspelt.
-ALIKE = 0.1
-# Of few other values none is close by chance: as if of one more this share were.
-CLOSE = 0.1
+MAX_COMMON, LONGEST = 1_000, 400  # most frequent levels compared, and their longest text
+ALIKE = 0.1  # share of values as much alike, below which a value is a misspelling
+CLOSE = 0.1  # pseudo-count of values as close, among one more
 
 
 class Writing:
-    """How the values of a column are written."""
+    """The spelling of the values of a column."""
 
     def __init__(self, texts: Sequence[str], counts: IntArray) -> None:
         self._texts, self._counts = texts, counts
@@ -48,10 +42,7 @@ class Writing:
         self._others: dict[int, tuple[IntArray, IntArray]] = {}
 
     def nearest(self, seen: str) -> int:
-        """Return the place of the common value that a new one is most likely misspelt; -1 of none.
-
-        Of all common values hardly any other is written as much like it.
-        """
+        """Return the place of the common value that a new one most likely misspells; -1 if none."""
         apart = self._apart(seen)
         most = max(MOST_EDITED * len(seen), 1.0)
         near = self._common[np.argsort(apart, kind="stable")[: np.count_nonzero(apart <= most)]]
@@ -60,33 +51,26 @@ class Writing:
         return int(near[best]) if likeness and likeness[best] < np.log(ALIKE) else -1
 
     def likeness(self, seen: str, n_seen: int, expected: int) -> float:
-        """Log share of other values that are as close to the one expected as `seen`.
-
-        0 where `seen` is not the rarer one, or not close to it.
-        """
+        """Return the log share of values as close to the expected one as `seen`; 0 if far off."""
         text = self._texts[expected]
         longest = max(len(text), len(seen))
         if n_seen >= self._counts[expected] or longest > LONGEST:
             return 0.0
-        if len(text) < 2:
-            return 0.0  # another letter is another value
-        if not any(letter.isalpha() for letter in seen + text):
-            return 0.0  # numbers and dates lie close by nature
-        if not {*NUMERAL.findall(seen)} <= {*NUMERAL.findall(text)}:
-            return 0.0  # and so does what is numbered
+        # Single letters, numbers, dates and numbered names lie close by nature.
+        has_letters = len(text) > 1 and any(letter.isalpha() for letter in seen + text)
+        if not has_letters or not {*NUMERAL.findall(seen)} <= {*NUMERAL.findall(text)}:
+            return 0.0
         most = int(max(MOST_EDITED * longest, 1.0))
         distance = edits(seen, text, most) if abs(len(text) - len(seen)) <= most else longest
         if distance > most:
             return 0.0
         others, of_kind = self._distances(expected)
-        if any(letter not in self._place for letter in seen):
-            n_close = np.searchsorted(of_kind, distance, side="right")
-        else:
-            n_close = np.searchsorted(others, distance, side="right")
+        has_own = any(letter not in self._place for letter in seen)
+        n_close = np.searchsorted(of_kind if has_own else others, distance, side="right")
         return float(np.log((int(n_close) + CLOSE) / (len(others) + 1)))
 
     def _distances(self, expected: int) -> tuple[IntArray, IntArray]:
-        """At least how far common levels are from one, in order; and those with own letters."""
+        """Return sorted lower bounds of the distances of other levels, all and with own letters."""
         if expected not in self._others:
             apart = self._apart(self._texts[expected])
             is_other = self._common != expected
@@ -95,23 +79,20 @@ class Writing:
         return self._others[expected]
 
     def _apart(self, text: str) -> IntArray:
-        """Letters that a common value or a text has more than the other: at most their edits."""
+        """Return lower bounds of the edits from a text to the common values, (c,)."""
         more = self._bags - self._bag(text)
         surplus = np.maximum(more, 0).sum(axis=1)
         apart: IntArray = np.maximum(surplus, surplus - more.sum(axis=1))
         return apart
 
     def _bag(self, text: str) -> IntArray:
-        """How often each letter occurs in a text; last, those that no common value has."""
+        """Count the letters of a text; last, those that no common value has."""
         places = [self._place.get(letter, len(self._place)) for letter in text]
         return np.bincount(np.array(places, np.int64), minlength=len(self._place) + 1)
 
 
 def edits(a: str, b: str, most: int) -> int:
-    """Letters to leave out, add, replace or exchange with their neighbour to make `b` of `a`.
-
-    Above `most`, one more than that (Ukkonen's cut-off: no way there leaves a band of that width).
-    """
+    """Return the edits from `a` to `b`, at most `most` + 1 (Ukkonen's band)."""
     _, a, b = difference(a, b)
     far = most + 1
     earlier: list[int] = []
@@ -131,7 +112,7 @@ def edits(a: str, b: str, most: int) -> int:
 
 
 def difference(a: str, b: str) -> tuple[int, str, str]:
-    """Where two texts begin to differ, and the parts of each that do."""
+    """Return where two texts begin to differ, and the differing part of each."""
     shortest = min(len(a), len(b))
     start = next((i for i in range(shortest) if a[i] != b[i]), shortest)
     rest = shortest - start

@@ -1,8 +1,8 @@
-"""Rules as checks of databrickslabs' dqx: a list in YAML that `DQEngine` applies to Spark frames.
+"""Rules as checks for dqx of Databricks Labs: YAML that `DQEngine` applies to Spark frames.
 
-What looks at one row is a ``sql_expression`` in Spark's SQL, true where the row breaks the rule.
-Spark's rows have no order, and it has no times of day: rules of these are left out, and that is
-said. Texts are quoted as JSON and YAML both read them, so that no name can end one.
+Each check is a ``sql_expression`` in Spark's SQL that is true where a row breaks the rule. Spark
+has no order of rows and no times of day; comments name the rules left out for that. Texts are
+quoted so that JSON and YAML read them alike, and no name can end one.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import re
 from collections.abc import Mapping
 
 from kpca_apps.names import one_line
-from kpca_apps.novelty.relations.exports.cells import Dialect, SqlCells, why_left_out
-from kpca_apps.novelty.relations.exports.sql import SqlWriter, code_pattern
+from kpca_apps.novelty.relations.exports.cells import Dialect, why_left_out
+from kpca_apps.novelty.relations.exports.conditions import broken
+from kpca_apps.novelty.relations.exports.sql import code_pattern, sql_language
 from kpca_apps.novelty.relations.rule import AnyRule, Sorted
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import phrase, sentence
@@ -57,14 +58,14 @@ def rules_as_dqx(rules: HeldRules) -> str:
     """Write a check for each rule as YAML, under its sentence."""
     parts = [_HEAD.format(table=one_line(rules.table))]
     for held in rules.rules:
-        said = one_line(sentence(held, rules.by_name), _LINE)
+        comment = one_line(sentence(held, rules.by_name), _LINE)
         if why := _why_left_out(held.rule, rules.by_name):
-            parts.append(f"# {said}: left out, {why}\n")
+            parts.append(f"# {comment}: left out, {why}\n")
         else:
-            expression = SqlWriter(SqlCells(rules.by_name, SPARK)).broken(held.rule)
+            expression = broken(held.rule, sql_language(rules.by_name, SPARK))
             name = one_line(phrase(held.rule, rules.by_name), _LINE)
             texts = map(_quoted, (name, expression, f"breaks: {name}"))
-            parts.append(_CHECK.format(said, *texts))
+            parts.append(_CHECK.format(comment, *texts))
     text = "".join(parts)
     return text if "\n- " in text else f"{text}[]\n"
 
@@ -79,13 +80,11 @@ def _why_left_out(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Write a text in double quotes; what cannot be seen is escaped."""
-    parts = []
-    for sign in text:
-        if sign in '"\\':
-            parts.append(f"\\{sign}")
-        elif sign.isprintable():
-            parts.append(sign)
-        else:
-            parts.append(f"\\U{ord(sign):08x}")
-    return f'"{"".join(parts)}"'
+    """Quote a text, with invisible characters escaped."""
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(sign: str) -> str:
+    if sign in '"\\':
+        return f"\\{sign}"
+    return sign if sign.isprintable() else f"\\U{ord(sign):08x}"

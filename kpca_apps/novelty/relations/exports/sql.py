@@ -1,25 +1,21 @@
-"""Rules as SQL: for each rule the condition that its broken rows meet.
-
-Written for DuckDB, whose `rowid` is the order of rows. What a cell is stands in `cells`.
-"""
+"""Rules as SQL for DuckDB: a query for each rule selects the rows that break it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
 
 from kpca_apps.names import one_line
 from kpca_apps.novelty.relations import rule as kinds
-from kpca_apps.novelty.relations.exports.cells import Dialect, SqlCells, why_left_out
-from kpca_apps.novelty.relations.exports.formulas import Language, broken
-from kpca_apps.novelty.relations.rule import WHOLE_TABLE, AnyRule
-from kpca_apps.novelty.relations.rules import HeldRules
+from kpca_apps.novelty.relations.exports.cells import Dialect, why_left_out
+from kpca_apps.novelty.relations.exports.conditions import Language, broken
+from kpca_apps.novelty.relations.rule import WHOLE_TABLE
+from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import sentence
 
 _LINE = 1_000  # characters of a comment
-_EXACT_DIGITS = 15  # of a decimal literal that any database reads as the same double
+_EXACT_DIGITS = 15  # most digits of a decimal that databases read as the same double
 _HEAD = """\
 -- Rules between the columns of {table}: each query selects the rows that break one.
 -- Written for DuckDB; the macros read cells. Where one is missing or cannot be read, a row breaks
@@ -32,12 +28,12 @@ _NOT_PLAIN = """\
 
 
 def standard_name(name: str) -> str:
-    """Quote a name as the standard has it."""
+    """Quote a name in standard SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def standard_literal(text: str) -> str:
-    """Quote a text as the standard has it."""
+    """Quote a text in standard SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -64,7 +60,6 @@ DUCKDB = Dialect(
     seconds=lambda date: f"CASE WHEN ISFINITE({date}) THEN EXTRACT(EPOCH FROM {date}) END",
     has_form=lambda text, form: f"{text} SIMILAR TO {standard_literal(code_pattern(form))}",
     macro="kpca_",
-    both="\n  AND ",
 )
 
 
@@ -83,62 +78,94 @@ def rules_as_sql(rules: HeldRules, table: str) -> str:
         if why:
             queries += f"-- left out, {why}\n"
         else:
-            broken_rows = SqlWriter(SqlCells(rules.by_name, DUCKDB)).broken(held.rule)
+            broken_rows = broken(held.rule, sql_language(rules.by_name, DUCKDB))
             clause = "QUALIFY" if isinstance(held.rule, WHOLE_TABLE) else "WHERE"
             queries += f"SELECT * FROM {standard_name(table)}\n{clause} {broken_rows};\n"
     return f"{head}{DUCKDB.macros(queries)}{queries}"
 
 
+def sql_language(columns: Mapping[str, RuleColumn], dialect: Dialect) -> Language:
+    """Return a dialect of SQL as a language of conditions; window functions compare rows."""
+    sql = _Sql(columns, dialect)
+    return Language(
+        columns=columns,
+        number=sql.number,
+        text=sql.text,
+        constant=_constant,
+        none_of=lambda name, values: (
+            f"{sql.text(name)} NOT IN ({', '.join(map(dialect.literal, values))})"
+        ),
+        differ=lambda text, other: f"{text} <> {other}",
+        other_form=lambda name, form: f"NOT ({dialect.has_form(sql.text(name), form)})",
+        of_table=sql.of_table,
+        known=" IS NOT NULL",
+        missing=" IS NULL",
+        absolute="ABS",
+        power="POWER",
+        both=" AND ",
+        either=" OR ",
+        equal="=",
+    )
+
+
 @dataclass(frozen=True)
-class SqlWriter:
-    """Writes conditions on the cells of a table."""
+class _Sql:
+    columns: Mapping[str, RuleColumn]
+    dialect: Dialect
 
-    cells: SqlCells
+    def text(self, name: str) -> str:
+        text = self.dialect.cell("text", self.dialect.name(name))
+        if self.columns[name].typed and self.columns[name].numbers is not None:
+            return self.dialect.replace(text, r"\A-?(0)\.0\z|\.0\z", r"\1")
+        return text
 
-    def broken(self, rule: AnyRule) -> str:
-        """Write when a row breaks a rule; rows are compared by windows."""
-        return self.cells.dialect.both.join(self._conditions(rule))
+    def number(self, name: str) -> str:
+        column, cell, write = self.columns[name], self.dialect.name(name), self.dialect.cell
+        if column.dates is not None:
+            if column.typed:
+                return write("seconds", cell)
+            if column.is_plain:
+                return write("date_of_text", cell)
+            return write("seconds", f"TRY_CAST({cell} AS TIMESTAMP)")
+        if column.numbers is None or column.typed:
+            return write("number", cell)
+        if column.numbers.clock:
+            return write("clock_of_text", cell)
+        return write("number_of_text", cell if column.is_plain else self._marked(cell, column))
 
-    def _conditions(self, rule: AnyRule) -> list[str]:
-        first, *others = rule.columns
-        text, columns = self.cells.text, self.cells.columns
-        match rule:
-            case kinds.Equal() if not all(columns[name].format for name in rule.columns):
-                return [f"{text(first)} <> {text(others[0])}"]
-            case kinds.Equal() | kinds.Order() | kinds.Linear() | kinds.Product() | kinds.Within():
-                return [broken(rule, self._language)]
-            case kinds.EmptyUnless():
-                other = f"{text(others[0])} IS NULL"
-                if rule.values:
-                    other = self._is_none_of(others[0], rule.values)
-                return [f"{text(first)} IS NOT NULL", other]
-            case kinds.PositiveOnlyIf():
-                above = broken(kinds.Within(columns=(first,), high=0.0), self._language)
-                none = [self._is_none_of(name, rule.values) for name in others]
-                if not rule.both:
-                    return [above, *none]
-                known = [f"{text(name)} IS NOT NULL" for name in others]
-                return [*known, f"({above}) <> NOT ({' AND '.join(none)})"]
-            case kinds.Code():
-                return [f"NOT ({self.cells.dialect.has_form(text(first), rule.form)})"]
-            case kinds.Unique() | kinds.Determines():
-                return self._repeated(rule)
-            case kinds.Sorted():
-                return [self._out_of_order(rule)]
-            case _:
-                assert_never(rule)
+    def _marked(self, cell: str, column: RuleColumn) -> str:
+        """Write a text with standard marks; the database may also hold numbers."""
+        assert column.numbers is not None
+        text, literal = f"CAST({cell} AS {self.dialect.text})", self.dialect.literal
+        marks = column.numbers.decimal + column.numbers.thousands
+        plain = f"TRIM(REPLACE({text}, {literal(column.numbers.word)}, ''))"
+        plain = f"TRANSLATE({plain}, {literal(marks)}, '.' || CHR(31))"
+        is_text = f"UPPER(TYPEOF({cell})) = '{self.dialect.text}'"
+        return f"CASE WHEN {is_text} THEN {plain} ELSE {text} END"
 
-    def _repeated(self, rule: kinds.Unique | kinds.Determines) -> list[str]:
-        cells = [*map(self.cells.key, rule.columns)]
-        known, alike = [f"{cell} IS NOT NULL" for cell in cells], _count("*", cells)
+    def of_table(self, rule: kinds.WholeTable) -> list[str]:
+        if isinstance(rule, kinds.Sorted):
+            return [self._out_of_order(rule)]
+        cells = [*map(self._key, rule.columns)]
+        known, n_alike = [f"{cell} IS NOT NULL" for cell in cells], _count(cells)
         if isinstance(rule, kinds.Unique):
-            return [*known, f"{alike} > 1"]
-        return [*known, f"2 * {alike} <= {_count(cells[-1], cells[:-1])}"]
+            return [*known, f"{n_alike} > 1"]
+        n_key = _count(cells[:-1], cells[-1])
+        return [*known, f"2 * {n_alike} <= {n_key}"]
+
+    def _key(self, name: str) -> str:
+        """Write a column as compared between rows; integers are not rounded."""
+        column = self.columns[name]
+        if column.format is None:
+            return self.text(name)
+        if column.typed and column.numbers is not None and not column.numbers.clock:
+            return self.dialect.cell("number_as_it_is", self.dialect.name(name))
+        return self.number(name)
 
     def _out_of_order(self, rule: kinds.Sorted) -> str:
-        """Write that a row is not in order; without it, those above and below it are."""
+        """Write that a row is not in order, and its neighbours are without it."""
         beyond, short = ("<", ">") if rule.falling else (">", "<")
-        value = self.cells.number(rule.columns[0])
+        value = self.number(rule.columns[0])
         above, second_above, below = (
             f"{of} IGNORE NULLS) OVER (ORDER BY rowid)"
             for of in (f"LAG({value}", f"LAG({value}, 2", f"LEAD({value}")
@@ -147,32 +174,17 @@ class SqlWriter:
         is_low = f"{value} {short} {above}\n  AND {second_above} {beyond} {value}"
         return f"({is_high})\n  OR ({is_low})"
 
-    def _is_none_of(self, name: str, values: Sequence[str]) -> str:
-        """Write that a cell holds something, but none of some values."""
-        listed = ", ".join(map(self.cells.dialect.literal, values))
-        return f"{self.cells.text(name)} NOT IN ({listed})"
-
-    @property
-    def _language(self) -> Language:
-        return Language(
-            number=self.cells.number,
-            constant=_constant,
-            absolute="ABS",
-            power="POWER",
-            both=self.cells.dialect.both,
-            either=" OR ",
-        )
-
 
 def _constant(value: float) -> str:
-    """Write a number so that a database reads the same one."""
-    text = str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)
-    # Without an exponent it is an exact decimal, of which long ones are not read exactly.
+    """Write a number that the database reads as the same double."""
+    is_whole = value == int(value) and abs(value) < 2**53
+    text = str(int(value)) if is_whole else repr(value)
+    # Long decimals are exact only with an exponent.
     is_long = sum(map(str.isdigit, text)) > _EXACT_DIGITS
     text = f"{text}e0" if is_long and "e" not in text else text
     return f"({text})" if value < 0 else text
 
 
-def _count(what: str, alike: Sequence[str]) -> str:
-    """Count in rows that are equal in some cells."""
-    return f"COUNT({what}) OVER (PARTITION BY {', '.join(alike)})"
+def _count(alike: Sequence[str], known: str = "*") -> str:
+    """Count the rows that are equal in some cells, and have a known one."""
+    return f"COUNT({known}) OVER (PARTITION BY {', '.join(alike)})"

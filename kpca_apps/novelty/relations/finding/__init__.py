@@ -1,1 +1,1 @@
-"""Rules of a table found: sought in a sample of its rows, and verified on all of them."""
+"""Rules of a table, found in a sample of its rows and checked on all of them."""

@@ -1,8 +1,8 @@
-"""Sums, other units, products and ratios that tie columns of numbers and dates.
+"""Sums, other units, products and ratios between columns of numbers and dates.
 
-Numbers are rounded, so a relation holds within what rounding does, and no more: columns that merely
-go together scatter wider. Candidates are sought in a few dozen rows, sums and products of three
-columns in all of these at once; who agrees in half of the rows is fitted and tried on the sample.
+A relation must hold within rounding; columns that are merely correlated scatter more. Candidates
+come from a few dozen rows, on which all groups of columns are tried at once. Those that agree in
+half of the rows are fitted and checked on the sample.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from functools import partial
 from itertools import combinations, product
 from typing import TypeVar
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kpca_apps.novelty.relations.checking import Cells, check
 from kpca_apps.novelty.relations.finding.evidence import FEWER, NEARLY
@@ -25,30 +25,29 @@ from kpca_apps.tables.values import DateFormat, NumberFormat
 _DAY = 86400.0  # seconds
 _TIME_UNITS = (1.0, 60.0, 3600.0, _DAY, 7 * _DAY, 365.25 * _DAY / 12, 365.25 * _DAY)
 _MOST_DECIMALS = 9
-_ROUNDED = 0.98  # share of the values that must have no more decimals
-_PRECISE = 1e-9  # of a column's size: what sums of floats lose
-_PAIRS = 32  # of rows that slopes are taken from
-_ROWS = 24  # that sums and products are first tried on
-_FEW_ROWS = 6  # of these, that must say something
+_ROUNDED = 0.98  # share of the values that determines the decimals of a column
+_PRECISE = 1e-9  # relative rounding error of sums of floats
+_PAIRS = 32  # of rows that give slopes
+_ROWS = 24  # on which sums and products are tried first
+_FEW_ROWS = 6  # least of these to which a candidate applies
 _AGREE = 0.5  # share of them that must agree
 _SLOPE = 0.03  # relative difference of slopes that agree
 _FEWEST_VALUES = 5  # distinct ones, for a slope other than 1 and -1
-_FINE = 20.0  # so many tolerances a column must span with the middle 95 % of its values
-_COARSE = 0.03  # relative rounding of a value that says little of a product
-_MOST_COUNTED = 20.0  # the middle one of a column of counts: a price for each of 3
-_MOST_RELATIVE = 0.02  # of what a product may be off by the rounding of its factors
+_FINE = 20.0  # least range of the middle 95 % of a column, in tolerances
+_COARSE = 0.03  # relative rounding above which a value does not count in products
+_MOST_COUNTED = 20.0  # largest median of a column of counts, which are exact
+_MOST_RELATIVE = 0.02  # largest relative tolerance of a product
 _EXPONENTS: tuple[tuple[int, ...], ...] = tuple(
     exponents
     for exponents in ((p, q, r) for p in (1, 2) for q in (-2, -1, 1, 2) for r in (-2, -1, 1, 2))
     if sorted(map(abs, exponents)) in ([1, 1, 1], [1, 1, 2])
 )
-_MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES = 100, 60, 12
-_MOST_OF_FOUR = 40
+_MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES, _MOST_RATED = 100, 60, 12, 24  # columns tried
+_MOST_OF_FOUR = 40  # columns of which sums of four and of runs are tried
 _MOST_CANDIDATES = 300
-_MOST_RATED = 24  # columns of which rates and their products are sought
-_PER = (-1.0, -0.01, 1.0, 0.01)  # discounts and rates of tax, as parts and in per cent
+_PER = (-1.0, -0.01, 1.0, 0.01)  # discounts and rates of tax, as fractions and in per cent
 _DIGITS = range(1, 11)
-_MANY = 0.005  # share of the rows that break a rule for their rounding; fewer may be errors
+_MANY = 0.005  # share of the rows beyond a tolerance that may be rounding; fewer may be errors
 _NO_WORSE = 0.002  # share of the rows that shorter constants may lose
 _CHUNK = 1 << 20  # numbers compared at once
 
@@ -61,28 +60,26 @@ class Numbers:
     """The columns of numbers of a sample of rows."""
 
     names: tuple[str, ...]
-    values: FloatArray  # (m, k), NaN where missing
-    units: FloatArray  # (k,), what each is rounded to, or what floats lose
-    precise: FloatArray  # (k,), what floats lose
-    spans: FloatArray  # (k,), of the middle 95 %
+    values: FloatArray  # (m, k), NaN if missing
+    units: FloatArray  # (k,), of rounding
+    precise: FloatArray  # (k,), rounding errors of floats
+    spans: FloatArray  # (k,), range of the middle 95 %
     n_distinct: IntArray  # (k,)
 
     @classmethod
     def of(cls, cells: Cells, names: Sequence[str]) -> Numbers:
-        """Take columns of a table that hold more than one number."""
+        """Take columns of a table with more than one number."""
         values = {name: cells.values(name) for name in names}
         known = {name: column[~np.isnan(column)] for name, column in values.items()}
-        kept = [name for name in names if len(known[name]) and np.ptp(known[name]) > 0]
-        n = len(cells)
-        ends = np.array([np.quantile(known[name], [0.025, 0.975]) for name in kept]).reshape(-1, 2)
-        sizes = np.array([np.quantile(np.abs(known[name]), 0.99) for name in kept])
+        known = {name: of for name, of in known.items() if len(of) and np.ptp(of) > 0}
+        ends = [np.quantile(of, [0.025, 0.975]) for of in known.values()]
         return cls(
-            tuple(kept),
-            np.column_stack([values[name] for name in kept]) if kept else np.empty((n, 0)),
-            np.array([rounding(known[name]) for name in kept]),
-            _PRECISE * sizes,
-            ends[:, 1] - ends[:, 0],
-            np.array([len(np.unique(known[name])) for name in kept], dtype=np.int64),
+            tuple(known),
+            np.column_stack([values[n] for n in known]) if known else np.empty((len(cells), 0)),
+            np.array([rounding(of) for of in known.values()]),
+            _PRECISE * np.array([np.quantile(np.abs(of), 0.99) for of in known.values()]),
+            np.diff(np.array(ends).reshape(-1, 2))[:, 0],
+            np.array([len(np.unique(of)) for of in known.values()], dtype=np.int64),
         )
 
     def without(self, names: Container[str]) -> Numbers:
@@ -101,9 +98,13 @@ class Numbers:
             self.n_distinct[places],
         )
 
+    def first(self, most: int) -> Numbers:
+        """Return the first columns."""
+        return self.take(range(min(len(self.names), most)))
+
 
 def rounding(values: FloatArray) -> float:
-    """Return what numbers are rounded to: 0.01 for cents, 1 for whole ones; 0 if nothing.
+    """Return the unit to which numbers are rounded: .01 for cents, 0 without rounding.
 
     >>> rounding(np.array([0.25, 1.5, 3.0])), rounding(np.array([86400.0, 259200.0]))
     (0.01, 1.0)
@@ -116,63 +117,58 @@ def rounding(values: FloatArray) -> float:
 
 
 def lines(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
-    """Find columns that are another in other units, or a constant apart."""
-    best: dict[tuple[int, int], list[tuple[float, int, Linear]]] = {}
+    """Find columns that are another one in other units, or a constant apart."""
+    best: dict[tuple[int, int], list[tuple[int, float, Linear]]] = {}
     for j, i, slope in _slopes(numbers.values, numbers.units, rng):
         few = min(numbers.n_distinct[i], numbers.n_distinct[j]) < _FEWEST_VALUES
         rule = _line(numbers, i, j, slope, cells)
-        if rule is None or (few and abs(rule.coefficients[0]) != 1):
-            continue
-        if _only_goes_near(rule, cells):
+        if rule is None or (few and abs(rule.coefficients[0]) != 1) or _only_near(rule, cells):
             continue
         coarse = rule.tolerance / numbers.spans[i] if numbers.spans[i] else 0.0
         length = len(f"{rule.coefficients[0]:.10g}{rule.offset:.10g}")
-        best.setdefault((min(i, j), max(i, j)), []).append((coarse, length, rule))
+        best.setdefault((min(i, j), max(i, j)), []).append((length, coarse, rule))
     for found in best.values():
-        yield min(found, key=lambda one: (one[1], one[0]))[2]
+        yield min(found, key=lambda one: one[:2])[2]
 
 
-def _only_goes_near(rule: Linear | Product, cells: Cells) -> bool:
-    """Whether most rows that break a rule do so by less than it leaves to rounding.
+def _only_near(rule: Linear | Product, cells: Cells) -> bool:
+    """Whether twice the tolerance would satisfy most rows that break a rule.
 
-    Errors are of any size: a month follows from the day of the year only nearly.
+    Errors are of any size; the month follows from the day of the year only nearly.
     """
     n_broken = int(check(rule, cells).broken.sum())
-    wider = msgspec.structs.replace(rule, tolerance=2 * rule.tolerance)
+    wider = replace(rule, tolerance=2 * rule.tolerance)
     if isinstance(wider, Product):
-        wider = msgspec.structs.replace(wider, relative=2 * wider.relative)
+        wider = replace(wider, relative=2 * wider.relative)
     return n_broken > 1 and 2 * int(check(wider, cells).broken.sum()) < n_broken
 
 
 def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
-    """Find sums and differences of two or three columns, of a run of them, and constant sums."""
-    k = min(len(numbers.names), _MOST_SUMMED)
-    numbers = numbers.take(range(k))
+    """Find sums and differences of two or three columns or of a run, and constant sums."""
+    numbers = numbers.first(_MOST_SUMMED)
     says = np.isfinite(numbers.values) & (numbers.values != 0)
-    values = numbers.values[_telling_rows(says, rng)].T
+    values = numbers.values[_fullest_rows(says, rng)].T
     sizes, units = np.nan_to_num(np.abs(values)), numbers.units
 
     def allowed(groups: IntArray) -> FloatArray:
         off = 0.55 * units[groups].max(axis=1)[:, None] + _PRECISE * sizes[groups].max(axis=1)
-        # Where all are 0 they say nothing.
-        return np.where(sizes[groups].any(axis=1), off, np.nan)
+        return np.where(sizes[groups].any(axis=1), off, np.nan)  # zeros alone say nothing
 
-    for groups, signs in _summed(k):
+    for groups, signs in _summed(len(numbers.names)):
         size = len(signs)
-        # The sum of the others, or what comes last: that is mostly what they lead to.
+        # The first column of the rule: the sum of the others, or the last one, as most totals.
         lone = [place for place, sign in enumerate(signs) if signs.count(sign) == 1]
         first = lone[0] if (size > 3 and lone) or len(lone) == 1 else size - 1
         others = [place for place in range(size) if place != first]
         turned = [-float(signs[place] * signs[first]) for place in others]
         for group in _steady(values, groups, signs, allowed):
-            columns = [group[place] for place in others]
-            rule = _sum(numbers, cells, group[first], columns, turned)
+            rule = _sum(numbers, cells, [group[place] for place in (first, *others)], turned)
             if rule is not None and bool(rule.offset) == (abs(sum(signs)) == size):
                 yield rule
 
 
 def _summed(k: int) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
-    """Yield groups of k columns, (g, size), and their signs: any few, or a run and its total."""
+    """Yield groups of k columns, (g, size), with signs: all of three or four, runs with a total."""
     for size in (3, 4) if k <= _MOST_OF_FOUR else (3,):
         for rest in product((1, -1), repeat=size - 1):
             yield _groups(k, size), (1, *rest)
@@ -184,47 +180,42 @@ def _summed(k: int) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
 
 def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:
     """Find columns that are products and ratios of two others or their squares."""
-    k = min(len(numbers.names), _MOST_MULTIPLIED)
-    numbers = numbers.take(range(k))
+    numbers = numbers.first(_MOST_MULTIPLIED)
     logs, errors = _logs(numbers)
-    rows = _telling_rows(errors < _COARSE, rng)
-    groups, few_logs, few_errors = _groups(k, 3), logs[rows].T, errors[rows].T
+    rows = _fullest_rows(errors < _COARSE, rng)
     for exponents in _EXPONENTS:
-        allowed = partial(_moved, few_errors, exponents)
-        for group in _steady(few_logs, groups, exponents, allowed):
-            # It is that of the column that it explains best.
+        allowed = partial(_moved, errors[rows].T, exponents)
+        for group in _steady(logs[rows].T, _groups(len(numbers.names), 3), exponents, allowed):
             found = []
             for place, first in enumerate(group):
                 if abs(exponents[place]) == 1:
-                    others = [i for i in group if i != first]
+                    columns = [first, *(i for i in group if i != first)]
                     powers = np.delete(exponents, place) / -exponents[place]
-                    rule = _product(numbers, cells, logs, first, others, powers.tolist())
-                    if rule is not None and (rule.factor == 1 or not _only_goes_near(rule, cells)):
+                    rule = _product(numbers, cells, logs, columns, powers.tolist())
+                    if rule is not None and (rule.factor == 1 or not _only_near(rule, cells)):
                         is_product = powers.min() > 0 and rule.factor == 1
                         order = (rule.relative > 2 * _PRECISE, not is_product, -first)
                         found.append((order, rule))
-            if found:
+            if found:  # solved for the column that it explains best
                 yield min(found, key=lambda one: one[0])[1]
 
 
 def _moved(errors: FloatArray, exponents: tuple[int, ...], groups: IntArray) -> FloatArray:
-    """How far rounding may move products of columns, (g, r); NaN where these are too coarse."""
+    """Return how far rounding may move products of columns, (g, r); NaN if they are too coarse."""
     moved = np.einsum("e,ger->gr", np.abs(np.array(exponents, np.float64)), errors[groups])
     return np.where(moved > _COARSE, np.nan, 2 * moved)
 
 
 def rated(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:
-    """Find products of one or two columns and 1 + or - a rate: price x number x (1 - discount)."""
-    k = min(len(numbers.names), _MOST_RATED)
-    numbers = numbers.take(range(k))
+    """Find products with a factor 1 + or - a rate: price x number x (1 - discount)."""
+    numbers = numbers.first(_MOST_RATED)
     for rate, name in enumerate(numbers.names):
         for per in _PER:
             turned = 1.0 + per * numbers.values[:, rate]
             known = turned[np.isfinite(turned)]
-            small = abs(per) * numbers.spans[rate]
-            usual = np.quantile(known, [0.025, 0.975])
-            # Where hardly any row has one, the product without it is told.
-            if not (0.0 < usual[0] and usual[1] <= 2.0 and np.mean(known != 1) > 1 - NEARLY):
+            low, high = np.quantile(known, [0.025, 0.975])
+            # If few rows have a rate, the product without it is found.
+            if not (0.0 < low and high <= 2.0 and np.mean(known != 1) > 1 - NEARLY):
                 continue
             others = numbers.without({name})
             both = Numbers(
@@ -232,7 +223,7 @@ def rated(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[
                 np.column_stack([others.values, turned]),
                 np.append(others.units, 0.0),  # rates are exact, as counts are
                 np.append(others.precise, _PRECISE),
-                np.append(others.spans, small),
+                np.append(others.spans, abs(per) * numbers.spans[rate]),
                 np.append(others.n_distinct, numbers.n_distinct[rate]),
             )
             yield from _rated(both, cells, per, rng)
@@ -244,7 +235,7 @@ def _rated(
     """Find products in which the last column is 1 + per times a rate."""
     logs, errors = _logs(numbers)
     last = len(numbers.names) - 1
-    rows = _telling_rows(errors < _COARSE, rng)
+    rows = _fullest_rows(errors < _COARSE, rng)
     for size in (2, 3):
         groups = _groups(last, size)
         groups = np.column_stack([groups, np.full(len(groups), last)])
@@ -252,13 +243,12 @@ def _rated(
             exponents = tuple(1 if place == first else -1 for place in range(size + 1))
             allowed = partial(_moved, errors[rows].T, exponents)
             for group in _steady(logs[rows].T, groups, exponents, allowed):
-                others = [i for i in group if i != group[first]]
-                turned = [1.0] * len(others)
-                rule = _product(numbers, cells, logs, group[first], others, turned, per=per)
+                columns = [group[first], *(i for i in group if i != group[first])]
+                rule = _product(numbers, cells, logs, columns, [1.0] * size, per=per)
                 if (
                     rule is not None
                     and rule.factor == 1
-                    and check(msgspec.structs.replace(rule, per=0.0), cells).share < NEARLY
+                    and check(replace(rule, per=0.0), cells).share < NEARLY
                 ):
                     yield rule
 
@@ -269,16 +259,14 @@ def _steady(
     factors: tuple[int, ...],
     allowed: Callable[[IntArray], FloatArray],
 ) -> Iterator[list[int]]:
-    """Find groups of columns (k, r) whose sum times these factors is the same in many rows.
+    """Find groups of columns (k, r) whose weighted sum is the same in many rows.
 
-    Within what is allowed, (g, r), NaN where a row says nothing. A product is a sum of logarithms.
+    `allowed` gives the tolerance, (g, r), NaN where a row does not count.
     """
     step, n_found = _CHUNK // (len(factors) * _ROWS), 0
     for some in (groups[start : start + step] for start in range(0, len(groups), step)):
-        total, off = (
-            np.einsum("e,ger->gr", np.array(factors, np.float64), values[some]),
-            allowed(some),
-        )
+        total = np.einsum("e,ger->gr", np.array(factors, np.float64), values[some])
+        off = allowed(some)
         total[np.isnan(off)] = np.nan
         agrees = (np.abs(total - _medians(total)[:, None]) <= off).sum(axis=1)
         n = np.isfinite(total).sum(axis=1)
@@ -292,23 +280,26 @@ def _steady(
 def apart(cells: Cells, numbers: Numbers) -> Iterator[Linear]:
     """Find dates that are a constant time after an earlier one: payment is due in 30 days."""
     dates = [n for n in numbers.names if isinstance(cells.formats[n], DateFormat)][:_MOST_TIMES]
-    for start, end in combinations(dates, 2):
-        between = cells.values(end) - cells.values(start)
-        known = between[~np.isnan(between)]
-        if not len(known):
-            continue
-        usual = float(np.median(known))
-        first, second = (end, start) if usual > 0 else (start, end)
-        rule = Linear(columns=(first, second), coefficients=(1.0,), offset=abs(usual))
-        # Dates that are the same are equal, and told so.
+    for start, end, between in _pairs_of_times(dates, cells):
+        usual = float(np.median(between[~np.isnan(between)]))
+        columns = (end, start) if usual > 0 else (start, end)
+        rule = Linear(columns=columns, coefficients=(1.0,), offset=abs(usual))
         if usual and check(rule, cells).share >= NEARLY:
             yield rule
+
+
+def _pairs_of_times(names: Sequence[str], cells: Cells) -> Iterator[tuple[str, str, FloatArray]]:
+    """Yield pairs of columns with the time between them in seconds, if any is known."""
+    for start, end in combinations(names, 2):
+        between = cells.values(end) - cells.values(start)
+        if not np.isnan(between).all():
+            yield start, end, between
 
 
 def durations(cells: Cells, numbers: Numbers, rng: np.random.Generator) -> Iterator[Linear]:
     """Find columns of numbers that are the time between two dates, or two times of day.
 
-    Ages at two dates that lie near each other are much the same: the time that fits best is told.
+    Of several pairs of dates the one that fits best is found: ages at two near dates are alike.
     """
     dates, clocks = [], []
     for name, format in cells.formats.items():
@@ -318,10 +309,9 @@ def durations(cells: Cells, numbers: Numbers, rng: np.random.Generator) -> Itera
             clocks.append(name)
     best: dict[int, tuple[float, Linear]] = {}
     for times in (dates[:_MOST_TIMES], clocks[:_MOST_TIMES]):
-        for start, end in combinations(times, 2):
-            between = cells.values(end) - cells.values(start)
+        for start, end, between in _pairs_of_times(times, cells):
             known = between[~np.isnan(between)]
-            if not len(known) or np.ptp(known) == 0:
+            if np.ptp(known) == 0:
                 continue
             both = np.column_stack([between, numbers.values])
             units = np.concatenate([[rounding(known)], numbers.units])
@@ -339,9 +329,9 @@ def durations(cells: Cells, numbers: Numbers, rng: np.random.Generator) -> Itera
 def _slopes(
     values: FloatArray, units: FloatArray, rng: np.random.Generator, only: int | None = None
 ) -> Iterator[tuple[int, int, float]]:
-    """Find columns (m, k) that rise evenly with another: (the other, the column, its slope).
+    """Find columns (m, k) with a constant slope over another: (the other, the column, the slope).
 
-    Slopes are those between rows in which the other is small and rows in which it is large.
+    Slopes are between rows with small and with large values of the other.
     """
     for j in range(values.shape[1]) if only is None else (only,):
         known = np.flatnonzero(~np.isnan(values[:, j]))
@@ -362,29 +352,25 @@ def _slopes(
 
 
 def _medians(values: FloatArray) -> FloatArray:
-    """Return lower medians of rows (t, r), NaN where nothing is known."""
+    """Return lower medians of rows (t, r), NaN without numbers."""
     ordered = np.sort(values, axis=1)
     n = np.isfinite(values).sum(axis=1)
     return np.take_along_axis(ordered, np.maximum(n - 1, 0)[:, None] // 2, axis=1)[:, 0]
 
 
-def _telling_rows(says: BoolArray, rng: np.random.Generator) -> IntArray:
-    """Choose the rows in which most columns say something (m, k), of equals at random."""
+def _fullest_rows(says: BoolArray, rng: np.random.Generator) -> IntArray:
+    """Return the rows in which most columns count (m, k), ties broken at random."""
     order = rng.permutation(len(says))
-    most = np.argsort(-says[order].sum(axis=1), kind="stable")[:_ROWS]
-    return order[most]
+    return order[np.argsort(-says[order].sum(axis=1), kind="stable")[:_ROWS]]
 
 
 def _groups(k: int, size: int) -> IntArray:
-    """Return all groups of so many of k columns, (g, size)."""
+    """Return all groups of some of k columns, (g, size)."""
     return np.array(list(combinations(range(k), size)), dtype=np.int64).reshape(-1, size)
 
 
 def _logs(numbers: Numbers) -> tuple[FloatArray, FloatArray]:
-    """Logarithms of the numbers above 0 (m, k), and how far their rounding may move them.
-
-    Small whole numbers are counts, and exact.
-    """
+    """Return logarithms of positive numbers (m, k), and how far rounding may move them."""
     positive = np.where(numbers.values > 0, numbers.values, np.nan)
     is_count = (numbers.units == 1) & (_medians(positive.T) <= _MOST_COUNTED)
     units = np.where(is_count, 0.0, numbers.units)
@@ -418,29 +404,24 @@ def _duration(
     if abs(abs(slope) * unit - 1) > _SLOPE:
         return None
     k = float(np.sign(slope)) / unit
-    a = numbers.values[:, i]
-    rest = a - k * between
+    rest = numbers.values[:, i] - k * between
     half = numbers.units[i] / 2
-    # Whole years and months are those that are over: half of one less, on average.
+    # Completed years and months are half a unit less on average.
     step = float(half) or 1.0
     offset = float(np.round(np.median(rest[np.isfinite(rest)]) / step)) * step
     precise = numbers.precise[i]
-    ends = ends if k > 0 else ends[::-1]
+    columns = (numbers.names[i], *(ends if k > 0 else ends[::-1]))
+    rule = Linear(columns=columns, coefficients=(abs(k), -abs(k)), offset=offset)
+    tolerances = (precise, half + precise, 1.05 * half + precise)
 
     def make(digits: int, tolerance: float) -> Linear:
-        return Linear(
-            columns=(numbers.names[i], *ends),
-            coefficients=(abs(k), -abs(k)),
-            offset=offset,
-            tolerance=tolerance,
-        )
+        return replace(rule, tolerance=tolerance)
 
-    tolerances = (precise, half + precise, 1.05 * half + precise)
     return _simplest(make, _fine(tolerances, precise, numbers.spans[i]), cells)
 
 
 def _refined(a: FloatArray, b: FloatArray, slope: float) -> float:
-    """Fit the slope of a line to what lies near a first one."""
+    """Refit the slope of a line on the points near it."""
     for _ in range(3):
         offset = float(np.median(a - slope * b))
         off = np.abs(a - slope * b - offset)
@@ -453,31 +434,22 @@ def _refined(a: FloatArray, b: FloatArray, slope: float) -> float:
 
 
 def _sum(
-    numbers: Numbers, cells: Cells, first: int, others: Sequence[int], signs: Sequence[float]
+    numbers: Numbers, cells: Cells, columns: Sequence[int], signs: Sequence[float]
 ) -> Linear | None:
-    """Fit column `first` as a sum of others with these signs, and a constant if they all are -1."""
-    terms = numbers.values[:, list(others)] @ np.array(signs)
-    rest = numbers.values[:, first] - terms
+    """Fit the first column as a signed sum of the others, plus a constant if all signs are -1."""
+    first, *others = columns
+    rest = numbers.values[:, first] - numbers.values[:, others] @ np.array(signs)
     rest = rest[np.isfinite(rest)]
-    free = all(sign < 0 for sign in signs)
-    offset = float(np.median(rest)) if free and len(rest) else 0.0
-    all_columns = [first, *others]
-    precise = float(numbers.precise[all_columns].sum())
-    unit = float(numbers.units[all_columns].max())
-    tolerances = (
-        precise,
-        unit / 2 + precise,
-        unit + precise,
-        float(numbers.units[all_columns].sum()) / 2 + precise,
-    )
+    is_constant = all(sign < 0 for sign in signs) and len(rest)
+    offset = float(np.median(rest)) if is_constant else 0.0
+    precise = float(numbers.precise[columns].sum())
+    unit, units = float(numbers.units[columns].max()), float(numbers.units[columns].sum())
+    tolerances = [precise, unit / 2 + precise, unit + precise, units / 2 + precise]
+    names = tuple(numbers.names[i] for i in columns)
+    rule = Linear(columns=names, coefficients=tuple(signs))
 
     def make(digits: int, tolerance: float) -> Linear:
-        return Linear(
-            columns=tuple(numbers.names[i] for i in all_columns),
-            coefficients=tuple(signs),
-            offset=_short(offset, digits),
-            tolerance=tolerance,
-        )
+        return replace(rule, offset=_short(offset, digits), tolerance=tolerance)
 
     return _simplest(make, _fine(tolerances, precise, numbers.spans[first]), cells)
 
@@ -486,21 +458,20 @@ def _product(
     numbers: Numbers,
     cells: Cells,
     logs: FloatArray,
-    first: int,
-    others: Sequence[int],
+    columns: Sequence[int],
     exponents: Sequence[float],
     *,
     per: float = 0.0,
 ) -> Product | None:
-    """Fit column `first` as a constant times powers of others."""
-    terms = logs[:, list(others)] @ np.array(exponents)
-    rest = logs[:, first] - terms
+    """Fit the first column as a constant times powers of the others."""
+    first, *others = columns
+    rest = logs[:, first] - logs[:, others] @ np.array(exponents)
     rest = rest[np.isfinite(rest)]
     if not len(rest):
         return None
     factor = float(np.exp(np.median(rest)))
-    positive = np.where(numbers.values > 0, numbers.values, np.nan)[:, list(others)]
-    moved = (np.abs(np.array(exponents)) * numbers.units[list(others)] / 2 / positive).sum(axis=1)
+    positive = np.where(numbers.values > 0, numbers.values, np.nan)[:, others]
+    moved = (np.abs(np.array(exponents)) * numbers.units[others] / 2 / positive).sum(axis=1)
     moved = moved[np.isfinite(moved)]
     relative = float(np.quantile(moved, _ROUNDED)) if len(moved) else np.inf
     half = float(numbers.units[first] / 2 + numbers.precise[first])
@@ -510,21 +481,18 @@ def _product(
     span = numbers.spans[first]
     tolerances = [t for t in tolerances if is_fine(t[0], numbers.precise[first], span)]
 
+    names = tuple(numbers.names[i] for i in columns)
+    rule = Product(columns=names, exponents=tuple(exponents), per=per)
+
     def make(digits: int, tolerance: tuple[float, float]) -> Product:
-        return Product(
-            columns=tuple(numbers.names[i] for i in [first, *others]),
-            exponents=tuple(exponents),
-            factor=_short(factor, digits),
-            per=per,
-            tolerance=tolerance[0],
-            relative=tolerance[1],
-        )
+        allowed, share = tolerance
+        return replace(rule, factor=_short(factor, digits), tolerance=allowed, relative=share)
 
     return _simplest(make, tolerances, cells)
 
 
 def is_fine(tolerance: float, precise: float, span: float) -> bool:
-    """Whether a tolerance is what floats lose, or small beside what a column spans."""
+    """Whether a tolerance is the rounding error of floats, or small beside the span of a column."""
     return tolerance <= precise or tolerance * _FINE <= span
 
 
@@ -539,9 +507,9 @@ def _short(value: float, digits: int) -> float:
 def _simplest(
     make: Callable[[int, _Tolerance], _Made], tolerances: Sequence[_Tolerance], cells: Cells
 ) -> _Made | None:
-    """Make a rule of the smallest tolerance that holds, with the shortest constants that do.
+    """Make a rule with the smallest tolerance that holds, and the shortest constants.
 
-    Errors hardly change with the tolerance; what a larger one mends in many rows is rounding.
+    A larger tolerance is taken only if it satisfies many more rows: these differ by rounding.
     """
     found, broken = None, 1.0 - NEARLY
     for tolerance in tolerances:

@@ -1,4 +1,4 @@
-"""Columns that hold a value only in rows of some levels of another, and flags likewise."""
+"""Columns with a value only in rows with some levels of another column, and flags likewise."""
 
 from __future__ import annotations
 
@@ -15,43 +15,48 @@ from kpca_apps.tables.values import NumberFormat
 
 _MIN_ROWS = 30
 _FEWEST_SET = 20  # rows in which a flag is set
-_MOST_LEVELS, _MOST_NUMBERS = 20, 2
-_FILLED = 0.5  # share of the rows of the levels named that hold a value
-_CLEARLY = 0.99  # share of the rows with an empty cell in which another is empty
+_MOST_LEVELS, _MOST_NUMBERS = 20, 2  # of the other column
+_FILLED = 0.5  # least share of the rows with these levels that have a value
+_CLEARLY = 0.99  # least share of the rows with an empty cell in which another is empty
 _MOST_TOGETHER = 3  # columns that are empty in the same rows
-_ALIKE = 0.8  # share of the rows in which one of two columns is empty that both are
-_MORE = 1.25  # as many empty cells as in the column it depends on
-_FEW_NAMED = 3  # levels, or half of them: of most, it is the others that should be named
+_ALIKE = 0.8  # Jaccard index of the empty rows of such columns
+_MORE = 1.25  # least ratio of empty cells to those of the column it depends on
+_FEW_NAMED = 3  # most levels of a rule, or half of all
 
 
 def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
-    """Find columns that are empty but in rows of some levels of another, or where it is empty.
+    """Find columns that are empty unless another has some levels, or any value.
 
-    With each rule comes what share of the rows it names hold a value.
+    With each rule comes the share of the rows with these that have a value.
     """
     present = {name: cells.present(name) for name in cells.formats}
-    partly = [name for name, filled in present.items() if _varies(filled)]
+    least = _MIN_ROWS / 2
+    partly = [name for name, of in present.items() if least <= of.sum() <= len(of) - least]
     for name in partly:
-        filled = present[name]
+        filled, empty = present[name], ~present[name]
         for other, texts, codes in _few_levels(cells, name):
             if (values := _levels_of(filled, codes)) is not None:
                 rule = EmptyUnless(columns=(name, other), values=tuple(texts[i] for i in values))
                 yield rule, _share(filled, np.isin(codes, values))
-        together = [other for other in partly if _alike(~filled, ~present[other])]
+        together = [
+            other
+            for other in partly
+            if (empty & ~present[other]).sum() >= _ALIKE * (empty | ~present[other]).sum()
+        ]
         for place, other in enumerate(partly):
             n_empty = int((~present[other]).sum())
             if other in together:
                 usable = len(together) <= _MOST_TOGETHER and place < partly.index(name)
             else:
-                usable = n_empty * _MORE <= (~filled).sum()
-            if usable and np.mean(~filled[~present[other]]) >= _CLEARLY:
+                usable = n_empty * _MORE <= empty.sum()
+            if usable and np.mean(empty[~present[other]]) >= _CLEARLY:
                 yield EmptyUnless(columns=(name, other)), _share(filled, present[other])
 
 
 def flags_only_if(cells: Cells) -> Iterator[PositiveOnlyIf]:
     """Find columns of 0 and 1 that are 1 only where another is, or exactly where one of several is.
 
-    In all rows, for flags may be rare.
+    These use all rows, because flags may be rare.
     """
     flags = dict[str, BoolArray]()
     texts = set[str]()
@@ -76,16 +81,11 @@ def flags_only_if(cells: Cells) -> Iterator[PositiveOnlyIf]:
             yield from (PositiveOnlyIf(columns=(other, name), values=one) for other in causes)
 
 
-def _varies(flags: BoolArray) -> bool:
-    share = float(np.mean(flags))
-    return min(share, 1 - share) * len(flags) >= _MIN_ROWS / 2
-
-
 def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntArray]]:
-    """Yield the other columns of a few levels, these, and the place of each row's among them."""
+    """Yield the other columns with few levels, the levels, and the place of each row's level."""
     for other in cells.formats:
         if other != name:
-            # Numbers of more steps are amounts.
+            # Numbers with more values are amounts.
             most = _MOST_NUMBERS if cells.is_number(other) else _MOST_LEVELS
             if cells.is_number(other) and np.isfinite(np.unique(cells.values(other))).sum() > most:
                 continue
@@ -95,7 +95,7 @@ def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntAr
 
 
 def _levels_of(flags: BoolArray, codes: IntArray) -> list[int] | None:
-    """Return the levels in whose rows flags are set, if in nearly no row of the others they are."""
+    """Return the levels in whose rows flags are set, if few are set in rows of other levels."""
     known = codes >= 0
     n = np.bincount(codes[known])
     share = np.bincount(codes[known], flags[known]) / np.maximum(n, 1)
@@ -107,7 +107,3 @@ def _levels_of(flags: BoolArray, codes: IntArray) -> list[int] | None:
 
 def _share(flags: BoolArray, rows: BoolArray) -> float:
     return float(np.mean(flags[rows])) if rows.any() else 0.0
-
-
-def _alike(one: BoolArray, other: BoolArray) -> bool:
-    return bool((one & other).sum() >= _ALIKE * (one | other).sum())

@@ -1,8 +1,7 @@
-"""The rules of a table: sought in a sample of its rows, and verified on all of them.
+"""Find the rules of a table in a sample of its rows, and check them on all of them.
 
-Each file of this room finds some kinds of rule. Here they are put in order: columns that are equal
-are taken once, rules between columns must hold by more than chance (`evidence.py`), and what
-follows from other rules is left out.
+Equal columns are used once, rules between columns must pass a permutation test (`evidence.py`), and
+rules that follow from others are removed.
 """
 
 from __future__ import annotations
@@ -32,23 +31,19 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import DateFormat
 
 SAMPLE_ROWS = 2_000
-_MIN_ROWS = 20  # that a rule says something of
+_MIN_ROWS = 20  # to which a rule applies
 _LEFT_OUT = ("excluded", "label", "empty", "constant")
-_INDEPENDENT = 1e-4  # part of an equation that does not follow from others
+_INDEPENDENT = 1e-4  # least relative remainder of an independent equation
 
 _Kind = TypeVar("_Kind", bound=Rule)
 
 
 def find_rules(table: Table, plan: ColumnPlan, *, seed: int = 0) -> tuple[HeldRule, ...]:
-    """Find what holds between the columns of a table in nearly all of its rows.
-
-    Columns that the user left out are left out, and so are labels.
-    """
+    """Find the rules that hold in nearly all rows, without excluded columns and labels."""
     kept = [spec.name for spec in plan.specs if spec.role not in _LEFT_OUT]
     cells = Cells.of(table, plan).take(kept)
     if len(cells) < _MIN_ROWS:
         return ()
-    # What leaves the range of floats agrees with nothing.
     with np.errstate(all="ignore"):
         found = _candidates(cells, plan, np.random.default_rng(seed))
     counted = (check(rule, cells).summary(rule) for rule in found)
@@ -61,7 +56,7 @@ def find_rules(table: Table, plan: ColumnPlan, *, seed: int = 0) -> tuple[HeldRu
 
 @dataclass(frozen=True)
 class _Sample:
-    """Some rows of a table, in which rules are sought."""
+    """Some rows of a table, in which rules are found."""
 
     cells: Cells
     rng: np.random.Generator
@@ -71,7 +66,7 @@ class _Sample:
         return [rule for rule in rules if beyond_chance(rule, self.cells, n_tried, self.rng)]
 
     def best(self, rules: Iterable[tuple[_Kind, float]], n_tried: float) -> list[_Kind]:
-        """Of the rules of a first column, keep the one whose rows hold most values."""
+        """Keep for each first column the rule beyond chance with the largest share."""
         best: dict[str, tuple[float, _Kind]] = {}
         for rule, share in rules:
             if share > best.get(rule.columns[0], (0.0, rule))[0] and self.proven([rule], n_tried):
@@ -80,7 +75,7 @@ class _Sample:
 
 
 def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> list[AnyRule]:
-    """Find the rules that a sample of the rows shows."""
+    """Find rules in a sample of the rows."""
     table, n = cells.table, len(cells)
     if n > SAMPLE_ROWS:
         rows = np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
@@ -89,7 +84,7 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     n_pairs = len(cells.formats) ** 2
     numbers = Numbers.of(sample.cells, [n for n in cells.formats if cells.is_number(n)])
     equal = sample.proven(equality.equal_columns(numbers, sample.cells), n_pairs)
-    # From here on, columns that are equal are one.
+    # Use equal columns once from here.
     repeated = {rule.columns[1] for rule in equal}
     names = [name for name in cells.formats if name not in repeated]
     cells, numbers = cells.take(names), numbers.without(repeated)
@@ -100,9 +95,7 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     found = _equations(numbers, sample, naming)
     equations = [rule for rule in found if frozenset(rule.columns) not in of_flags]
     settled = keys.key_rules(cells, keys.Levels.of(cells, names), rng)
-    # Two columns that are tied need no second rule.
     in_equation = {frozenset(rule.columns) for rule in equations}
-    # Orders that follow neither from others nor from what is said of the same columns.
     by_name, by_values = orders.orders(numbers, sample.cells)
     ordered = [*by_name, *sample.proven(by_values, len(numbers.names) ** 2)]
     ordered = [rule for rule in ordered if frozenset(rule.columns) not in of_flags]
@@ -123,9 +116,9 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
 def _equations(
     numbers: Numbers, sample: _Sample, naming: set[str]
 ) -> list[kinds.Linear | kinds.Product]:
-    """Find what numbers, and the times between dates, can be computed from.
+    """Find formulas of numbers and of times between dates.
 
-    Numbers `naming` the rows go with all that rises with these.
+    Numbers `naming` the rows may be lines of any column that rises with the rows.
     """
     cells, rng = sample.cells, sample.rng
     dates = {n for n in numbers.names if isinstance(cells.formats[n], DateFormat)}
@@ -149,67 +142,60 @@ def _equations(
 def _independent(
     linear: Sequence[kinds.Linear], products: Sequence[kinds.Product], spans: Mapping[str, float]
 ) -> list[kinds.Linear | kinds.Product]:
-    """Leave out equations that follow from others: plain sums stay, then what has fewer columns.
+    """Remove equations that follow from others; plain sums and few columns take precedence.
 
-    `spans` are those of the columns, which make coefficients of different units comparable.
+    `spans` of the columns make coefficients of different units comparable.
     """
-    sums, logs = _Equations(), _Equations()
+    sums, logs, proportional = _Equations(), _Equations(), _Equations()
     kept: list[kinds.Linear | kinds.Product] = []
 
     def plainness(rule: kinds.Linear) -> tuple[bool, bool, int, float]:
         n_columns = len(rule.columns)
         return n_columns == 2, rule.offset != 0, n_columns, rule.tolerance
 
-    def equation(rule: kinds.Linear) -> dict[str, float]:
+    for rule in sorted(linear, key=plainness):
         terms = zip(rule.columns, (1.0, *(-k for k in rule.coefficients)), strict=True)
-        return {name: k * (spans[name] or 1.0) for name, k in terms}
-
-    kept += [rule for rule in sorted(linear, key=plainness) if sums.add(equation(rule))]
-    # Columns that these make multiples of one another: gross, net and tax.
-    whole = _Equations()
-    for one in kept:
-        if isinstance(one, kinds.Linear) and not one.offset:
-            whole.add(equation(one))
-    names = {name for rule in kept for name in rule.columns}
-    for first, second in combinations(sorted(names), 2):
-        if whole.ties(first, second):
+        equation = {name: k * (spans[name] or 1.0) for name, k in terms}
+        if sums.add(equation):
+            kept.append(rule)
+            if not rule.offset:
+                proportional.add(equation)
+    # Columns that sums make multiples of one another: gross, net and tax.
+    for first, second in combinations(sorted({name for rule in kept for name in rule.columns}), 2):
+        if proportional.ties(first, second):
             logs.add({first: 1.0, second: -1.0})
-    # Of a discount that is the same wherever it is given, powers say the same in fewer rows.
+    # A product with a rate replaces powers of the same columns.
     rated = {frozenset(rule.columns) for rule in products if rule.per}
     products = [rule for rule in products if rule.per or frozenset(rule.columns) not in rated]
+    totals = [{*rule.columns} for rule in kept]
     for product in sorted(products, key=lambda rule: (len(rule.columns), rule.relative)):
-        powers = (1.0, *(-e for e in product.exponents))
-        names_of = [*product.columns]
-        if product.per:
-            names_of[-1] = f"1 + {product.per:g} {names_of[-1]}"
-        # Gross is net and tax, which is net times the rate: it says no more.
         total, *parts = product.columns
-        follows = bool(product.per) and any(
-            isinstance(one, kinds.Linear)
-            and total in one.columns
-            and not {*parts}.isdisjoint(one.columns)
-            for one in kept
-        )
-        if logs.add(dict(zip(names_of, powers, strict=True))) and not follows:
+        names = [*product.columns]
+        if product.per:
+            names[-1] = f"1 + {product.per:g} {names[-1]}"
+        powers = (1.0, *(-e for e in product.exponents))
+        # Gross is net + tax, and tax is net times the rate: gross as net times 1 + rate follows.
+        follows = product.per and any(total in of and not of.isdisjoint(parts) for of in totals)
+        if logs.add(dict(zip(names, powers, strict=True))) and not follows:
             kept.append(product)
     return kept
 
 
 class _Equations:
-    """Linear equations between columns, none of which follows from the others."""
+    """Linearly independent equations between columns."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[str, dict[str, float]]] = []  # each with the column it gives
+        self._known: list[tuple[str, dict[str, float]]] = []  # each with the column it eliminates
 
     def add(self, equation: Mapping[str, float]) -> bool:
-        """Take in the coefficients of an equation, unless it follows from those here."""
+        """Add the coefficients of an equation unless it follows from the others."""
         rest = self._rest(equation)
         if rest:
             self._known.append((max(rest, key=lambda name: abs(rest[name])), rest))
         return bool(rest)
 
     def ties(self, first: str, second: str) -> bool:
-        """Whether each of two columns is a multiple of the other."""
+        """Whether two columns are multiples of each other."""
         one, other = self._rest({first: 1.0}), self._rest({second: 1.0})
         if not one or one.keys() != other.keys():
             return False
@@ -217,7 +203,7 @@ class _Equations:
         return bool(np.ptp(ratios) <= _INDEPENDENT * np.abs(ratios).max())
 
     def _rest(self, equation: Mapping[str, float]) -> dict[str, float]:
-        """Put in what is given by the equations here."""
+        """Eliminate known columns from an equation (Gauss)."""
         rest = dict(equation)
         least = _INDEPENDENT * max(map(abs, rest.values()))
         for given, known in self._known:
@@ -231,15 +217,11 @@ class _Equations:
 def _follows(
     rule: kinds.Order, equations: Sequence[kinds.Linear | kinds.Product], cells: Cells
 ) -> bool:
-    """Whether an order says no more than the size of another column in an equation of both.
+    """Whether an order only says that another term of an equation is not negative.
 
-    Of a sum, that the other parts are not below 0. Times are told all the same, unless they are a
-    constant apart: that the days between them are not below 0 is no rule of its own.
+    For dates this needs an equation of the two alone: that days are not negative is no other rule.
     """
-    is_time = isinstance(cells.formats[rule.columns[0]], DateFormat)
+    columns, is_time = {*rule.columns}, isinstance(cells.formats[rule.columns[0]], DateFormat)
     return any(
-        {*rule.columns} == {*equation.columns}
-        if is_time
-        else {*rule.columns} <= {*equation.columns}
-        for equation in equations
+        columns == {*of.columns} if is_time else columns.issubset(of.columns) for of in equations
     )

@@ -1,4 +1,4 @@
-"""Columns that hold the same, number for number or text for text."""
+"""Columns that are equal, number for number or text for text."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import numpy as np
 
 from kpca_apps.novelty.relations.checking import Cells, check
 from kpca_apps.novelty.relations.finding.arithmetic import Numbers, is_fine
-from kpca_apps.novelty.relations.finding.evidence import NEARLY
+from kpca_apps.novelty.relations.finding.evidence import NEARLY, holds_elsewhere
 from kpca_apps.novelty.relations.rule import Equal
 
-_TELLING = 20  # rows in which one of them holds something else than mostly
-_AGREE = 0.9  # share of these in which they are equal
+_TELLING = 20  # least rows in which one of them has a value other than its most frequent
 
 
 def equal_columns(numbers: Numbers, cells: Cells) -> list[Equal]:
-    """Find columns that hold the same numbers, to the rounding of the coarser, or the same texts.
+    """Find columns with the same numbers, to the rounding of the coarser, or the same texts.
 
-    Of several that do, each is told equal to the first alone.
+    Of several equal columns, each is paired with the first.
     """
     place = {name: i for i, name in enumerate(numbers.names)}
     texts = [name for name in cells.formats if not cells.is_number(name)]
@@ -32,17 +31,15 @@ def equal_columns(numbers: Numbers, cells: Cells) -> list[Equal]:
             i, j = place[one], place[other]
             half = float(max(numbers.units[i], numbers.units[j])) / 2
             tolerances += [half] if is_fine(half, 0.0, numbers.spans[i]) else []
-        for tolerance in tolerances:
-            rule = Equal(columns=(one, other), tolerance=tolerance)
-            if _says_enough(rule, cells):
-                first[other] = one
-                found.append(rule)
-                break
+        rules = (Equal(columns=(one, other), tolerance=tolerance) for tolerance in tolerances)
+        if (rule := next((rule for rule in rules if _says_enough(rule, cells)), None)) is not None:
+            first[other] = one
+            found.append(rule)
     return found
 
 
 def _near(numbers: Numbers) -> Iterator[tuple[str, str]]:
-    """Find pairs of columns of numbers that are nearly equal in nearly all rows."""
+    """Yield pairs of columns of numbers that are nearly equal in nearly all rows."""
     for i, one in enumerate(numbers.names):
         differences = np.abs(numbers.values[:, i + 1 :] - numbers.values[:, [i]])
         halves = np.maximum(numbers.units[i + 1 :], numbers.units[i]) / 2
@@ -52,12 +49,11 @@ def _near(numbers: Numbers) -> Iterator[tuple[str, str]]:
 
 
 def _alike(names: Sequence[str], cells: Cells) -> Iterator[tuple[str, str]]:
-    """Find pairs of columns of text that may be equal in nearly all rows, by hashes of texts."""
+    """Yield pairs of columns whose texts have equal hashes in nearly all rows."""
     hashes = np.zeros((len(names), len(cells)), dtype=np.uint64)
     for place, name in enumerate(names):
         texts = cells.texts(name)
-        # 0 where there is no text.
-        hashes[place] = (texts.hash().to_numpy() | 1) * texts.is_not_null().to_numpy()
+        hashes[place] = (texts.hash().to_numpy() | 1) * texts.is_not_null().to_numpy()  # or 0
     for place, one in enumerate(names):
         both = (hashes[place] != 0) & (hashes[place + 1 :] != 0)
         n_both = both.sum(axis=1)
@@ -67,13 +63,5 @@ def _alike(names: Sequence[str], cells: Cells) -> Iterator[tuple[str, str]]:
 
 
 def _says_enough(rule: Equal, cells: Cells) -> bool:
-    """Whether two columns are equal also where they hold something else than mostly."""
     seen = check(rule, cells)
-    if seen.share < NEARLY:
-        return False
-    telling = np.zeros(len(cells), dtype=np.bool_)
-    for name in rule.columns:
-        codes = cells.codes(name)
-        usual = np.argmax(np.bincount(codes[codes >= 0]))
-        telling |= seen.applies & (codes != usual)
-    return bool(telling.sum() >= _TELLING and np.mean(seen.holds[telling]) >= _AGREE)
+    return seen.share >= NEARLY and holds_elsewhere(seen, map(cells.codes, rule.columns), _TELLING)

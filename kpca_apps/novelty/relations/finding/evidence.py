@@ -1,54 +1,27 @@
-"""Whether a rule between columns holds by more than chance.
+"""Whether a rule between columns holds by more than chance: a permutation test.
 
-With one of its columns shuffled a rule breaks as often as chance has it. It is told if shuffling
-any of them breaks it in far more rows, beyond what the number of rules tried would give.
+Shuffling any one of its columns must break the rule in far more rows, at a level corrected for the
+number of rules tried.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
-import polars as pl
 
-from kpca_apps.novelty.relations.checking import Cells, check
+from kpca_apps.novelty.relations.checking import Cells, Checked, check
 from kpca_apps.novelty.relations.rule import Rule
-from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.arrays import IntArray
 
 NEARLY = 0.97
-"""Share of the rows a rule says something of in which it must hold."""
+"""Least share of the rows to which a rule applies in which it holds."""
 LEVEL = 1e-3
-"""Expected number of a table's rules that hold by chance."""
+"""Expected number of rules of a table that hold by chance."""
 FEWER = 5.0
-"""So many times fewer rows break a rule than with a column shuffled."""
-
-
-@dataclass(frozen=True)
-class Shuffled(Cells):
-    """The cells of a table with those of one column in another order."""
-
-    name: str = ""
-    order: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-
-    def values(self, name: str) -> FloatArray:
-        """Numbers of a column."""
-        values = super().values(name)
-        return values[self.order] if name == self.name else values
-
-    def texts(self, name: str) -> pl.Series:
-        """Texts of a column."""
-        texts = super().texts(name)
-        return texts.gather(self.order) if name == self.name else texts
-
-    def codes(self, name: str) -> IntArray:
-        """Codes of a column."""
-        codes = super().codes(name)
-        return codes[self.order] if name == self.name else codes
-
-    def present(self, name: str) -> BoolArray:
-        """Whether cells of a column hold anything."""
-        present = super().present(name)
-        return present[self.order] if name == self.name else present
+"""Least ratio of the rows that break a shuffled rule to those that break it."""
+_AGREE = 0.9  # least share of rows that agree among those without the most frequent value
 
 
 def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Generator) -> bool:
@@ -58,24 +31,29 @@ def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Gener
         return False
     n_broken = int(seen.broken.sum())
     for name in rule.columns:
-        order = rng.permutation(len(cells))
-        shuffled = check(rule, Shuffled(cells.table, cells.formats, name, order))
-        # Shuffling also moves gaps: the share is of rows the rule says something of.
+        shuffled = check(rule, replace(cells, shuffled={name: rng.permutation(len(cells))}))
+        # Shuffling also moves gaps, so shares are compared.
         n_expected = (1 - shuffled.share) * int(seen.applies.sum())
-        if not int(shuffled.applies.sum()):
-            return False
-        if not are_far_fewer(n_broken, n_expected, LEVEL / n_tried):
+        if not shuffled.applies.any() or not are_far_fewer(n_broken, n_expected, LEVEL / n_tried):
             return False
     return True
 
 
+def holds_elsewhere(seen: Checked, columns: Iterable[IntArray], least: int = 1) -> bool:
+    """Whether a rule holds also in rows (at least some) without the most frequent values."""
+    others = np.zeros(len(seen.applies), dtype=np.bool_)
+    for codes in columns:
+        others |= seen.applies & (codes != np.argmax(np.bincount(codes[seen.applies])))
+    return bool(others.sum() >= least and np.mean(seen.holds[others]) >= _AGREE)
+
+
 def are_far_fewer(n_seen: int, n_expected: float, level: float) -> bool:
-    """Whether so much fewer are seen than are expected that chance gives it at such a level."""
+    """Whether fewer are seen than expected, by a factor of `FEWER` and at a level."""
     return n_seen * FEWER <= n_expected and tail(n_seen, n_expected) <= level
 
 
 def tail(n_seen: int, n_expected: float) -> float:
-    """Bound the chance of so few events where so many are expected (Chernoff, of Poisson's law)."""
+    """Return Chernoff's bound of the probability of so few Poisson events."""
     if n_seen >= n_expected:
         return 1.0
     return float(np.exp(n_seen - n_expected) * (n_expected / max(n_seen, 1)) ** n_seen)

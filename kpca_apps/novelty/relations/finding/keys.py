@@ -1,7 +1,6 @@
-"""Columns that name rows, and columns that settle another: a key and what belongs to it.
+"""Columns that name rows, and keys that determine another column.
 
-That rows of one key have one value is a rule where the key is a name. A measurement settles others
-too, as far as neighbouring values of it do; such columns are no keys.
+A measurement determines others as well if neighbouring values of it do; it is no key.
 """
 
 from __future__ import annotations
@@ -14,7 +13,13 @@ import numpy as np
 
 from kpca_apps.novelty.columns.plan import ColumnPlan, is_named_as_identifier, name_words
 from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, settles
-from kpca_apps.novelty.relations.finding.evidence import LEVEL, NEARLY, are_far_fewer, tail
+from kpca_apps.novelty.relations.finding.evidence import (
+    LEVEL,
+    NEARLY,
+    are_far_fewer,
+    holds_elsewhere,
+    tail,
+)
 from kpca_apps.novelty.relations.rule import Determines, Unique
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.values import DateFormat
@@ -23,31 +28,30 @@ NAMING = ("identifier", "id")
 """Roles of columns that name rows."""
 
 _DAY = 86400.0  # seconds
-_REPEATS = 0.5  # share of the rows whose key must be in several
-_MOST_ALIKE = 4  # rows of a key that break a rule alike: more are no slips, but its second value
-_MOST_KEYS = 0.5  # distinct keys, of the rows
+_REPEATS = 0.5  # least share of the rows with a repeated key
+_MOST_ALIKE = 4  # rows of a key with the same exception; more are a second value of the key
+_MOST_KEYS = 0.5  # most distinct keys, as a share of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
-_NEIGHBOURS = 0.5  # share of neighbouring numbers that may lead to the same value
-_CHANGES = 5  # of the value, from one number to the next
-_FEW_NUMBERS, _DENSE = 30, 0.3  # whole numbers that were handed out: of those in their range
-_SPARE_VALUES = 0.5  # of the rows: those whose key is in no other
+_NEIGHBOURS = 0.5  # largest share of neighbouring numbers with the same value
+_CHANGES = 5  # least changes of the value over increasing numbers
+_FEW_NUMBERS, _DENSE = 30, 0.3  # integers, or their share of their range, that may name something
+_SPARE_VALUES = 0.5  # share of the rows that may have a key of their own
 _SPARE = 0.005  # share of the rows
-_ROWS = 4_000  # that a key is tried on: those of some of its values
-_AGREE = 0.9  # share of the rows with another value than mostly that must agree
+_ROWS = 4_000  # on which a key is tried, of some of its values
 _MOST_COLUMNS = 40
 _MIN_ROWS = 30
 
 
 @dataclass(frozen=True)
 class Levels:
-    """The columns of a table by what is equal in them."""
+    """The codes of the columns of a table."""
 
-    codes: Mapping[str, IntArray]  # (n,) of each, -1 where missing
+    codes: Mapping[str, IntArray]  # (n,) of each, -1 if missing
     counts: Mapping[str, IntArray]  # rows of each value
 
     @classmethod
     def of(cls, cells: Cells, names: Sequence[str]) -> Levels:
-        """Take the columns of more than one value."""
+        """Take the columns with more than one value."""
         codes = {name: cells.codes(name) for name in names}
         counts = {name: np.bincount(column[column >= 0]) for name, column in codes.items()}
         kept = [name for name in names if np.count_nonzero(counts[name]) > 1]
@@ -58,14 +62,14 @@ class Levels:
         return int(np.count_nonzero(self.counts[name]))
 
     def repeats(self, name: str) -> bool:
-        """Whether most rows share their value with others."""
+        """Whether most rows share their value with other rows."""
         counts = self.counts[name]
         often = counts[counts > 1].sum() >= _REPEATS * counts.sum()
         return bool(often and self.n_values(name) <= _MOST_KEYS * counts.sum())
 
 
 def key_rules(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[Determines | Unique]:
-    """Find columns that settle others, and pairs that name rows, without what follows."""
+    """Find keys that determine other columns, and pairs of columns that name rows."""
     settled = _settled(cells, levels, rng)
     names = list(levels.codes)
     first = _first_of_same(settled, names)
@@ -78,7 +82,7 @@ def key_rules(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[De
 def _settled(
     cells: Cells, levels: Levels, rng: np.random.Generator
 ) -> dict[tuple[str, str], float]:
-    """Find columns, each with one that it settles, and the share of the rows that break this."""
+    """Find pairs of a key and a column that it determines, with the share of exceptions."""
     keys = [name for name in levels.codes if levels.repeats(name) and may_be_key(cells, name)]
     keys = keys[:_MOST_COLUMNS]
     n_tried = len(keys) * len(levels.codes)
@@ -87,7 +91,7 @@ def _settled(
         rows = _rows_of_some(levels.codes[name], rng)
         key = levels.codes[name][rows]
         order = rng.permutation(len(rows))
-        # Of too many values one key or another must have several.
+        # With more values, some key has several of them.
         most = levels.n_values(name) + _SPARE_VALUES * len(cells)
         for other, codes in levels.codes.items():
             if other == name or levels.n_values(other) > most:
@@ -95,11 +99,14 @@ def _settled(
             value = codes[rows]
             seen = settles(key, value)
             if (
-                seen.share >= NEARLY
-                and _agrees_elsewhere(seen, value)
-                and _are_slips(seen, key, value)
-                and _more_than_chance(seen, settles(key, value[order]).share, n_tried)
-                and (not cells.is_number(name) or _is_code(name, key, value, seen))
+                seen.share < NEARLY
+                or not holds_elsewhere(seen, [value])
+                or not _are_slips(seen, key, value)
+            ):
+                continue
+            n_expected = (1 - settles(key, value[order]).share) * int(seen.applies.sum())
+            if are_far_fewer(int(seen.broken.sum()), n_expected, LEVEL / n_tried) and (
+                not cells.is_number(name) or _is_code(name, key, value, seen)
             ):
                 found[name, other] = 1 - seen.share
     return found
@@ -118,8 +125,7 @@ def unique_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Unique]:
 def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Unique]:
     """Find two columns, each of which repeats, that name rows together (country, year).
 
-    Other columns that go with one of them (age with year) name rows too: those of fewest values are
-    told.
+    Of several pairs, the one with fewest values is returned.
     """
     found: list[tuple[int, Unique]] = []
     usable = [
@@ -133,11 +139,10 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
     for pair in combinations(names, 2):
         n_values = levels.n_values(pair[0]) * levels.n_values(pair[1])
         n_known = min(int(levels.counts[name].sum()) for name in pair)
-        # So few values must repeat.
         if n_values < NEARLY * n_known:
             continue
         alike = [float(np.sum((levels.counts[name] / n) ** 2)) for name in pair]
-        # Rows equal in both to another, if the columns had nothing to do with each other.
+        # Expected rows equal to another one in both columns if these are independent.
         n_expected = n * (1 - np.exp(-n * alike[0] * alike[1]))
         if tail(0, n_expected) > LEVEL / n_tried:
             continue
@@ -150,27 +155,14 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
     return [min(found, key=lambda one: one[0])[1]] if found else []
 
 
-def _agrees_elsewhere(seen: Checked, value: IntArray) -> bool:
-    """Whether a rule holds also where the value is another than mostly."""
-    usual = np.argmax(np.bincount(value[seen.applies]))
-    telling = seen.applies & (value != usual)
-    return bool(telling.any() and np.mean(seen.holds[telling]) >= _AGREE)
-
-
 def _are_slips(seen: Checked, key: IntArray, value: IntArray) -> bool:
-    """Whether no second value recurs in the rows of a key: two hospitals of one ZIP."""
+    """Whether no second value recurs in the rows of a key, as two hospitals of one ZIP do."""
     pairs = join_codes([key, value])[seen.broken]
     return not pairs.size or bool(np.bincount(pairs).max() <= _MOST_ALIKE)
 
 
-def _more_than_chance(seen: Checked, by_chance: float, n_tried: int) -> bool:
-    """Whether a rule holds in more rows than the share with a column shuffled."""
-    n_expected = (1 - by_chance) * int(seen.applies.sum())
-    return are_far_fewer(int(seen.broken.sum()), n_expected, LEVEL / n_tried)
-
-
 def _rows_of_some(key: IntArray, rng: np.random.Generator) -> IntArray:
-    """Take all rows of some values of a key, chosen at random, a few thousand in all."""
+    """Return all rows of some random values of a key, a few thousand in all."""
     n_values = int(key.max(initial=-1)) + 1
     rank = rng.permutation(n_values)
     by_rank = np.bincount(rank[key[key >= 0]], minlength=n_values)
@@ -181,7 +173,7 @@ def _rows_of_some(key: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def may_be_key(cells: Cells, name: str) -> bool:
-    """Whether a column may name something: days, and whole numbers that were handed out."""
+    """Whether a column may name something: text, days, or integers without many gaps."""
     if not cells.is_number(name) or _is_named_code(name):
         return True
     values = np.unique(cells.values(name))
@@ -197,15 +189,14 @@ def _is_named_code(name: str) -> bool:
 
 
 def _is_code(name: str, key: IntArray, value: IntArray, seen: Checked) -> bool:
-    """Whether numbers name something: values of neighbouring numbers mostly differ.
+    """Whether numbers name something: the values of neighbouring numbers mostly differ.
 
-    Where they do not, numbers were handed out in the order of the values, if no row breaks the rule
-    though these change often; of a measurement, values run into each other where they change.
+    Numbers may also have been assigned in the order of the values, which then change often and
+    without exceptions; those of a measurement overlap where they change.
     """
     if _is_named_code(name):
         return True
     known = (key >= 0) & (value >= 0)
-    # Codes of numbers rise with them.
     pairs, counts = np.unique(np.column_stack([key, value])[known], axis=0, return_counts=True)
     most = np.lexsort((-counts, pairs[:, 0]))
     _, first = np.unique(pairs[most, 0], return_index=True)
@@ -217,7 +208,7 @@ def _is_code(name: str, key: IntArray, value: IntArray, seen: Checked) -> bool:
 
 
 def _first_of_same(pairs: Container[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
-    """Return for each column the first of those that settle it and are settled by it."""
+    """Return for each column the first one that it determines and that determines it."""
     return {
         name: next(
             other
@@ -231,9 +222,9 @@ def _first_of_same(pairs: Container[tuple[str, str]], names: Sequence[str]) -> d
 def _reduced(
     broken: Mapping[tuple[str, str], float], first: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    """Leave out what follows: of columns that settle each other, the first stands for all.
+    """Remove pairs that follow; of columns that determine each other, only the first is used.
 
-    `broken` is the share of the rows in which the first of two columns does not settle the second.
+    `broken` is the share of exceptions.
     """
     same = [p for p in broken if first[p[0]] == first[p[1]] and first[p[0]] in p]
     others = {
@@ -244,7 +235,7 @@ def _reduced(
     return same + [
         (key, value)
         for (key, value), share in others.items()
-        # A key that settles it better than the column between does is told all the same.
+        # Pairs through an intermediate column follow unless they have far fewer exceptions.
         if not any(
             (key, name) in others and others.get((name, value), 1.0) <= 2 * share + _SPARE
             for name in first

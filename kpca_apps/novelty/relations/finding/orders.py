@@ -1,14 +1,14 @@
 """Columns of which one is never below another: start and end, minimum and maximum, part and whole.
 
-Of two columns on different scales one is always below the other, and of two that rise together
-nearly always. An order is told where names or dates say that both belong together, or where the
-difference of two columns on one scale piles up on one side of 0 and nothing lies on the other.
+Columns on different scales are in order by chance. An order is a rule if names or dates show that
+both columns belong together, or if their differences pile up on one side of 0.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -21,52 +21,33 @@ from kpca_apps.novelty.relations.rule import Order
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
-# Of two names that differ in these alone, the first is the lower, or comes earlier.
-_RISING = (
-    ("minimum", "mean", "maximum"),
-    ("minimum", "average", "maximum"),
-    ("min", "mean", "max"),
-    ("min", "median", "max"),
-    ("min", "avg", "max"),
-    ("min", "average", "max"),
-    ("mean", "worst"),
-    ("lowest", "highest"),
-    ("lower", "upper"),
-    ("low", "high"),
-    ("lo", "hi"),
-    ("smallest", "largest"),
-    ("start", "end"),
-    ("start", "stop"),
-    ("started", "ended"),
-    ("started", "finished"),
-    ("begin", "end"),
-    ("first", "last"),
-    ("from", "to"),
-    ("diastolic", "systolic"),
-    ("dia", "sys"),
-    ("dbp", "sbp"),
-    ("net", "gross"),
-    ("q1", "median", "q3"),
-    ("q25", "q50", "q75"),
-    ("p5", "p50", "p95"),
-    ("p10", "p50", "p90"),
-    ("used", "total"),
-)
+# Words of names that rise: of two names that differ in two of these, the first is the lower.
+_RISING = [
+    words.split()
+    for words in """
+    minimum mean maximum|minimum average maximum|min mean max|min median max|min avg max
+    min average max|mean worst|lowest highest|lower upper|low high|lo hi|smallest largest
+    start end|start stop|started ended|started finished|begin end|first last|from to
+    diastolic systolic|dia sys|dbp sbp|net gross|q1 median q3|q25 q50 q75|p5 p50 p95|p10 p50 p90
+    used total
+    """.strip()
+    .replace("\n", "|")
+    .split("|")
+]
 _CLEARLY = 0.99  # share of the rows in which numbers without such names must be in order
-_FEW_VALUES = 5  # distinct ones: of so few, all must be
-_NEAR = 0.2  # of the usual difference
-_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # of the rows that lie so near, on a fine and a coarse scale
+_FEW_VALUES = 5  # distinct values below which all rows must be in order
+_NEAR = 0.2  # of the median difference
+_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # least share of rows near 0, on a fine and a coarse scale
 _FEWEST_NEAR = 10
-_ACROSS = 0.1  # of these, at most as many lie as near on the other side
-_TOGETHER, _SIGMAS = 0.3, 4.0  # rank correlation of columns that belong together
+_ACROSS = 0.1  # largest ratio of rows near 0 on the other side to these
+_TOGETHER, _SIGMAS = 0.3, 4.0  # least rank correlation, and in standard errors
 _MIN_ROWS = 20
 
 
 def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
-    """Find columns that are at most another: those whose names say so, and those that show it.
+    """Find columns that are at most another: by correlation and name, and by their values.
 
-    Those with the names rise together, so that they belong to each other; that one is below the
-    other shuffling may leave so.
+    Only the second need a permutation test.
     """
     values = numbers.values
     by_name, by_values = [], []
@@ -78,7 +59,7 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
             continue
         difference = values[:, j] - values[:, i]
         difference = difference[~np.isnan(difference)]
-        # Of times of day the later one is less where midnight lies between.
+        # Of two times of day, the later one is less across midnight.
         half = min(half_days[i], half_days[j])
         if half and (difference < -half).any():
             continue
@@ -95,7 +76,7 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
 
 
 def _mostly_below(values: FloatArray) -> Iterator[tuple[int, int]]:
-    """Find columns (m, k) that are at most another in nearly all rows."""
+    """Yield pairs of columns (m, k) of which one is at most the other in nearly all rows."""
     for i in range(values.shape[1]):
         differences = values - values[:, [i]]
         n_known = (~np.isnan(differences)).sum(axis=0)
@@ -104,21 +85,26 @@ def _mostly_below(values: FloatArray) -> Iterator[tuple[int, int]]:
 
 
 def is_rising(low: str, high: str) -> bool:
-    """Whether two names say that one column is at most the other.
+    """Whether two names show that one column is at most the other.
 
     >>> is_rising("start_date", "endDate"), is_rising("tmin", "tmax"), is_rising("max", "min")
     (True, True, False)
     """
-    return any(
-        _differ_in(low, high, first, second)
-        for words in _RISING
-        for place, first in enumerate(words)
-        for second in words[place + 1 :]
-    )
+    words, others = _words(low), _words(high)
+    pairs = [pair for pair in zip(words, others, strict=False) if pair[0] != pair[1]]
+    for rising in _RISING:
+        for first, second in combinations(rising, 2):
+            if pairs == [(first, second)] and len(words) == len(others):
+                return True
+            # In one word: tmin, tmax.
+            in_one = low != high and low.lower().replace(first, second) == high.lower()
+            if in_one and len(first) >= 3:
+                return True
+    return False
 
 
 def neighbours(rules: Sequence[Order]) -> list[Order]:
-    """Leave out orders that follow from two others: of a <= b <= c, that of a and c."""
+    """Remove orders that follow from two others: of a <= b <= c, that of a and c."""
     pairs = {rule.columns for rule in rules}
     names = {name for pair in pairs for name in pair}
     return [
@@ -131,18 +117,8 @@ def neighbours(rules: Sequence[Order]) -> list[Order]:
     ]
 
 
-def _differ_in(low: str, high: str, first: str, second: str) -> bool:
-    words, others = _words(low), _words(high)
-    if len(words) == len(others):
-        differing = [pair for pair in zip(words, others, strict=True) if pair[0] != pair[1]]
-        if differing == [(first, second)]:
-            return True
-    # Written in one word: tmin, tmax.
-    return len(first) >= 3 and low != high and low.lower().replace(first, second) == high.lower()
-
-
 def _words(name: str) -> list[str]:
-    """Return the words of a name with the numbers behind them (q25)."""
+    """Return the words of a name with their numbers (q25)."""
     return name_words(name) if not re.search(r"\d", name) else re.findall(r"[^\W_]+", name.lower())
 
 
@@ -155,10 +131,9 @@ def _one_kind(cells: Cells, first: str, second: str) -> bool:
 
 
 def _piles_up(both: FloatArray) -> bool:
-    """Whether the differences of two columns on one scale (m, 2) begin at 0 all at once."""
+    """Whether the differences of two columns on one scale (m, 2) begin abruptly at 0."""
     both = both[~np.isnan(both).any(axis=1)]
     units = [rounding(column) for column in both.T]
-    # That nothing is nothing in both columns says nothing of their scales.
     both = both[(both != 0).any(axis=1)]
     difference = both[:, 1] - both[:, 0]
     usual = float(np.median(difference[difference > 0])) if (difference > 0).any() else 0.0
@@ -169,20 +144,18 @@ def _piles_up(both: FloatArray) -> bool:
     above = np.mean(difference == 0 if coarse else (difference >= 0) & (difference <= near))
     below = np.mean((difference < 0) & (difference >= -near))
     least = max(_SHARE_EQUAL if coarse else _SHARE_NEAR, _FEWEST_NEAR / len(both))
-    if above < least or below > _ACROSS * above:
-        return False
-    if not _go_together(both):
+    if above < least or below > _ACROSS * above or not _go_together(both):
         return False
     if (both < 0).any():
         return True
-    # Of sizes from small to large, differences of small ones are small without being near 0.
+    # Differences of small sizes are small, so relative ones must pile up as well.
     relative = difference / both.max(axis=1)
     usual = float(np.median(relative[relative > 0]))
     return bool(np.mean((relative >= 0) & (relative <= _NEAR * usual)) >= _SHARE_NEAR)
 
 
 def _go_together(both: FloatArray) -> bool:
-    """Whether two columns (m, 2) rise together."""
+    """Whether two columns (m, 2) are correlated."""
     both = both[~np.isnan(both).any(axis=1)]
     if len(both) < _MIN_ROWS or np.ptp(both, axis=0).min() == 0:
         return False

@@ -1,4 +1,4 @@
-"""Rules of one column: in the order of the rows, of one form, ending at a bound."""
+"""Rules of one column: sorted with the rows, of one form, within bounds."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
 _MIN_ROWS = 30
-_MIN_VALUES = 20  # distinct ones of a column that is sorted, ends at a bound or has a form
-_FALLS = 0.05  # for each rise of a column that rises
-_IN_ORDER = 0.9  # rank correlation with the rows
+_MIN_VALUES = 20  # distinct ones
+_FALLS = 0.05  # largest ratio of falls to rises of a sorted column
+_IN_ORDER = 0.9  # least rank correlation with the rows
 _LONGEST_FORM = 40
 _SHARES = {"pct", "percent", "percentage", "share", "rate", "ratio", "fraction", "prob", "score"}
 _NATURAL = (1.0, 100.0)
-_REACHES = 0.95  # of a natural bound that numbers must come to
-_PILED, _FEWEST_PILED = 0.01, 8  # cells at a bound
-_TIMES_BEYOND = 20.0  # as many cells at the end of a scale as beyond it
-_TIMES_MORE = 4.0  # as many as beyond it
+_REACHES = 0.95  # largest number over a natural bound, at least
+_PILED, _FEWEST_PILED = 0.01, 8  # least share, and number, of cells at a bound
+_TIMES_BEYOND = 20.0  # least ratio of cells at the end of a scale to those beyond it
+_TIMES_MORE = 4.0  # least ratio of cells at a bound to those beyond it
 _SCALES = (5, 6, 7, 10, 12, 23, 24, 31)  # last steps: marks, weekdays, months, hours, days
-_STEP_SHARE = 0.5  # of an even share, that the last step of a scale must have
+_STEP_SHARE = 0.5  # least share of the last step of a scale, over an even share
 
 
 def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
     """Find dates, times and codes that rise or fall with the rows.
 
-    That a table was sorted by a measurement says nothing of the next one.
+    Measurements do not count: the next table need not be sorted by them.
     """
     running = {spec.name for spec in plan.specs if spec.runs_on or spec.role in NAMING}
     for name, format in cells.formats.items():
@@ -48,14 +48,14 @@ def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
             order = rank_correlation(values, np.arange(len(values)))
             steps = np.diff(values) * np.sign(order)
             rule = Sorted(columns=(name,), falling=order < 0)
-            # Rows that repeat the one before say nothing, and numbers that start again fall once.
+            # Numbers that start again fall once.
             few_falls = np.sum(steps < 0) <= _FALLS * np.sum(steps > 0)
             if abs(order) >= _IN_ORDER and few_falls and check(rule, cells).share >= NEARLY:
                 yield rule
 
 
 def codes(cells: Cells) -> Iterator[Code]:
-    """Find columns of codes that all have one form, with letters and digits at fixed places."""
+    """Find columns of codes with letters and digits at fixed places."""
     for name in cells.formats:
         texts = cells.texts(name)
         known = texts.drop_nulls()
@@ -64,14 +64,14 @@ def codes(cells: Cells) -> Iterator[Code]:
         forms = code_forms(known)
         form = str(forms.mode().sort()[0])
         others = known.filter(forms != form)
-        # Texts of another form that occur again and again are no slips.
+        # Texts of another form that recur are no slips.
         slips = len(others) <= (1 - NEARLY) * len(known) and 2 * others.n_unique() >= len(others)
         if slips and _is_code(form, name, cells) and not _outgrown(form, known, forms):
             yield Code(columns=(name,), form=form)
 
 
 def bounds(cells: Cells) -> Iterator[Within]:
-    """Find columns of numbers that end at a natural bound, or with the last step of a scale."""
+    """Find columns of numbers within natural bounds, or on a scale."""
     for name, format in cells.formats.items():
         if not isinstance(format, NumberFormat):
             continue
@@ -83,7 +83,7 @@ def bounds(cells: Cells) -> Iterator[Within]:
 
 
 def _is_code(form: str, name: str, cells: Cells) -> bool:
-    """Whether a form says more than that a column holds words, numbers or dates of one length."""
+    """Whether a form describes codes, not words, numbers or dates of one length."""
     if not 3 <= len(form) <= _LONGEST_FORM or "9" not in form:
         return False
     if not cells.is_number(name):
@@ -93,9 +93,9 @@ def _is_code(form: str, name: str, cells: Cells) -> bool:
 
 
 def _outgrown(form: str, known: pl.Series, forms: pl.Series) -> bool:
-    """Whether codes of one more digit follow those of a form as their numbers go on: P999, P1000.
+    """Whether codes with one more digit continue those of a form: P999, P1000.
 
-    The step between them is no wider than the widest between the numbers of the form.
+    The step between them is at most the widest between the numbers of the form.
     """
     digits = known.str.extract("([0-9]{1,18})$").cast(pl.Int64)
     shorter, longer = (digits.filter(forms == one).sort() for one in (form, f"{form}9"))
@@ -106,7 +106,7 @@ def _outgrown(form: str, known: pl.Series, forms: pl.Series) -> bool:
 
 
 def _bounds(values: FloatArray, name: str) -> tuple[float, float] | None:
-    """Return the bounds of numbers that are worth telling."""
+    """Return the bounds of numbers, if they are natural or a scale."""
     distinct, counts = np.unique(values, return_counts=True)
     if (top := _scale_top(distinct, counts)) is not None:
         return float(distinct[distinct >= 0][0]), top
@@ -124,7 +124,7 @@ def _bounds(values: FloatArray, name: str) -> tuple[float, float] | None:
 
 
 def _scale_top(distinct: FloatArray, counts: IntArray) -> float | None:
-    """Return the last step of a scale that begins at 0 or 1 and has no gap, as marks and months."""
+    """Return the last step of a scale from 0 or 1 without a gap, such as marks and months."""
     if (distinct != np.round(distinct)).any():
         return None
     n = int(counts.sum())

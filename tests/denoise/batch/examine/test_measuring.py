@@ -22,17 +22,18 @@ from kpca_apps.denoise.batch.one_image.pages import kind_of
 from kpca_apps.denoise.batch.profile import KindNoise
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.denoiser import DenoiseInfo, measure_noise
-from kpca_apps.denoise.estimate.law import NoiseLaw, typical_law
+from kpca_apps.denoise.estimate.law import typical_law
 from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.result import NoiseLaw
 from kpca_apps.images.files import read_image
 from kpca_apps.names import one_line
 
-SEEN = np.array([1.0, 2.0, 3.0])
+SEEN = (1.0, 2.0, 3.0)
 FAST = GroupDenoiser(Options(quality="fast"))
 
 
 def law(gain: float, constant: float, blur: float = 0.0) -> NoiseLaw:
-    return NoiseLaw(gain, constant, blur, (0.9, 1.1), True, False, -50.0, 0.0, SEEN, SEEN, 1.0)
+    return NoiseLaw(gain, constant, blur, (0.9, 1.1), True, False, -50.0, 0.0, SEEN, SEEN)
 
 
 def info(noise: str, sigma: float, *laws: NoiseLaw, established: bool = True) -> DenoiseInfo:

@@ -15,7 +15,7 @@ from skimage.data import brick
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.one_image.large import _filling
 from kpca_apps.denoise.batch.run import run_batch
-from kpca_apps.denoise.estimate.law import NoiseLaw
+from kpca_apps.denoise.estimate.law import law_of_nothing
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import ImageOutcome
 from kpca_apps.images.pyramids import smaller_copy
@@ -67,7 +67,7 @@ def at_once(folder: Path, denoiser: GroupDenoiser) -> NDArray[Any]:
 
 
 DARK = np.clip(0.4 * NOISY - 10.0, 0, 255).astype(np.uint8)  # cut off at black
-LAW = replace(NoiseLaw.of_nothing(0.0), constant=15.0**2, blur=0.5)
+LAW = replace(law_of_nothing(0.0), constant=15.0**2, blur=0.5)
 PAGES = {
     "grey": NOISY,
     "floats": NOISY.astype(np.float32) / 3 - 50,

@@ -135,7 +135,7 @@ def test_the_score_is_the_formula_in_its_description(contaminated):
     assert (scores >= expected - 1e-7).all()
 
 
-def test_rows_with_one_absurd_cell_in_common_are_told_apart_by_the_rest():
+def test_rows_with_one_absurd_cell_in_common_are_distinguished_by_the_rest():
     X = mixed(8)[0][:, :5]
     X[:20, 0] = 1e250
     errors = np.random.default_rng(8).gamma(3.0, size=len(X))
@@ -156,7 +156,7 @@ def test_an_absurd_cell_counts_more_among_rows_that_may_be_anything():
     assert contaminated.cells.columns.n < clean.cells.columns.n == len(X)
 
 
-def test_where_the_error_is_asked_for_cells_add_nothing():
+def test_where_the_error_is_requested_cells_add_nothing():
     X, as_is, groups = mixed(8)
     for parameters in ({"kernel": RBF(0.1)}, {"method": "hoffmann"}):
         assert detector_of(X, as_is, groups, **parameters).combined_ is None

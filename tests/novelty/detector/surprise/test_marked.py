@@ -64,11 +64,13 @@ def test_rows_that_are_odd_as_those_marked_wrong_move_up() -> None:
     left = [slips, tails]
     seen = {one.row - 1 for one in top}
     left = [np.array([row for row in rows if row not in seen]) for rows in left]
-    before, after = ([ranks[rows].mean() for rows in left] for ranks in (first.ranks, again.ranks))
+    before, after = (
+        [ranks[rows].mean() for rows in left] for ranks in (first.rows.ranks, again.rows.ranks)
+    )
     assert after[0] < before[0] and after[1] - after[0] > before[1] - before[0]
     # Rows that are scored with the model later are moved alike.
     new = {"slips": [5.0, 0.0], "tails": [0.0, 5.0], "other": [0.0, 0.0]}
-    lead = [np.subtract(*score_table(one.model, new).scores) for one in (first, again)]
+    lead = [np.subtract(*score_table(one.model, new).rows.scores) for one in (first, again)]
     assert lead[1] > lead[0] + 1.0
 
 

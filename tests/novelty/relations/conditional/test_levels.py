@@ -90,17 +90,17 @@ def test_a_row_is_judged_by_all_others(rows: list[tuple[str, str]], m: float, d:
     codes = [column.cells(table).codes for column in columns]
     pairs, counts = np.unique(codes[0] * columns[1].n_codes + codes[1], return_counts=True)
     relation = Relation(0, 1, columns[1].n_codes, m, d, 1.0, pairs, counts)
-    said = relation.ask(columns, codes, np.ones(len(rows), dtype=bool))
+    judged = relation.judge(columns, codes, np.ones(len(rows), dtype=bool))
     wanted = [tail_left_out(rows, row, m, d, relation.isolated) for row in range(len(rows))]
-    np.testing.assert_allclose(np.exp(said.log_p), wanted, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(judged.log_p), wanted, rtol=1e-12)
     for row, (one, _) in enumerate(rows):
         group = Counter(v for i, (g, v) in enumerate(rows) if g == one and i != row)
-        assert said.n_rows[row] == group.total()
-        assert said.n_expected[row] == max(group.values(), default=0)
+        assert judged.n_rows[row] == group.total()
+        assert judged.n_expected[row] == max(group.values(), default=0)
         if group:
-            assert group[columns[1].text(int(said.expected[row]))] == said.n_expected[row]
+            assert group[columns[1].text(int(judged.expected[row]))] == judged.n_expected[row]
         # What is not left out counts itself.
-        new = relation.ask(columns, [of[[row]] for of in codes], np.zeros(1, dtype=bool))
+        new = relation.judge(columns, [of[[row]] for of in codes], np.zeros(1, dtype=bool))
         assert new.n_rows[0] == group.total() + 1
 
 

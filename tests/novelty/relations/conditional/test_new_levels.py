@@ -53,15 +53,15 @@ def test_equal_new_levels_are_described_once_and_no_more_than_are_kept(
     learned = LevelColumn.of(column, ColumnSpec("x", "categorical", ""))
     texts = ["Lodnon", "Paris", "Prais", "Lodnon", "Lodnon", "Prais", "London"]
     cells = learned.cells(table_from_frame(pl.DataFrame({"x": texts}), "t"))
-    asked, nearest = [], Writing.nearest
+    looked_up, nearest = [], Writing.nearest
     monkeypatch.setattr(
-        Writing, "nearest", lambda self, seen: asked.append(seen) or nearest(self, seen)
+        Writing, "nearest", lambda self, seen: looked_up.append(seen) or nearest(self, seen)
     )
     _, found = find_new_levels([learned], [cells], np.zeros(7, dtype=bool))
     meant = {"Lodnon": "London", "Prais": "Paris"}
     wanted = [(row, texts[row], meant[texts[row]]) for row in (0, 2, 3, 4, 5)]
     assert sorted((one.row, one.seen, one.suggestion) for one in found) == wanted
-    assert sorted(asked) == [*meant]
+    assert sorted(looked_up) == [*meant]
     monkeypatch.setattr(new_levels, "MAX_EVIDENCE", 3)
     _, found = find_new_levels([learned], [cells], np.zeros(7, dtype=bool))
     assert sorted(one.row for one in found) == [0, 2, 3]
@@ -79,9 +79,9 @@ def scored():
 
 
 def test_a_level_never_seen_is_odd_where_none_is_new(scored) -> None:
-    assert (scored.p_values[:2] < 4 / N).all()
-    assert scored.is_flagged[:2].all()
-    (fax,) = [cell for cell in scored.odd_cells if cell.column == "channel"]
+    assert (scored.rows.p_values[:2] < 4 / N).all()
+    assert scored.rows.is_flagged[:2].all()
+    (fax,) = [cell for cell in scored.findings.odd_cells if cell.column == "channel"]
     assert (fax.kind, fax.seen, fax.suggestion, fax.row) == ("new", "fax", "", 1)
     assert fax.p_value == pytest.approx(3 / (N + 1))  # any of three columns of levels
     of_row = {row.row: row.reasons for row in scored.ranked}
@@ -90,12 +90,12 @@ def test_a_level_never_seen_is_odd_where_none_is_new(scored) -> None:
 
 
 def test_a_level_misspelt_is_named_with_the_one_it_is_written_like(scored) -> None:
-    (cell,) = [cell for cell in scored.odd_cells if cell.column == "city"]
+    (cell,) = [cell for cell in scored.findings.odd_cells if cell.column == "city"]
     assert (cell.seen, cell.suggestion, cell.row) == ("Lodnon", "London", 2)
     (row,) = [row for row in scored.ranked if row.row == 2]
     assert (row.reasons[0].column, row.reasons[0].expected) == ("city", "London")
 
 
 def test_a_new_customer_is_not_odd_where_many_are_new(scored) -> None:
-    assert not [cell for cell in scored.odd_cells if cell.column == "customer"]
-    assert scored.p_values[2] > 0.1 and not scored.is_flagged[2]
+    assert not [cell for cell in scored.findings.odd_cells if cell.column == "customer"]
+    assert scored.rows.p_values[2] > 0.1 and not scored.rows.is_flagged[2]

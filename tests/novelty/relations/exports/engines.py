@@ -42,8 +42,8 @@ def by_sql(given: Given) -> list[Broken]:
 
 def _in_duckdb(frame: pl.DataFrame, rules: HeldRules) -> Broken:
     head, *parts = re.split(r"\n\n(?=-- )", rules_as_sql(rules, 'a "b'))
-    said = [one_line(sentence(of, rules.by_name), 1_000) for of in rules.rules]
-    assert [part.split("\n")[0] for part in parts] == [f"-- {one}".rstrip() for one in said]
+    comments = [one_line(sentence(of, rules.by_name), 1_000) for of in rules.rules]
+    assert [part.split("\n")[0] for part in parts] == [f"-- {one}".rstrip() for one in comments]
     with duckdb.connect() as database:
         database.register("given", frame.to_arrow())
         database.execute('CREATE TABLE "a ""b" AS SELECT * FROM given')
@@ -87,13 +87,13 @@ def by_pandera(given: Given, *, of_arrow: bool = False) -> list[Broken]:
     found = []
     for line, (_, rules) in zip(done.stdout.splitlines(), given, strict=True):
         checks, cases = json.loads(line)
-        said = [phrase(of.rule, rules.by_name) for of in rules.rules]
-        assert {check for check, _ in cases} <= {*checks} <= {*said}
-        places = [sorted({place for check, place in cases if check == one}) for one in said]
+        phrases = [phrase(of.rule, rules.by_name) for of in rules.rules]
+        assert {check for check, _ in cases} <= {*checks} <= {*phrases}
+        places = [sorted({place for check, place in cases if check == one}) for one in phrases]
         found.append(
             [
                 tuple(place + 1 for place in of) if one in checks else None
-                for one, of in zip(said, places, strict=True)
+                for one, of in zip(phrases, places, strict=True)
             ]
         )
     return found
@@ -141,8 +141,8 @@ def by_dqx(given: Given) -> list[Broken]:
     found = []
     for line, (_, rules) in zip(lines, given, strict=True):
         rows = json.loads(line.removeprefix("found "))
-        said = [phrase(of.rule, rules.by_name) for of in rules.rules]
-        found.append([tuple(rows[one]) if one in rows else None for one in said])
+        phrases = [phrase(of.rule, rules.by_name) for of in rules.rules]
+        found.append([tuple(rows[one]) if one in rows else None for one in phrases])
     return found
 
 

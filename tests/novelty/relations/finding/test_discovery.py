@@ -187,7 +187,7 @@ def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give(
 
 
 def test_what_only_comes_near_is_no_rule() -> None:
-    """A month from the day of the year, a weight from the size: most that differ hardly do."""
+    """A month from the day of the year, a weight from the size: most differences are small."""
     rng, days = np.random.default_rng(0), np.arange("2021-01-01", "2022-01-01", dtype="M8[D]")
     month = days.astype("M8[M]").astype(int) % 12 + 1
     day = rng.permutation(np.arange(1, 366))

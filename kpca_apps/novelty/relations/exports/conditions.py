@@ -1,0 +1,117 @@
+"""The condition under which a row breaks a rule, in a language such as SQL or Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from kpca_apps.novelty.relations import rule as kinds
+from kpca_apps.novelty.relations.rule import AnyRule
+from kpca_apps.novelty.relations.rules import RuleColumn
+
+
+@dataclass(frozen=True)
+class Language:
+    """How a language writes the parts of a condition; comparisons with missing cells are false."""
+
+    columns: Mapping[str, RuleColumn]
+    number: Callable[[str], str]  # a column as a float; dates in seconds since 1970 UTC
+    text: Callable[[str], str]  # a column as stripped text
+    constant: Callable[[float], str]
+    none_of: Callable[[str, Sequence[str]], str]  # a column holds a value that is not listed
+    differ: Callable[[str, str], str]  # two texts are present and differ
+    other_form: Callable[[str, str], str]  # a column does not have the form of a code
+    of_table: Callable[[kinds.WholeTable], list[str]]  # when a row breaks a rule that compares rows
+    known: str  # follows a cell that is present
+    missing: str  # follows a cell that is missing
+    absolute: str  # names of functions
+    power: str
+    both: str  # operators
+    either: str
+    equal: str
+
+
+def broken(rule: AnyRule, language: Language) -> str:
+    """Write when a row breaks a rule; rows with missing cells do not."""
+    return _join(language.both, _conditions(rule, language))
+
+
+def _conditions(rule: AnyRule, of: Language) -> Sequence[str]:
+    first, *others = rule.columns
+    match rule:
+        case kinds.Unique() | kinds.Determines() | kinds.Sorted():
+            return of.of_table(rule)
+        case kinds.Order():
+            sign = ">=" if rule.strict else ">"
+            return [f"{of.number(first)} {sign} {of.number(others[0])}"]
+        case kinds.Within():
+            bounds = (("<", rule.low), (">", rule.high))
+            outside = [
+                f"{of.number(first)} {sign} {of.constant(bound)}"
+                for sign, bound in bounds
+                if bound is not None
+            ]
+            return [_join(of.either, outside)]
+        case kinds.Equal() if not all(of.columns[name].format for name in rule.columns):
+            return [of.differ(of.text(first), of.text(others[0]))]
+        case kinds.Equal() | kinds.Linear() | kinds.Product():
+            return _formula(rule, of)
+        case kinds.EmptyUnless():
+            other = f"{of.text(others[0])}{of.missing}"
+            if rule.values:
+                other = of.none_of(others[0], rule.values)
+            return [f"{of.text(first)}{of.known}", other]
+        case kinds.PositiveOnlyIf():
+            above = f"{of.number(first)} > {of.constant(0.0)}"
+            none_of = [of.none_of(name, rule.values) for name in others]
+            if not rule.both:
+                return [above, *none_of]
+            cells = [of.number(first), *map(of.text, others)]
+            none = _join(of.both, none_of)
+            return [*(f"{cell}{of.known}" for cell in cells), f"({above}) {of.equal} ({none})"]
+        case kinds.Code():
+            return [of.other_form(first, rule.form)]
+        case _:
+            assert_never(rule)
+
+
+def _formula(rule: kinds.Formula, of: Language) -> list[str]:
+    """Write that the first column is farther from its expected value than the tolerance."""
+    first, *names = (of.number(name) for name in rule.columns)
+    conditions = []
+    allowed = of.constant(rule.tolerance)
+    match rule:
+        case kinds.Equal():
+            due = names[0]
+        case kinds.Linear():
+            pairs = zip(names, rule.coefficients, strict=True)
+            due = " + ".join(n if k == 1 else f"{of.constant(k)} * {n}" for n, k in pairs)
+            due = f"{of.constant(rule.offset)} + ({due})" if rule.offset else due
+        case kinds.Product():
+            # The rule does not apply to numbers without such a power.
+            for name, exponent in zip(
+                names[: -1 if rule.per else None], rule.exponents, strict=False
+            ):
+                if exponent != round(exponent):
+                    conditions.append(f"{name} {'>' if exponent < 0 else '>='} {of.constant(0.0)}")
+                elif exponent < 0:
+                    conditions.append(f"{of.absolute}({name}) > {of.constant(0.0)}")
+            if rule.per:
+                names[-1] = f"(1.0 + {of.constant(rule.per)} * {names[-1]})"
+            powers = [
+                name if exponent == 1 else f"{of.power}({name}, {of.constant(exponent)})"
+                for name, exponent in zip(names, rule.exponents, strict=True)
+            ]
+            due = " * ".join([*[of.constant(rule.factor)] * (rule.factor != 1), *powers])
+            if rule.relative:
+                share = f"{of.constant(rule.relative)} * {of.absolute}({due})"
+                allowed = f"{allowed} + {share}" if rule.tolerance else share
+    return [*conditions, f"{of.absolute}({first} - ({due})) > {allowed}"]
+
+
+def _join(operator: str, conditions: Sequence[str]) -> str:
+    """Join conditions, each in brackets if they are several."""
+    if len(conditions) == 1:
+        return conditions[0]
+    return operator.join(f"({condition})" for condition in conditions)
