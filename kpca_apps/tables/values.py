@@ -228,7 +228,7 @@ def infer_number_format(
     cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
     if not prefer_comma and np.isfinite(finite(cells["text"])).all():
         return NumberFormat() if cells.height else None
-    if not _has_digits(cells["text"]) or _are_pairs(cells["text"], cells["n"]):
+    if _are_pairs(cells["text"], cells["n"]):
         return None
     marks = _infer_marks(cells["text"], known)
     words = unit_words(_without_marks(cells["text"], marks), cells["n"].to_numpy())
@@ -269,11 +269,6 @@ def infer_number_format(
         marks=marks,
         tokens=tokens,
     )
-
-
-def _has_digits(texts: pl.Series) -> bool:
-    # Most columns of numbers have a digit in one of their first cells.
-    return any(part.str.contains(r"\d").any() for part in (texts.head(_FIRST_CELLS // 10), texts))
 
 
 def _infer_marks(texts: pl.Series, known: tuple[str, ...]) -> tuple[str, ...]:
@@ -539,8 +534,6 @@ def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFo
     alone are no dates.
     """
     distinct = texts.drop_nulls().unique(maintain_order=True)
-    if not _has_digits(distinct):
-        return None
     is_iso = np.isfinite(_iso_seconds(distinct))
     parts = _parts(distinct.filter(~is_iso))
     if not is_iso.any() and not np.isfinite(parts["year"]).any():
@@ -657,7 +650,7 @@ def _parts(texts: pl.Series) -> dict[str, FloatArray]:
     """
     parts = {name: np.full(texts.len(), np.nan) for name in _PARTS}
     pending = np.flatnonzero(texts.is_not_null().to_numpy())
-    for shape in DATE_SHAPES if pending.size else ():
+    for shape in DATE_SHAPES:
         hit = texts.gather(pending).str.contains(shape).to_numpy()
         if hit.any():
             rows, pending = pending[hit], pending[~hit]
@@ -787,7 +780,6 @@ class Column:
         self.cells, self.name = cells, cells.name
         self._read: dict[object, Readings] = {}
         self._numbers: dict[object, NumberFormat | None] = {}
-        self._dates: dict[bool | None, DateFormat | None] = {}
 
     def __len__(self) -> int:
         return self.cells.len()
@@ -828,9 +820,7 @@ class Column:
         """Infer the format of dates (see `infer_date_format`)."""
         if self.cells.dtype.is_temporal():
             return DateFormat(has_time=self.cells.dtype != pl.Date)
-        if day_first not in self._dates:
-            self._dates[day_first] = infer_date_format(self.levels.texts, day_first)
-        return self._dates[day_first]
+        return infer_date_format(self.levels.texts, day_first)
 
     def digit_dates(self, day_first: bool | None = None) -> DateFormat | None:
         """Return the order of digits that reads most cells as dates in the shortest period.
@@ -1037,7 +1027,7 @@ def _typed(cells: pl.Series) -> tuple[FloatArray, bool] | None:
     if cells.dtype in (pl.Date, pl.Datetime):
         return _epoch_seconds(cells), True
     if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
-        return np.asarray(cells.to_numpy(), dtype=np.float64), False
+        return cells.cast(pl.Float64).to_numpy(), False
     return None
 
 
@@ -1068,8 +1058,9 @@ def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
 def _levels_of_numbers(cells: pl.Series) -> Levels:
     """Return the levels of numbers, each distinct one converted to text once."""
     if cells.dtype.is_float():
-        # -0.0 is 0, and NaN is missing.
-        cells = pl.Series(cells.name, cells.to_numpy() + 0.0, nan_to_null=True)
+        number = pl.lit(cells).fill_nan(None)
+        plain = pl.when(number == 0).then(0.0).otherwise(number)  # -0.0 is 0
+        cells = pl.select(plain.alias(cells.name)).to_series()
     numbers, places = _encoded(cells)
     return Levels(_written(numbers), places)
 
@@ -1078,9 +1069,8 @@ def _encoded(cells: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
     """Return distinct values in order of occurrence, and the code of each cell, -1 for null."""
     encoded = cells.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
     # Arrow's own conversion loads pandas, if it is installed.
-    places = pl.Series(encoded.indices)
-    places = places.fill_null(-1) if places.null_count() else places
-    return pl.Series(cells.name, encoded.dictionary), places.to_numpy()
+    places = pl.Series(encoded.indices).fill_null(-1).to_numpy()
+    return pl.Series(cells.name, encoded.dictionary), places
 
 
 def _epoch_seconds(cells: pl.Series) -> FloatArray:

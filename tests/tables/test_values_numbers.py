@@ -299,10 +299,3 @@ def test_amounts_without_credit_behind_them_are_of_the_other_side() -> None:
     column = Column(pl.Series(cells))
     readings = column.read(column.number_format())
     assert np.array_equal(readings.values < 0, ["CR" in cell for cell in cells])
-
-
-def test_text_without_digits_is_not_searched_for_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(values, "_infer_marks")
-    monkeypatch.delattr(values, "_parts")
-    column = Column(pl.Series(["red wine", "tea", None, "inf"]))
-    assert column.number_format() is None and column.date_format() is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.cli.console import MOST_FAILURES, Console, column_lines, say_line
+from kpca_apps.cli.console import MOST_FAILURES, Console, column_lines, say_line, terminal_width
 from kpca_apps.cli.denoise.documents import (
     EXAMPLE_IMAGES,
     FITTED_DICTIONARY,
@@ -38,7 +39,7 @@ from kpca_apps.system.files.model_files import check_model_path
 from kpca_apps.system.files.output import atomic_write
 
 LARGEST_WHOLE = 128 * 128  # pixels; larger whole images would need too many examples
-MAX_NAME = 40  # characters
+MAX_NAME, LEAST_NAME = 40, 12  # characters
 MAX_WHOLE = 400  # characters of an uncut name
 
 
@@ -255,9 +256,29 @@ def _law_lines(files: Sequence[MeasuredFile]) -> list[str]:
 
 
 def _named_lines(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return a table of rows with names, uncut, as programs read them too."""
-    pairs = zip(names, rows, strict=True)
-    return column_lines([(one_line(name, MAX_WHOLE), *row) for name, row in pairs])
+    """Return a table of rows with names, cut to the width of the terminal."""
+    beside = sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True))
+    room = max(LEAST_NAME, min(MAX_NAME, terminal_width() - beside))
+    each = [*dict.fromkeys(names)]
+    shown = dict(zip(each, distinct(each, room), strict=True))
+    return column_lines([(shown[n], *row) for n, row in zip(names, rows, strict=True)])
+
+
+def distinct(names: Sequence[str], room: int) -> list[str]:
+    """Cut names in the middle to `room` characters, but for those that would be equal.
+
+    >>> distinct(["holiday-by-the-sea-1.png", "holiday-by-the-sea-2.png"], 14)
+    ['holida...1.png', 'holida...2.png']
+    >>> distinct(["monday-1-by-the-sea.png", "monday-2-by-the-sea.png"], 14)
+    ['monday-1-by-the-sea.png', 'monday-2-by-the-sea.png']
+    """
+    whole = [one_line(name, MAX_WHOLE) for name in names]
+    end = (room - 3) // 2
+    short = [
+        name if len(name) <= room else f"{name[: room - 3 - end]}...{name[-end:]}" for name in whole
+    ]
+    counts = Counter(short)
+    return [cut if counts[cut] == 1 else name for cut, name in zip(short, whole, strict=True)]
 
 
 def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
