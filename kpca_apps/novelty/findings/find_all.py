@@ -33,7 +33,6 @@ from kpca_apps.novelty.result import (
     OddCell,
     RankedRow,
     RowLists,
-    RowScores,
     ScreeningResult,
     ScreeningRun,
     clearest,
@@ -76,15 +75,14 @@ def find_all(
     `fitted_on` are the rows the model was fitted on, where at hand: with labels, baselines are,
     too.
     """
-    model = verdict.model
-    rows = verdict.rows
+    model, rows, scored = verdict.model, verdict.rows, verdict.scored
     is_fitted_on = fitted_on is rows
     evaluations, of_labels = judge_by_labels(
-        model, rows, verdict.scores, fitted_on, options.columns.label, options.positive
+        model, rows, scored.scores, fitted_on, options.columns.label, options.positive
     )
     profiles, id_column, of_ids = describe_columns(rows, options.columns.id)
     lists = list_table(verdict, options.explain, id_column)
-    release_pages(verdict.scores, verdict.ranks, verdict.rarities, verdict.p_values, rows.surprise)
+    release_pages(scored.scores, scored.ranks, scored.rarities, scored.p_values, rows.surprise)
     columns = _with_reason_shares(profiles, lists.ranked[: lists.n_explained])
     is_new = not is_fitted_on and not rows.is_own
     moved, of_drift = (
@@ -118,15 +116,7 @@ def find_all(
         source=rows.source,
         reference=None if is_fitted_on else model.source,
         columns=columns,
-        rows=RowScores(
-            scores=verdict.scores,
-            p_values=verdict.p_values,
-            rarities=verdict.rarities,
-            ranks=verdict.ranks,
-            is_flagged=verdict.flagged,
-            is_accepted=rows.is_accepted,
-            scale=verdict.scale,
-        ),
+        rows=scored,
         threshold=verdict.threshold,
         ranked=lists.ranked,
         lists=RowLists(

@@ -46,7 +46,7 @@ def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
     model = verdict.model
     drawn, matrix = _drawn(verdict.rows, listed, model.options.seed)
     points = model.detector.map_components(matrix, n_jobs=model.options.jobs)
-    ranks = verdict.ranks[drawn]
+    ranks = verdict.scored.ranks[drawn]
     subspace = model.detector.viewed
     leading = np.zeros(2)
     leading[: min(2, len(subspace.variances))] = subspace.variances[:2] / (
@@ -56,7 +56,7 @@ def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
         x=points[:, 0],
         y=points[:, 1],
         rank=np.where(ranks <= len(listed), ranks, 0),
-        flagged=np.asarray(verdict.flagged[drawn]),
+        flagged=np.asarray(verdict.scored.is_flagged[drawn]),
         n_rows=verdict.rows.n_rows,
         variances=subspace.variances[:N_VARIANCES],
         gains=subspace.gain[:N_VARIANCES],
@@ -109,9 +109,9 @@ def column_plane(
     return ColumnPlane(
         x=axis(first),
         y=axis(others[0]) if others else None,
-        scores=np.asarray(verdict.scores[positions]),
+        scores=np.asarray(verdict.scored.scores[positions]),
         rank=np.concatenate([[row.rank for row in ranked], np.zeros(len(drawn))]).astype(np.int64),
-        flagged=np.asarray(verdict.flagged[positions]),
+        flagged=np.asarray(verdict.scored.is_flagged[positions]),
         n_rows=rows.n_rows,
     )
 
@@ -136,7 +136,9 @@ def _score_grid(verdict: Verdict, first: IntArray) -> ScoreContours | None:
         return None
     # A column with gaps brings an indicator of them, which is 0 all over the picture.
     left, right = (group.columns[0] for group in model.encoder.groups)
-    drawn, matrix = _drawn(verdict.rows, first[verdict.flagged[first]], model.options.seed)
+    drawn, matrix = _drawn(
+        verdict.rows, first[verdict.scored.is_flagged[first]], model.options.seed
+    )
     held = np.vstack([verdict.rows.sample, matrix])
     low, high = held.min(axis=0), held.max(axis=0)
     margin = 0.05 * (high - low)
@@ -151,7 +153,7 @@ def _score_grid(verdict: Verdict, first: IntArray) -> ScoreContours | None:
         scores=model.detector.scores(grid, n_jobs=model.options.jobs).reshape(GRID, GRID),
         points_x=matrix[:, left],
         points_y=matrix[:, right],
-        points_flagged=np.asarray(verdict.flagged[drawn]),
+        points_flagged=np.asarray(verdict.scored.is_flagged[drawn]),
     )
 
 
