@@ -69,11 +69,6 @@ class JudgedRows:
     matrix: FloatArray  # (r, d), they encoded
     own: IntArray  # (r,), positions among the training rows of the model, or -1
 
-    @property
-    def n_rows(self) -> int:
-        """Number r of rows."""
-        return len(self.own)
-
 
 def judged_by(
     verdict: Verdict, table: Table, positions: IntArray
@@ -280,7 +275,7 @@ def _compare(
         if not piece.model.is_whole:
             matrix = encoder.matrix(rows.sample_table.take(among))
         others = views.standardised(matrix)
-        for start in range(0, part.n_rows, ROWS_A_BLOCK):
+        for start in range(0, len(part.own), ROWS_A_BLOCK):
             block = slice(start, start + ROWS_A_BLOCK)
             distances = cdist(views.standardised(part.matrix[block]), others, "cityblock")
             # A row that nothing but its rank keeps from being flagged is not compared with itself.
@@ -394,12 +389,12 @@ def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[
         blocks = [
             JudgedRows(part.table.take(at), part.matrix[at], part.own[at])
             for at in np.split(
-                np.arange(part.n_rows), range(ROWS_A_BLOCK, part.n_rows, ROWS_A_BLOCK)
+                np.arange(len(part.own)), range(ROWS_A_BLOCK, len(part.own), ROWS_A_BLOCK)
             )
         ]
         model = piece.model
         found = verdict.rows.over(
-            "Finding reasons", first_reasons, blocks, part.n_rows, model.encoder, model.detector
+            "Finding reasons", first_reasons, blocks, len(part.own), model.encoder, model.detector
         )
         of_part = (reason for of_block in found for reason in of_block)
         reasons |= zip(places.tolist(), of_part, strict=True)

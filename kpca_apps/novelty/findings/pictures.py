@@ -17,13 +17,11 @@ from kpca_apps.novelty.result import (
     NumericProfile,
     Pictures,
     PlaneAxis,
-    RankedRow,
     ScoreContours,
 )
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.novelty.screening.judge import Verdict
 from kpca_apps.system.arrays import FloatArray, IntArray
-from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
 N_VARIANCES = 30
@@ -33,11 +31,10 @@ OTHER_LEVELS = "(other)"
 
 def draw_rows(verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]) -> Pictures:
     """Place rows on kernel components, on a grid of scores, and by the columns of the reasons."""
-    seed = verdict.model.options.seed
     return Pictures(
         map=_map_rows(verdict, lists.first[: len(lists.ranked)]),
         contours=_score_grid(verdict, lists.first[:MAX_DRAWN]),
-        plane=column_plane(verdict, columns, lists.ranked, lists.table, seed),
+        plane=_column_plane(verdict, lists, columns),
     )
 
 
@@ -64,20 +61,16 @@ def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
     )
 
 
-def column_plane(
-    verdict: Verdict,
-    columns: Sequence[ColumnProfile],
-    ranked: Sequence[RankedRow],
-    table: Table,
-    seed: int,
+def _column_plane(
+    verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]
 ) -> ColumnPlane | None:
     """Place rows by the columns with the largest part in the reasons of those that stand out.
 
-    Drawn are a sample and the `ranked` rows, as they stand in `table`. Of two columns one is of
+    Drawn are a sample and the ranked rows. Of two columns one is of
     numbers or dates, if there is any. Hidden columns and free text are not drawn; ``None`` where
     nothing else is left.
     """
-    rows = verdict.rows
+    rows, ranked, seed = verdict.rows, lists.ranked, verdict.model.options.seed
     parts = {column.name: column.reason_share for column in columns}
     if not any(parts.values()):  # nothing is flagged: what the oddest rows are nearest to it for
         for reason in (reason for row in ranked[:N_KINDS] for reason in row.reasons):
@@ -99,7 +92,7 @@ def column_plane(
         spec, distribution = specs[profile.name], profile.distribution
         levels = distribution.levels if isinstance(distribution, CategoryProfile) else ()
         here, elsewhere = (
-            _values(of.column(spec.name), spec, levels) for of in (table, rows.sample_table)
+            _values(of.column(spec.name), spec, levels) for of in (lists.table, rows.sample_table)
         )
         values = np.concatenate([here, elsewhere[drawn]])
         is_date = isinstance(distribution, NumericProfile) and distribution.is_date
