@@ -166,7 +166,7 @@ class RankedRow:
     #: The group it was judged in, as "species Adelie"; empty where by the model of the whole table.
     group: str = ""
     key: str = ""  #: what the row is known again by, if marked: a hash of its visible cells
-    nearest: tuple[int, ...] = ()  #: rows of `usual_rows` most like it, the nearest first
+    nearest: tuple[int, ...] = ()  #: the most similar of `lists.usual`, the nearest first
 
     @property
     def reason_sets(self) -> tuple[tuple[Reason, ...], ...]:

@@ -719,9 +719,8 @@ class Readings:
 
     values: FloatArray  # (n,), numbers or seconds since 1970-01-01 UTC; NaN without a value
     missing: BoolArray  # (n,), empty cells and words for missing values
-    unreadable: (
-        BoolArray  # (n,), other cells without a value, or beyond 1e100 (whose square overflows)
-    )
+    # (n,), other cells without a value, or beyond 1e100 (whose square overflows)
+    unreadable: BoolArray
 
     @property
     def share_read(self) -> float:

@@ -138,6 +138,7 @@ def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
             (pattern, is_odd): book.add_format({"num_format": pattern} | (odd if is_odd else {}))
             for pattern in (_GENERAL, _DAY, _TIME)
             for is_odd in (False, True)
+            if is_odd or pattern != _GENERAL  # a styled empty cell takes room
         }
         heads = {
             added: book.add_format(
@@ -165,7 +166,7 @@ def _write_sheet(
         for place, column in enumerate(columns):
             cell = column.cells[number - 1]
             pattern = patterns[place] if isinstance(cell, datetime) else _GENERAL
-            style = styles[pattern, place in coloured]
+            style = styles.get((pattern, place in coloured))
             if isinstance(cell, str):
                 text = _text(cell)
                 n_cut += len(text) > MAX_CELL

@@ -63,7 +63,7 @@ def check_digits_of(texts: pl.Series) -> str:
     """
     texts = texts.head(N_SAMPLED)
     # Skip columns of short texts early: the codes of all schemes have 8 characters or more.
-    if len(texts) < MIN_CODES or (texts.str.len_bytes() >= 8).sum() < HOLDS * len(texts):
+    if len(texts) < MIN_CODES or (texts.str.len_bytes() >= SHORTEST).sum() < HOLDS * len(texts):
         return ""
     codes = without_marks(texts)
     if codes.str.contains(ANY_CODE).sum() < HOLDS * len(codes):

@@ -29,7 +29,7 @@ FEW_ROWS = 1_000
 NONE, AGREEING, UNASKED = -1, -2, -3
 # For rows that agree in most groups, a group counts no more than one standard deviation.
 MOST_APART = 1.0
-# Squared differences are summed under a factor of 0 or 1, which infinity does not survive.
+# Squared differences are capped here: differences of infinite sums would be NaN.
 LARGEST_SQUARE = 1e200
 
 
@@ -147,17 +147,16 @@ class Surroundings:
             [start + which for start, (_, _, which) in zip(starts, self._wide, strict=True)],
             dtype=np.int64,
         ).reshape(-1, len(rows))
-        self._rows = np.ascontiguousarray(rows)
         self._by_index = np.argsort(neighbours.index, kind="stable")
 
     def near(self, rows: FloatArray, own: IntArray, sets: IntArray) -> Near:
         """Return the rows nearest in all groups outside each set, for standardised rows (r, d).
 
         `own` (r,) are their positions among the training rows, -1 for new ones: a row is not near
-        itself. `sets` (r, e, w) hold groups in order, or stand for something else, as `nearest`
-        says.
+        itself. `sets` (r, e, w) hold groups in order, or start with NONE, AGREEING or
+        UNASKED.
         """
-        k = min(N_NEIGHBOURS, len(self._rows) - 1)
+        k = min(N_NEIGHBOURS, len(self.everyone) - 1)
         found = Near(np.zeros((*sets.shape[:2], k), dtype=np.int64), np.zeros(sets.shape[:2]))
         index, by_index = self.neighbours.index, self._by_index
         place = by_index[np.minimum(np.searchsorted(index, own, sorter=by_index), len(index) - 1)]

@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import itemgetter
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -84,14 +83,14 @@ class LevelColumn:
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
         """Count the levels of a column; words for "unknown" are missing."""
-        levels, spellings = spec.levels(column), dict[float | str, list[tuple[int, str]]]()
-        keys = _keys(levels, spec)
-        for key, text, n in zip(keys, levels.texts, levels.counts.tolist(), strict=True):
-            if text.lower() not in NOT_KNOWN:
-                spellings.setdefault(key, []).append((n, text))
-        texts = tuple(max(of, key=itemgetter(0))[1] for of in spellings.values())
-        counts = [sum(n for n, _ in of) for of in spellings.values()]
-        return cls(column.name, spec, texts, np.array([*counts, len(column) - sum(counts)]))
+        levels = spec.levels(column)
+        spellings = _keyed(levels, spec).with_columns(n=levels.counts)
+        known = spellings.filter(~pl.col("text").str.to_lowercase().is_in([*NOT_KNOWN]))
+        commonest = pl.col("text").get(pl.col("n").arg_max())
+        merged = known.group_by("word", "value", maintain_order=True).agg(commonest, pl.sum("n"))
+        counts = merged["n"].to_numpy()
+        counts = np.append(counts, len(column) - counts.sum())
+        return cls(column.name, spec, tuple(merged["text"]), counts)
 
     def without(self, codes: IntArray) -> LevelColumn:
         """Return the column without some levels, as if they were unseen."""
@@ -178,11 +177,19 @@ class LevelColumn:
 
 def _keys(levels: Levels, spec: ColumnSpec) -> list[float | str]:
     """Return the numbers of levels as the column reads them, or their texts."""
-    texts = levels.texts.str.to_lowercase() if spec.is_truth else levels.texts
-    if spec.format is None:
-        return texts.to_list()
-    values = levels.read(spec.format).values.tolist()
-    return [text if value != value else value for text, value in zip(texts, values, strict=True)]
+    keyed = _keyed(levels, spec)
+    pairs = zip(keyed["word"], keyed["value"], strict=True)
+    return [word if value is None else value for word, value in pairs]
+
+
+def _keyed(levels: Levels, spec: ColumnSpec) -> pl.DataFrame:
+    """Return texts of levels, with the number ("value") or else the word that identifies each."""
+    numbers = np.full(len(levels.texts), np.nan)
+    if spec.format is not None:
+        numbers = levels.read(spec.format).values
+    text = pl.col("text").str.to_lowercase() if spec.is_truth else pl.col("text")
+    frame = pl.DataFrame({"text": levels.texts, "value": pl.Series(numbers, nan_to_null=True)})
+    return frame.with_columns(word=pl.when(pl.col("value").is_null()).then(text))
 
 
 class _Groups(NamedTuple):

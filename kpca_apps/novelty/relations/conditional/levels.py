@@ -483,7 +483,10 @@ def _add(
     rows: IntArray | slice = slice(None),
     counts: BoolArray | bool = True,
 ) -> None:
-    """Add what a relation finds to sums (5, columns, n), weighted, in rows where it counts."""
+    """Add what a relation finds to sums (5, columns, n), weighted, in rows where it counts.
+
+    The sums are of log_p, log_other and log_right, and of the weights of the first and the others.
+    """
     weight = np.multiply(relation.gain, counts, dtype=np.float64)
     parts = of.log_p, of.log_other, of.log_right, of.has_given, of.decides
     for total, part in zip(sums[:, relation.target], parts, strict=True):

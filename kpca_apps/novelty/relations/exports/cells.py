@@ -55,6 +55,7 @@ class Dialect:
     replaced: Callable[[str, str, str], str]  # replaces all matches of a quoted pattern in a text
     seconds: Callable[[str], str]  # of a date or moment since 1970-01-01 UTC
     has_form: Callable[[str, str], str]  # whether a text has the form of a code
+    both: str = " AND "
     macro: str = ""  # prefix of macros for cells; without it cells are written out
 
     def cell(self, kind: str, cell: str) -> str:

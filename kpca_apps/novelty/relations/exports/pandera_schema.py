@@ -14,6 +14,7 @@ from kpca_apps.names import one_line
 from kpca_apps.novelty.relations import rule as kinds
 from kpca_apps.novelty.relations.exports.cells import why_left_out
 from kpca_apps.novelty.relations.exports.conditions import Language, broken
+from kpca_apps.novelty.relations.rule import WHOLE_TABLE
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 from kpca_apps.tables.values import (
@@ -80,7 +81,7 @@ import pandera.pandas as pa
 _CHECK = """\
         # {comment}
         pa.Check(
-            lambda df: ~({broken}),
+            lambda df: {holds},
             name={name},
             error={name},
             ignore_na=False,
@@ -104,7 +105,9 @@ def rules_as_pandera(rules: HeldRules) -> str:
             continue
         name = ascii(phrase(held.rule, rules.by_name))
         condition = broken(held.rule, _python(rules.by_name))
-        parts.append(_CHECK.format(comment=comment, name=name, broken=condition))
+        is_whole = isinstance(held.rule, WHOLE_TABLE)
+        holds = condition.removeprefix("~") if is_whole else f"~({condition})"
+        parts.append(_CHECK.format(comment=comment, name=name, holds=holds))
     return "".join([*parts, _TAIL])
 
 

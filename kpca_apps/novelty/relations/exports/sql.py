@@ -59,6 +59,7 @@ DUCKDB = Dialect(
     replaced=lambda text, pattern, by: f"REGEXP_REPLACE({text}, {pattern}, {by}, 'g')",
     seconds=lambda date: f"CASE WHEN ISFINITE({date}) THEN EXTRACT(EPOCH FROM {date}) END",
     has_form=lambda text, form: f"{text} SIMILAR TO {standard_literal(code_pattern(form))}",
+    both="\n  AND ",
     macro="kpca_",
 )
 
@@ -102,7 +103,7 @@ def sql_language(columns: Mapping[str, RuleColumn], dialect: Dialect) -> Languag
         missing=" IS NULL",
         absolute="ABS",
         power="POWER",
-        both=" AND ",
+        both=dialect.both,
         either=" OR ",
         equal="=",
     )

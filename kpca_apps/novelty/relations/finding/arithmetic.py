@@ -70,16 +70,17 @@ class Numbers:
     def of(cls, cells: Cells, names: Sequence[str]) -> Numbers:
         """Take columns of a table with more than one number."""
         values = {name: cells.values(name) for name in names}
-        known = {name: column[~np.isnan(column)] for name, column in values.items()}
-        known = {name: of for name, of in known.items() if len(of) and np.ptp(of) > 0}
-        ends = [np.quantile(of, [0.025, 0.975]) for of in known.values()]
+        present = {name: column[~np.isnan(column)] for name, column in values.items()}
+        varying = {name: x for name, x in present.items() if len(x) and np.ptp(x) > 0}
+        columns = [values[name] for name in varying]
+        ends = [np.quantile(x, [0.025, 0.975]) for x in varying.values()]
         return cls(
-            tuple(known),
-            np.column_stack([values[n] for n in known]) if known else np.empty((len(cells), 0)),
-            np.array([rounding(of) for of in known.values()]),
-            _PRECISE * np.array([np.quantile(np.abs(of), 0.99) for of in known.values()]),
-            np.diff(np.array(ends).reshape(-1, 2))[:, 0],
-            np.array([len(np.unique(of)) for of in known.values()], dtype=np.int64),
+            names=tuple(varying),
+            values=np.column_stack(columns) if columns else np.empty((len(cells), 0)),
+            units=np.array([rounding(x) for x in varying.values()]),
+            precise=_PRECISE * np.array([np.quantile(np.abs(x), 0.99) for x in varying.values()]),
+            spans=np.diff(np.array(ends).reshape(-1, 2))[:, 0],
+            n_distinct=np.array([len(np.unique(x)) for x in varying.values()], dtype=np.int64),
         )
 
     def without(self, names: Container[str]) -> Numbers:
