@@ -1,7 +1,7 @@
 """Find rows that repeat others in all used columns, or in all but one cell.
 
 Equal rows share a hash. To find rows that differ in one cell, each cell is hashed and a row's hash
-is the sum over its cells: without column j it is the sum minus one hash, so d sorts of n numbers
+is the sum over its cells. Without column j it is the sum minus one hash, so d sorts of n numbers
 replace a comparison of all pairs. Cells are compared regardless of case, spaces and the digits that
 single precision loses, since fractions may have been stored in it.
 

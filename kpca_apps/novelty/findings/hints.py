@@ -3,8 +3,8 @@
 Errors considered are units, decimal points, digits, signs and exchanged columns. A *repair* undoes
 a common error: dividing by a factor, removing a digit that was typed twice, and so on. The expected
 value is the median over the 10 of the model's rows nearest in the other columns. A repair is
-suggested if the value is 1.5 times as far from it as almost any of the model's own rows, and the
-repaired value is as near as most of theirs, has moved at least three quarters of the way, and is
+suggested if the value is 1.5 times as far from it as almost any of the model's own rows. The
+repaired value must be as near as most of theirs, have moved three quarters of the way, and be
 possible in the column: an integer if its values are, and within their range. If more than two
 repairs do as well, none is suggested. Exchanged columns are tried first. Units are tried only in
 columns whose names or units say what they measure: elsewhere one of so many would fit by chance.

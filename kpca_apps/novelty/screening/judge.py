@@ -362,9 +362,9 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
     """Return the log p-value of the oddest cell of each row, (n,); 0 if no cell is odd.
 
     A number beyond all others is as rare as the tail of its column says; a level seen once is as
-    rare as new ones are. For other evidence, the rate among right rows is not known well enough,
-    nor for numbers nearer to the reference's than these are to each other, as when a few right ones
-    are fifty times the rest.
+    rare as new ones are. For other evidence, the rate among right rows is not known well enough.
+    Nor is it for numbers nearer to the reference's than these are to each other: a few right ones
+    may be fifty times the rest.
     """
     beyond = pl.col("kind").is_in(BEYOND) & (pl.col("clearness") > WITHOUT_TAIL)
     found = rows.faults.odd.filter(beyond)
