@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kpca_apps.novelty.detector.neighbours import AGREEING, MOST_APART, UNASKED
+from kpca_apps.novelty.detector.neighbours import AGREEING, MOST_APART, NO_SET
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.system.compiling import compiled
 
@@ -81,7 +81,7 @@ def nearest_without(
                 more[u] = total[u] + part[u]
         for e in range(sets.shape[1]):
             kind, found = sets[i, e, 0], nearest[i, e]
-            if kind == UNASKED:
+            if kind == NO_SET:
                 continue
             left_out[:] = False
             # Without members before and after, this is the sum over all.

@@ -26,7 +26,7 @@ SQUARES_HELD = 2**20
 # Up to this many reference rows, importing numba takes longer than numpy's own loops.
 FEW_ROWS = 1_000
 # Placeholders for a set's first group: no more groups; rows that agree in most groups; no set.
-NONE, AGREEING, UNASKED = -1, -2, -3
+NONE, AGREEING, NO_SET = -1, -2, -3
 # For rows that agree in most groups, a group counts at most one standard deviation.
 MOST_APART = 1.0
 # Squared differences are multiplied by 0 or 1 and summed: infinity would give NaN.
@@ -87,7 +87,7 @@ def nearest_rows(distances: FloatArray) -> IntArray:
     return np.nonzero(nearer | as_near)[1].reshape(-1, k)
 
 
-class Near(NamedTuple):
+class Nearest(NamedTuple):
     """Rows nearest to each of r rows, when each of its e sets of groups is left out."""
 
     nearest: IntArray  # (r, e, k)
@@ -150,14 +150,14 @@ class Surroundings:
         self._rows = np.ascontiguousarray(rows)
         self._by_index = np.argsort(neighbours.index, kind="stable")
 
-    def near(self, rows: FloatArray, own: IntArray, sets: IntArray) -> Near:
+    def near(self, rows: FloatArray, own: IntArray, sets: IntArray) -> Nearest:
         """Return the rows nearest in all groups outside each set, for standardised rows (r, d).
 
         `own` (r,) are their positions among the training rows, -1 for new ones: a row is not near
         itself. `sets` (r, e, w) hold groups in order, or placeholders, as `nearest` defines.
         """
         k = min(N_NEIGHBOURS, len(self._rows) - 1)
-        found = Near(np.zeros((*sets.shape[:2], k), dtype=np.int64), np.zeros(sets.shape[:2]))
+        found = Nearest(np.zeros((*sets.shape[:2], k), dtype=np.int64), np.zeros(sets.shape[:2]))
         index, by_index = self.neighbours.index, self._by_index
         place = by_index[np.minimum(np.searchsorted(index, own, sorter=by_index), len(index) - 1)]
         place = np.where(index[place] == own, place, -1)
@@ -168,7 +168,7 @@ class Surroundings:
             of_levels = self._of_levels(rows[part])
             if len(self.everyone) <= FEW_ROWS:
                 for i, squares in enumerate(of_levels, start):
-                    is_set = sets[i, :, 0] != UNASKED
+                    is_set = sets[i, :, 0] != NO_SET
                     distances = self._distances(rows[i], squares, sets[i, is_set])
                     if place[i] >= 0:
                         distances[:, place[i]] = np.inf

@@ -23,10 +23,10 @@ import numpy as np
 
 from kpca_apps.novelty.detector.neighbours import (
     AGREEING,
+    NO_SET,
     NONE,
-    UNASKED,
     Expected,
-    Near,
+    Nearest,
     Surroundings,
     runs,
 )
@@ -111,7 +111,7 @@ class Attribution:
         r, a = len(self.X), self._n_tried
         every = np.arange(r)
         candidates, off = self._groups_to_try()
-        expected, near = self._alone(candidates)
+        expected, near = self._expect_alone(candidates)
         radius = near.radius[:, a]
         # The drops of each row when one group is replaced by its expected value.
         entries = np.arange(r * a).reshape(r, a)
@@ -122,11 +122,11 @@ class Attribution:
         )
         drops = np.maximum(scores[:, None] - after.reshape(r, a), 0.0)
         excess = np.maximum(scores - self.typical, 0.0)
-        left = self._left(excess, drops, near.radius[:, :a], radius)
+        left = self._remaining(excess, drops, near.radius[:, :a], radius)
         highest = drops.argmax(axis=1)
         unclear = np.flatnonzero(left[every, highest] > MAX_LEFT)
         if off is None:
-            off_most = self._off(self.standardised[unclear], near.nearest[unclear, a + 1])
+            off_most = self._distances(self.standardised[unclear], near.nearest[unclear, a + 1])
         else:
             off_most = off[unclear]
         suspects = self._suspects(candidates[unclear], drops[unclear], off_most)
@@ -138,7 +138,7 @@ class Attribution:
         of_set = unclear[np.nonzero(is_set)[0]]
         after = self._scores(of_set, sets[is_set], expected)
         drops_of_sets[is_set] = np.maximum(scores[of_set] - after, 0.0)
-        left_by_sets = self._left(excess[unclear], drops_of_sets, radii, radius[unclear])
+        left_by_sets = self._remaining(excess[unclear], drops_of_sets, radii, radius[unclear])
         left_by_sets[~is_set] = np.inf
         place = _smallest(highest[unclear], left[unclear], left_by_sets)
         # Rows that report other columns than the one with the highest drop.
@@ -176,17 +176,17 @@ class Attribution:
         if a == n:
             return np.tile(np.arange(n), (r, 1)), None
         near = self.around.near(self.standardised, self.own, np.full((r, 1, 1), AGREEING))
-        off = self._off(self.standardised, near.nearest[:, 0])
+        off = self._distances(self.standardised, near.nearest[:, 0])
         return np.sort(np.argsort(-off, axis=1, kind="stable")[:, :a], axis=1), off
 
-    def _off(self, rows: FloatArray, agreeing: IntArray) -> FloatArray:
+    def _distances(self, rows: FloatArray, agreeing: IntArray) -> FloatArray:
         """Return the distance of each group of rows from rows that agree in most others, (r, g)."""
         r, n = len(rows), len(self.around.groups)
         of_row, groups = np.repeat(np.arange(r), n), np.tile(np.arange(n), r)
         distances = self.around.expected(rows, of_row, groups, agreeing[of_row]).distances
         return distances.reshape(r, n)
 
-    def _alone(self, candidates: IntArray) -> tuple[Expected, Near]:
+    def _expect_alone(self, candidates: IntArray) -> tuple[Expected, Nearest]:
         """Return the expected values of groups, by the rows nearest in all others.
 
         After the rows near without each of them follow those near in all groups, and those that
@@ -223,7 +223,7 @@ class Attribution:
             scores[scored] = self.score(candidates[scored], row[scored])
         return scores
 
-    def _left(
+    def _remaining(
         self,
         excess: FloatArray,
         drops: FloatArray,
@@ -283,7 +283,7 @@ class Attribution:
         for place, members in enumerate(chosen):
             sets[:, place, : len(members)] = suspects[:, members]
             # Suspects that are missing are the last.
-            sets[sets[:, place, len(members) - 1] < 0, place] = UNASKED
+            sets[sets[:, place, len(members) - 1] < 0, place] = NO_SET
         near = self.around.near(self.standardised[rows], self.own[rows], sets)
         row, e, at = np.nonzero(sets >= 0)
         places = np.full(sets.shape, NONE)

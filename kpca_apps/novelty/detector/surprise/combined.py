@@ -151,13 +151,13 @@ class CombinedScore:
 
         This is one more term of the harmonic mean, f (1/p_r - 1): 0 for a row without evidence.
         """
-        return rounded(np.logaddexp(scores, self._beside(surprise)), SCORE_BITS)
+        return rounded(np.logaddexp(scores, self._evidence_term(surprise)), SCORE_BITS)
 
     def part_of_surprise(self, score: float, surprise: float) -> float:
         """Part of a row's score, 0..1, that is due to other evidence."""
-        return float(np.exp(min(float(self._beside(np.array(surprise))) - score, 0.0)))
+        return float(np.exp(min(float(self._evidence_term(np.array(surprise))) - score, 0.0)))
 
-    def _beside(self, surprise: FloatArray) -> FloatArray:
+    def _evidence_term(self, surprise: FloatArray) -> FloatArray:
         """Return log(f (exp(r) - 1)), -inf where r = 0."""
         with np.errstate(divide="ignore"):
             term: FloatArray = np.log(self.weights[6]) + surprise + np.log(-np.expm1(-surprise))
