@@ -163,9 +163,9 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     noise : {"gaussian", "poisson", "speckle", "impulse", "camera", "auto"}
         The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
         pixels, ``"poisson"`` for noise whose variance grows with brightness, as that of counted
-        light; ``"speckle"`` for noise that multiplies it; ``"auto"`` chooses one of these where the
-        noise is found to be so (in stacks ``"poisson"`` for speckle), else ``"gaussian"``. Before
-        any noise but ``"impulse"``, defects of the sensor go: lone pixels and dead lines.
+        light, ``"speckle"`` for noise that multiplies it. ``"auto"`` chooses one of these if it
+        detects such noise (in stacks ``"poisson"`` for speckle), else ``"gaussian"``. Except for
+        ``"impulse"``, lone pixels and dead lines of the sensor are removed first.
     method : {"rbf", "linear", "mika"}
         ``"mika"`` is kernel PCA of each group of similar patches with ``exp(-|x - y|^2 / c)``, cut
         at the noise, and fixed-point pre-images, once (Mika et al. 1998). ``"rbf"`` repeats that on
@@ -203,10 +203,10 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     Warns
     -----
     UserWarning
-        ``sigma`` is less than one step of an integer dtype, as a share of the range would be;
-        no noise could be established, and the image is returned as it is; or single pixels stand
-        out as impulse noise makes them, which ``noise="impulse"`` removes. `denoise_with_info`
-        returns the latter two instead, as ``established`` and ``impulses``.
+        If ``sigma`` is less than one step of an integer dtype, as a share of the range would be. If
+        no noise could be established, and the image is returned unchanged. Or if single pixels
+        stand out like impulses, which ``noise="impulse"`` removes. `denoise_with_info` returns the
+        latter two instead, as ``established`` and ``impulses``.
 
     Notes
     -----
