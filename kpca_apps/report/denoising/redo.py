@@ -69,7 +69,7 @@ def _image(image: ImageOutcome, result: DenoisingResult) -> dict[str, Any]:
     found = {
         "file": image.name,
         "options": [name for name in OPTIONS if name not in left_out],
-        "asked": _factors(image, result),
+        "used": _factors(image, result),
         "presets": _presets(image, result, has_colours=has_colours),
     }
     return found | ({"own": _own(image)} if image.own_settings else {})

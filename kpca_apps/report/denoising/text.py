@@ -463,7 +463,7 @@ def own_sentence(image: ImageOutcome) -> str:
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in own.items()
     ]
-    return f"Asked for this image alone: {in_prose(words)}." if words else ""
+    return f"Asked for this image alone: {in_prose(words)}." if words else ""  # codespell:ignore
 
 
 def likeness_sentence(comparison: Comparison) -> str:
@@ -549,4 +549,4 @@ def trial_sentence(result: TrialResult) -> list[str]:
 def trial_title(trial: Trial) -> str:
     """Name a strength by its options."""
     words = in_prose([word.strip() for word in trial.option.split("--") if word.strip()])
-    return _capital(words) or "As asked for"
+    return _capital(words) or "As asked for"  # codespell:ignore
