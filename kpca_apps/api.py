@@ -1,4 +1,4 @@
-"""Tables screened from Python: data frames in; out comes a result that shows itself."""
+"""Screen tables from Python: data frames in, results out."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ from kpca_apps.tables.read.uri import scheme_of, with_file
 from kpca_apps.tables.table import PartedTable, Table
 from kpca_apps.tables.write import Added
 
-# Any: a frame of another library is known by what it can do.
+# Any: frames of other libraries are recognised by their interface.
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
 
-# Options of a call: all but tables, and who works on them.
+# Options of a call, except tables and workers.
 OPTION_NAMES = {one.name for one in fields(NoveltyOptions)} - {
     *("accept", "marks", "workers", "scheduler", "work_dir")
 }
@@ -85,16 +85,16 @@ REASONS = {
     "share": pl.Float64,
     **dict.fromkeys(("together", "hints"), pl.String),
 }
-# Of the lines that `repr` shows.
+# Limits of the lines in `repr`.
 SHOWN, WIDTH = 4, 79
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class Screening(ScreeningResult):
-    """What a screening found, beside the rows it was found in and the model that found it.
+    """The result of a screening, with the rows it was found in and the model that found it.
 
-    All that `repr` and a notebook show comes from the attributes; `to_frame` and `flagged` give it
-    for further work, `save_report` as a page.
+    Its attributes hold all that `repr` and a notebook show; `to_frame` and `flagged` return it as
+    data frames, `save_report` writes it as a page.
 
     Attributes
     ----------
@@ -129,10 +129,10 @@ class Screening(ScreeningResult):
 
     model: NoveltyModel
     _table: AnyTable
-    _frame: Any  # that was given; None for a path or a table
+    _frame: Any  # the frame given; None for a path or a table
 
     def to_frame(self, *, keep_hidden: bool = False) -> Any:
-        """Return all rows in input order: their columns, and what was found about each.
+        """Return all rows in input order: their columns, and the findings on each.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Screening(ScreeningResult):
         return self._beside(None, keep_hidden)
 
     def flagged(self, *, keep_hidden: bool = False) -> Any:
-        """Return the rows that are flagged or have an odd cell, oddest first, as the list has them.
+        """Return the rows that are flagged or have an odd cell, oddest first, as listed.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class Screening(ScreeningResult):
         return self._beside(places, keep_hidden, added)
 
     def odd_cells_frame(self) -> Any:
-        """Return all cells that are odd by themselves, one a row, the clearest first.
+        """Return all cells that are odd by themselves, one in each row, the clearest first.
 
         Returns
         -------
@@ -198,7 +198,7 @@ class Screening(ScreeningResult):
         return frame_like(self._frame, odd_cell_columns(self._table, self))
 
     def reasons_frame(self) -> Any:
-        """Return all reasons of the ranked rows that are explained, one a row, the oddest first.
+        """Return all reasons of the explained rows, one in each row, the oddest first.
 
         Returns
         -------
@@ -231,7 +231,7 @@ class Screening(ScreeningResult):
         keep_hidden: bool,
         more: Added = MappingProxyType({}),
     ) -> Any:
-        """Put what was found beside rows at some places, or all; hidden columns are emptied."""
+        """Add findings to the rows at some positions, or all; hidden columns are emptied."""
         table, rows = self._table, self._frame
         some = slice(None) if places is None else places
         if rows is None and isinstance(table, Table):
@@ -329,7 +329,7 @@ class Screening(ScreeningResult):
             write_rows(uri, table_name, scores_of_rows(self._table, self), force=force)
 
     def save_report(self, path: str | Path) -> None:
-        """Write the report: one page of HTML that needs nothing beside itself.
+        """Write the report: one self-contained HTML page.
 
         Parameters
         ----------
@@ -350,7 +350,7 @@ class Screening(ScreeningResult):
             file.write(self.to_html().encode("utf-8"))
 
     def to_html(self) -> str:
-        """Return the report that `save_report` writes as text.
+        """Return the report that `save_report` writes, as text.
 
         Returns
         -------
@@ -544,7 +544,7 @@ def screen_table(
         opened = _opened(table, id, given)
         clean = None
         if reference is not None:
-            # Which rows of a database are read applies to the table only.
+            # The rows read from a database are chosen for the table only.
             kept = (*OF_FILES, *["timeout"] * is_database(reference))
             of_reference = {name: value for name, value in given.items() if name in kept}
             clean = _opened(reference, opened.id, of_reference, name="reference", by_index=False)
@@ -595,7 +595,7 @@ def fit_model(
     execution: Execution | None = None,
     **reading: Unpack[Reading],
 ) -> NoveltyModel:
-    """Fit a model to a table, to score others with.
+    """Fit a model to a table, for scoring others.
 
     Parameters
     ----------
@@ -742,7 +742,7 @@ def find_rules(
     execution: Execution | None = None,
     **reading: Unpack[Reading],
 ) -> Rules:
-    """Find the rules between the columns of a table: what holds in nearly all of its rows.
+    """Find rules between the columns of a table that hold in nearly all of its rows.
 
     Parameters
     ----------
@@ -806,7 +806,7 @@ def check_rules(
     execution: Execution | None = None,
     **reading: Unpack[Reading],
 ) -> RuleCheck:
-    """Check rules on a table: which hold in all of its rows, and which rows break the others.
+    """Check rules on a table: which hold in all rows, and which rows break the others.
 
     Parameters
     ----------
@@ -866,7 +866,7 @@ def _fields_of(kind: type[HeldRules] | type[ScreeningResult], found: object) -> 
 def _opened(
     given: TableLike, id: Hashable | None, reading: Mapping[str, Any], **of_frame: Any
 ) -> Frame:
-    """Open or convert what stands for a table; `of_frame` are options of `read_frame`."""
+    """Open or convert a table; `of_frame` are options of `read_frame`."""
     if _is_path(given):
         given = open_table(given, **reading)
     if isinstance(given, Table | PartedTable):
@@ -883,7 +883,7 @@ def _judged(
         if isinstance(given, str | Path):
             found.append(read_table(given) if name == "accept" else read_marks(given))
         elif given is not None:
-            # An index names rows only where that of the table does.
+            # An index names rows only if that of the table does.
             table = given
             if not isinstance(given, Table):
                 table = read_frame(given, name=name, by_index=by_index, in_memory_rows=inf).table
@@ -895,7 +895,7 @@ def _judged(
 def _reading(
     function: Callable[..., Any], keywords: Mapping[str, Any], *tables: TableLike
 ) -> dict[str, Any]:
-    """Return reading options; refuse them if no table is a path."""
+    """Return reading options; raise if no table is a path."""
     if unknown := [name for name in keywords if name not in READING]:
         near = suggest(unknown[0], [*READING, *(function.__kwdefaults__ or {})])
         raise TypeError(f"{function.__name__} has no keyword argument {unknown[0]!r}.{near}")
@@ -906,13 +906,13 @@ def _reading(
 
 
 def _is_path(given: TableLike) -> TypeGuard[str | Path | list[str | Path]]:
-    """Whether a table was given by a path, or by several."""
+    """Whether a table is given as a path or several paths."""
     several = given if isinstance(given, list) and given else [given]
     return all(isinstance(path, str | Path) for path in several)
 
 
 def _names(option: str, given: Columns | None) -> tuple[str, ...]:
-    """Return the names of columns that an option is given; a text is one name."""
+    """Return the column names given to an option; a string is one name."""
     if given is None:
         return ()
     if not isinstance(given, Iterable):
@@ -923,7 +923,7 @@ def _names(option: str, given: Columns | None) -> tuple[str, ...]:
 def _options(
     keywords: Mapping[str, Any], id: str | None, categories: Sequence[str] | set[str]
 ) -> ScreeningOptions:
-    """Gather options; columns given as categories stay so unless an option says otherwise."""
+    """Combine options; columns that are categories in the frame stay so by default."""
     names = {name: _names(name, keywords[name]) for name in LISTS}
     label = None if keywords["label"] is None else column_name(keywords["label"])
     spoken_for = {*names["exclude"], *names["numeric"], *names["categorical"], *names["by"]}
@@ -935,7 +935,7 @@ def _options(
 def _call(
     function: Callable[..., Any], tables: Mapping[str, Any], keywords: Mapping[str, Any]
 ) -> str:
-    """Write the call that repeats a result; frames and models stand in it by their names."""
+    """Write the call that repeats a result, with frames and models as variable names."""
     words: list[str] = []
     defaults: dict[str, Any] = {name: getattr(NoveltyOptions, name) for name in READING}
     defaults |= function.__kwdefaults__ or {}
@@ -951,7 +951,7 @@ def _call(
 
 
 def _path_name(path: str | Path) -> str:
-    """Return a path without its folder: where it lay is nobody's business."""
+    """Return a path without its folder, which is private."""
     if scheme_of(path) is None:
         return Path(path).name
     return with_file(str(path), lambda file: Path(file).name)
@@ -980,11 +980,11 @@ def _working(
         yield Execution(workers, finished=finished)
 
 
-_screened_in: list[int] = []  # the process in which tables were screened first
+_screened_in: list[int] = []  # the process that screened tables first
 
 
 def _refuse_forked() -> None:
-    """Refuse to wait for threads that a fork has left behind."""
+    """Raise rather than wait for threads that a fork left behind."""
     if not _screened_in:
         _screened_in.append(os.getpid())
     if _screened_in != [os.getpid()]:
@@ -997,9 +997,9 @@ def _refuse_forked() -> None:
 
 @contextmanager
 def _in_python() -> Iterator[None]:
-    """Name options in errors as keywords, where commands have flags; work as commands do.
+    """Name options in errors as keywords instead of flags; compute as commands do.
 
-    What numpy is to do where floats leave their range is the caller's choice for his own sums.
+    The caller's numpy error state stays in effect for the caller's own arithmetic.
     """
     _refuse_forked()
     try:

@@ -16,7 +16,7 @@ from kpca_apps.denoise.estimate.info import NO_DEFECTS
 from kpca_apps.denoise.estimate.info import DenoiseInfo as DenoiseInfo
 from kpca_apps.denoise.image import Axes, Picture, checked_image, read_picture, value_range
 from kpca_apps.denoise.masks import Mask, both, checked_mask
-from kpca_apps.denoise.noise.choose import MODELS, look, typical_laws
+from kpca_apps.denoise.noise.choose import MODELS, inspect, typical_laws
 from kpca_apps.denoise.noise.model import Measured
 from kpca_apps.denoise.options import (
     NOISE_MODELS,
@@ -163,9 +163,9 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     noise : {"gaussian", "poisson", "speckle", "impulse", "camera", "auto"}
         The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
         pixels, ``"poisson"`` for noise whose variance grows with brightness, as that of counted
-        light; ``"speckle"`` for noise that multiplies it; ``"auto"`` chooses one of these where the
-        noise is found to be so (in stacks ``"poisson"`` for speckle), else ``"gaussian"``. Before
-        any noise but ``"impulse"``, defects of the sensor go: lone pixels and dead lines.
+        light, ``"speckle"`` for noise that multiplies it. ``"auto"`` chooses one of these if it
+        detects such noise (in stacks ``"poisson"`` for speckle), else ``"gaussian"``. Except for
+        ``"impulse"``, lone pixels and dead lines of the sensor are removed first.
     method : {"rbf", "linear", "mika"}
         ``"mika"`` is kernel PCA of each group of similar patches with ``exp(-|x - y|^2 / c)``, cut
         at the noise, and fixed-point pre-images, once (Mika et al. 1998). ``"rbf"`` repeats that on
@@ -203,10 +203,10 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     Warns
     -----
     UserWarning
-        ``sigma`` is less than one step of an integer dtype, as a share of the range would be;
-        no noise could be established, and the image is returned as it is; or single pixels stand
-        out as impulse noise makes them, which ``noise="impulse"`` removes. `denoise_with_info`
-        returns the latter two instead, as ``established`` and ``impulses``.
+        If ``sigma`` is less than one step of an integer dtype, as a share of the range would be. If
+        no noise could be established, and the image is returned unchanged. Or if single pixels
+        stand out like impulses, which ``noise="impulse"`` removes. `denoise_with_info` returns the
+        latter two instead, as ``established`` and ``impulses``.
 
     Notes
     -----
@@ -392,15 +392,15 @@ def _clean_picture(
             measured = replace(measured, corrected=part) if is_part else picture
     # Denoising for a measurement does not count as progress.
     with share_of_work(0.0, 0.0):
-        seen = look(measured, options, sigma, known.laws, is_whole=measured is picture)
-        noise = MODELS[seen.noise].measure(seen) if sigma is None else None
-    name, idle = seen.noise, False
-    planes = picture.planes() if is_part else seen.planes
+        inspected = inspect(measured, options, sigma, known.laws, is_whole=measured is picture)
+        noise = MODELS[inspected.noise].measure(inspected) if sigma is None else None
+    name, idle = inspected.noise, False
+    planes = picture.planes() if is_part else inspected.planes
     is_relative = NOISE_MODELS[name].relative
     if noise is None:
         level = _scaled_sigma(sigma, name, picture)
         levels = level if isinstance(level, tuple) else (level,) * len(planes)
-        noise = Measured(level, levels, black=seen.black)
+        noise = Measured(level, levels, black=inspected.black)
         idle = not any(levels) and not NOISE_MODELS[name].beside
     cleaned, levels = given, noise.levels
     if not noise.established or idle:
@@ -409,20 +409,20 @@ def _clean_picture(
         black = np.float32(noise.black)
         if picture.data is not None:
             planes = picture.continued()
-        place = np.float32(1.0) if seen.place is None else seen.place
+        place = np.float32(1.0) if inspected.place is None else inspected.place
         # A map is not right everywhere: some noise is left, and would be brought back.
-        options = replace(options, shared=seen.place is not None)
+        options = replace(options, shared=inspected.place is not None)
         cleaned, levels = MODELS[name].denoise((planes + black) / place, noise.known, options)
         cleaned = cleaned * place - black
     channels = levels if is_relative else tuple(level / unit for level in levels)
     found = float(np.sqrt(np.mean(np.square(channels))))
     place_range = None
-    if seen.place is not None:
-        place_range = found * float(seen.place.min()), found * float(seen.place.max())
+    if inspected.place is not None:
+        place_range = found * float(inspected.place.min()), found * float(inspected.place.max())
     # The interval is that of luminance before clipping; widen it to contain the reported level.
     likely = [one / unit for one in noise.interval or ()]
     info = replace(
-        seen.white,
+        inspected.white,
         noise=name,
         sigma=found,
         channel_sigma=channels,
@@ -430,11 +430,11 @@ def _clean_picture(
         data_range=picture.data_range,
         sigma_range=(min(*likely, found), max(*likely, found)) if likely else None,
         established=noise.established,
-        impulses=seen.impulses,
+        impulses=inspected.impulses,
         defects=defects,
         empty=0.0 if picture.data is None else 1.0 - float(picture.data.mean()),
         place_range=place_range,
-        laws=typical_laws(seen.laws, picture),
+        laws=typical_laws(inspected.laws, picture),
     )
     return cleaned, info
 

@@ -119,7 +119,7 @@ def padding_in(planes: NDArray[Any]) -> Mask:
     """Return which pixels (pages, h, w) of planes (channels, pages, h, w) are padding.
 
     Padding is an area of one value that touches the border, has at least as many pixels as a side
-    of the image, and ends sharply: clipped noise would leave pixels of the same value beside it.
+    of the image, and ends sharply. Clipped noise would leave pixels of the same value beside it.
 
     >>> page = np.arange(400.0).reshape(1, 1, 20, 20) + 1
     >>> page[..., :8] = 0

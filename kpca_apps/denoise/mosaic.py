@@ -10,9 +10,9 @@ luminance first, are denoised as the planes of any image. Quads may begin at any
 the mean over several such phases shows no trace of where they did. Of X-Trans, cells of 3 x 3
 pixels are taken for quads.
 
-The line is measured where a mosaic has least texture: in classes of brightness, the variance of the
-upper frequencies in the patches whose lower ones are weakest, and of all of these the lower
-envelope.
+The line is measured where a mosaic has least texture. In each class of brightness this is the
+variance of the upper frequencies in the patches whose lower ones are weakest; the line is their
+lower envelope.
 
 References
 ----------

@@ -24,7 +24,7 @@ class NoiseModel(NamedTuple):
     from_black: bool = False  # needs the value of no light
     relative: bool = False  # its level is a share of the intensity
     beside: bool = False  # its level is that of additional white noise
-    by_white: bool = False  # its measurement uses white noise: `Seen.white`
+    by_white: bool = False  # its measurement uses white noise: `Inspected.white`
 
 
 # Kinds of noise; the file of the same name in `kpca_apps/denoise/noise` measures and removes it.

@@ -19,7 +19,7 @@ from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relati
 WEAKER, STRONGER = 0.6, 1.3
 # Likelihood (its logarithm) by which a law that rises must beat noise as strong everywhere.
 BEATS = 5.0
-# Pixels of the blur from which neighbours share their noise: less can hardly be seen.
+# Pixels of the blur from which neighbours share their noise: less is barely visible.
 SHARED_BLUR = 0.4
 
 

@@ -5,10 +5,10 @@ features, standardised on the fitted rows, C = V diag(s) V' their covariance, rh
 P = (C + rho I)^-1. The Tikhonov filter keeps the share s / (s + rho) of each component. What
 remains is
 
-    the whole       E = rho z'P z                          reconstruction error (Hoffmann 2007)
+    the whole       E = rho z'P z                          reconstruction error (Hoffmann 2007).
     block b         r_b = (P_bb)^-1 (P z)_b                part of b the other blocks do not explain
-                    E_b = rho (P z)_b' (P_bb)^-1 (P z)_b   decrease of E if b may take any value
-    expected b      z_b - r_b                              ridge regression of b on the others
+                    E_b = rho (P z)_b' (P_bb)^-1 (P z)_b   decrease of E if b may take any value.
+    expected b      z_b - r_b                              ridge regression of b on the others.
 
 (block matrix inverse; for single features, Cook 1977). For a fitted row, the errors of a fit
 without that row follow from Sherman & Morrison's formula. With the total ridge n rho and the

@@ -1,6 +1,6 @@
-"""What a screening found: frozen objects of numbers and text, never tables, models or files.
+"""The result of a screening: frozen objects of numbers and text, without table or model.
 
-They are all that a report, a JSON file or a terminal summary looks at.
+Reports, JSON files and terminal summaries use nothing else.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import numpy as np
 
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.tables.source_info import SourceInfo as SourceInfo  # for the reports, too
+from kpca_apps.tables.source_info import SourceInfo as SourceInfo  # re-exported for the reports
 
 Setting = str | float | int | bool | None
 Settings = Mapping[str, Setting]
 
 COLUMN_BINS = 40
 BINS = 60  # of all scores
-MAX_TICKS = 200  # flagged rows whose score is kept
-MAX_STEPS = 400  # places of the list whose score is kept
+MAX_TICKS = 200  # flagged rows whose score is stored
+MAX_STEPS = 400  # places of the list whose score is stored
 WIDE = 30.0  # a spread of scores that only a logarithmic axis shows
-REACH = 2.0  # how far the histogram goes beyond the flagged, in steps from the median to them
+REACH = 2.0  # histogram range beyond the flagged rows, in steps from the median to them
 N_KINDS = 5  # kinds of reason that come first
-# Kinds of odd cell: by other cells of its row, and a level written like a common one.
+# Kinds of odd cell: contradicted by others of its row, misspelt, and a new level.
 CONTRADICTED, MISSPELT, NEW = "contradicted", "misspelt", "new"
 COMPARING = ("sorted", "unique", "determines")  # kinds of rule that compare rows with each other
-REVEALED = "is hidden, but follows from"  # in notes to who may see all, not to who is sent a page
-# Odd cells that a page shows; of one column: one bad column does not fill it.
+REVEALED = "is hidden, but follows from"  # in notes for readers who may see all values
+# Odd cells that a page shows, also for one column: one bad column must not fill the page.
 MAX_ODD_CELLS, MAX_ODD_CELLS_A_COLUMN = 50, 10
 
 
@@ -39,8 +39,8 @@ MAX_ODD_CELLS, MAX_ODD_CELLS_A_COLUMN = 50, 10
 class NumericProfile:
     """Distribution of a numeric column in its own units, or of dates in seconds since 1970 UTC."""
 
-    edges: FloatArray  #: (b + 1,), .5 % to 99.5 % quantile; values outside fall in the end bins
-    counts: FloatArray  #: (b,), rows a bin
+    edges: FloatArray  #: (b + 1,), .5 % to 99.5 % quantile; values outside are in the end bins
+    counts: FloatArray  #: (b,), rows in each bin
     minimum: float
     q25: float
     median: float
@@ -53,7 +53,7 @@ class NumericProfile:
         """Summarise finite values (at least one)."""
         shares = [0.005, 0.995, 0, 0.25, 0.5, 0.75, 1]
         low, high, minimum, q25, median, q75, maximum = np.quantile(values, shares).tolist()
-        # Numbers far from 0 may vary, and yet lie too close together for bins between them.
+        # Numbers far from 0 may vary, and yet be too close together for bins between them.
         narrowest = COLUMN_BINS * np.spacing(max(abs(low), abs(high)))
         if not varies(np.array([low, high])) or high - low < narrowest:
             margin = 0.5 * max(abs(low), 1.0)
@@ -73,19 +73,19 @@ class CategoryProfile:
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """What one column of the table became, and why."""
+    """The role that a table column was given, and its values."""
 
-    name: str  #: as it stands in the table: any text, even hostile
+    name: str  #: as written in the table: any text, even hostile
     #: "numeric", "boolean", "categorical", "datetime", "text", "identifier", "constant",
     #: "duplicate", "empty", "excluded", "label" or "id".
     role: str
     used: bool  #: whether the model sees it
-    hidden: bool  #: whether its values stay out of the result (--hide)
+    hidden: bool  #: whether its values are kept out of the result (--hide)
     why: str  #: one clause: the rule that decided ("4 distinct strings")
     n_missing: int  #: cells without a value
     n_distinct: int  #: distinct values among the rest
-    reason_share: float = 0.0  #: its part in the reasons of flagged rows that are explained, 0..1
-    distribution: NumericProfile | CategoryProfile | None = None  #: None: unused, hidden, free text
+    reason_share: float = 0.0  #: its part in the reasons of explained flagged rows, 0..1
+    distribution: NumericProfile | CategoryProfile | None = None  #: None: unused, hidden, text
 
 
 @dataclass(frozen=True)
@@ -93,22 +93,22 @@ class Reason:
     """One column's part in making a row odd."""
 
     column: str  #: the column
-    #: Drop of the score when the expected value replaces the one seen, over the sum of these drops
-    #: for all columns listed, 0..1; that of columns replaced together is divided evenly among them.
-    #: 0 where no replacement lowers the score: then the column is farthest from what is expected.
+    #: Drop of the score when the expected value replaces the actual one, over the sum of these
+    #: drops for all columns listed, 0..1; a set's drop is divided evenly among its columns. 0 if no
+    #: replacement lowers the score: then the column is farthest from its expected value.
     share: float
     seen: str  #: the value in the row, as text to show
-    expected: str  #: the one its neighbours suggest
-    #: Numbers (dates in seconds) or names of levels; None where missing, free text or hidden.
+    expected: str  #: the value suggested by its neighbours
+    #: Numbers (dates in seconds) or names of levels; None if missing, free text or hidden.
     seen_value: float | str | None = None
-    expected_value: float | str | None = None  #: the same of the value expected
-    #: Columns that are odd as a set, this one among them, whose reasons follow each other; empty
-    #: where the column is odd by itself.
+    expected_value: float | str | None = None  #: the same for the expected value
+    #: Columns that are odd as a set, including this one, whose reasons follow each other; empty if
+    #: the column is odd by itself.
     together: tuple[str, ...] = ()
 
     @property
     def side(self) -> str:
-        """``above`` or ``below`` what is expected; empty where values have no order."""
+        """``above`` or ``below`` the expected value; empty if values have no order."""
         seen, expected = self.seen_value, self.expected_value
         if isinstance(seen, float | int) and isinstance(expected, float | int):
             return "above" if seen > expected else "below"
@@ -119,20 +119,20 @@ class Reason:
 class TailShare:
     """How rare a score is among rows like the usual ones."""
 
-    #: Share of such rows that would score at least as high, 0..1; at least 1 / (n + 1), which is
-    #: "< 1 in n", where the model was learned from n rows.
+    #: Share of such rows that would score at least as high, 0..1; at least 1 / (n + 1), which is "<
+    #: 1 in n", if the model was learned from n rows.
     share: float
     words: str  #: the same as "1 in N"
 
     @property
     def in_prose(self) -> str:
-        """The same for a sentence: "fewer than 1 in n"."""
+        """The rarity in a sentence: "fewer than 1 in n"."""
         return self.words.replace("< ", "fewer than ")
 
 
 @dataclass(frozen=True)
 class ScoreMark:
-    """A score that has a name on the scale people read, such as "1 in 100"."""
+    """A score with a label on the scale for readers, such as "1 in 100"."""
 
     score: float
     words: str
@@ -140,11 +140,11 @@ class ScoreMark:
 
 @dataclass(frozen=True)
 class ScoreScale:
-    """The scale that people read a score on."""
+    """The scale on which readers see a score."""
 
     name: str  #: "p-value" with a clean reference, else "how rare"
-    statement: str  #: what a value on it means
-    marks: tuple[ScoreMark, ...]  #: a few scores where it has round values, increasing
+    statement: str  #: meaning of its values
+    marks: tuple[ScoreMark, ...]  #: scores with round values, increasing
 
 
 @dataclass(frozen=True)
@@ -153,24 +153,24 @@ class RankedRow:
 
     rank: int  #: 1 = oddest
     row: int  #: position in the table, 1 = first row of data
-    line: int | None  #: of the input file it starts on, 1 = first; None for binary formats
-    id: str | None  #: text of the column that names the rows, asked for or found
+    line: int | None  #: line of the input file it starts on, 1 = first; None for binary formats
+    id: str | None  #: text of the column that names the rows
     score: float  #: higher = more novel
     p_value: float | None  #: share of normal rows expected to score as high; None: no reference
     flagged: bool  #: for its score or, with fdr, listed for one of its cells
-    reasons: tuple[Reason, ...] = ()  #: what explains the row first, then by share
-    explained: bool = False  #: whether reasons were computed, far down the list the first alone
-    hints: tuple[str, ...] = ()  #: what may have gone wrong with it: a sentence each
-    cells: tuple[tuple[str, str], ...] = ()  #: name and text as it stands, for shown columns
+    reasons: tuple[Reason, ...] = ()  #: the set that explains the row first, then by share
+    explained: bool = False  #: whether reasons were computed; far down the list only the first
+    hints: tuple[str, ...] = ()  #: what may be wrong with it: a sentence each
+    cells: tuple[tuple[str, str], ...] = ()  #: name and text as written, for shown columns
     rarity: TailShare | None = None  #: None with a reference (p-values) and for truncation
-    #: The group it was judged in, as "species Adelie"; empty where by the model of the whole table.
+    #: The group it was judged in, as "species Adelie"; empty for the model of the whole table.
     group: str = ""
     key: str = ""  #: what the row is known again by, if marked: a hash of its visible cells
     nearest: tuple[int, ...] = ()  #: the most similar of `lists.usual`, the nearest first
 
     @property
     def reason_sets(self) -> tuple[tuple[Reason, ...], ...]:
-        """The reasons in order, those of columns that are odd together as one."""
+        """The reasons in order; columns that are odd together form one set."""
         sets: list[list[Reason]] = []
         for reason in self.reasons:
             if sets and reason.together and reason.together == sets[-1][0].together:
@@ -181,7 +181,7 @@ class RankedRow:
 
     @property
     def kind_of_reason(self) -> tuple[tuple[str, str], ...]:
-        """Columns of the first reason, each with the side its value deviates to; empty without."""
+        """Columns of the first reason, each with the side it deviates to; empty without reasons."""
         first = self.reason_sets[0] if self.reasons else ()
         return tuple(sorted((reason.column, reason.side) for reason in first))
 
@@ -191,85 +191,84 @@ class UsualRow:
     """A row that is not flagged, to compare with one that is."""
 
     row: int  #: position in the table, 1 = first row of data
-    line: int | None  #: of the input file it starts on
+    line: int | None  #: line of the input file it starts on
     id: str | None  #: text of the column that names the rows
-    cells: tuple[tuple[str, str], ...]  #: name and text as it stands
+    cells: tuple[tuple[str, str], ...]  #: name and text as written
 
 
 @dataclass(frozen=True)
 class FlaggedRow:
-    """A row to look after: flagged, with the first reason for it, or with a cell that is odd."""
+    """A row to check: flagged, with the first reason for it, or with an odd cell."""
 
     rank: int  #: 1 = oddest
     row: int  #: position in the table, 1 = first row of data
-    line: int | None  #: of the input file it starts on, 1 = first; None for binary formats
-    id: str | None  #: text of the column that names the rows; None without, or where it is hidden
-    #: The column of the first reason, or several that are odd together; empty where none differs,
-    #: or reasons were not asked for.
+    line: int | None  #: line of the input file it starts on, 1 = first; None for binary formats
+    id: str | None  #: text of the column that names the rows; None without, or if it is hidden
+    #: The column of the first reason, or several that are odd together; empty if none differs, or
+    #: if reasons were not requested.
     columns: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()  #: the value in each of them, as text to show
-    expected: tuple[str, ...] = ()  #: the one its neighbours suggest
-    #: Of the sum by which the score drops when the values of all reasons are replaced by those
-    #: expected: the part of this one. 0 where no replacement lowers the score.
+    expected: tuple[str, ...] = ()  #: the value suggested by its neighbours
+    #: The share of this reason in the drop of the score when the values of all reasons are replaced
+    #: by the expected ones. 0 if no replacement lowers the score.
     share: float | None = None
-    hint: str = ""  #: what may have gone wrong with it; of the oddest rows only
-    flagged: bool = True  #: False where only cells of it, those in `columns`, are odd by themselves
+    hint: str = ""  #: what may be wrong with it; for the oddest rows only
+    flagged: bool = True  #: False if only its cells in `columns` are odd by themselves
 
 
 @dataclass(frozen=True)
 class Pattern:
     """Rows that are odd for the same reason, by single cells or as a whole."""
 
-    #: Positions in the table, 1 = first row of data; the oddest first. All that are odd by a cell,
-    #: those listed that are as a whole.
+    #: Positions in the table, 1 = first row of data, oddest first. All rows that are odd by a cell,
+    #: and listed rows that are odd as a whole.
     rows: tuple[int, ...]
     columns: tuple[str, ...]  #: of the reason
-    sentence: str  #: what is odd of them and what they share, in one line
-    common: tuple[str, str] | None = None  #: another column, and the value most have, others not
+    sentence: str  #: how they are odd and what they share, in one line
+    common: tuple[str, str] | None = None  #: another column, and its value in most rows
 
 
 @dataclass(frozen=True)
 class OddCell:
-    """A cell that is odd by itself or contradicted by the others of its row, or several alike."""
+    """A cell that is odd by itself or contradicts others of its row; or several alike."""
 
     column: str  #: the column it is in
-    #: "far above" or "far below" all other values, "date" (the same of dates), "zero" (where 0 is
-    #: far from all others), "sign" (lost or wrong), "placeholder" (a code for missing values),
-    #: "stuck" (a sensor that stands still), "code" (a wrong check digit or length), "misspelt",
-    #: "form" (lacks what nearly all texts have), "new" (a level that the
-    #: reference never has), "unreadable" (no number or no possible date), or
-    #: "contradicted" (by other cells of its row, or by a rule).
+    #: "far above" or "far below" all other values, "date" (the same for dates), "zero" (if 0 is far
+    #: from all others), "sign" (lost or wrong), "placeholder" (a code for missing values), "stuck"
+    #: (a sensor that repeats a value), "code" (a wrong check digit or length), "misspelt", "form"
+    #: (lacks what nearly all texts have), "new" (a level that the reference lacks), "unreadable"
+    #: (no number or no possible date), or "contradicted" (by other cells of its row, or by a rule).
     kind: str
-    seen: str  #: as it stands in the table
+    seen: str  #: as written in the table
     sentence: str  #: why it is odd
-    suggestion: str  #: what was probably meant; empty where that is open
+    suggestion: str  #: suggested value; empty if unknown
     row: int  #: of the first such cell in the table, 1 = first row of data
-    line: int | None  #: of the input file that row starts on; None for binary formats
-    n_cells: int = 1  #: cells of the column that hold the same
-    more_rows: tuple[int, ...] = ()  #: of the others of these, in the order of the table
+    line: int | None  #: line of the input file that row starts on; None for binary formats
+    n_cells: int = 1  #: cells of the column with the same text
+    more_rows: tuple[int, ...] = ()  #: of the other cells, in the order of the table
     more_lines: tuple[int, ...] | None = None  #: lines they start on; None for binary formats
-    #: Columns of the row that contradict it, also where it is odd by itself; else empty.
+    #: Columns of the row that contradict it, even if it is odd by itself; else empty.
     given: tuple[str, ...] = ()
-    expected: str = ""  #: what they allow, in words where that is no single value
-    others: tuple[str, ...] = ()  #: of these columns, any that may be the wrong one instead
+    expected: str = ""  #: what they allow, in words if that is no single value
+    others: tuple[str, ...] = ()  #: those of the columns that may be the wrong ones instead
     rule: str = ""  #: that the row breaks, in plain English
-    #: Of a right row, to have such a cell, multiplied by how many were looked at; too small where
-    #: exceptions to what other cells say are there by right.
+    #: Probability that a right row has such a cell, multiplied by the number of tests; too small if
+    #: right rows often are exceptions to the rule.
     p_value: float = 1.0
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Rows of all cells that are listed of these, 1 = first row of data."""
+        """Rows of all listed cells among these, 1 = first row of data."""
         return (self.row, *self.more_rows)
 
     @property
     def where(self) -> str:
-        """The column, or all of which one is wrong: ``start or end``."""
+        """The column, or all columns of which one is wrong: ``start or end``."""
         return " or ".join((self.column, *self.others))
 
 
 def clearest(cells: Iterable[OddCell]) -> tuple[OddCell, ...]:
-    """Return the first of some odd cells: at most 50, and 10 a column.
+    """Return the first odd cells to show: at most 50, and 10 for each column.
 
     The first of each kind come first, then the second of each.
     """
@@ -288,44 +287,44 @@ def clearest(cells: Iterable[OddCell]) -> tuple[OddCell, ...]:
 
 @dataclass(frozen=True)
 class FoundRule:
-    """What holds between columns, or in one, in nearly all rows."""
+    """A rule between columns, or on one, that holds in nearly all rows."""
 
     rule: str  #: in plain English: "start <= end"
     kind: str  #: "order", "linear", "determines" and so on, as in a file of rules
     columns: tuple[str, ...]  #: it is about
-    n_rows: int  #: it says something of, of those it was checked on: all, or a drawn sample
-    n_broken: int  #: of these, that break it
-    rows: tuple[int, ...] = ()  #: the first 1,000 of them, 1 = first row of data
+    n_rows: int  #: rows it applies to, among those it was checked on: all, or a drawn sample
+    n_broken: int  #: rows among these that break it
+    rows: tuple[int, ...] = ()  #: the first 1,000 of these, 1 = first row of data
     lines: tuple[int, ...] | None = None  #: of the input file they start on; None: no lines
 
     @property
     def compares_rows(self) -> bool:
-        """Whether it says something of rows beside others, so that no cell of one breaks it."""
+        """Whether it compares rows with each other, so that no cell of one row breaks it."""
         return self.kind in COMPARING
 
 
 @dataclass(frozen=True)
 class MovedColumn:
-    """A column that lies otherwise than in the table it is compared with."""
+    """A column whose distribution differs from the table it is compared with."""
 
     column: str  #: the column that moved
     what: str  #: "distribution" of numbers or dates, "levels" of categories, or "missing" cells
-    #: How far, 0..1: the Kolmogorov-Smirnov or total variation distance, or how much the share of
-    #: missing cells changed.
+    #: How far, 0..1: the Kolmogorov-Smirnov or total variation distance, or the change of the share
+    #: of missing cells.
     size: float
-    words: str  #: how it lies now, and how it lay before; no values where these are hidden
+    words: str  #: its distribution now and before; no values if these are hidden
 
 
 @dataclass(frozen=True)
 class ThresholdInfo:
-    """The threshold and how it was made."""
+    """The threshold and how it was set."""
 
     rule: str  #: "share", "count", "alpha" or "fdr"
     setting: float  #: the number given (or defaulted) for the rule
     value: float  #: rows with a score above it are flagged; may be inf
     calibration: str | None  #: "leave-one-out", "split" (guaranteed) or None (a choice)
     n_calibration: int  #: rows it was calibrated on; 0 for a choice
-    statement: str  #: one plain sentence saying what it means
+    statement: str  #: one plain sentence on its meaning
     rarity: TailShare | None = None  #: of a score at the threshold, as in `RankedRow`
 
 
@@ -337,7 +336,7 @@ class GroupInfo:
     n_rows: int  #: of the table screened
     n_flagged: int
     n_fitted: int  #: rows its model was fitted on
-    threshold: float  #: of its rows, on the scale of its own model; may be inf
+    threshold: float  #: for its rows, on the scale of its own model; may be inf
 
 
 @dataclass(frozen=True)
@@ -346,7 +345,7 @@ class ComponentMap:
 
     x: FloatArray  #: (p,), coordinates on component 1
     y: FloatArray  #: (p,), on component 2
-    rank: IntArray  #: (p,), 0 where the row is not in the ranked list
+    rank: IntArray  #: (p,), on component 2
     flagged: BoolArray  #: (p,)
     n_rows: int  #: rows in the table
     variances: FloatArray  #: (k,), of the leading components in feature space, largest first
@@ -359,7 +358,7 @@ class PlaneAxis:
     """One column of a `ColumnPlane`, in its own units."""
 
     name: str
-    #: (p,), numbers, seconds since 1970 UTC or, of categories, places among the levels; NaN where
+    #: (p,), numbers, seconds since 1970 UTC or, for categories, positions among the levels; NaN if
     #: a cell has no value.
     values: FloatArray
     is_date: bool = False
@@ -371,7 +370,7 @@ class ColumnPlane:
     """Rows by the two columns with the largest part in the reasons: a sample, and the ranked."""
 
     x: PlaneAxis
-    y: PlaneAxis | None  #: None where only one column can be drawn: then the score stands for it
+    y: PlaneAxis | None  #: None if only one column can be drawn: then the score replaces it
     scores: FloatArray  #: (p,)
     rank: IntArray  #: (p,), 0 where the row is not in the ranked list
     flagged: BoolArray  #: (p,)
@@ -398,30 +397,30 @@ class ScoreDistribution:
 
     n_rows: int
     n_flagged: int  #: for their score
-    #: (b + 1,), bins of a histogram from the lowest score to the highest or, where that is far,
-    #: to somewhat above the threshold, which would else be lost in the heap.
+    #: (b + 1,), bins of a histogram from the lowest score to the highest; if that is far, to
+    #: somewhat above the threshold, which the bulk would hide otherwise.
     edges: FloatArray
-    counts: IntArray  #: (b,), rows a bin
+    counts: IntArray  #: (b,), rows in each bin
     n_beyond: int  #: rows above the last bin
     logarithmic: bool  #: whether the bins widen from left to right by a constant factor
     flagged_scores: FloatArray  #: of at most 200 flagged rows, evenly chosen along the list
     ranks: IntArray  #: (k,), 1 = most novel: all of a short list, else some 400, densest at its top
-    scores: FloatArray  #: (k,), what the rows there score, falling
+    scores: FloatArray  #: (k,), scores of the rows there, decreasing
     n_above: IntArray  #: (k,), how many rows score higher than each
 
     @classmethod
     def of(cls, scores: FloatArray, n_flagged: int) -> ScoreDistribution:
-        """Summarise the scores (n,) of a table, n >= 1, in memory or mapped from a file."""
+        """Summarise the scores (n,) of a table, n >= 1, in memory or memory-mapped."""
         n, ordered = len(scores), np.sort(scores)
         steps = np.geomspace(1, n, MAX_STEPS).round().astype(np.int64)
-        # Where half and twice as many rows would be flagged is asked for by name.
-        asked = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
-        places = np.unique(np.concatenate([steps, np.array(asked, dtype=np.int64)]))
+        # Include the places at which half and twice as many rows would be flagged.
+        moved = [place + 1 for place in (n_flagged // 2, 2 * n_flagged) if place < n]
+        places = np.unique(np.concatenate([steps, np.array(moved, dtype=np.int64)]))
         ticks = np.linspace(1, max(n_flagged, 1), min(n_flagged, MAX_TICKS)).round()
         kept = ordered[n - places]
         low, high = float(ordered[0]), float(ordered[-1])
         logarithmic = False
-        if high - low <= 1e-12 * max(abs(high), 1e-300):  # all alike: a heap still needs a width
+        if high - low <= 1e-12 * max(abs(high), 1e-300):  # all equal: still needs a width
             room = 0.5 * abs(high) or 0.5
             edges = np.linspace(low - room, high + room, BINS + 1)
         else:
@@ -430,7 +429,7 @@ class ScoreDistribution:
             if 0 < n_flagged < n:
                 # The least of those flagged marks the threshold.
                 least, middle = scale(ordered[n - n_flagged]), scale(np.median(ordered))
-                # Else most rows are flagged, or nothing lies between.
+                # Otherwise most rows are flagged, or nothing is in between.
                 if least - middle > 1e-9 * (scale(high) - middle):
                     high = min(high, float(back(least + REACH * (least - middle))))
             edges = back(np.linspace(scale(low), scale(high), BINS + 1))
@@ -462,8 +461,8 @@ class Curves:
     true_positive_rate: FloatArray  #: (p,)
     recall: FloatArray  #: (r,), the precision-recall curve, thinned likewise
     precision: FloatArray  #: (r,)
-    seconds: float = 0.0  #: fit and score; a timing, so kept out of result.json and the report
-    note: str = ""  #: anything a reader must know ("fitted on 5,000 drawn rows")
+    seconds: float = 0.0  #: fit and score; a timing, so not in result.json or the report
+    note: str = ""  #: note for readers ("fitted on 5,000 drawn rows")
 
 
 @dataclass(frozen=True)
@@ -480,13 +479,13 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class RepeatedRows:
-    """Rows that hold the same, or nearly the same, in all columns the model uses."""
+    """Rows that are equal, or nearly equal, in all columns the model uses."""
 
     rows: tuple[int, ...]  #: 1 = first row of data; the first 8 of them
-    lines: tuple[int, ...] | None  #: of the input file they start on; None for binary formats
-    n_rows: int  #: how many they are
-    columns: tuple[str, ...] = ()  #: in which they differ as written, the first 8; empty: equal
-    cells: tuple[tuple[str, ...], ...] = ()  #: what each of `rows` holds in `columns`
+    lines: tuple[int, ...] | None  #: lines of the input file they start on; None for binary formats
+    n_rows: int  #: number of rows
+    columns: tuple[str, ...] = ()  #: in which they differ as written, the first 8; empty if equal
+    cells: tuple[tuple[str, ...], ...] = ()  #: texts of each of `rows` in `columns`
 
 
 @dataclass(frozen=True)
@@ -501,22 +500,22 @@ class DuplicateRows:
     #: explain; without those of `common`.
     n_near: int = 0
     near: tuple[RepeatedRows, ...] = ()  #: the first 20 of them
-    #: Columns in which alone so many rows, counted here, differ that the table is made that way.
+    #: Columns in which alone this many rows differ, so that the table is made that way.
     common: tuple[tuple[str, int], ...] = ()
     n_compared: int = 0  #: rows among which near repeats were sought: all, or a drawn sample
-    statement: str = ""  #: all this in a few plain sentences; empty where no row repeats another
+    statement: str = ""  #: a summary in a few plain sentences; empty if no row repeats another
 
 
-MARKS_FORMAT = 1  # of the marks that a page holds
+MARKS_FORMAT = 1  # of the marks in a page
 
 
 @dataclass(frozen=True)
 class RowMark:
-    """What a reader marked a row of the table as."""
+    """A reader's mark on a row of the table."""
 
     row: int  #: position in the table, 1 = first row of data
     mark: Literal["wrong", "fine", "known"]
-    key: str  #: what the row is known again by: a hash of its visible cells
+    key: str  #: identifies the row again: a hash of its visible cells
     line: int | None = None  #: of the file it was marked in
     id: str = ""  #: the name it was marked under
     note: str = ""  #: the reader's own words
@@ -533,9 +532,9 @@ class AcceptedRows:
 
 @dataclass(frozen=True)
 class RowScores:
-    """What a screening computed for every row, in the order of the table.
+    """Scores, ranks and flags of every row, in the order of the table.
 
-    Of a table read in parts, scores, p-values, rarities and ranks are mapped from temporary files.
+    For a table read in parts, scores, p-values, rarities and ranks are memory-mapped.
     """
 
     scores: FloatArray  #: (n,), higher = more novel
@@ -545,21 +544,21 @@ class RowScores:
     #: and accepted rows rank last.
     ranks: IntArray
     is_flagged: BoolArray  #: (n,), above the threshold or, with fdr, listed for one of their cells
-    is_accepted: BoolArray | None = None  #: (n,), rows accepted by the user; None if none is named
-    scale: ScoreScale | None = None  #: what p-values or rarities mean; None without either
+    is_accepted: BoolArray | None = None  #: (n,), rows accepted by the user; None if there are none
+    scale: ScoreScale | None = None  #: meaning of p-values or rarities; None without either
 
 
 @dataclass(frozen=True)
 class RowLists:
-    """Rows that a reader looks at, beside the ranked ones, and the names of rows."""
+    """Flagged, accepted and marked rows, and the names of rows."""
 
     #: By rank: the first of those that are flagged or have a cell that is odd by itself.
     flagged: tuple[FlaggedRow, ...] = ()
     usual: tuple[UsualRow, ...] = ()  #: rows that ranked rows are compared with, by row
-    accepted: AcceptedRows | None = None  #: None if the user named no such rows
+    accepted: AcceptedRows | None = None  #: None if the user accepted no rows
     marks: tuple[RowMark, ...] = ()  #: rows of the table that a reader marked before
     id_column: str | None = None  #: the column that names the rows
-    #: Names of the rows shown among odd cells and repeated rows, by their position from 1.
+    #: Names of the rows shown among odd cells and repeated rows, by row number from 1.
     ids: Mapping[int, str] = field(default_factory=dict)
     files: Mapping[int, str] = field(default_factory=dict)  #: their files, if there are several
     keys: Mapping[int, str] = field(default_factory=dict)  #: hashes that identify them again
@@ -567,13 +566,13 @@ class RowLists:
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found in the table beside the scores of its rows."""
+    """Findings in the table beside the scores of its rows."""
 
     #: Cells that are odd by themselves or contradicted, the clearest first: at most 100,000, and
-    #: 20,000 a column.
+    #: 20,000 for each column.
     odd_cells: tuple[OddCell, ...] = ()
     n_odd_cells: int = 0  #: odd cells of the table, listed or not
-    #: Of the table, or the one the model was fitted on, with how they hold in the table.
+    #: Of the table or, if a model was given, of its training table, checked on this table.
     rules: tuple[FoundRule, ...] = ()
     #: Rows that are odd for the same reason: by single cells, the strongest evidence first, then as
     #: a whole, most rows first.
@@ -593,7 +592,7 @@ class Pictures:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """How a result was made, and what to know before believing it."""
+    """How a result was made, with warnings about it."""
 
     settings: Settings  #: every resolved parameter, including the seed
     versions: Mapping[str, str]  #: of this package and the libraries the numbers depend on
@@ -605,14 +604,14 @@ class RunInfo:
 class ScreeningRun(RunInfo):
     """How a table was screened, and what to do next."""
 
-    n_doubts: int = 0  #: the first warnings, which bear on the list; the rest report routine steps
+    n_doubts: int = 0  #: first warnings, which cast doubt on the list; others are routine
     next_steps: tuple[tuple[str, str], ...] = ()  #: what to do next: a sentence and a command
     flagged_file: str = ""  #: the file that lists the flagged rows, in the folder of the run
     by: tuple[str, ...] = ()  #: columns whose groups the rows are judged in
 
     @property
     def odd_cells_file(self) -> str:
-        """The file that lists all odd cells, in the folder of the run; empty if there is none."""
+        """The file that lists all odd cells, in the folder of the run; empty if there are none."""
         if not self.flagged_file:
             return ""
         return "odd_cells.csv" if self.flagged_file.endswith(".csv") else self.flagged_file
@@ -620,7 +619,7 @@ class ScreeningRun(RunInfo):
 
 @dataclass(frozen=True)
 class ScreeningResult:
-    """All that is known after screening or scoring a table."""
+    """The complete result of screening or scoring a table."""
 
     source: SourceInfo  #: the table screened
     reference: SourceInfo | None  #: the clean reference fitted on; None: the table itself
@@ -632,8 +631,8 @@ class ScreeningResult:
     findings: Findings  #: odd cells, rules, patterns, duplicates and moved columns
     pictures: Pictures  #: points of the figures
     run: ScreeningRun  #: settings, warnings, command and next steps
-    groups: tuple[GroupInfo, ...] = ()  #: by which rows were judged, largest first; the rest last
-    evaluations: tuple[Evaluation, ...] = ()  #: where labels were given
+    groups: tuple[GroupInfo, ...] = ()  #: judged among themselves, largest first; the rest last
+    evaluations: tuple[Evaluation, ...] = ()  #: if labels were given
 
     @property
     def hidden_columns(self) -> frozenset[str]:
@@ -642,11 +641,11 @@ class ScreeningResult:
 
     @property
     def kinds_of_reason(self) -> tuple[tuple[RankedRow, ...], ...]:
-        """Rows that are odd for the same reason, of those listed or of five where fewer are.
+        """Group rows by reason: the listed rows, or five if fewer are listed.
 
-        A pattern is a kind; a row without a reason is of a kind of its own. Five kinds come first:
-        that of the oddest row and those of most rows. Among these, in the others and in each kind
-        the oddest row comes first.
+        A pattern is a group; a row without a reason is a group of its own. Five groups come first:
+        that of the oddest row, and the largest ones. Among these, among the others, and within each
+        group, the oddest row comes first.
         """
         patterns = reversed(
             [(number, row) for number, p in enumerate(self.findings.patterns) for row in p.rows]
@@ -665,7 +664,7 @@ class ScreeningResult:
         return tuple(sorted(kinds, key=lambda rows: (rows[0].rank not in first, rows[0].rank)))
 
     def standing(self, row: RankedRow) -> str:
-        """Say why a row is on the list, or that it is not."""
+        """State why a row is on the list, or that it is not."""
         is_listed = row.rank <= self.n_listed
         return "flagged" if row.flagged else "odd cell" if is_listed else "not flagged"
 
@@ -676,35 +675,35 @@ class ScreeningResult:
 
     @cached_property
     def distribution(self) -> ScoreDistribution:
-        """How the scores of rows that may be flagged lie: all that a report says of them."""
+        """Distribution of the scores of rows that may be flagged, for reports."""
         scores, is_accepted = self.rows.scores, self.rows.is_accepted
         scores = scores if is_accepted is None else scores[~is_accepted]
         return ScoreDistribution.of(scores, int((scores > self.threshold.value).sum()))
 
     @property
     def n_rows(self) -> int:
-        """Rows of the table."""
+        """Number of rows of the table."""
         return len(self.rows.scores)
 
     @property
     def n_judged(self) -> int:
-        """Rows that may be flagged: all but the accepted ones."""
+        """Number of rows that may be flagged: all but the accepted ones."""
         return self.n_rows - (0 if self.lists.accepted is None else self.lists.accepted.n_rows)
 
     @property
     def n_listed(self) -> int:
-        """Rows that are flagged, or listed for one of their cells: the first by rank."""
+        """Number of rows flagged, or listed for one of their cells: the first by rank."""
         return max(self.n_flagged, len(self.lists.flagged))
 
     @cached_property
     def n_flagged(self) -> int:
-        """Rows above the threshold or, with fdr, listed for one of their cells."""
+        """Number of rows above the threshold or, with fdr, listed for one of their cells."""
         return int(self.rows.is_flagged.sum())
 
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """Our detector beside its baselines on one labelled table (`kpca novelty compare`)."""
+    """The detector and its baselines on one labelled table (`kpca novelty compare`)."""
 
     source: SourceInfo
     evaluations: tuple[Evaluation, ...]
@@ -720,7 +719,7 @@ class RunSummary:
     table: str  #: name of the table
     n_rows: int
     n_flagged: int
-    sentence: str  #: what it found, in one sentence
+    sentence: str  #: its findings in one sentence
 
 
 @dataclass(frozen=True)
@@ -728,19 +727,19 @@ class ScreenedTable:
     """One of several tables, screened by itself (`kpca novelty screen --each`)."""
 
     name: str  #: of the table
-    folder: str  #: of its results, beside the index; empty where it could not be screened
+    folder: str  #: of its results, beside the index; empty if it could not be screened
     n_rows: int = 0
     n_flagged: int = 0
     n_odd_cells: int = 0  #: cells that are odd by themselves
-    oddest: str = ""  #: which row is the oddest, and what makes it odd
+    oddest: str = ""  #: the oddest row, and its reason
     rarity: str = ""  #: how rare its score is: "1 in N", or a p-value
     rarity_share: float | None = None  #: the same as a share, 0..1
-    before: RunSummary | None = None  #: the run that was there before; None where there was none
-    n_new: int = 0  #: rows listed now, and not before
-    n_removed: int = 0  #: rows flagged before, and not now
-    moved: tuple[MovedColumn, ...] = ()  #: columns that lie otherwise than before
+    before: RunSummary | None = None  #: the previous run; None if there was none
+    n_new: int = 0  #: rows that are newly listed
+    n_removed: int = 0  #: rows that are no longer flagged
+    moved: tuple[MovedColumn, ...] = ()  #: columns whose distribution moved
     hidden_columns: tuple[str, ...] = ()  #: columns that a run hides: not compared
-    not_compared: str = ""  #: why nothing is said of the run before, though there was one
+    not_compared: str = ""  #: why the previous run was not compared, if there was one
     error: str = ""  #: why it could not be screened
 
 
@@ -748,7 +747,7 @@ class ScreenedTable:
 class ScreenedTables:
     """Several tables, each screened by itself."""
 
-    tables: tuple[ScreenedTable, ...]  #: in the order in which they were named
+    tables: tuple[ScreenedTable, ...]  #: in the order given
     run: RunInfo
 
     @property
@@ -764,20 +763,20 @@ class ScreenedTables:
 
 @dataclass(frozen=True)
 class ListedRow:
-    """A row that one or both of two lists hold."""
+    """A row on one or both of two lists."""
 
     name: str  #: its identifier, or its number
-    before: int | None  #: rank in the old list; None where it is not on it
-    now: int | None  #: in the new one
-    #: Where it is on one list only: whether the other table has it at all.
+    before: int | None  #: rank in the old list; None if it is not on it
+    now: int | None  #: in the new list
+    #: If it is on one list only: whether the other table has it.
     in_both: bool
-    reason: str  #: why it is, or was, on the list: columns, what they read, what was expected
-    changed: tuple[tuple[str, str, str], ...] = ()  #: columns that read otherwise: before and now
-    accepted: bool = False  #: whether it is not on the other because it was accepted there
+    reason: str  #: why it is, or was, on the list: columns with actual and expected values
+    changed: tuple[tuple[str, str, str], ...] = ()  #: columns whose value changed: before and now
+    accepted: bool = False  #: whether it is not on the other list because it was accepted there
 
     @property
     def elsewhere(self) -> str:
-        """What it is in the list that it is not on."""
+        """Why a row is missing from the other list."""
         if self.accepted:
             return "accepted"
         return "not listed" if self.in_both else "not there"
@@ -785,19 +784,19 @@ class ListedRow:
 
 @dataclass(frozen=True)
 class ScreeningDiff:
-    """What is otherwise in a new screening than in an old one (`kpca novelty diff`)."""
+    """Differences between a new screening and an old one (`kpca novelty diff`)."""
 
     old: RunSummary
     new: RunSummary
-    matched_by: str  #: what says that two rows are the same
-    appeared: tuple[ListedRow, ...]  #: listed now, and not before; the oddest first
-    removed: tuple[ListedRow, ...]  #: listed before, and not now
+    matched_by: str  #: what identifies rows in both tables
+    appeared: tuple[ListedRow, ...]  #: newly listed; the oddest first
+    removed: tuple[ListedRow, ...]  #: listed before, but not now
     stayed: tuple[ListedRow, ...]  #: listed in both
-    moved: tuple[MovedColumn, ...]  #: columns that lie otherwise
+    moved: tuple[MovedColumn, ...]  #: columns whose distribution moved
     added_columns: tuple[str, ...]
     removed_columns: tuple[str, ...]
     hidden_columns: tuple[str, ...]  #: columns of both tables that a run hides: not compared
-    kinds: tuple[tuple[str, int, int], ...]  #: what is odd by kind, with how many rows, old and new
-    is_apart: bool  #: whether no row is in both tables, so that none is compared
+    kinds: tuple[tuple[str, int, int], ...]  #: kinds of oddness with numbers of rows, old and new
+    is_apart: bool  #: whether the tables share no row, so that none is compared
     settings_changed: tuple[tuple[str, str, str], ...]  #: settings and versions that differ
     run: RunInfo

@@ -1,4 +1,4 @@
-"""What kinds of JSON the tool writes: which fields of which types, and how each names itself."""
+"""Kinds of JSON documents: which fields of which types they have, and their headers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SCHEMA_VERSION = 1
-# Fields of results that are not written: what differs between runs, pictures, what only the page
-# holds, and what the scored table holds.
+# Fields of results that are not written: those that differ between runs, pictures, and those that
+# only the page or the scored table holds.
 LEFT_OUT = (
     *("seconds", "resumed", "bug", "previews", "usual", "keys"),
     *("scores", "p_values", "rarities", "ranks", "is_flagged", "is_accepted"),
@@ -20,7 +20,7 @@ Fields = tuple[tuple[type, Collection[str]], ...]
 
 @dataclass(frozen=True)
 class Part:
-    """An object in a document that is no dataclass as it is: with fields of some, or other keys."""
+    """An object in a document that lacks fields of its dataclass, or has other keys."""
 
     name: str
     what: str
@@ -30,25 +30,25 @@ class Part:
 
 @dataclass(frozen=True)
 class Document:
-    """One kind of JSON that the tool writes.
+    """One kind of JSON document.
 
-    It has the fields of the types in `of` without those named beside each, and those in `added`,
-    of which some documents of the kind lack those in `optional`. ``[Part(...)]`` is a list of such.
+    It has the fields of the types in `of` without those named with each, and those in `added`;
+    documents may lack those in `optional`. ``[Part(...)]`` is a list of parts.
     """
 
-    kind: str  # as a document says it of itself
-    what: str  # one sentence on what it tells, and which command writes it
+    kind: str  # as written in the header
+    what: str  # one sentence on its content, and the command that writes it
     of: Fields = ()
     added: Mapping[str, Any] = field(default_factory=dict)  # types, by key
     optional: Collection[str] = ()
 
     @property
     def name(self) -> str:
-        """Return the kind as it stands in file names: ``novelty-screening``."""
+        """Return the kind as written in file names: ``novelty-screening``."""
         return self.kind.replace(" ", "-")
 
     @property
     def head(self) -> dict[str, Any]:
-        """What every document of the kind says of itself."""
+        """Return the header of every document of the kind."""
         uri = f"urn:kpca-apps:schema:{self.name}:{SCHEMA_VERSION}"
         return {"$schema": uri, "schema_version": SCHEMA_VERSION, "kind": self.kind}

@@ -1,7 +1,7 @@
 """Matplotlib in the house style: one figure serves light and dark pages, and paper.
 
-Figures are drawn with the colours of the light theme. On a page each of those colours becomes the
-CSS variable of the same name, so the page decides what it looks like.
+Figures are drawn with the colours of the light theme. In a page each of those colours becomes the
+CSS variable of the same name, so the page sets the colours.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Drawing:
     figure: Figure
 
     def __post_init__(self) -> None:
-        """Lay the figure out once: SVG and PNG are then drawn as it stands."""
+        """Compute the layout once: SVG and PNG use it as it is."""
         settle(self.figure)
 
 
@@ -99,11 +99,11 @@ def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Fi
 
 
 def settle(figure: Figure) -> None:
-    """Lay a figure out, once: half of what drawing it costs."""
+    """Compute the layout of a figure once: half the cost of drawing it."""
     if (engine := figure.get_layout_engine()) is None:
         return
     engine.execute(figure)
-    # With "none" a stand-in is left, for which saving draws all twice.
+    # With "none" a placeholder remains, which makes saving draw everything twice.
     figure.set_layout_engine(None)
 
 
@@ -120,7 +120,7 @@ def drawable(name: str, length: int = 40) -> str:
 
 
 def to_png(drawing: Drawing) -> bytes:
-    """Save at twice the size of the screen, on the light theme's paper."""
+    """Render at twice the screen resolution, on the light theme's background."""
     buffer = io.BytesIO()
     with house_style():
         drawing.figure.savefig(
@@ -130,14 +130,14 @@ def to_png(drawing: Drawing) -> bytes:
 
 
 def to_files(*groups: Iterable[Drawing]) -> dict[str, bytes]:
-    """Save groups of drawings: file names without suffix, and PNGs."""
+    """Render groups of drawings: file names without suffix, and PNGs."""
     return {drawing.name: to_png(drawing) for drawing in chain.from_iterable(groups)}
 
 
 def to_svg(drawing: Drawing) -> Markup:
-    """Turn a drawing into SVG to stand inside a page.
+    """Convert a drawing to SVG for embedding in a page.
 
-    Colours become CSS variables, ids get the drawing's name in front, coordinates keep two
+    Colours become CSS variables, ids are prefixed with the drawing's name, coordinates keep two
     decimals, and the page's font is used.
     """
     buffer = io.BytesIO()
@@ -160,7 +160,7 @@ def to_svg(drawing: Drawing) -> Markup:
 
 
 def _adapt(element: ElementTree.Element, names: Mapping[str, str]) -> None:
-    """Make one SVG element fit for a page, with the ids of it that are referred to."""
+    """Adapt one SVG element to a page; keep only the ids that are referred to."""
     element.tag = NAMESPACE.sub("", element.tag)
     attributes = {NAMESPACE.sub("", key): value for key, value in element.attrib.items()}
     if attributes.get("id") not in names:

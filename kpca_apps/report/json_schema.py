@@ -1,7 +1,7 @@
-"""JSON schemas of what the tool writes, made from the types that it is written from.
+"""JSON schemas of the documents, made from the types that they are written from.
 
-A schema names every key and refuses others; an object is described by the docstring of its type. It
-is made when it is asked for, so it cannot say anything else than the types do.
+A schema names every key and allows no others; an object is described by the docstring of its type.
+It is made on demand, so it always agrees with the types.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kpca_apps.denoise.result import Preview
 from kpca_apps.report.document import LEFT_OUT, Document, Fields, Part
 from kpca_apps.system.arrays import scalar_of
 
-# What has a name of its own in a schema: what it is, and its schema.
+# Objects with a name in a schema: what each is, and its schema.
 Named = dict[str, tuple[Any, dict[str, Any]]]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -59,7 +59,7 @@ def _object(types: Mapping[str, Any], optional: Collection[str] = ()) -> dict[st
 
 
 def _keys(of: Fields, added: Mapping[str, Any], named: Named) -> dict[str, Any]:
-    """Return schemas by key: of fields but for some and for pictures, and of what is added."""
+    """Return schemas by key: of some fields, without pictures, and of added keys."""
     types = {}
     for kind, left_out in of:
         hints = get_type_hints(kind)
@@ -72,9 +72,9 @@ def _keys(of: Fields, added: Mapping[str, Any], named: Named) -> dict[str, Any]:
 def _named(
     name: str, kind: Any, what: str, of: Fields, added: Mapping[str, Any], named: Named
 ) -> dict[str, Any]:
-    """Return a reference to the schema of an object, which is among those that have a name."""
+    """Return a reference to the schema of an object, adding it to the named ones."""
     if name not in named:
-        named[name] = (kind, {})  # one that holds others of its kind ends here
+        named[name] = (kind, {})  # ends the recursion of objects that contain their own kind
         named[name] = (kind, {"description": what} | _object(_keys(of, added, named)))
     if named[name][0] is not kind:
         raise TypeError(f"two objects of the name {name}")

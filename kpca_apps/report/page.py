@@ -1,4 +1,4 @@
-"""A page that needs nothing beside itself: template, style and script in one file."""
+"""Self-contained pages: template, style and script in one file."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
 MAX_SENTENCE = 400  # characters of one warning or setting
-LONGEST_WORD = 20  # characters that a title has room for on a phone
-PART = ".kpca-screening"  # what the style of a part of another page is bound to
-# How Jupyter, VS Code, Colab and the pages of a documentation mark their theme.
+LONGEST_WORD = 20  # characters of a title that fit on a phone
+PART = ".kpca-screening"  # class that limits the style of a part of another page
+# How Jupyter, VS Code, Colab and documentation sites mark their theme.
 LIGHT = ':is([data-jp-theme-light="true"], .vscode-light, [data-theme="light"])'
 DARK = (
     ':is([data-jp-theme-light="false"], .vscode-dark, .vscode-high-contrast, [theme="dark"], '
@@ -46,11 +46,10 @@ def make_page(template: str, *, parts: tuple[str, ...] = (), **context: Any) -> 
 
 
 def make_part(template: str, **context: Any) -> str:
-    """Render a template as a part of someone else's page, such as a notebook, without script.
+    """Render a template as a part of another page, such as a notebook, without script.
 
-    The style of the pages is bound to the part, and follows the theme of the notebook. There are
-    no ids, which other parts of the page may have; where styles are not let through, drawings keep
-    their size.
+    The style of the pages is limited to the part, and follows the theme of the notebook. There are
+    no ids, which other parts of the page may use; if styles are stripped, drawings keep their size.
     """
     html = _environment().get_template(template).render(style=Markup(_bound_style()), **context)
     # No text of a table is taken for an attribute: its quotes are escaped.
@@ -61,9 +60,9 @@ def make_part(template: str, **context: Any) -> str:
 
 @cache
 def _bound_style() -> str:
-    """Nest the style of the pages in the class of a part, whose root takes the place of theirs.
+    """Nest the style of the pages in the class of a part, which replaces their root.
 
-    It comes before the style of a notebook, which means other tables and lists.
+    It has priority over the style of a notebook, which is meant for other tables and lists.
     """
     style = _asset("report.css")
     light, dark = re.findall(r":root \{([^}]*)\}", style)[:2]
@@ -79,13 +78,13 @@ padding: 0.6rem 0.8rem; border-radius: 4px;
 
 
 def block(content: Any) -> Markup:
-    """Write what a script reads as JSON, in which no text ends its element."""
+    """Write data for a script as JSON, in which no text can close its element."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c"))
 
 
 def setting_text(value: object) -> str:
-    """Write a setting exactly: settings are there to be repeated."""
+    """Write a setting exactly, so that it can be repeated."""
     if value is None:
         return "not set"
     if isinstance(value, bool):
@@ -117,9 +116,9 @@ def _environment() -> jinja2.Environment:
 
 
 def _sentence(parts: list[str]) -> Markup:
-    """Join the parts of a sentence, isolating the direction of those that are not ours.
+    """Join the parts of a sentence, isolating the text direction of foreign parts.
 
-    A short word of them, such as a date, stays on one line.
+    Short foreign words, such as dates, stay on one line.
     """
     whole = Markup('<bdi class="unbroken">{}</bdi>'), Markup("<bdi>{}</bdi>")
     return Markup("").join(
@@ -131,7 +130,7 @@ def _sentence(parts: list[str]) -> Markup:
 
 
 def _svg(drawing: Drawing) -> Markup:
-    """Return a drawing as SVG; a page without drawings needs nothing that draws."""
+    """Return a drawing as SVG; pages without drawings do not import matplotlib."""
     from kpca_apps.report.drawing import to_svg
 
     return to_svg(drawing)

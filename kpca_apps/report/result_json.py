@@ -1,4 +1,4 @@
-"""Results as JSON: what the report says, for programs to read."""
+"""Results as JSON: the content of the report, for programs to read."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ Result = (
     | GalleryResult
 )
 
-Added = dict[str, tuple[Any, Callable[[Any], Any]]]  # its type, and what makes it, by key
-# What `result.json` holds by the type of the result: its kind, what it tells, the fields that are
-# left out, and what is added to them.
+Added = dict[str, tuple[Any, Callable[[Any], Any]]]  # its type, and the function for it, by key
+# Content of `result.json` by the type of the result: its kind, its description, the fields that are
+# left out, and the keys that are added.
 _RESULTS: dict[type, tuple[str, str, Collection[str], Added]] = {
     ScreeningResult: (
         "novelty screening",
@@ -136,7 +136,7 @@ DOCUMENTS: dict[type, Document] = {
 def result_to_json(result: Result) -> str:
     """Write a result as JSON with sorted keys, the same bytes for the same result.
 
-    Clock, host, timings and what was resumed are left out. NaN is ``null``, infinity is ``"inf"``.
+    Times, host and resumption are left out. NaN is ``null``, infinity is ``"inf"``.
     """
     of = next(kind for kind in DOCUMENTS if isinstance(result, kind))
     added = {key: make(result) for key, (_, make) in _RESULTS[of][-1].items()}
@@ -144,7 +144,7 @@ def result_to_json(result: Result) -> str:
 
 
 def to_json(document: Document, content: Mapping[str, Any]) -> str:
-    """Write a document of a kind as JSON, behind what it says of itself."""
+    """Write a document of a kind as JSON, preceded by its header."""
     # Indented by json itself, lists of many rows would be written in Python.
     found = plain({**document.head, **content})
     text = json.dumps(found, sort_keys=True, ensure_ascii=False, allow_nan=False)
@@ -152,7 +152,7 @@ def to_json(document: Document, content: Mapping[str, Any]) -> str:
 
 
 def _fields(of: Fields, *values: Any) -> dict[str, Any]:
-    """Return the fields of values as those of a type each, but for a few and for pictures."""
+    """Return fields of several objects as one dict, without some fields and without pictures."""
     return {
         one.name: plain(getattr(value, one.name))
         for (kind, left_out), value in zip(of, values, strict=True)
@@ -162,7 +162,7 @@ def _fields(of: Fields, *values: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Turn result objects, arrays and numbers into what JSON can hold: NaN is null."""
+    """Convert result objects, arrays and numbers to JSON types: NaN is null."""
     if isinstance(value, float):  # most are
         return float(value) if math.isfinite(value) else None if math.isnan(value) else f"{value}"
     if isinstance(value, (str, int)) or value is None:

@@ -9,12 +9,12 @@ from kpca_apps.names import in_prose as in_prose
 from kpca_apps.names import visible
 
 ELLIPSIS = "\u2026"
-MOST_READ = 4  # times the characters shown: white space is put together
+MOST_READ = 4  # times the characters shown: white space is collapsed
 MAX_NAME = 60  # characters of a column name or a cell inside a sentence
 
 
 class Verbatim(str):
-    """Text taken from a table: pages isolate its direction, so that it cannot reorder ours."""
+    """Text from a table: pages isolate its direction, so that it cannot reorder ours."""
 
     __slots__ = ()
 
@@ -22,7 +22,7 @@ class Verbatim(str):
 def number(value: float, digits: int = 3, *, keep_zeros: bool = False) -> str:
     """Write a number with as many significant digits as a reader needs.
 
-    Whole numbers above them keep all of theirs; `keep_zeros` writes ``0.4`` as ``0.400``.
+    Larger integers keep all their digits; `keep_zeros` writes ``0.4`` as ``0.400``.
 
     >>> number(0.123456), number(1950.4), number(1e-9), number(float("inf"))
     ('0.123', '1,950', '1e-09', 'infinite')
@@ -52,14 +52,14 @@ def plural(n: int, noun: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share (0..1) as per cent: ``1.2 %``, never a bare 0 for something present."""
+    """Write a share (0..1) as per cent: ``1.2 %``, never a bare 0 for a share above 0."""
     if 0 < share < 0.001:
         return "< 0.1 %"
     return f"{number(100 * share, 2 if share < 0.995 else 3)} %"
 
 
 def ordinal(n: int) -> str:
-    """Write a place in a ranking: ``1st``, ``12th``, ``23rd``."""
+    """Write a rank: ``1st``, ``12th``, ``23rd``."""
     suffix = "th" if 10 <= n % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
     return f"{n}{suffix}"
 
@@ -75,7 +75,7 @@ def join_parts(items: Sequence[list[str]]) -> list[str]:
 def cut(text: str, length: int = MAX_NAME) -> Verbatim:
     """Shorten text from a table to at most `length` characters, on one line.
 
-    What no one would see of it is written out.
+    Invisible characters are written as escapes.
     """
     flat = visible(" ".join(text[: MOST_READ * length].split()))
     return Verbatim(flat if len(flat) <= length else flat[: length - 1].rstrip() + ELLIPSIS)

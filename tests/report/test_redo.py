@@ -87,7 +87,7 @@ def test_what_is_marked_by_keys_is_saved_reopened_and_read_by_the_batch(
     assert reopened.locator(".workbar").inner_text().startswith("4 images marked")
     assert "not saved" not in reopened.locator(".workbar").inner_text()
     table = saved(reopened, "per-image.csv", tmp_path)
-    assert "--per-image per-image.csv --force" in reopened.locator(".said").inner_text()
+    assert "--per-image per-image.csv --force" in reopened.locator(".status").inner_text()
     assert asked_of(table) == {
         NAMES[0]: {"strength": 0.6},
         NAMES[1]: {"luma": 1.56, "chroma": 1.3, "quality": "high"},
@@ -119,7 +119,7 @@ def test_every_option_of_an_image_can_be_asked_for(opened: Opened, tmp_path: Pat
     assert grey.get_by_label("chroma").count() == 0
     grey.locator(".options").get_by_label("strength").fill("7")
     grey.locator(".options").get_by_label("strength").press("Tab")
-    assert page.locator(".said").inner_text().startswith("strength: ")
+    assert page.locator(".status").inner_text().startswith("strength: ")
     found = asked_of(saved(page, "per-image.csv", tmp_path))
     assert found[NAMES[1]] == {
         "strength": 0.9, "luma": 1.5, "chroma": 2.0, "sigma": None, "noise": "camera",

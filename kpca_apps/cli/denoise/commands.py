@@ -93,9 +93,9 @@ def noise(
     it is named. The level of a raw file is that of the sensor, on a scale from 0 (no light) to
     65,535 (white).
 
-    If the noise follows a law of brightness, a second table shows it: the variance at brightness x
-    in the units of the image, its range in nine of ten such pictures, and whether neighbouring
-    pixels share the noise.
+    If the noise follows a law of brightness, a second table shows it. It has the variance at
+    brightness x in the units of the image, its range in nine of ten such pictures, and whether
+    neighbouring pixels share the noise.
 
     shared: neighbouring pixels or the colours share their noise, as in photographs saved by a
     camera; it is treated as --noise camera.

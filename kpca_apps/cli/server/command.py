@@ -39,10 +39,10 @@ def mcp(
 ) -> None:
     """Serve assistants (Model Context Protocol).
 
-    An assistant starts this command, speaks to it over standard input and output, and asks it to
-    screen and score tables, explain rows, accept rows and screen again, compare runs, find and
-    check rules, and preview denoising. Files outside the folders of --root are neither read nor
-    written. It needs the extra mcp.
+    An assistant starts this command and speaks to it over standard input and output. It can screen
+    and score tables, explain rows, accept rows and screen again, compare runs, find and check
+    rules, and preview denoising. Files outside the folders of --root are neither read nor written.
+    It needs the extra mcp.
     """
     try:
         spec = find_spec("mcp.server.mcpserver")  # other versions lack this kind of server

@@ -1,1 +1,1 @@
-"""How strong the noise of an image is, how sure that is, and by what law it grows with light."""
+"""Estimate the noise of an image: its level, uncertainty, and growth with brightness."""

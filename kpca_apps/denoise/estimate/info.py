@@ -1,4 +1,4 @@
-"""What was found out about the noise of an image."""
+"""The measured noise of an image."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kpca_apps.denoise.result import NoiseLaw
 
 
 class Defects(NamedTuple):
-    """What of a sensor's defects was taken out of an image: the most of any channel."""
+    """Defects of a sensor that were removed from an image: the maximum over channels."""
 
     points: int = 0  # lone pixels
     columns: int = 0  # dead ones
@@ -25,7 +25,7 @@ NO_DEFECTS = Defects()
 
 @dataclass(frozen=True)
 class DenoiseInfo:
-    """What was found out about an image on the way to denoising it.
+    """The measured noise of an image, and how it was removed.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class DenoiseInfo:
     sigma : float
         Deviation of the noise removed, in the units of the image: the root of the mean variance
         over channels. For speckle it is relative to the intensity, for Poisson at the bright end.
-        An estimate leans to the lower end of its interval.
+        An estimate is near the lower end of its interval.
     channel_sigma : tuple of float
         The same for each channel.
     estimated : bool
@@ -42,45 +42,44 @@ class DenoiseInfo:
     correlated : bool
         Whether neighbouring pixels, or the channels, share their noise, as in photographs from a
         camera; white-noise denoising then leaves blotches, and ``noise="camera"`` is the better
-        choice. False, too, where it was not looked at, for a level or a camera's noise was asked
-        for.
+        choice. Also False if it was not measured, because a level or a camera's noise was given.
     whiteness : float
-        Share of white noise, at least, in the upper frequencies of the quietest patches: near 1
-        where there is no other, near 0 where pixels share theirs; 1 where it was not looked at.
+        Share of white noise, at least, in the upper frequencies of the quietest patches: near 1 if
+        there is no other noise, near 0 if neighbours share it; 1 if it was not measured.
     data_range : float
         The range of values assumed.
     sigma_range : tuple of float, or None
-        Interval that holds an estimated level of white noise with a probability of nine in ten
-        (of luminance, in a colour image), widened to hold `sigma`; None where there is none.
+        Interval that holds an estimated level of white noise with a probability of nine in ten (of
+        luminance, in a colour image), widened to include `sigma`; None without an estimate.
     established : bool
-        False where an estimated level may all be texture, or is less than 2 of 255 parts of the
-        range (of twice the brightest value in a dim image): ``"gaussian"`` and ``"auto"`` leave
-        such an image as it is. True for a constant image, which has none for sure.
+        False if the estimated level may be texture only, or is below 2 / 255 of the range (of twice
+        the brightest value in a dim image). ``"gaussian"`` and ``"auto"`` do not change such an
+        image. True for a constant image, which certainly has no noise.
     impulses : bool
-        Whether single pixels stand out as those that impulse noise replaced do, though the noise
-        was not taken for impulses: ``noise="impulse"`` is then the better choice.
+        Whether single pixels stand out like impulses, although another kind of noise was chosen:
+        ``noise="impulse"`` is then the better choice.
     defects : Defects
-        Lone pixels and dead lines that were taken out before all else.
+        Lone pixels and dead lines that were removed first.
     empty : float
         Share of the pixels that hold no data: not a number, outside a mask, or padding.
     dithered : bool
-        Whether the integers of a file could not hold what was denoised, of few counts of light:
-        rounded, its mean would be another.
+        Whether the result was dithered to integers: rounding few counts of light would change its
+        mean.
     n_components : int or None
-        Of a dictionary: components projected on, at the noise level used.
+        For a dictionary: number of components projected on, at the noise level used.
     iterations, converged : float or None
-        Of a dictionary: mean number of fixed-point steps, and share of the pre-images that
+        For a dictionary: mean number of fixed-point steps, and share of the pre-images that
         converged.
     clipped : bool
-        Whether the estimate rests on clipped patches, for want of others: of noise that was cut off
-        in part it shows what is left.
+        Whether the estimate comes from clipped patches, for lack of others: it then measures the
+        noise that remains after clipping.
     place_range : tuple of float, or None
-        Least and largest deviation of white noise that differs from place to place; None where it
-        does not, as far as can be told.
+        Least and largest deviation of white noise that varies over the image; None if no variation
+        is detected.
     laws : tuple of NoiseLaw
-        Of an estimated level: how the noise of each channel grows with brightness and whether
-        neighbours share it, in the units of the image, whether used or not; empty where there is
-        too little to see, or a level was given.
+        For an estimated level: how the noise of each channel grows with brightness and whether
+        neighbours share it, in the units of the image, even if not used. Empty if there is too
+        little noise to measure, or a level was given.
 
     Examples
     --------

@@ -1,20 +1,20 @@
-"""One law of noise: variance over brightness, and what of it neighbours share; found in an image.
+"""Fit a law of noise to an image: variance over brightness, and blur shared by neighbours.
 
-The variance of the noise at brightness x is gain x + constant: of counted light and a readout
-(Foi et al. 2008), of readout alone (gain 0), of light alone. A camera's filter or a resampling
-makes neighbours share it, as a Gaussian blur of some width does; 0 is white noise.
+The variance of the noise at brightness x is gain x + constant: of counted light and readout (Foi et
+al. 2008), of readout alone (gain 0), or of light alone. A camera's filter or a resampling
+correlates the noise of neighbouring pixels like a Gaussian blur of some width; 0 is white noise.
 
-Patches of like brightness are taken together, and in each level of brightness those of like coarse
-structure: a class. In class j the mean energy of band b of the patches' cosine transform is
+Patches of similar brightness form a level, and those of a level with similar coarse structure form
+a class. In class j the mean energy of band b of the patches' cosine transform is
 
     v_j n_b + a_j s_b,    v_j = gain x_j + constant,
 
-n the noise's spectrum, s that of texture, which falls with frequency much as in other pictures
-(`kpca_apps.denoise.estimate.level`), a_j >= 0 how much of it the class has. From patch to patch
-the energy of noise over m coefficients differs by sqrt(2 / m) of itself and no more, that of
-texture by about as much as it is. So with share f of texture the energies of a class have a
-relative variance of 2 / m + (f SCATTER)^2. Both are compared with what is seen, amplitudes and
-spectra of texture summed out: laws and blurs compete by their likelihood.
+with n the spectrum of the noise, s that of texture, which falls with frequency much as in other
+pictures (`kpca_apps.denoise.estimate.level`), and a_j >= 0 the amount of texture in the class. The
+energy of noise over m coefficients varies between patches by sqrt(2 / m), that of texture by about
+its own size. So with share f of texture the energies of a class have a relative variance of 2 / m +
+(f SCATTER)^2. Both are compared with the observed ones, summing over amplitudes and spectra of
+texture: laws and blurs compete by their likelihood.
 
 References
 ----------
@@ -58,53 +58,52 @@ from kpca_apps.denoise.result import NoiseLaw
 
 Array = NDArray[np.float64]
 PATCHES = 60_000
-# Levels of brightness hold equally many patches; half as many again are spread over the range,
-# closer in the dark, so that few bright pixels have theirs. Of a level with so many patches at
-# least, classes of like coarse structure end at these shares.
+# Levels of brightness hold equally many patches; half as many again are spread over the range, more
+# densely in the dark, so that a few bright pixels have their own. If a level has enough patches,
+# its classes of similar coarse structure end at these shares.
 LEVELS, FEWEST, HIGHEST = 10, 60, 0.985
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
-CUT = 0.002  # share of pixels at an end of the range from which noise was cut off there
-MOST_CUT = 0.9  # share at both ends above which an image of two values, a dither, is no noise
+CUT = 0.002  # share of pixels at an end of the range from which noise was clipped there
+MOST_CUT = 0.9  # share at both ends above which an image of two values, a dither, has no noise
 FEWEST_PIXELS = 128 * 128  # All of a smaller image may be one texture.
 
-# Deviations, in pixels, of the blur that makes neighbours share the noise.
+# Deviations, in pixels, of the blur that correlates the noise of neighbours.
 BLURS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)
-# Variances looked at, as logarithms below the highest that the energies allow, then around the best
-# law; amplitudes of texture, relative to the noise; variance in the dark over that in the light.
+# Grids: variances, as logarithms below the highest that the energies allow, then around the best
+# law; amplitudes of texture, relative to the noise; variance ratios of dark to light.
 DEPTH, STEPS, NEAR, NEAR_STEPS = 9.2, 40, 1.0, 41
 AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.02, 20.0, 11)]) ** 2
 DARK_SHARES = np.concatenate([[0.001], np.geomspace(0.004, 1.0, 15)])
 # Spectra of texture, and the log prior of each.
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.linspace(-1.5, 1.5, 3))
-# A mean energy is believed to that (relative variance), first and last; a class that no law fits
-# costs so much, and no more.
+# Relative variance up to which a mean energy is trusted, first and last; cost of a class that no
+# law fits, which bounds the cost of outliers.
 BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
 
-# Noise is there for sure where, in the quietest class of half the levels, it is such a share of the
-# energy at the least, and where in a quarter of the levels the energies differ so little, in terms
-# of white noise's; or as little as those, if it is white. Measured on 91 clean photographs: none
-# but three with a grain of their own.
+# Noise is certain if, in the quietest class of half the levels, it is at least this share of the
+# energy, and if the energies of a quarter of the levels vary this little relative to those of white
+# noise; or as little as those, if it is white. Measured on 91 clean photographs: none but three
+# with a grain of their own.
 SURE = ((0.25, 1.25), (0.6, 1.5), (0.85, 2.0))
 AS_NOISE, HARDLY_BLURRED = 1.25, 1  # of BLURS
-# Variance in the light over that in the dark from which it rises plainly: white noise whose ends
-# are cut off looks as if it rose by up to 2.
+# Ratio of the variance in the light to that in the dark above which noise plainly rises: white
+# noise that is clipped at the ends appears to rise by up to 2.
 RISING = 2.5
-# Or log odds: of white noise and texture they are up to 14, measured on 60 pictures.
+# Or these log odds: for white noise and texture they are up to 14, measured on 60 pictures.
 PLAIN = 16.0
-# The dark of a law is at most so much light, in terms of 255: for more, the noise is the same
-# everywhere.
+# Largest dark light of a law, relative to 255: beyond, the noise is the same everywhere.
 FARTHEST_DARK = 100.0 * SCALE
-LOW = 0.05  # quantile of what the interval leaves out on either side
-# Deviation of the logarithm of the variance from what the likelihood says, measured in simulated
-# detectors, of white noise and of noise that neighbours share.
+LOW = 0.05  # probability outside the interval on either side
+# Deviation of the logarithm of the variance from the likelihood's, measured in simulated detectors,
+# for white noise and for noise that neighbours share.
 MISFIT = (0.2, 0.5)
-_Ends = tuple[float | None, float | None]  # black and white, where noise is cut off there
+_Ends = tuple[float | None, float | None]  # black and white, if noise is clipped there
 NOT_CUT: _Ends = (None, None)
 TINY = 1e-9  # of the mean energy of patches, added to all: keeps logarithms finite
 
-# Of noise cut off below (Foi 2009), at brightness so many deviations away: its mean in deviations,
-# and the logarithm of the variance left.
+# Noise clipped from below (Foi 2009), by brightness in deviations from the end: its mean in
+# deviations, and the logarithm of the remaining variance.
 AWAY = np.linspace(-8.0, 8.0, 2001)
 CLIPPED_MEAN = norm.pdf(AWAY) + AWAY * norm.cdf(AWAY)
 CLIPPED_LOG_VARIANCE = np.log(
@@ -116,8 +115,8 @@ class Light(NamedTuple):
     """Noise of counted light: its variance at brightness x is gain (x + dark)."""
 
     gain: float  # brightness of one count
-    dark: float  # brightness that makes the noise there is in the dark
-    blur: float = 0.0  # by which neighbours share it, in pixels
+    dark: float  # brightness that would make the noise seen in the dark
+    blur: float = 0.0  # correlating neighbours, in pixels
 
     @property
     def level(self) -> float:
@@ -129,13 +128,13 @@ Lights = tuple[Light, ...]
 
 
 def light_of(law: NoiseLaw) -> Light:
-    """Return the light that makes noise of a law on the scale 0..255."""
+    """Return the light parameters for the noise of a law on the scale 0..255."""
     gain = max(law.gain, law.constant / FARTHEST_DARK)
     return Light(gain, law.constant / gain if gain > 0 else 0.0, law.blur)
 
 
 def rises_far(law: NoiseLaw) -> bool:
-    """Whether noise is plainly stronger in the light than in the dark."""
+    """Whether noise is plainly stronger in bright areas than in dark ones."""
     dark, _, light = law.deviations
     return law.rises and (light**2 > RISING * dark**2 or law.log_odds_flat < -PLAIN)
 
@@ -144,18 +143,18 @@ class PageLaws(NamedTuple):
     """The laws of the noise of one page."""
 
     laws: tuple[NoiseLaw, ...]  # of each channel
-    seen: bool = True  # there is noise for sure, in all channels, and it is not too faint
-    rises_far: bool = True  # it is plainly stronger in the light
-    log_odds_speckle: float = -math.inf  # of noise whose deviation is a share of the brightness
+    certain: bool = True  # there is noise in all channels, and not too faint
+    rises_far: bool = True  # it is plainly stronger in bright areas
+    log_odds_speckle: float = -math.inf  # of noise with deviation proportional to brightness
 
 
 def law_of_nothing(value: float) -> NoiseLaw:
-    """Return the law of a channel of one value, which has no noise."""
+    """Return the law of a channel with a single value, which has no noise."""
     return NoiseLaw(0.0, 0.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, (value,), (0.0,))
 
 
 def typical_law(laws: Sequence[NoiseLaw]) -> NoiseLaw:
-    """Return the median of laws, with what was seen where it is nearest to that."""
+    """Return the median of laws, with the evidence of the law nearest to it."""
     terms = np.array([(law.gain, law.constant, law.blur) for law in laws])
     gain, constant, blur = np.median(terms, axis=0).tolist()
     nearest = laws[int(np.abs(terms[:, 0] - gain).argmin())]
@@ -172,11 +171,11 @@ def typical_page(pages: Sequence[PageLaws]) -> tuple[NoiseLaw, ...]:
 
 @dataclass(frozen=True)
 class _Classes:
-    """Classes of patches of like brightness and coarse structure."""
+    """Classes of patches of similar brightness and coarse structure."""
 
     brightness: Array  # (n,)
     energies: Array  # (n, 5): mean energy in each band
-    scatter: Array  # (n,): relative variance of the energy from patch to patch
+    scatter: Array  # (n,): relative variance of the energy between patches
     pixels: Array  # (n,): covered
     quietest: NDArray[np.bool_]  # of its level
 
@@ -187,7 +186,7 @@ class _Classes:
         )
 
     def are_counts(self, step: float, black: float) -> bool:
-        """Whether the variance in steps is the mean, at all levels; texture adds to it at some."""
+        """Whether the variance in steps equals the mean at all levels; texture may add to it."""
         light = (self.brightness[self.quietest] + black) * step
         seen = self.energies[self.quietest] @ COEFFICIENTS / N_COEFFICIENTS
         if not light.min() > 0:
@@ -197,7 +196,7 @@ class _Classes:
 
 
 def blurred_spectrum(blur: float) -> Array:
-    """Return the energy (8, 8) at each frequency of noise of variance 1 that was blurred.
+    """Return the energy (8, 8) at each frequency of noise of variance 1 after a blur.
 
     >>> bool(np.allclose(blurred_spectrum(0.0), 1.0))
     True
@@ -218,14 +217,14 @@ _NOISE = np.array([
 def measure_laws(
     planes: NDArray[np.floating], step: float = 0.0, *, is_white: bool = False, black: float = 0.0
 ) -> tuple[list[NoiseLaw | None], float]:
-    """Find the law of the noise of each plane (c, h, w); None where there is too little to see.
+    """Fit the law of the noise of each plane (c, h, w); None if there are too few patches.
 
-    Returned, too, are the log odds of noise whose deviation is a share of the brightness.
+    Also return the log odds of noise whose deviation is proportional to the brightness.
 
-    `step` is that of whole values: counts, whose white noise has their mean for a variance, or
-    rounded ones, whose rounding is white noise of its own. `black`, added to them, makes 0 of no
-    light. The blur is that of all; of noise that is known to be white it is next to none. A plane
-    of one value has no noise.
+    `step` is the spacing of integer values: counts, whose white noise has their mean for a
+    variance, or rounded values, whose rounding is white noise, too. `black` is added to them to
+    make no light 0. One blur holds for all planes; if noise is known to be white, it is almost 0. A
+    plane of one value has no noise.
     """
     found = [_classes(np.asarray(plane, np.float32)) for plane in planes]
     known = [one for one in found if one]
@@ -239,7 +238,7 @@ def measure_laws(
     ]
     evidence = np.sum([[fit.evidence for fit in own] for own in fits if own], axis=0)
     blur = int(np.argmax(evidence))
-    counted &= blur <= HARDLY_BLURRED  # No count shares its noise with another.
+    counted &= blur <= HARDLY_BLURRED  # The noise of counts is not shared between pixels.
     laws: list[NoiseLaw | None] = []
     log_odds_speckle = 0.0
     for plane, classes, own in zip(planes, found, fits, strict=True):
@@ -290,18 +289,18 @@ class _Fit:
         self.dark = float(DARK_SHARES[share]) * self.light
 
     def log_odds_speckle(self, black: float) -> float:
-        """Return the log odds of noise whose deviation is a share of the light, 0 at -`black`.
+        """Return the log odds of noise proportional to the light, which is 0 at -`black`.
 
-        No level of it is likelier beforehand than one of any law.
+        All its levels are as likely a priori as those of any law.
         """
-        # Less light than a thousandth of the scale counts as that: of none there is no share.
+        # Clamp brightness to a thousandth of the scale to avoid dividing by zero.
         light = np.maximum(self.classes.brightness + black, DARK_SHARES[0] * SCALE)
         variances = np.square(light / light.max())[:, None] * np.exp(self.grid)
         found = self._summed(self.table, self.grid, self._cut_off(variances))
         return float(logsumexp(found)) + math.log(len(DARK_SHARES)) - self.evidence
 
     def _cut_off(self, variances: Array) -> Array:
-        """Return the logarithms of variances (n, laws), of what is left of them at the ends."""
+        """Return the log variances (n, laws) that clipping at both ends leaves of some."""
         logs = np.log(variances)
         for end in self.ends:
             if end is not None:
@@ -310,7 +309,7 @@ class _Fit:
         return np.asarray(logs)
 
     def _summed(self, table: Array, grid: Array, logs: Array) -> Array:
-        """Return the log likelihoods (laws,) of log variances (n, laws), spectra summed out."""
+        """Return the log likelihoods (laws,) of log variances (n, laws), summed over spectra."""
         place = np.clip((logs - grid[0]) / (grid[1] - grid[0]), 0, len(grid) - 1.001)
         whole = place.astype(int)
         part = (place - whole)[:, None]
@@ -321,7 +320,7 @@ class _Fit:
         return np.asarray(logsumexp(total + SPECTRUM_LOG_PRIOR, axis=1))
 
     def refined(self, step: float, log_odds_white: float) -> NoiseLaw:
-        """Return the law, looked at closely around the best."""
+        """Return the law, refined on a finer grid around the best."""
         classes, noise = self.classes, _NOISE[self.blur]
         expected = self.dark + (self.light - self.dark) * self.place
         grid = np.linspace(-NEAR, NEAR, NEAR_STEPS)
@@ -347,11 +346,11 @@ class _Fit:
         found = classes.energies[quiet] @ COEFFICIENTS / (noise @ COEFFICIENTS)
         law = dark + (light - dark) * self.place
         seen = low * law[quiet] / found
-        # How much the energies differ, relative to noise.
+        # How much the energies vary, relative to noise.
         scatter = np.sqrt(classes.scatter[quiet] / EVEN)
         uneven = float(np.quantile(scatter, 0.25))  # in the most even quarter of the levels
-        # A level that is as even as noise is noise, whatever the law says: nine in ten pixels of
-        # these are within the interval. Others may be edges.
+        # A level that is as even as noise is noise, whatever the law says: the interval covers it
+        # for nine in ten pixels of these levels. Others may be edges.
         misfit = np.abs(self._cut_off(law[:, None])[quiet, 0] - np.log(found))
         weights = np.where(scatter <= AS_NOISE, classes.pixels[quiet], 0.0)
         order = np.argsort(misfit)
@@ -405,7 +404,7 @@ def _classes(pixels: NDArray[np.float32]) -> _Classes | None:
                 continue
             members = level[first:last]
             means = bands[members].mean(axis=0, dtype=np.float64)
-            # Bands weigh as if all had the same energy: of whatever spectrum the noise is.
+            # Weight the bands as if all had the same energy, whatever the spectrum of the noise.
             own = bands[members] @ (COEFFICIENTS / np.maximum(means, tiny)) / N_COEFFICIENTS
             found.append((brightness[members].mean(), own.var(), last - first, quietest, *means))
             quietest = False
@@ -417,7 +416,7 @@ def _classes(pixels: NDArray[np.float32]) -> _Classes | None:
 
 
 def _ends(ascending: NDArray[np.floating]) -> NDArray[np.integer]:
-    """Return where the levels of brightness end among patches sorted by it."""
+    """Return the ends of the levels of brightness among patches sorted by it."""
     equally = np.quantile(ascending, np.linspace(0, 1, LEVELS + 1))
     low, high = equally[0], np.quantile(ascending, HIGHEST)
     spread = low + np.linspace(0, 1, LEVELS // 2 + 1) ** 2 * (high - low)
@@ -436,7 +435,7 @@ def _likelihoods(
     amplitudes = float(np.exp(grid[-1]) * noise.mean()) * AMPLITUDES
     explained = noises, amplitudes, SPECTRA
     table = class_likelihoods(energies, classes.pixels, believed, *explained, classes.scatter)
-    # Noise is at most what there is: only too little of it can be what no law foresees.
+    # Noise cannot exceed the observed energy: only a lack of it counts as an outlier.
     best, levels = table.max(axis=2, keepdims=True), np.arange(len(grid))
     above = levels > table.argmax(axis=2, keepdims=True)
     return np.asarray(np.logaddexp(table, best - np.where(above, MOST_BELOW, OUTLIER)))

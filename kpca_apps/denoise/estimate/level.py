@@ -1,16 +1,16 @@
-"""How strong the noise of an image is, how sure that is, and whether neighbours share it.
+"""Estimate the noise level of an image, its uncertainty, and whether neighbours share noise.
 
-White noise is as strong at every frequency and in every patch. The texture of photographs falls
-with frequency, by about the same ratio from one band to the next whatever is in the picture, and
-is weak in some patches and strong in others. So the mean energy of band b in class j of patches is
+White noise is equally strong at every frequency and in every patch. The texture of photographs
+falls with frequency, by about the same ratio between bands in any picture, and is weak in some
+patches and strong in others. So the mean energy of band b in class j of patches is
 
     sigma^2 + a_j s_b,    log s_b falling by (.62, .5, .5, .7), give or take
 
 with the amplitude a_j of each class and the slope and curvature of log s as unknowns that are
-summed out. Where the spectra are flat, or quiet patches are as noisy as lively ones, the posterior
-of sigma is narrow; where all is fine texture it is wide.
+summed out. If the spectra are flat, or quiet patches are as noisy as lively ones, the posterior of
+sigma is narrow; if all is fine texture, it is wide.
 
-The noise of a camera, which neighbouring pixels share: `kpca_apps.denoise.noise.camera`.
+The noise of a camera, correlated between neighbouring pixels: `kpca_apps.denoise.noise.camera`.
 
 References
 ----------
@@ -38,19 +38,18 @@ from kpca_apps.denoise.estimate.patches import (
     texture_spectra,
 )
 
-# Patches that are enough to estimate from.
+# Enough patches for an estimate.
 PLENTY = 40_000
 # Classes of patches, from the quietest to the liveliest, by the share of them that ends each.
 CLASSES = (0.02, 0.06, 0.15, 0.35, 1.0)
-# Quantiles of the posterior: of the level given, and the ends of the interval. Too high a level
-# wipes out texture, and the little noise of a clean photograph counts as noise: hence so low.
+# Quantiles of the posterior: the level returned, and the ends of the interval. Too high a level
+# removes texture, and the faint noise of a clean photograph counts as noise: hence so low.
 LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
-# Noise that is as strong as this share of the upper frequencies in the two quietest classes, at
-# least, is there: half as strong again as any structure beside it, which in clean photographs it
-# hardly ever is.
+# Noise is certain if it is at least this share of the upper frequencies in the two quietest
+# classes: 1.5 times as strong as any structure, which it rarely is in clean photographs.
 DOMINANT = 0.6
-# Noise that neighbours share has the falling spectrum of texture; but it is everywhere alike. So
-# many times the energy of the quietest patches have those of the third class at most.
+# Correlated noise has the falling spectrum of texture, but is equal everywhere: the patches of the
+# third class have at most this many times the energy of the quietest.
 ALIKE = 1.25
 WHITE_ENOUGH = 0.15
 SHARED_LEVEL = 2.0  # of 255: clean photographs have as strong a grain
@@ -58,11 +57,11 @@ FEWEST_SHARED = 192 * 192  # pixels: all of a smaller image may be one texture
 
 # Spectra of texture, and the logarithms of their priors.
 SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
-# A mean of any number of pixels is believed to that (relative variance).
+# Relative variance up to which a mean of any number of pixels is trusted.
 LEAST_VARIANCE = 0.02**2
-# Noise levels tried, from the highest that the energies allow downwards, then around the likely
-# ones, which are fewer the more of the pixels are believed; and amplitudes of texture, as
-# deviations in the last band, in terms of the highest.
+# Grids: noise levels, from the highest that the energies allow downwards, then around the likely
+# ones, whose range is narrower the more pixels are used; and amplitudes of texture, as deviations
+# in the last band, relative to the highest.
 LEVELS, REACH = 40, 100.0
 BELIEVED = (50, 2000, np.inf)
 LIKELY = -8.0
@@ -74,8 +73,8 @@ def estimate_noise(
 ) -> DenoiseInfo:
     """Estimate the white noise of a grey image from the upper frequencies of its patches.
 
-    `extreme` (h, w) says where the image is at its darkest or brightest, by default where the plane
-    is: a difference of channels has no value that shows it.
+    `extreme` (h, w) marks where the image is at its darkest or brightest, by default the extremes
+    of the plane: a difference of channels does not show them.
     """
     scale = 255.0 / data_range
     pixels = plane.astype(np.float32) * np.float32(scale)
@@ -95,8 +94,8 @@ def estimate_noise(
             established=False,
             clipped=clipped,
         )
-    # Sorted into classes by the energy of their coarse structure, of which their finer one is
-    # independent if it is noise. Without their means, which would cost the others digits.
+    # Patches are sorted into classes by the energy of their coarse structure, which is independent
+    # of their finer one if that is noise. Subtracting the mean saves precision.
     energy = (patches - patches.mean(axis=1, keepdims=True)) @ COSINES
     np.square(energy, out=energy)
     bands = band_energies(energy)
@@ -143,10 +142,10 @@ def diagonal_deviation(pixels: NDArray[np.float32]) -> float:
 def noise_posterior(
     energies: NDArray[np.float64], pixels: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return noise levels (40,), ascending, and their posterior weights, which add up to 1.
+    """Return noise levels (40,), ascending, and their posterior weights, which sum to 1.
 
-    From the mean energy > 0 of each band in each class (classes, 5), and how many pixels each class
-    stands for: overlapping patches share theirs. The prior is even in the logarithm.
+    They follow from the mean energy > 0 of each band in each class (classes, 5), and the number of
+    pixels of each class: overlapping patches share theirs. The prior is flat in the logarithm.
     """
     # No level can be far above the energy of the quietest class.
     highest = np.log(1.5) + np.log(energies.max(axis=1).min()) / 2

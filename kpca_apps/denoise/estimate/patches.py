@@ -1,4 +1,4 @@
-"""Patches of 8 x 8 pixels that show noise, their cosine transform, and the spectra of texture."""
+"""Patches of 8 x 8 pixels for measuring noise, their cosine transform, and texture spectra."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ IN_CACHE = 1024  # patches whose coefficients are averaged at once
 BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
 COARSE = (1, 3)  # the same, of coarse structure
 
-# The fall of texture's log energy from band to band: its mean over clean photographs, how the
-# slope differs between photographs, and how the curvature does.
+# The fall of texture's log energy from band to band: its mean over clean photographs, and the
+# deviations of slope and curvature between photographs.
 FALL = np.array([0.62, 0.5, 0.5, 0.7])
 SLOPE_SD, CURVATURE_SD = 0.22, 0.1
-# What is left of a texture's log spectrum beside slope and curvature.
+# Residual deviation of a texture's log spectrum, after slope and curvature.
 TEXTURE_SD = 0.15
 
 # The orthonormal cosine transform of patches (n, 64) is a product with this.
@@ -35,15 +35,15 @@ COARSE_BAND = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
 COEFFICIENTS = MEMBERS.sum(axis=1)
 N_COEFFICIENTS = int(COEFFICIENTS.sum())
 
-# Relative variance of the energy of white noise from patch to patch, relative deviation of that of
-# texture, and how far that is known (deviation of the logarithm of its square).
+# Relative variance of the energy of white noise between patches, relative deviation of that of
+# texture, and its uncertainty (deviation of the logarithm of its square).
 EVEN, SCATTER, SCATTER_SD = 2.0 / N_COEFFICIENTS, 0.8, 0.5
 
 
 def texture_spectra(slopes: Array, curvatures: Array) -> tuple[Array, Array]:
     """Return spectra of texture (n, 5), 1 in the last band, and the logarithms of their priors.
 
-    They are those of all pairs of a slope and a curvature, in their deviations.
+    There is one for each pair of a slope and a curvature, in their deviations.
     """
     s, c = (x.ravel() for x in np.meshgrid(slopes, curvatures))
     bend = CURVATURE_SD * c[:, None] * np.linspace(-1.5, 1.5, len(FALL))
@@ -63,9 +63,9 @@ def class_likelihoods(
 ) -> Array:
     """Return the log likelihood (n, spectra, levels) of each class of patches at each noise.
 
-    A class shows mean energies (n, 5) of so many pixels, which are believed to some relative
-    variance, and perhaps that of the energy from patch to patch. Noise (levels, 5) explains them,
-    and a spectrum of texture (spectra, 5) times any of the amplitudes, which are summed out.
+    A class has mean energies (n, 5) of so many pixels, trusted to some relative variance, and
+    perhaps the variance of the energy between patches. They are explained by noise (levels, 5) and
+    a spectrum of texture (spectra, 5) times any of the amplitudes, which are summed out.
     """
     freedom = np.maximum(pixels[:, None] * COEFFICIENTS / PIXELS, 1.0)
     unsure = SCATTER_SD**2 + 2.0 / np.maximum(pixels / PIXELS, 1.0)
@@ -100,7 +100,7 @@ def patches_of(plane: NDArray[np.generic], stride: int) -> NDArray[np.generic]:
 
 
 def areas_of_one_value(pixels: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return which pixels are part of a patch, anywhere, that has one value, and no noise."""
+    """Mark the pixels that are part of any patch with a single value, which has no noise."""
     width = pixels.shape[1]
     wide = np.pad(pixels, (WIDTH // 2, WIDTH // 2 - 1), mode="symmetric")
     rows = _all_of(wide[:, 1:] == wide[:, :-1], WIDTH - 1, 1)
@@ -135,8 +135,8 @@ def sample_patches(
 ) -> tuple[NDArray[np.float32], bool]:
     """Return patches (n, 64) on a grid of at least the stride, and whether some are clipped.
 
-    Constant and clipped ones are left out while there are others, for they hide noise. Which pixels
-    are `extreme` is as in `kpca_apps.denoise.estimate.level.estimate_noise`.
+    Constant and clipped patches are left out while there are others, since they hide noise. For the
+    pixels that are `extreme`, see `kpca_apps.denoise.estimate.level.estimate_noise`.
     """
     if min(pixels.shape) < WIDTH:
         return np.empty((0, PIXELS), np.float32), False
@@ -154,6 +154,6 @@ def sample_patches(
     unclipped = varying & (at_ends.sum(axis=1) < 2)
     if np.count_nonzero(unclipped) >= FEWEST_PATCHES:
         return patches[unclipped], False
-    # Nearly all are clipped, as on a scanned page of black on white. What clipping left is
-    # measured: of noise at white, half cut off, sqrt(1/2 - 1/(2 pi)) = 0.58 of its deviation.
+    # Nearly all are clipped, as on a scanned page of black on white. The remaining noise is
+    # measured: for noise at white, half clipped, sqrt(1/2 - 1/(2 pi)) = 0.58 of its deviation.
     return patches[varying], True

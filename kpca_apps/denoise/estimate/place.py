@@ -1,9 +1,9 @@
-"""How strong white noise is from place to place: a smooth map, where tiles say so.
+"""Map the level of white noise over an image, if tiles show that it varies.
 
 In each tile of an image the quietest patches show noise and some texture, whose spectrum falls as
-in other pictures: least squares over the bands tell the two. Each tile's level is predicted from
-the tiles around it, from those of like brightness, from a straight line over brightness, and from
-all: their likelihoods compete.
+in other pictures: least squares over the bands separates the two. Each tile's level is predicted
+from the tiles around it, from those of similar brightness, from a straight line over brightness,
+and from all: their likelihoods compete.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from kpca_apps.denoise.estimate.patches import (
 Array = NDArray[np.float64]
 
 TILES = 8  # a side
-SMALLEST = 16 * TILES  # pixels a side of an image of which there is a map
-MOST_AT_ENDS = 0.05  # share of the pixels: noise that is cut off there seems weaker than elsewhere
+SMALLEST = 16 * TILES  # pixels a side: smaller images have no map
+MOST_AT_ENDS = 0.05  # share of the pixels: clipped noise seems weaker than elsewhere
 PATCHES = 40_000
 QUIETEST = 0.25  # share of the patches of a tile
-# Tiles around count by a Gaussian of that deviation in tiles, those of like brightness by one of
-# that share of all ranks.
+# Other tiles are weighted by a Gaussian with this deviation in tiles; tiles of similar brightness
+# by one with this share of all ranks.
 AROUND, ALIKE = 1.0, 0.08
-# Likelihood (its logarithm) by which places must beat brightness and one level for all, and the
-# range of the logarithm of the level between a tenth and nine tenths of the tiles. Chosen on 36
-# photographs of BSDS500/train: of those whose noise is even or grows with brightness none had both,
-# of those whose noise differs from place to place, of deviations 4 to 24, nearly all.
+# Log likelihood by which places must beat both brightness and a constant level, and least range of
+# the log level between a tenth and nine tenths of the tiles. Chosen on 36 photographs of
+# BSDS500/train: none of those with even noise or noise growing with brightness passed both, and
+# nearly all of those with noise varying by place, of deviations 4 to 24, did.
 BEATS, RANGE = 5.0, 0.42
-LEAST_SHARE = 0.02  # of what the quietest patches show, that counts as noise
+LEAST_SHARE = 0.02  # least share of the quietest patches' energy that counts as noise
 TEXTURE = texture_spectra(np.zeros(1), np.zeros(1))[0][0]
 
 
 def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
-    """Return the noise's deviation at each pixel in terms of its root mean square, if it differs.
+    """Return the noise's deviation at each pixel over its root mean square, if it varies.
 
-    None where it is the same everywhere, depends on the brightness, or is cut off at many pixels.
+    None if it is the same everywhere, depends on the brightness, or is clipped at many pixels.
     """
     at_ends = np.mean((plane == plane.min()) | (plane == plane.max()))
     if min(plane.shape) < SMALLEST or at_ends > MOST_AT_ENDS:
@@ -58,7 +58,7 @@ def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
     by_place, *others = (
         _predicted(logs, np.exp(-apart / 2) * weights) for apart in (near, alike, 0 * near)
     )
-    # Where the light itself runs over the picture, only a law tells it from place.
+    # If the light itself varies over the picture, only a law separates it from place.
     others.append(_by_light(levels.ravel(), brightness.ravel(), weights))
     around, *elsewhere = (weights @ np.square(logs - one) for one in (by_place, *others))
     is_likelier = len(logs) / 2 * np.log(min(elsewhere) / around) > BEATS
@@ -72,7 +72,7 @@ def place_map(plane: NDArray[np.float32]) -> NDArray[np.float32] | None:
 
 
 def _predicted(logs: Array, kernel: Array) -> Array:
-    """Return what the others say of each tile."""
+    """Return the prediction for each tile by the others."""
     np.fill_diagonal(kernel, 0.0)
     return np.asarray(kernel @ logs / (kernel.sum(axis=1) + np.finfo(np.float64).tiny))
 
@@ -89,7 +89,7 @@ def _by_light(levels: Array, brightness: Array, weights: Array) -> Array:
 
 
 def _tile_levels(plane: NDArray[np.float32]) -> tuple[Array, Array, Array]:
-    """Return level and brightness of each tile, and the noise's share of what is seen there."""
+    """Return level and brightness of each tile, and the noise's share of its energy."""
     stride = max(1, int(np.sqrt(plane.size / PATCHES)))
     height, width = ((side - WIDTH) // stride + 1 for side in plane.shape)
     ends = patches_of((plane == plane.min()) | (plane == plane.max()), stride)

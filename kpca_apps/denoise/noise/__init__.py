@@ -1,1 +1,1 @@
-"""Kinds of noise: a file each, named as in `kpca_apps.denoise.options.NOISE_MODELS`."""
+"""Kinds of noise: a file for each, named as in `kpca_apps.denoise.options.NOISE_MODELS`."""

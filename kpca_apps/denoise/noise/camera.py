@@ -1,31 +1,31 @@
-"""The noise of a camera: whether it is there, how strong at each frequency, and removed.
+"""The noise of a camera: detect it, measure it at each frequency, and remove it.
 
 Neighbouring pixels of a photograph share their noise: demosaicking and JPEG make it strong at low
-frequencies, where white-noise denoising leaves it as blotches, and weak at high ones, where detail
-is then wiped out.
+frequencies, where white-noise denoising leaves blotches, and weak at high ones, where it removes
+detail.
 
-Measured. Quiet patches show the noise, but less than there is of it where JPEG emptied them and
-because they were chosen, or more where all is textured. How much, depends on frequency, and on how
-they look at a half, a quarter and an eighth of the scale: the deviation at each frequency index k
-is taken to be exp(b_k + sum_j W_kj log q_j), q_j being those of quiet patches. W and b were found
-by ridge regression on pairs with and without noise (`tests/benchmarks/camera_constants.py`).
+Measuring. Quiet patches show less noise than there is, because JPEG emptied them and because they
+were selected, or more, if all is textured. The factor depends on the frequency, and on how the
+patches look at a half, a quarter and an eighth of the scale. The deviation at each frequency index
+k is modelled as exp(b_k + sum_j W_kj log q_j), with q_j those of quiet patches. W and b come from
+ridge regression on pairs with and without noise (`tests/benchmarks/camera_constants.py`).
 
-Found. Fine texture has the same spectrum. So part of the photograph is denoised as if all that were
-noise. What that removes is as strong wherever it is if it was noise, and looks like the picture
-if it was texture ("method noise"; Buades, Coll, Morel 2005, SIAM J. Multiscale Model. Simul. 4(2)).
-A logistic regression on a few features of it distinguishes the two, with an error that is known.
+Detecting. Fine texture has the same spectrum. So part of the photograph is denoised as if all that
+were noise. What is removed ("method noise") is equally strong everywhere if it was noise, and looks
+like the picture if it was texture (Buades, Coll, Morel 2005, SIAM J. Multiscale Model. Simul.
+4(2)). A logistic regression on a few of its features separates the two, with a known error.
 
-Removal. Dividing a plane's spectrum by that of its noise makes the noise white (North 1943; Van
-Trees 1968, "Detection, Estimation, and Modulation Theory" I, section 4.3), at the price of a
-sharpened image. That is denoised, and the spectrum is multiplied back. Colours, whose noise is
-mostly of low frequency and whose detail is little, are whitened wholly, luminance in part only:
-sharpening makes edges ring, so that patches have fewer alike, and costs more there than what is
-left of the correlation. Gamma leaves the noise of photons nearly even over brightness.
+Removing. Dividing a plane's spectrum by that of its noise makes the noise white (North 1943; Van
+Trees 1968, "Detection, Estimation, and Modulation Theory" I, section 4.3), but sharpens the image.
+That is denoised, and the spectrum is multiplied back. Colours, with noise mostly of low frequency
+and little detail, are whitened fully. Luminance is whitened in part only: sharpened edges ring, so
+that fewer patches are similar, which costs more than the remaining correlation. Gamma makes the
+noise of photons nearly even over brightness.
 
-Texture. What looks like noise goes with it: bark and canvas come out waxy. Where what was removed
-looks like the picture, some of it is put back. Its constants are a compromise between
-textures through a simulated camera, which gain contrast and decibels, and pairs, which lose about a
-hundredth of one (`tests/benchmarks/texture_kept.py`).
+Texture. Texture that looks like noise is removed with it: bark and canvas come out waxy. If what
+was removed looks like the picture, some of it is put back. The constants are a compromise between
+textures through a simulated camera, which gain contrast and decibels, and pairs, which lose about
+.01 dB (`tests/benchmarks/texture_kept.py`).
 """
 
 from __future__ import annotations
@@ -43,54 +43,54 @@ from kpca_apps.denoise.colour import extreme_pixels, from_opponent, noise_in_cha
 from kpca_apps.denoise.estimate.patches import COSINES, WIDTH, patches_of
 from kpca_apps.denoise.noise.camera_constants import COLOUR, GREY, LUMINANCE, PROBABILITY
 from kpca_apps.denoise.noise.clipping import before_clipping
-from kpca_apps.denoise.noise.model import Levels, Measured, Planes, Seen
+from kpca_apps.denoise.noise.model import Inspected, Levels, Measured, Planes
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import denoise_planes
 from kpca_apps.denoise.passes.scales import halve
 
 Array = NDArray[np.float64]
 
-# Quiet deviations looked at: halvings of the scale, the first and last frequency index measured,
-# and the share of the patches, quietest at the other frequencies, they are measured in.
+# Measured deviations of quiet patches: halvings of the scale, the first and last frequency index
+# measured, and the share of patches that are quietest at the other frequencies.
 QUIET = (
     *((halvings, 4, 7, share) for share in (0.1, 0.5) for halvings in range(4)),
     *((0, index, index, 0.1) for index in range(1, 8)),
 )
 FEWEST_QUIET = 40  # patches
 ENOUGH_PATCHES = 40_000
-SMALLEST = 128  # pixels a side: a smaller image is repeated, so that an eighth of it holds patches
-# Of 255: noise well above the first is hardly changed by JPEG, well above the second seldom hidden
-# by texture.
+SMALLEST = 128  # pixels a side: smaller images are repeated before they are scaled down
+# Of 255: noise well above the first survives JPEG almost unchanged; noise well above the second is
+# seldom hidden by texture.
 STRONG = (2.0, 8.0)
 FAINT_LOG = 0.1  # of 255: added to deviations, so that their logarithm is finite
 
-# The mean logarithm is right as often as not; too low a level leaves noise, which costs more than
-# what too high a one wipes out. Within .1 dB of the best on every kind of noise it was chosen on.
+# The mean logarithm is too low half of the time, which leaves noise and costs more than removing
+# too much. Within .1 dB of the best on every kind of noise it was chosen on.
 LEAN = 1.25
 
-# Least gain of a frequency, the strongest being 1: below, noise counts as stronger than it is
-# rather than have the image's finest detail (and rounding) blown up.
+# Least gain of a frequency, relative to the strongest: below it, noise counts as stronger than it
+# is, so that the finest detail of the image (and rounding) is not amplified.
 LEAST_GAIN = 0.25
-# Power of the spectrum by which luminance and colours are divided: 1 whitens wholly.
+# Power of the spectrum by which luminance and colours are divided: 1 whitens fully.
 WHITENED = (0.5, 1.0, 1.0)
-# Level of the noise to denoise at, in terms of its strongest frequency: what is left of the
-# correlation in luminance is stronger than on average at the frequencies that matter, and colour
-# noise, once JPEG has been at it, is stronger still at frequencies too low to measure.
+# Level of the noise to denoise at, relative to its strongest frequency: the remaining correlation
+# in luminance is stronger than average at the frequencies that matter, and colour noise, after
+# JPEG, is even stronger at frequencies too low to measure.
 LEVEL = (1.0, 1.25, 1.25)
-# Both, of what the constants of `PROBABILITY` were fitted to.
+# Both, for the drafts that the constants of `PROBABILITY` were fitted to.
 LOOKED_AT = (0.3, 1.0, 1.0), (0.8, 1.25, 1.25)
-# Fine detail is what is finer than a Gaussian of so many pixels, and looked at in places so wide.
+# Fine detail is finer than a Gaussian of this many pixels, and compared in windows this wide.
 FINE, PLACE = 1.4, 96
-# How far noise that was removed correlates with the picture at most; the share that comes back for
-# what is beyond; and the energy of a picture, in terms of the noise's, that is noise left.
+# Largest correlation of removed noise with the picture; the share put back of what exceeds it; and
+# the energy of a picture, relative to the noise's, that may be remaining noise.
 CHANCE, BACK, LEFT = 0.2, 2.0, 0.3
-# Of a draft that leaves no noise: the share of its places, the quietest, that show what it was.
+# In a draft that leaves no noise: the share of its quietest places that show the noise.
 DRAFT = Options(quality="draft", luma=2.0, chroma=2.0)
 QUIET_PLACES = 0.1
-# Spectral lines are sought among so many frequencies either way, with that probability of one in
-# noise. Of what a draft removes of noise hardly anything lies in them, beside repeated structure
-# about .05, of the screens of prints .15 and more: on photographs of BSDS500/train through
-# simulated cameras and screens, in tiles of 160 pixels.
+# Spectral lines are sought among so many frequencies on either side, each with this probability in
+# noise. They hold almost none of what a draft removes from noise, .05 for repeated structure, and
+# .15 or more for the screens of prints: on photographs of BSDS500/train through simulated cameras
+# and screens, in tiles of 160 pixels.
 NEAR_FREQUENCIES, LINE_BY_CHANCE, MOST_IN_LINES = 17, 0.001, 0.1
 
 LEAST_ENERGY = 1e-3  # of 255 squared: keeps logarithms finite
@@ -105,10 +105,10 @@ _COUNTS = np.bincount(_INDEX)
 
 @dataclass(frozen=True)
 class CameraNoise:
-    """What is known of a camera's noise."""
+    """The measured noise of a camera."""
 
     spectra: Array  # (c, 8, 8): deviation at each frequency in grey, or luminance and colours
-    quiet: Array  # (c, 17): what `quiet_deviations` returns first
+    quiet: Array  # (c, 17): first result of `quiet_deviations`
 
     def scaled_to(self, sigma: float) -> CameraNoise:
         """Return noise of a given deviation with the same share at each frequency."""
@@ -118,24 +118,24 @@ class CameraNoise:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The deviation in each channel, all frequencies together."""
+        """The deviation in each channel over all frequencies."""
         levels = np.sqrt(np.mean(np.square(self.spectra), axis=(1, 2)))
         return tuple((noise_in_channels(levels) if len(levels) == 3 else levels).tolist())
 
 
-def measure(seen: Seen) -> Measured:
-    """Measure the noise; what has spectral lines is a pattern, and no noise unless asked."""
-    known = measure_camera(seen.planes)
-    opponent = to_opponent(seen.planes)
-    spectra, in_lines = removed_by_draft(opponent, known.spectra, extreme_pixels(seen.planes))
+def measure(image: Inspected) -> Measured:
+    """Measure the noise; a pattern with spectral lines counts as noise only on request."""
+    known = measure_camera(image.planes)
+    opponent = to_opponent(image.planes)
+    spectra, in_lines = removed_by_draft(opponent, known.spectra, extreme_pixels(image.planes))
     known = replace(known, spectra=with_lowest(np.maximum(known.spectra, spectra)))
-    return Measured(known, known.levels, seen.is_asked or in_lines <= MOST_IN_LINES)
+    return Measured(known, known.levels, image.is_given or in_lines <= MOST_IN_LINES)
 
 
 def with_lowest(spectra: Array) -> Array:
-    """Return deviations (c, 8, 8) whose lowest is as if all were those of a blur.
+    """Return deviations (c, 8, 8) with the lowest frequency as for the noise of a blur.
 
-    Their logarithm falls with the square of the frequency; patches show it as a mean, as texture.
+    Its logarithm falls with the square of the frequency; in patches it looks like texture.
     """
     near, far = (np.maximum(spectra[:, k, 0], FAINT_LOG) for k in (1, 2))
     lowest = spectra.copy()
@@ -146,10 +146,10 @@ def with_lowest(spectra: Array) -> Array:
 def removed_by_draft(
     stable: Planes, spectra: Array, extreme: NDArray[np.bool_]
 ) -> tuple[Array, float]:
-    """Return the deviation at each frequency of what a draft at twice the level removes of tiles.
+    """Return the deviation at each frequency of what a draft at twice the level removes.
 
-    It is that of all noise where the draft leaves least: such places are not chosen for their
-    noise. Returned, too, is the share of what is removed of luminance that lies in spectral lines.
+    All noise is removed where the draft leaves least: such places are not selected by their noise.
+    Also return the share of spectral lines in what is removed from luminance.
     """
     taken, kept, ends, in_lines = [], [], [], []
     for window in _tiles(stable.shape[1:], DRAFT_TILE):
@@ -171,7 +171,7 @@ def removed_by_draft(
 
 
 def share_in_lines(plane: NDArray[np.float32]) -> float:
-    """Return the share of the energy of a plane at frequencies where noise would not have it.
+    """Return the share of the energy of a plane in spectral lines, which noise does not have.
 
     The periodogram of noise is exponentially distributed around a smooth spectrum.
     """
@@ -189,7 +189,7 @@ def measure_camera(planes: Planes) -> CameraNoise:
     quiet, most = quiet_deviations(to_opponent(planes) * gain, extreme_pixels(planes))
     known = [(quiet[0], GREY)]
     if len(planes) == 3:
-        # Colours have little texture: what is in them tells of the noise of luminance.
+        # Colours have little texture, so they also help to measure the noise of luminance.
         known = [(with_colours(quiet), LUMINANCE), (quiet[1], COLOUR), (quiet[2], COLOUR)]
     spectra = []
     for (row, weights), limits in zip(known, most, strict=True):
@@ -200,16 +200,16 @@ def measure_camera(planes: Planes) -> CameraNoise:
 
 
 def with_colours(quiet: Array) -> Array:
-    """Return what quiet patches of luminance show, and those of the colours in the mean."""
+    """Return the deviations of quiet patches of luminance, and the mean of those of the colours."""
     return np.concatenate([quiet[0], quiet[1:].mean(axis=0)])
 
 
 def quiet_deviations(planes: Planes, extreme: NDArray[np.bool_]) -> tuple[Array, Array]:
     """Return logarithms of the deviations of quiet patches, (c, 17), and the deviation of all.
 
-    They are as `QUIET` lists them; last come two that tell strong noise, which they show as it is,
-    from faint. That of all patches, (c, 7), is by frequency index. Patches with pixels at an end of
-    the range, or of one value, have lost their noise and are left out.
+    They are in the order of `QUIET`; the last two separate strong noise, which they show as it is,
+    from faint noise. The deviation of all patches, (c, 7), is by frequency index. Patches of one
+    value, or with pixels at an end of the range, are left out.
     """
     short = np.ceil(SMALLEST / np.array(extreme.shape)).astype(int)
     if short.max() > 1:
@@ -233,8 +233,8 @@ def quiet_deviations(planes: Planes, extreme: NDArray[np.bool_]) -> tuple[Array,
             if not halvings:
                 powers = by_index[1:].mean(axis=1, dtype=np.float64) / _COUNTS[1:]
                 limits[...] = np.sqrt(powers)
-            # Of the halves of the frequencies one is measured where the other is weakest, so that
-            # the choice does not make it look weaker.
+            # Measure each half of the frequencies in the patches that are weakest in the other
+            # half: the selection must not make the noise look weaker.
             orders = [
                 np.argsort(half.sum(axis=0), kind="stable")
                 for half in (by_index[4:], by_index[1:4])
@@ -252,7 +252,7 @@ def quiet_deviations(planes: Planes, extreme: NDArray[np.bool_]) -> tuple[Array,
 
 
 def camera_probability(planes: Planes) -> float:
-    """Return how probable it is that red, green and blue hold noise of a camera."""
+    """Return the probability that red, green and blue contain the noise of a camera."""
     noise = measure_camera(planes)
     if max(noise.levels) < FAINT:
         return 0.0
@@ -260,17 +260,17 @@ def camera_probability(planes: Planes) -> float:
 
 
 def evidence(planes: Planes, noise: CameraNoise) -> Array:
-    """Return what tells noise from texture: of method noise, and of quiet patches."""
+    """Return features that separate noise from texture: of method noise, and of quiet patches."""
     return np.concatenate([method_noise_features(planes, noise), with_colours(noise.quiet)])
 
 
 def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
-    """Return what tells noise from texture in what denoising removes of a few tiles.
+    """Return features of what denoising removes from a few tiles, which tell noise from texture.
 
-    In order: the logarithm of its energy in luminance, and in the colours; how much of it luminance
-    and colours share; the logarithm of the energy of the picture over its own, in luminance; how
-    uneven it is in the colours; how fast it falls with frequency, at low and at high ones; and how
-    heavy the tails of luminance's are.
+    In order: the logarithm of its energy in luminance, and in the colours. How much of it luminance
+    and colours share. The logarithm of the energy of the picture over its own, in luminance. How
+    uneven it is in the colours. How fast it falls with frequency, at low and at high ones. And how
+    heavy its tails are in luminance.
     """
     taken, kept = [], []
     for window in _tiles(planes.shape[1:], TILE):
@@ -310,7 +310,7 @@ def _tiles(shape: tuple[int, ...], width: int) -> list[tuple[slice, slice, slice
 
 
 def _blocks(planes: Planes) -> Array:
-    """Return blocks (c, n, 64) of 8 x 8 pixels side by side, without their means."""
+    """Return adjacent blocks (c, n, 64) of 8 x 8 pixels, without their means."""
     channels, height, width = (*planes.shape[:1], *(side // WIDTH for side in planes.shape[1:]))
     cut = planes[:, : height * WIDTH, : width * WIDTH].astype(np.float64)
     blocks = cut.reshape(channels, height, WIDTH, width, WIDTH).swapaxes(2, 3)
@@ -321,7 +321,7 @@ def _blocks(planes: Planes) -> Array:
 def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tuple[Planes, Levels]:
     """Denoise planes whose noise is shared by neighbouring pixels, by whitening it.
 
-    A level given is spread over frequencies and planes as the noise measured is.
+    A given level is spread over frequencies and planes like the measured noise.
     """
     noise = measure_camera(planes).scaled_to(known) if isinstance(known, float) else known
     # The filter reaches over the whole image.
@@ -337,14 +337,14 @@ def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tup
 def with_texture_back(
     given: NDArray[np.float32], cleaned: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return luminance with fine detail that was removed, where that looks like the picture."""
+    """Return luminance with some removed fine detail put back, if it looks like the picture."""
     kept, taken = (plane - gaussian_filter(plane, FINE) for plane in (cleaned, given - cleaned))
     shared, of_kept, of_taken = (
         uniform_filter(product, PLACE) for product in (kept * taken, kept**2, taken**2)
     )
     likeness = shared / np.sqrt(np.maximum(of_kept * of_taken, LEAST_ENERGY**2))
     back = np.clip(BACK * (likeness - CHANCE), 0.0, 1.0)
-    # A picture much fainter than the noise was is noise that was left.
+    # A picture much fainter than the noise is remaining noise.
     back *= of_kept / (of_kept + LEFT * np.median(of_taken) + LEAST_ENERGY)
     return np.asarray(cleaned + back * taken)
 
@@ -358,11 +358,11 @@ def whitened_denoising(
 ) -> Planes:
     """Denoise grey, or luminance and colours, whose noise has the spectra (c, 8, 8).
 
-    Each is divided by its spectrum to a power, and denoised at the level left, which is `least`
-    times the strongest at the least. Those of a camera are the defaults.
+    Each is divided by its spectrum to a power, and denoised at the remaining level, at least
+    `least` times the strongest. The defaults are those of a camera.
     """
     options = replace(options, shared=True)
-    # The lowest frequency of all, which few groups show, has no say in the level.
+    # The lowest frequency, which few groups show, does not affect the level.
     strongest = spectra.reshape(len(spectra), -1)[:, 1:].max(axis=1)
     gains, white = np.ones_like(spectra), np.empty_like(planes)
     for gain, spectrum, most, power in zip(gains, spectra, strongest, powers, strict=False):
@@ -383,7 +383,7 @@ def _filtered(
 ) -> NDArray[np.float32]:
     """Return a plane whose spectrum is multiplied by the gain (8, 8) of a patch's, or divided.
 
-    Between the frequencies of a patch the gain is linear. Pages lie one below the other, and each
+    The gain is linear between the frequencies of a patch. Pages are stacked vertically, and each
     has its own spectrum.
     """
     pages = plane.reshape(n_pages, -1, plane.shape[1])

@@ -1,4 +1,4 @@
-"""Constants of camera noise, as `tests/benchmarks/camera_constants.py` fits them."""
+"""Constants of camera noise, as fitted by `tests/benchmarks/camera_constants.py`."""
 
 import numpy as np
 
@@ -64,8 +64,8 @@ COLOUR = np.array(
          -0.352, 0.017, 0.239, 0.651, 0.031, 0.341],
     ]
 )  # fmt: skip
-# Of the logarithm of the odds that there is noise: the intercept, and the weights of the features
-# of method noise, and of the quiet deviations of luminance and of colour.
+# Logarithm of the odds that there is noise: the intercept, and the weights of the features of
+# method noise, and of the quiet deviations of luminance and of colour.
 PROBABILITY = np.array(
     [
         -1.064, 0.979, 0.145, -5.391, -0.92, -0.369, 1.063, -3.149, -0.34, -0.913, 1.132, 0.262,

@@ -1,6 +1,6 @@
-"""Which kind of noise an image has, where that is not given: the rules, and what they look at.
+"""Choose the kind of an image's noise, unless it is given.
 
-The noise of a stack is that of a few of its pages.
+The noise of a stack is measured on a few of its pages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kpca_apps.denoise.estimate.place import place_map
 from kpca_apps.denoise.image import SCALE, Picture, used_range
 from kpca_apps.denoise.noise.gaussian import measure_white
 from kpca_apps.denoise.noise.impulse import WITH_IMPULSES, has_impulses
-from kpca_apps.denoise.noise.model import Model, Planes, Seen
+from kpca_apps.denoise.noise.model import Inspected, Model, Planes
 from kpca_apps.denoise.options import NOISE_MODELS, Options
 from kpca_apps.denoise.result import SHARED_BLUR, NoiseLaw
 from kpca_apps.errors import InputError
@@ -40,31 +40,31 @@ MODELS: dict[str, Model] = {
 
 MEASURED_PAGES = 5  # of a stack
 GOLDEN = (5**0.5 - 1) / 2
-# Of twice the range that most of an image uses: estimated noise below is hardly seen, and the grain
-# of clean photographs is as strong.
+# As a share of twice the range that most of an image uses: fainter estimated noise is barely
+# visible, and the grain of clean photographs is as strong.
 FAINT = 2.0 / 255.0
-# Noise that follows a law is noise for sure: of that range it may be weaker.
+# The same for noise that follows a law, which certainly is noise: it may be weaker.
 FAINT_LAW = 0.7 / 255.0
-# Single precision tells planes from black on apart up to here.
+# Single precision can distinguish a plane from black up to here.
 FARTHEST_BLACK = 1e6 * SCALE
-# What is seen of white noise where neither level nor kind depend on it.
+# Used if neither level nor kind depend on the white noise.
 NOT_MEASURED = DenoiseInfo("gaussian", 0.0, (0.0,), False, False, 1.0, SCALE)
-# Which impulses would be taken for.
+# Kinds whose noise impulses would be mistaken for.
 WITHOUT_IMPULSES = ("gaussian", "camera")
 
 
-def look(
+def inspect(
     picture: Picture,
     options: Options,
     sigma: Any,
     known_laws: Sequence[NoiseLaw],
     *,
     is_whole: bool = True,
-) -> Seen:
-    """Return what is seen of a picture, which may be a part of one, and the kind of its noise.
+) -> Inspected:
+    """Inspect a picture, or a part of one, and choose the kind of its noise.
 
-    The laws are measured where neither they nor `sigma` are given, and white noise where level or
-    kind depend on it: that takes longer than a draft of a small image.
+    Laws are measured if neither they nor `sigma` are given, and white noise if level or kind depend
+    on it: measuring takes longer than a draft of a small image.
     """
     planes, unit = picture.planes(), picture.unit
     pages = [picture.pages_of(planes)[:, page] for page in sampled_pages(picture.n_pages)]
@@ -89,21 +89,21 @@ def look(
         lights = _light_found(laws, white.established)
     place = None
     may_differ = noise == "gaussian" and sigma is None and picture.n_pages == 1 and is_whole
-    # What neighbours share is left to a law, for a map is of white noise.
+    # Correlated noise is left to a law, since a map describes white noise.
     may_differ &= not lights or max(light.blur for light in lights) < SHARED_BLUR
     if may_differ and (lights or max(white.channel_sigma) > faintest):
         place = place_map(to_opponent(planes)[0])
         if place is not None:
             white, laws, lights = measure_white(planes / place), [], None
-    # Of colours a camera's noise may be of other spectra than a blur leaves.
+    # In colours, a camera's noise may have other spectra than a blur gives.
     wanted = noise == "gaussian" or len(planes) == 1
     if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):
         noise = "poisson"
-    # For a stack, and for noise that is known, there is no speckle.
+    # Stacks, and noise that is known, are not tested for speckle.
     may_be_speckle = options.noise == "auto" and not known_laws and picture.axes.stack is None
     if noise == "poisson" and lights and may_be_speckle and _is_speckle(laws[0]):
         noise, laws, lights = "speckle", [], None
-    # Noise of light counts from no light, which need not be the lowest value.
+    # The noise of light counts from no light, which need not be the lowest value.
     black = picture.lowest * unit if NOISE_MODELS[noise].from_black else 0.0
     if abs(black) > FARTHEST_BLACK:
         raise InputError(
@@ -111,16 +111,16 @@ def look(
             f"grows with brightness: use noise='gaussian', not {noise!r}."
         )
     impulses &= noise in WITHOUT_IMPULSES
-    is_asked = options.noise == noise
-    return Seen(
-        noise, is_asked, impulses, planes, pages, white, laws, lights, black, faintest, place
+    is_given = options.noise == noise
+    return Inspected(
+        noise, is_given, impulses, planes, pages, white, laws, lights, black, faintest, place
     )
 
 
 def sampled_pages(n_pages: int) -> list[int]:
-    """Return the pages of a stack in which its noise is measured.
+    """Return the indices of the pages of a stack in which its noise is measured.
 
-    They are spread by the golden ratio: pages that are dark or bright in turns are all met.
+    They are spaced by the golden ratio, to include both if dark and bright pages alternate.
 
     >>> sampled_pages(100)
     [0, 23, 47, 61, 85]
@@ -130,10 +130,10 @@ def sampled_pages(n_pages: int) -> list[int]:
 
 
 def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
-    """Return what was measured in an image, or what is typical of pages of a stack."""
+    """Return the noise measured in an image, or the typical one of pages of a stack."""
     if len(pages) == 1:
         return pages[0]
-    # Black pages, those of a shutter perhaps, have no noise for sure.
+    # Black pages, perhaps with a closed shutter, certainly have no noise.
     noisy = [page for page in pages if max(page.channel_sigma) > 0] or pages
     found = [page for page in noisy if page.established]
     middle = sorted(found or noisy, key=lambda page: page.sigma)[(len(found or noisy) - 1) // 2]
@@ -148,10 +148,10 @@ def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
 
 
 def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) -> list[PageLaws]:
-    """Return the laws of pages that have noise, and of which enough is to be seen.
+    """Return the laws of pages with noise, if enough of it is visible.
 
-    `step` is that of the values, of which no light is at -`black`. Where noise that is `white` is
-    there for sure, a law that rises plainly is sure, too.
+    `step` is the spacing of the values; no light is at -`black`. If the image certainly has noise
+    that is `white`, a law that plainly rises is certain, too.
     """
     found = []
     for page in pages:
@@ -161,45 +161,45 @@ def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) 
         if not measured or len(laws) < len(page):
             continue
         sure = [law.established or (white and rises_far(law)) for law in measured]
-        seen = all(sure) and any(_shows(law, p, step) for law, p in zip(laws, page, strict=True))
-        found.append(PageLaws(laws, seen, any(map(rises_far, measured)), odds))
+        certain = all(sure) and any(_shows(law, p, step) for law, p in zip(laws, page, strict=True))
+        found.append(PageLaws(laws, certain, any(map(rises_far, measured)), odds))
     return found
 
 
 def _light_found(pages: list[PageLaws], white: bool) -> Lights | None:
-    """Return the light that makes the noise, where most pages show it.
+    """Return the light parameters of the noise, if most pages show it.
 
-    Beside noise that is `white` for sure, texture is taken for a law: it must rise plainly.
+    If there certainly is `white` noise, texture may look like a law: it must plainly rise.
     """
-    found = [page for page in pages if page.seen and (page.rises_far or not white)]
+    found = [page for page in pages if page.certain and (page.rises_far or not white)]
     return _lights_of(found) if found and 2 * len(found) >= len(pages) else None
 
 
 def _is_speckle(page: PageLaws) -> bool:
-    """Whether the deviation of noise that neighbours do not share is a share of the brightness.
+    """Whether the deviation of uncorrelated noise is proportional to the brightness.
 
-    What neighbours share is left to a law: the denoiser of speckle takes its noise for white.
+    Correlated noise is left to a law: the denoiser of speckle assumes that its noise is white.
     """
     return page.log_odds_speckle > PLAIN and not any(law.shared for law in page.laws)
 
 
 def _lights_of(pages: list[PageLaws]) -> Lights:
-    """Return the light that makes the noise of each channel, typical of pages."""
+    """Return the light parameters of the noise of each channel, typical of pages."""
     return tuple(map(light_of, typical_page(pages)))
 
 
 def _at_both_ends(planes: Planes) -> bool:
-    """Whether many pixels are at the least and the largest value, as salt and pepper are.
+    """Whether many pixels have the least and the largest value, as with salt and pepper.
 
-    Single photons stand out as impulses do, but are at none.
+    Single photons stand out like impulses, but do not have the extreme values.
     """
     ends = [[np.mean(plane == end) for end in (plane.min(), plane.max())] for plane in planes]
     return bool((np.min(ends, axis=1) > WITH_IMPULSES / 2).any())
 
 
 def _shows(law: NoiseLaw, plane: NDArray[np.float32], step: float) -> bool:
-    """Whether noise is strong enough to be seen in the range that a plane uses, and no rounding."""
-    # What follows the law of counts is not of rounding.
+    """Whether noise is strong enough to see in the range of a plane, and is not rounding."""
+    # Noise that follows the law of counts is not rounding.
     least = max(FAINT_LAW * used_range(plane), step / 2 if law.gain != step else 0.0)
     return bool(law.variance(float(plane.mean())) > least**2)
 
@@ -208,5 +208,5 @@ def typical_laws(pages: Sequence[PageLaws], picture: Picture) -> tuple[NoiseLaw,
     """Return the law of each channel, in the units of the image."""
     if not pages:
         return ()
-    typical = typical_page([page for page in pages if page.seen] or pages)
+    typical = typical_page([page for page in pages if page.certain] or pages)
     return tuple(law.in_units(picture.unit, picture.lowest) for law in typical)

@@ -1,10 +1,10 @@
-"""White noise that was cut off at the ends of the range: made even, and its mean brought back.
+"""White noise that was clipped at the ends of the range: stabilise it, and restore its mean.
 
-Of noise of deviation s at brightness x, cut off below and above, mean m(x) and deviation d(x) are
+For noise of deviation s at brightness x, clipped below and above, mean m(x) and deviation d(x) are
 known (Foi 2009). In the dark the mean is too bright, by .4 s at the end, and the noise weaker than
-given. The transform f with slope s / d at mean m makes it nearly as strong everywhere; the image
-denoised is E f = F(x), and F^-1 brings it back, without bias, to the brightness there was. Where s
-is not known, m and the d of what was removed tell both.
+given. The transform f with slope s / d at mean m makes it nearly as strong everywhere. The denoised
+image is E f = F(x), and F^-1 maps it, without bias, to the original brightness. If s is unknown, it
+follows from m and from the d of what was removed.
 
 References
 ----------
@@ -25,18 +25,18 @@ from kpca_apps.denoise.estimate.law import AWAY, CLIPPED_LOG_VARIANCE, CLIPPED_M
 
 Array = NDArray[np.float64]
 
-FEWEST = 20  # pixels at an end of the range, where noise was cut off
-# Of brightness near an end; how far that is, and an open end, in deviations; of quadrature.
+FEWEST = 20  # pixels at an end of the range, where noise was clipped
+# Points of brightness near an end; range of far values and open ends, in deviations; quadrature.
 KNOTS, FAR, NODES = 256, 12.0, 80
-CLASSES = 64  # of pixels of like brightness, in which is measured what was removed
-# Of brightness inside the range, by one end: the deviation that is left, and the mean over that.
+CLASSES = 64  # of pixels of similar brightness, in which the removed noise is measured
+# Brightness inside the range, clipped at one end: remaining deviation, and the mean's excess.
 INSIDE = AWAY[AWAY >= 0]
 LEFT = np.exp(CLIPPED_LOG_VARIANCE[AWAY >= 0] / 2)
 RATIO = CLIPPED_MEAN[AWAY >= 0] / LEFT
 
 
 def _ends_of(plane: NDArray[np.float32]) -> tuple[tuple[float, float], tuple[bool, bool]]:
-    """Return least and largest value of a plane, and whether noise was cut off at each."""
+    """Return least and largest value of a plane, and whether noise was clipped at each."""
     low, high = float(plane.min()), float(plane.max())
     enough = max(CUT * plane.size, FEWEST)
     is_cut = [bool(np.count_nonzero(plane == end) > enough) for end in (low, high)]
@@ -45,7 +45,7 @@ def _ends_of(plane: NDArray[np.float32]) -> tuple[tuple[float, float], tuple[boo
 
 @dataclass(frozen=True)
 class Clipping:
-    """The transform of one channel, as tables, and the way back."""
+    """The transform of one channel and its inverse, as tables."""
 
     values: Array
     even: Array  # f of the values
@@ -53,7 +53,7 @@ class Clipping:
     expected: Array  # F of the brightness
 
     def stabilise(self, plane: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return a plane whose noise is as strong everywhere."""
+        """Return a plane whose noise is equally strong everywhere."""
         return np.interp(plane, self.values, self.even).astype(np.float32)
 
     def restore(self, plane: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -62,15 +62,15 @@ class Clipping:
 
 
 def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
-    """Return the transform where noise of a deviation was cut off; None where it was not."""
+    """Return the transform for clipped noise of some deviation; None if it was not clipped."""
     (low, high), cut = _ends_of(plane)
-    # Noise below the digits of the values moves none of them, and has none to be cut off.
+    # Noise below the precision of the values changes none of them, so none is clipped.
     digits = np.spacing(np.float32(max(-low, high, key=abs)))
     if not any(cut) or not low < high or sigma <= abs(digits):
         return None
     # An open end is far beyond all brightness, which the image's own values bound.
     ends = low - (0 if cut[0] else FAR * sigma), high + (0 if cut[1] else FAR * sigma)
-    # Close where noise is cut off; far from both ends the transform is a line.
+    # Dense near a clipped end; far from both ends the transform is a line.
     near = np.linspace(0.0, min(FAR * sigma, high - low), KNOTS)
     brightness = values = np.unique(np.concatenate([low + near, high - near]))
     mean, deviation = clipped_moments(brightness, sigma, ends)
@@ -79,15 +79,15 @@ def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     seen = np.clip(brightness[:, None] + sigma * nodes, *ends)
     inside = np.interp(seen, values, even)
-    # Beyond the values of the image, where an end is open, the transform is a line.
+    # Beyond the values of the image, at an open end, the transform is a line.
     inside += np.minimum(seen - low, 0) * slope[0] + np.maximum(seen - high, 0) * slope[-1]
     return Clipping(values, even, brightness, inside @ weights / weights.sum())
 
 
 def before_clipping(given: NDArray[np.float32], mean: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the brightness whose noise, cut off at an end of the range, left the mean of a plane.
+    """Return the brightness whose noise, clipped at an end, has the mean of a plane.
 
-    How strong the noise was is measured in what was removed, over brightness.
+    The level of the noise is measured, over brightness, in what was removed.
     """
     ends, cut = _ends_of(given)
     if not any(cut):
@@ -113,7 +113,7 @@ def before_clipping(given: NDArray[np.float32], mean: NDArray[np.float32]) -> ND
 def clipped_moments(
     brightness: Array, sigma: float, ends: tuple[float, float]
 ) -> tuple[Array, Array]:
-    """Return mean and deviation of values with Gaussian noise, cut off at two ends."""
+    """Return mean and deviation of values with Gaussian noise, clipped at two ends."""
     low, high = ends
     a, b = (low - brightness) / sigma, (high - brightness) / sigma
     below, above = norm.cdf(a), norm.sf(b)

@@ -1,4 +1,4 @@
-"""Noise that there is in the dark beside that of light: how much light would make it."""
+"""Measure noise in the dark, as the amount of light that would make it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from kpca_apps.denoise.noise.model import Planes
 
 TILE = 8
 ROUNDS = 4  # of the fit's weights
-# Classes of tiles by brightness that noise in the dark is measured in, and the share of pixels that
-# may be farther below 0 than that noise explains. It counts for at most so many times the range:
-# for more, the noise is the same in the light.
+# Number of brightness classes of tiles; share of pixels that may be further below 0 than the dark
+# noise explains; and its largest value, relative to the range: beyond, the noise is the same in the
+# light.
 DARK_CLASSES, LOWEST, FARTHEST = 8, 0.001, 100.0
 
 
 def dark_light(plane: Planes, power: int) -> float:
-    """Return how much light would make the noise that a plane has in the dark; 0 without negatives.
+    """Return the light that would make a plane's noise in the dark; 0 without negatives.
 
-    The variance of the noise is in proportion to that `power` of the intensity, plus a constant.
+    The variance of the noise is proportional to that `power` of the intensity, plus a constant.
     """
     if plane.min() >= 0:
         return 0.0
-    # Of counts less a background, hardly one is below minus that.
+    # After background subtraction, few counts fall below -background.
     least = max(-float(np.quantile(plane, LOWEST)), 0.0)
     variance, mean = tiled_noise(plane)
     if len(mean) < DARK_CLASSES:
@@ -33,14 +33,14 @@ def dark_light(plane: Planes, power: int) -> float:
     unit, fitted = float(np.abs(plane).max()), found
     light = np.array([((np.maximum(mean[m], 0.0) / unit) ** power).mean() for m in classes])
     for _ in range(ROUNDS):
-        # Errors are in proportion to the variance; texture, which is in the light, weighs little.
+        # Errors are proportional to the variance; texture, which is in the light, weighs little.
         weights = 1.0 / np.maximum(fitted, 1e-6 * found.max() + np.finfo(np.float64).tiny)
         design = np.stack([np.ones(DARK_CLASSES), light], axis=1)
         scaled = design * weights[:, np.newaxis]
         (constant, slope), misfit = nnls(scaled, found * weights)
         fitted = constant + slope * light
-    # By an error less steep: too little light in the dark makes outliers of what is below minus
-    # that, too much costs next to nothing.
+    # Reduce the slope by its error: too little light in the dark makes outliers of values below it,
+    # too much costs almost nothing.
     covariance = np.linalg.pinv(scaled.T @ scaled) * misfit**2 / (DARK_CLASSES - 2)
     flatter = max(slope - float(np.sqrt(covariance[1, 1])), 0.0)
     constant += (slope - flatter) * float(np.average(light, weights=weights**2))
@@ -51,7 +51,7 @@ def dark_light(plane: Planes, power: int) -> float:
 
 
 def tiled_noise(plane: Planes) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return the variance of the noise in each tile, by mixed differences, and the mean there."""
+    """Return the variance of the noise in each tile, by mixed differences, and the tile's mean."""
     height, width = (side // TILE * TILE for side in np.subtract(plane.shape, 1))
     tiled = (height // TILE, TILE, width // TILE, TILE)
     details = np.diff(np.diff(plane, axis=0), axis=1)[:height, :width] / 2.0

@@ -1,4 +1,4 @@
-"""Impulses (salt and pepper): pixels that were replaced, found and guessed from those around.
+"""Impulses (salt and pepper): find pixels that were replaced, and restore them from others.
 
 References
 ----------
@@ -18,46 +18,46 @@ from scipy.ndimage import uniform_filter
 
 from kpca_apps.denoise.estimate.level import diagonal_deviation
 from kpca_apps.denoise.noise.gaussian import denoise_gaussian, measure_white
-from kpca_apps.denoise.noise.model import Levels, Measured, Planes, Seen
+from kpca_apps.denoise.noise.model import Inspected, Levels, Measured, Planes
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.progress import part
 
-# Deviations at which the image is denoised to guess what the impulses hid, coarse to fine.
+# Deviations assumed, from coarse to fine, when replaced pixels are restored by denoising.
 GUESSES = (30.0, 15.0, 8.0)
 REACHES = (1, 2, 3, 5, 8)  # half widths of the windows tried, smallest first
 FEWEST_GOOD = 3
 CHUNK = 50_000
 # An extreme pixel this far from its good neighbours (of 255) is an impulse, not a highlight.
 STANDS_OUT = 12.0
-# Share of impulses at the extremes above which no others are looked for.
+# If more pixels than this are extreme impulses, other impulses are not looked for.
 SALT_AND_PEPPER = 0.005
 CROWD, CROWDED = 5, 0.59  # width of a window, and the share of 15 of its 25 pixels
-# Mean difference, of 255, from the 2 neighbours most alike beyond which a pixel is alone.
+# A pixel is isolated if its mean difference from its 2 most similar neighbours, of 255, is larger.
 LONELY = 20.0
-LONELY_IN_NOISE = 1.2  # the same in deviations of the Gaussian noise beside
-# To say that there are impulses takes more: extreme pixels that differ by so much from those
-# around, of 255 and of the deviation of the noise beside; pixels alone in being different; and a
-# share of such pixels that neither edges nor highlights nor texture make.
+LONELY_IN_NOISE = 1.2  # the same in deviations of the Gaussian noise
+# Detecting impulses needs more: extreme pixels that differ this much from their neighbours, of 255
+# and in deviations of the other noise; isolated pixels; and a share of such pixels that edges,
+# highlights and texture do not reach.
 FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
-# And pixels that are off by so many times what else varies around, in a picture of greys.
+# And in pictures of greys, pixels that are off by this many times the other variation around.
 FAR_IN_TEXTURE, AROUND, BINARY = 4.0, 33, 0.9
 
 
-def measure(seen: Seen) -> Measured:
-    """Leave it to `denoise` to measure its noise."""
-    return Measured(None, (0.0,) * len(seen.planes), black=seen.black)
+def measure(image: Inspected) -> Measured:
+    """Return no level: `denoise` measures the noise itself."""
+    return Measured(None, (0.0,) * len(image.planes), black=image.black)
 
 
 def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Planes, Levels]:
     """Denoise planes some of whose pixels were replaced by impulses."""
     bad = np.stack([detect_impulses(plane) for plane in planes])
     filled = np.stack([fill_from_neighbours(p, b) for p, b in zip(planes, bad, strict=True)])
-    # What they hid is guessed better than by the median around by denoising the image and keeping
-    # the result there only, with less and less noise assumed; last, the Gaussian noise beside.
+    # Restored better than by the median around: denoise the image with less and less noise assumed,
+    # and use the result in bad pixels only; at last, with the level of the Gaussian noise.
     guesses = GUESSES if bad.any() else ()
     for number, guess in enumerate(guesses):
         with part(number, len(guesses) + 1):
-            # Each pixel of one guess weighs on all around it in the next.
+            # Each pixel of one guess affects all its neighbours in the next.
             whole = replace(options, wanted=None)
             filled[bad] = denoise_gaussian(filled.copy(), (guess,) * len(planes), whole)[bad]
     levels = (level or 0.0,) * len(planes)
@@ -71,25 +71,25 @@ def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Plan
 
 
 def detect_impulses(plane: Planes) -> NDArray[np.bool_]:
-    """Return which pixels carry an impulse instead of the image."""
-    # Extreme ones, unless most around are so too (a highlight, a shadow) or the median of the
-    # others is close.
+    """Mark the pixels that hold an impulse instead of the image."""
+    # Extreme pixels are impulses, unless most around are extreme too (a highlight, a shadow) or the
+    # median of the others is close.
     extreme, alone = _stray(plane)
     filled = fill_from_neighbours(plane, extreme)
     impulses = extreme & (np.abs(plane - filled) > STANDS_OUT)
-    # Hardly any: then they may have any value, and differ even from the 2 most similar of their
-    # neighbours, which pixels of a thin line do not.
+    # If almost none: impulses may have any value. They differ even from the 2 most similar of their
+    # neighbours, unlike pixels of a thin line.
     if np.count_nonzero(impulses) <= SALT_AND_PEPPER * plane.size and min(plane.shape) >= 3:
         impulses |= alone > max(LONELY, LONELY_IN_NOISE * diagonal_deviation(plane))
     return np.asarray(impulses)
 
 
 def has_impulses(plane: Planes) -> bool:
-    """Whether single pixels that stand out are too many, and stand out too far, for other noise."""
+    """Whether too many single pixels stand out too far for other noise."""
     if min(plane.shape) < 3:
         return False
     extreme, alone = _stray(plane)
-    # Where impulses are many, hardly a difference of pixels is without one.
+    # With many impulses, almost every difference of pixels contains one.
     filled = fill_from_neighbours(plane, extreme | (alone > FAR_ALONE[0]))
     deviation = diagonal_deviation(filled)
     least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, deviation]).T)
@@ -109,9 +109,9 @@ def has_impulses(plane: Planes) -> bool:
 
 
 def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
-    """Return which pixels are extreme, most of those around not being so, and how far each is off.
+    """Mark extreme pixels whose neighbours mostly are not, and return how far each is off.
 
-    That is the mean difference from the two most alike of the 8 neighbours.
+    That is the mean difference from the two most similar of the 8 neighbours.
     """
     extreme = np.zeros(plane.shape, dtype=bool)
     for value in (plane.min(), plane.max()):
@@ -129,9 +129,9 @@ def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
 
 
 def median_of_nine(plane: Planes) -> Planes:
-    """Return the median of each pixel and its 8 neighbours; beyond the edge, of reflected ones.
+    """Return the median of each pixel and its 8 neighbours, with reflection at the edges.
 
-    By sorting columns of three (Smith 1996): 18 times as fast as SciPy's rank filter, and equal.
+    It sorts columns of three (Smith 1996): 18 times as fast as SciPy's rank filter, and equal.
     """
     padded = np.pad(plane, 1, mode="symmetric")
     above, own, below = padded[:-2], padded[1:-1], padded[2:]
@@ -150,7 +150,7 @@ def _median_of_three(a: Planes, b: Planes, c: Planes) -> Planes:
 
 
 def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
-    """Return the plane with bad pixels replaced by the median of the good ones around.
+    """Return the plane with bad pixels replaced by the median of good neighbours.
 
     The window grows until it holds 3 of them; a pixel without so many within 8 keeps its value.
     """
@@ -159,7 +159,7 @@ def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
     for reach in REACHES:
         if not len(rows):
             break
-        # Infinity marks what must not be counted and sorts to the end.
+        # Infinity marks pixels to ignore and sorts to the end.
         usable = np.pad(plane, reach, constant_values=np.inf)
         usable[reach:-reach, reach:-reach][bad] = np.inf
         side = 2 * reach + 1

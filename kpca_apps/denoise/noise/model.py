@@ -1,9 +1,9 @@
-"""What is known of the noise of an image, and what a model of a kind of noise is.
+"""The interface of a kind of noise: what it is given, and what it returns.
 
-A model is a file of this room: `measure` says how strong its noise is, from what was seen of the
-image, and `denoise` takes it out of planes (c, h, w) on the scale 0..255, grey or red, green and
-blue. It makes its noise white and Gaussian, has `kpca_apps.denoise.noise.gaussian.denoise_gaussian`
-or `kpca_apps.denoise.passes.planes.denoise_planes` take that out, and transforms back.
+A model is a file of this room. `measure` returns the strength of its noise, given an inspected
+image. `denoise` removes it from planes (c, h, w) on the scale 0..255, grey or red, green and blue:
+it makes the noise white and Gaussian, calls `kpca_apps.denoise.noise.gaussian.denoise_gaussian` or
+`kpca_apps.denoise.passes.planes.denoise_planes`, and transforms back.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ Levels = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What was seen of an image before its noise was measured by a model."""
+class Inspected:
+    """An inspected image, whose noise a model is to measure."""
 
-    noise: str  # the kind of it
-    is_asked: bool  # whether it was asked for
-    impulses: bool  # whether single pixels stand out, which the kind is not meant for
+    noise: str  # the kind of noise
+    is_given: bool  # whether the user chose the kind
+    impulses: bool  # whether single pixels stand out, which the kind does not handle
     planes: Planes
-    pages: Sequence[Planes]  # those of them in which noise is measured
-    white: DenoiseInfo  # white noise, on the scale of the planes, where the kind wants to know
+    pages: Sequence[Planes]  # those in which noise is measured
+    white: DenoiseInfo  # white noise, on the scale of the planes, if the kind needs it
     laws: Sequence[PageLaws]
-    lights: Lights | None  # that make the noise, if a law says so
-    black: float  # added to planes, makes 0 of what is no light
-    faintest: float  # deviation below which noise is not seen
-    # Deviation at each pixel over its root mean square, where it differs from place to place.
+    lights: Lights | None  # parameters of the light that makes the noise, if it follows a law
+    black: float  # added to planes, maps no light to 0
+    faintest: float  # deviation below which noise is invisible
+    # Deviation at each pixel over its root mean square, if it varies over the image.
     place: NDArray[np.float32] | None = None
 
 
 class Measured(NamedTuple):
-    """The noise of an image, as its model takes it out."""
+    """The measured noise of an image, as its model removes it."""
 
-    known: Any  # what `denoise` takes
+    known: Any  # argument of `denoise`
     levels: Levels  # deviation in each channel; for speckle relative, for Poisson at 255
     established: bool = True
     black: float = 0.0  # added to planes that are denoised
@@ -53,25 +53,25 @@ class Measured(NamedTuple):
 
 
 class VarianceStabilisation(NamedTuple):
-    """A transform of planes, pixel by pixel, by which their noise is white, and its inverse."""
+    """A pixel-wise transform of planes that makes their noise white, and its inverse."""
 
-    forward: Callable[[Planes], Planes]  # may overwrite what it is given, as may the inverse
+    forward: Callable[[Planes], Planes]  # may overwrite its argument, as may the inverse
     inverse: Callable[[Planes], Planes]
     levels: NDArray[np.float64]  # of the noise of those planes
 
 
 class Model(Protocol):
-    """A kind of noise; a file of this room is one."""
+    """A kind of noise; each file of this room is one."""
 
-    def measure(self, seen: Seen) -> Measured:
+    def measure(self, image: Inspected) -> Measured:
         """Return the noise of an image whose level is not given."""
 
     def denoise(self, planes: Planes, known: Any, options: Options) -> tuple[Planes, Levels]:
-        """Return planes denoised, and the level in each channel, from a level or what is known."""
+        """Return denoised planes, and the level in each channel, as given or measured."""
 
 
 def noisy_channels(planes: Planes, levels: Levels) -> NDArray[np.bool_]:
-    """Return which channels have noise: not those without light, of which it is made."""
+    """Return which channels have noise: those without light have none."""
     return np.asarray((np.array(levels) > 0) & (planes.max(axis=(1, 2)) > 0))
 
 
@@ -82,7 +82,7 @@ def channel_by_channel(
     levels: Levels,
     options: Options,
 ) -> tuple[Planes, Levels]:
-    """Denoise the noisy channels as grey images, and leave the others as they are.
+    """Denoise the noisy channels as grey images, and leave the others unchanged.
 
     Empty channels, common in fluorescence microscopy, would change the noise of opponent planes.
     """

@@ -1,7 +1,7 @@
-"""Noise of counted light, whose variance grows with brightness; perhaps shared by neighbours.
+"""Noise of counted light, whose variance grows with brightness; perhaps correlated.
 
-The Anscombe transform makes it white; below 0, where a background was subtracted, that goes on as a
-line.
+The Anscombe transform makes it white; below 0, where a background was subtracted, the transform is
+extended as a line.
 
 References
 ----------
@@ -33,42 +33,42 @@ from kpca_apps.denoise.noise.clipping import before_clipping
 from kpca_apps.denoise.noise.dark import dark_light, tiled_noise
 from kpca_apps.denoise.noise.gaussian import denoise_stabilised, opponent_stabilisation
 from kpca_apps.denoise.noise.model import (
+    Inspected,
     Levels,
     Measured,
     Planes,
-    Seen,
     VarianceStabilisation,
     channel_by_channel,
     noisy_channels,
 )
 from kpca_apps.denoise.options import Options
 
-# The gain by which the Anscombe transform has noise 1 is found in so many rounds.
+# Rounds to find the gain for which the Anscombe transform has noise 1.
 GAIN_ROUNDS = 4
-# Deviations of readout above black from which on, downwards, the transform is a straight line: its
-# noise is then 1 in the dark too, within 2 %, and weaker only where hardly a photon was counted. As
-# it is usually written, it has a deviation of up to 1.13 there.
+# Deviations of readout above black below which the transform is a straight line. Its noise is then
+# 1 in the dark too, within 2 %, and weaker only where almost no photon was counted. The usual
+# transform has a deviation of up to 1.13 there.
 BEND = -0.5
-MANY_COUNTS = 10  # on average: there the Anscombe transform's noise is 1 for most pixels
+MANY_COUNTS = 10  # mean count above which the Anscombe transform's noise is 1 for most pixels
 LEAST_GAIN = 1e-30
-WHOLLY = (1.0,) * 3  # powers of the spectra of the noise, all of which a blur explains
+WHOLLY = (1.0,) * 3  # powers of the spectra of the noise, which a blur explains fully
 # Mean of the Anscombe transform of a Poisson count of mean 0.
 ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)
 
 
-def measure(seen: Seen) -> Measured:
-    """Measure the light that makes the noise: that of a law, which says by itself what is black."""
-    if seen.lights:
-        levels = tuple(light.level for light in seen.lights)
-        is_noise = seen.is_asked or _share_in_lines(seen.pages[0], seen.lights) <= MOST_IN_LINES
-        return Measured(seen.lights, levels, is_noise)
-    black = np.float32(seen.black)
-    lights = _typical_lights([tuple(map(_light_by_tiles, page + black)) for page in seen.pages])
-    return Measured(lights, tuple(light.level for light in lights), black=seen.black)
+def measure(image: Inspected) -> Measured:
+    """Measure the light of the noise; a law includes the black level."""
+    if image.lights:
+        levels = tuple(light.level for light in image.lights)
+        is_noise = image.is_given or _share_in_lines(image.pages[0], image.lights) <= MOST_IN_LINES
+        return Measured(image.lights, levels, is_noise)
+    black = np.float32(image.black)
+    lights = _typical_lights([tuple(map(_light_by_tiles, page + black)) for page in image.pages])
+    return Measured(lights, tuple(light.level for light in lights), black=image.black)
 
 
 def _share_in_lines(planes: Planes, lights: Lights) -> float:
-    """Return the share of what a draft removes of planes that lies in spectral lines."""
+    """Return the share of spectral lines in what a draft removes of planes."""
     if not _has_light(planes, lights):
         return 0.0
     transform, spectra = _stabilised(planes, lights)
@@ -95,10 +95,10 @@ def _typical_lights(pages: Sequence[Lights]) -> Lights:
 def denoise(
     planes: Planes, known: float | Levels | Lights, options: Options
 ) -> tuple[Planes, Levels]:
-    """Denoise planes whose noise has a variance in proportion to intensity plus a constant.
+    """Denoise planes whose noise has a variance proportional to intensity plus a constant.
 
-    Of noise known by its level, 0 is no light; where values are negative, a background was
-    subtracted or a readout added noise of its own, and the constant is measured.
+    For a given level, 0 is no light. If values are negative, because a background was subtracted or
+    readout added its own noise, the constant is measured.
     """
     if isinstance(known, tuple) and isinstance(known[0], Light):
         lights = known
@@ -106,7 +106,7 @@ def denoise(
         at_most = np.broadcast_to(np.asarray(known, np.float64), len(planes))
         darks = [dark_light(plane, 1) for plane in planes]
         gains = [level**2 / (SCALE + dark) for level, dark in zip(at_most, darks, strict=True)]
-        # By less no number of single precision can be divided: there is no such noise.
+        # Single precision cannot divide by less: there is no such noise.
         lights = tuple(
             Light(float(gain) if gain > LEAST_GAIN else 0.0, dark)
             for gain, dark in zip(gains, darks, strict=True)
@@ -126,7 +126,7 @@ def denoise(
 
 
 def _has_light(planes: Planes, lights: Lights) -> bool:
-    """Whether all channels have noise by their light, and any light."""
+    """Whether all channels have light, and noise from it."""
     brightest = [
         plane.max() + np.float32(light.dark) for plane, light in zip(planes, lights, strict=True)
     ]
@@ -135,7 +135,7 @@ def _has_light(planes: Planes, lights: Lights) -> bool:
 
 
 def stabilisation(planes: Planes, lights: Lights) -> VarianceStabilisation:
-    """Return the transform by which noise of such lights, all of them, is as strong everywhere."""
+    """Return the transform that makes noise of such lights equally strong everywhere."""
 
     def roots(planes: Planes) -> NDArray[np.float64]:
         return np.stack(
@@ -162,27 +162,27 @@ def stabilisation(planes: Planes, lights: Lights) -> VarianceStabilisation:
 
 
 def _light_by_tiles(plane: Planes) -> Light:
-    """Measure noise whose variance is in proportion to intensity, 0 being no light.
+    """Measure noise with variance proportional to intensity, 0 being no light.
 
-    There is a constant only where values are negative.
+    The constant is 0 unless values are negative.
     """
     dark = dark_light(plane, 1)
     return Light(_poisson_gain(plane + np.float32(dark)), dark)
 
 
 def _poisson_gain(plane: Planes) -> float:
-    """Return the intensity of one count, 0 where there is no noise."""
+    """Return the intensity of one count, 0 if there is no noise."""
     brightness = float(np.mean(np.maximum(plane, 0)))
     if brightness <= 0:
         return 0.0
-    # Where counts are few the Anscombe transform's noise is weaker than 1, and the quietest patches
-    # are the darkest: the ratio of variance, by mixed differences, to mean, the median over tiles.
+    # With few counts, the Anscombe transform's noise is weaker than 1, and the quietest patches are
+    # the darkest. Use the ratio of variance, by mixed differences, to mean: its median over tiles.
     variance, mean = tiled_noise(plane)
     light = mean > 0
     gain = float(np.median(variance[light] / mean[light])) if light.any() else 0.0
     if gain * MANY_COUNTS > brightness:
         return gain
-    # Texture weighs more than that: the gain by which the transform has noise 1.
+    # Texture affects that ratio more than the gain for which the transform has noise 1.
     gain = estimate_noise(plane).sigma ** 2 / brightness
     for _ in range(GAIN_ROUNDS):
         if gain < np.finfo(np.float32).eps:
@@ -195,8 +195,8 @@ def _poisson_gain(plane: Planes) -> float:
 def anscombe(counts: NDArray[np.floating], readout: float = 0.0) -> NDArray[np.float64]:
     """Return the Anscombe transform of Poisson counts: noise of deviation about 1.
 
-    It is the generalised one where Gaussian noise of the variance `readout` was added. In the dark,
-    and below 0, where a background was subtracted, it goes on as the line that touches it.
+    It is the generalised one if Gaussian noise of the variance `readout` was added. In the dark,
+    and below 0, where a background was subtracted, it is extended as its tangent.
     """
     values = np.asarray(counts, np.float64)
     lowest, constant = BEND * np.sqrt(readout), readout + 0.375

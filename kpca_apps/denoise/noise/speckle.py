@@ -21,34 +21,34 @@ from kpca_apps.denoise.image import SCALE
 from kpca_apps.denoise.noise.dark import dark_light
 from kpca_apps.denoise.noise.gaussian import denoise_gaussian
 from kpca_apps.denoise.noise.model import (
+    Inspected,
     Levels,
     Measured,
     Planes,
-    Seen,
     channel_by_channel,
     noisy_channels,
 )
 from kpca_apps.denoise.options import Options
 
-SPECK = 1.5  # deviations below the neighbours: above 1 no mean is off by a percent
+SPECK = 1.5  # deviations below the neighbours: above 1, no mean changes by a percent
 AROUND = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
 FAINTEST = 1e-6  # relative deviation below which there is no noise
 DARKEST = 1e-3  # times the mean: keeps the logarithm of a dark pixel finite
 
 
-def measure(seen: Seen) -> Measured:
+def measure(image: Inspected) -> Measured:
     """Measure the deviation in each channel, relative to the intensity."""
     levels = []
-    for logs in _logs(seen.planes + np.float32(seen.black))[1]:
+    for logs in _logs(image.planes + np.float32(image.black))[1]:
         # Each on its own scale: a channel without light is far from all others.
         scale = float(np.ptp(logs) or 1.0) / SCALE
         scaled = ((logs - logs.min()) / scale).astype(np.float32)
         levels.append(_relative_deviation(estimate_noise(scaled).sigma * scale))
-    return Measured(tuple(levels), tuple(levels), black=seen.black)
+    return Measured(tuple(levels), tuple(levels), black=image.black)
 
 
 def _logs(planes: Planes) -> tuple[list[float], NDArray[np.float64]]:
-    """Return the light that makes the noise in the dark of planes, and their logarithms."""
+    """Return the light that would make the noise in the dark of planes, and their logarithms."""
     darks = [dark_light(plane, 2) for plane in planes]
     return darks, np.stack([log_of_speckle(p, dark) for p, dark in zip(planes, darks, strict=True)])
 
@@ -56,8 +56,8 @@ def _logs(planes: Planes) -> tuple[list[float], NDArray[np.float64]]:
 def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Planes, Levels]:
     """Denoise planes, 0 being no light, whose noise multiplies the intensity.
 
-    `level` is that of all channels, or one a channel.
-    Where values are negative there is other noise in the dark beside it, which is measured.
+    `level` is that of all channels, or one for each. If values are negative, there is other noise
+    in the dark, which is measured.
     """
     darks, logs = _logs(planes)
     levels = level if isinstance(level, tuple) else (level,) * len(planes)
@@ -77,7 +77,7 @@ def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Pl
 
 
 def _relative_deviation(log_deviation: float) -> float:
-    """Return the relative deviation of speckle whose logarithm has the deviation given."""
+    """Return the relative deviation of speckle whose logarithm has the given deviation."""
     if log_deviation < FAINTEST:
         return 0.0
     # The logarithm's deviation is at least sigma, and grows with it.
@@ -88,10 +88,10 @@ def _relative_deviation(log_deviation: float) -> float:
 
 
 def log_of_speckle(intensity: NDArray[np.floating], dark: float = 0.0) -> NDArray[np.float64]:
-    """Return the logarithm, by which multiplicative noise becomes additive, finite in the dark.
+    """Return the logarithm, which makes multiplicative noise additive, finite in the dark.
 
-    With noise of its own in the dark, as strong as that of the intensity `dark`, it is the
-    generalised logarithm, which is odd: negative values keep their sign.
+    With other noise in the dark, as strong as that of the intensity `dark`, it is the generalised
+    logarithm, which is odd: negative values keep their sign.
     """
     values = np.asarray(intensity, np.float64)
     if dark > 0:
@@ -102,10 +102,9 @@ def log_of_speckle(intensity: NDArray[np.floating], dark: float = 0.0) -> NDArra
 
 def lift_specks(logs: NDArray[np.floating], deviation: float) -> NDArray[np.floating]:
     """Raise single pixels whose logarithm is far below that of all but one of their neighbours."""
-    # Where the noise's factor was near 0 its logarithm is many deviations off, and would pass for
-    # detail. A dark line stays: its pixels have two neighbours as dark.
-    # At a border, pixels beyond it mirror those within: a repeated pixel would be its own
-    # neighbour.
+    # If the noise's factor was near 0, the logarithm is many deviations off and looks like detail.
+    # A dark line stays: its pixels have two neighbours as dark. At a border, pixels beyond it
+    # mirror those within: a repeated pixel would be its own neighbour.
     others = rank_filter(logs, 1, footprint=AROUND, mode="mirror")
     return np.asarray(np.maximum(logs, others - SPECK * deviation))
 

@@ -339,10 +339,10 @@ def spread(
 ) -> None:
     """Add the estimates of a group to what is known of the pixels under it.
 
-    `sums` holds weighted estimates, weights and weighted leverages, from a page and row `start`
-    on, with eight columns to spare; each patch has its weight, and each pixel of a patch that of
-    the window, whose rows are widened from `width` to a register by zeros. The leverage of a patch
-    is the variance of its estimate over that of the noise.
+    `sums` holds weighted estimates, weights and weighted leverages, from a page and row `start` on,
+    with eight columns to spare. Each patch has its weight, and each pixel of a patch that of the
+    window, whose rows are padded from `width` to a register with zeros. The leverage of a patch is
+    the variance of its estimate over that of the noise.
     """
     deep, height = window.shape[:2]
     flat, zero = estimates.ravel(), fill(np.float32(0))

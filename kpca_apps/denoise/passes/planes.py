@@ -13,14 +13,14 @@
 A draft takes groups of fewer patches than a patch has pixels, on coarse grids, and no other scale.
 
 The result is b B + (1 - b) Q, b = .2, or up to .35 where noise is faint. Y is the noisy image, s2
-the variance of its noise and D s2 the variance of what is left of it: t^2 + (1 - t^2) D is that of
-t Y + (1 - t) X when X is a projection of Y. What a cut is: `kpca_apps.engine.groups.operator`.
+the variance of its noise and D s2 the remaining variance. t^2 + (1 - t^2) D is that of t Y + (1 -
+t) X when X is a projection of Y. What a cut is: `kpca_apps.engine.groups.operator`.
 
-The same is done at half the scale, and so on, for the low frequencies of photographs: means of
-2 x 2 pixels hold half the noise, and a patch of theirs shows four times the area. But the fine
-estimate errs otherwise, so the two are averaged: E + (1/2) U G (C - H E), where E and C are the
-estimates at the scale of the image and at half of it, H takes the means, G blurs and U enlarges
-(Facciolo et al. 2017).
+The same is done at half the scale, and so on, for the low frequencies of photographs. Means of 2 x
+2 pixels hold half the noise, and a patch of theirs shows four times the area. But the errors of the
+fine estimate differ, so the two are averaged, E + (1/2) U G (C - H E). E and C are the estimates at
+the scale of the image and at half of it, H takes the means, G blurs and U enlarges (Facciolo et al.
+2017).
 
 An image is worked on in strips of rows, with a margin that is cut off again. Pages that are one
 volume, or one film, are denoised together, at their own scale alone: patches span two pages, and
@@ -271,9 +271,9 @@ def survey(
 ) -> tuple[float, float]:
     """Return the least ratio of the actual noise variance to the given one, and what is left.
 
-    The first is from 1, where sigma is right or too high, to 1.25, as quiet groups of the first
-    pass of the first of planes (c, 1, h, w) show it, about so many of them. The other is the
-    deviation of the noise that this pass leaves, over sigma.
+    The first is from 1, if sigma is right or too high, to 1.25. It is measured in about `surveyed`
+    quiet groups, in the first pass of the first of planes (c, 1, h, w). The other is the deviation
+    of the noise that this pass leaves, over sigma.
     """
     _, _, height, width = planes.shape
     step = max(settings.size, int(np.sqrt(height * width / surveyed)))

@@ -7,10 +7,10 @@ known variance v determines both cuts:
 
 - Truncation keeps the components that noise cannot explain. For k patches of N pixels, noise alone
   gives eigenvalues of the centred Gram matrix up to v (sqrt k + sqrt N)^2, the edge of Marchenko
-  and Pastur (1967). Under a kernel of d^2, noise distances are all near 2 N v =: t c, so its Gram
+  and Pastur (1967). Under a kernel of d^2, noise distances are all near 2 N v =: t c. So its Gram
   matrix is that of the linear kernel times a slope, plus a multiple of the identity (El Karoui
-  2010): e^-t and (c / 2) (1 - e^-t (1 + t)) for (c / 2) exp(-d^2 / c), which tends to the linear
-  kernel as c -> infinity.
+  2010). They are e^-t and (c / 2) (1 - e^-t (1 + t)) for (c / 2) exp(-d^2 / c), which tends to the
+  linear kernel as c -> infinity.
 - The Tikhonov filter learns on a pilot, a first estimate with little noise, and weights each
   component by lambda / (lambda + .85 N v), a Wiener filter. The weights of its pre-image, a
   weighted sum of the pilot's patches, are then applied to the noisy patches.

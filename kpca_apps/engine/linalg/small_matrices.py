@@ -6,7 +6,7 @@ four rows by two registers: at this size that is as fast as BLAS on large matric
 are not called, because compiling the calls takes long.
 
 Eigenpairs: Householder reduction to tridiagonal form, Sturm counts for the eigenvalues above the
-edge, inverse iteration for their vectors (Golub & Van Loan 2013, sections 8.3 and 8.4): eigenvalues
+edge, inverse iteration for their vectors (Golub & Van Loan 2013, sections 8.3 and 8.4). Eigenvalues
 below the edge cost nothing beyond the reduction. Counts at 32 shifts, and eight inverse iterations,
 run side by side in register lanes, since each is one long chain of divisions.
 """

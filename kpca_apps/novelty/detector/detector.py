@@ -1,4 +1,4 @@
-"""A fitted detector: a value that scores rows, maps and explains them, and is its own file form."""
+"""A fitted detector: an immutable value that scores rows and maps and explains them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-# A file names the kernel it holds: those of the engine must be known where it is read.
+# Model files name their kernel: reading one requires that the engine's kernels are registered.
 from kpca_apps.engine import kernels  # noqa: F401
 from kpca_apps.engine.linalg.gram import about_origin
 from kpca_apps.engine.rows import ArrayRows
@@ -26,13 +26,13 @@ from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, Uncached, 
 from kpca_apps.options import CalibrationName, MethodName, check_limits
 from kpca_apps.system.arrays import FloatArray, IntArray
 
-# Rows of its reference that a model must have a score for, about.
+# Approximate number of reference rows that a valid model must be able to score.
 SCORED = 100
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of a detector that are plain values, as `KernelPCANovelty` has them."""
+    """Resolved parameters of a detector, as in `KernelPCANovelty`."""
 
     contaminated: bool
     share: Annotated[float, Meta(gt=0, lt=1)]
@@ -54,7 +54,7 @@ class Parameters:
 
     @property
     def calibrated_on(self) -> Literal["leave-one-out", "split"] | None:
-        """What the threshold is calibrated on; ``None`` where no rate can be known."""
+        """What the threshold is calibrated on; ``None`` if no rate can be known."""
         if self.contaminated:
             return None
         if self.calibration == "auto":
@@ -64,7 +64,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Rows of the reference that expected values are taken from, as they come."""
+    """Rows of the reference that expected values come from, unscaled."""
 
     rows: Annotated[FloatArray, "s d"]
     as_is: Annotated[IntArray, "a", Meta(ge=0)]  # indicator columns
@@ -75,9 +75,8 @@ class StoredRows:
 class Detector(Uncached):
     """A fitted detector, without the scores of its training rows.
 
-    The rows that expected values are taken from are part of it: a model file holds rows of its
-    reference. So are its landmarks, as they come, since all views of them are several times as
-    large.
+    It includes rows of the reference, from which expected values come; so does a model file. Its
+    landmarks are stored unscaled, since all views of them are several times as large.
     """
 
     stored_as: ClassVar[str] = "DetectorState"  # in model files
@@ -95,24 +94,24 @@ class Detector(Uncached):
     views: ViewScales | RawColumns | StandardisedColumns
     neighbours: StoredRows
     landmarks: Annotated[IntArray, "l", Meta(ge=0)]  # positions among the training rows
-    calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty where a choice flags
+    calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty if the threshold is a choice
     combined: CombinedScore | None
     rarity: Rarity | None
-    subspace: KernelSubspace  # its points are rows as they come
+    subspace: KernelSubspace  # its points are unscaled rows
 
     @property
     def flags_above(self) -> float:
-        """Rows that score higher are novel; infinite where too few rows can calibrate."""
+        """Score above which rows are novel; infinite if too few rows calibrate it."""
         return np.inf if self.threshold is None else self.threshold
 
     @cached_property
     def viewed(self) -> KernelSubspace:
-        """The subspace as the kernel sees it, its points in all views of their columns."""
+        """The subspace as the kernel sees it: its points in all views of their columns."""
         return replace(self.subspace, points=self.views.transform(self.subspace.points))
 
     @cached_property
     def reference(self) -> NeighbourRows:
-        """The rows that expected values are taken from, scaled for distances."""
+        """The rows that expected values come from, scaled for distances."""
         kept = self.neighbours
         standardised = self.views.standardised(kept.rows)
         return NeighbourRows(kept.rows, standardised, kept.as_is, kept.index)
@@ -125,7 +124,7 @@ class Detector(Uncached):
 
     @cached_property
     def derived(self) -> dict[str, Any]:
-        """What callers computed from the detector alone, by name: it never changes."""
+        """Cache, by name, for values that callers compute from the detector alone."""
         return {}
 
     @cached_property
@@ -134,14 +133,14 @@ class Detector(Uncached):
         return Surroundings(self.reference, groups)
 
     def row_scores(self) -> NoveltyScores:
-        """Return what scores new rows, higher = more novel, wherever they are."""
+        """Return the function that scores new rows, higher = more novel, on any worker."""
         return NoveltyScores(
             self.views, self.viewed, precision=self.precision, combined=self.combined
         )
 
     def scores(self, X: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
         """Return the novelty scores of new rows (r, d)."""
-        # Kernels of huge numbers overflow: that is the finding, and no warning beside it.
+        # Kernels of huge numbers overflow: the score shows it, so no warning is needed.
         with np.errstate(over="ignore", invalid="ignore"):
             scores = ArrayRows(X, n_jobs=n_jobs).map(self.row_scores())
         if not np.isfinite(scores).all():
@@ -154,7 +153,7 @@ class Detector(Uncached):
         return scores
 
     def map_components(self, X: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
-        """Return the coordinates of rows (r, d) on the leading two kernel components, (r, 2)."""
+        """Return the coordinates of rows (r, d) on the two leading kernel components, (r, 2)."""
         leading = np.zeros((len(X), 2))
         projected = self.viewed.leading(2).project(self.views.transform(X), n_jobs=n_jobs)
         leading[:, : projected.shape[1]] = projected
@@ -163,11 +162,11 @@ class Detector(Uncached):
     def explain(
         self, X: FloatArray, own: IntArray, *, least: float = 0.0, n_jobs: int | None = None
     ) -> list[tuple[ColumnDrop, ...]]:
-        """Say for each row (r, d) which columns made it odd, and what was expected instead.
+        """Return for each row (r, d) the columns that made it odd, and their expected values.
 
-        Of a training row `own` (r,) is its position, -1 of a new one: it serves neither as its own
-        neighbour nor as its own landmark. Reasons of a share below `least` are left out, but for
-        the first.
+        `own` (r,) are the positions of training rows, -1 for new rows: a row is neither its own
+        neighbour nor its own landmark. Reasons with a share below `least` are left out, except the
+        first.
         """
         score = partial(self._scores_without, n_jobs=n_jobs)
         return Attribution(
@@ -182,7 +181,7 @@ class Detector(Uncached):
 
     @cached_property
     def _typical_score(self) -> float:
-        """The score that nine of ten rows of the reference stay below."""
+        """Score that nine of ten rows of the reference are below."""
         rows = self.reference
         some = slice(None, None, 1 + (len(rows.index) - 1) // TYPICAL_ROWS)
         return float(np.quantile(self._scores_without(rows.rows[some], rows.index[some]), TYPICAL))
@@ -190,7 +189,7 @@ class Detector(Uncached):
     def _scores_without(
         self, X: FloatArray, own: IntArray, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """Scores of rows, each without the landmark that training row `own` (-1: none) is."""
+        """Scores of rows, each without the landmark that training row `own` is (-1: none)."""
         scores = self.scores(X, n_jobs=n_jobs)
         is_landmark = np.isin(own, self.landmarks)
         if self.ridge is not None and is_landmark.any():
@@ -205,11 +204,11 @@ class Detector(Uncached):
         return scores
 
     def validate(self) -> None:
-        """Refuse what no fit leads to, before it fails in a user's run."""
+        """Raise for states that no fit gives, before they fail later."""
         calibration, truncates = self.parameters.calibrated_on, self.parameters.truncates
         views, rows, d, sees_all, used = self.views, self.neighbours, self.n_features_in, True, []
         if isinstance(views, RawColumns):
-            # A fit may subtract column means, which the kernel given by the user does not.
+            # A fit may subtract column means, which a user's kernel does not.
             sees_all = len(views.mean) == d and views.kernel == about_origin(self.subspace.kernel)
         else:
             used += [views.varying, views.as_is]
@@ -233,5 +232,5 @@ class Detector(Uncached):
         if wrong := [name for name, is_sound in sound.items() if not is_sound]:
             raise ValueError(f"{', '.join(wrong)} do not fit the rest")
         ColumnRoles.of(d, rows.as_is, self.groups)
-        # Which refuses scores that are no numbers, and a kernel that asks for too much.
+        # Scoring raises for scores that are no numbers, and for kernels that need too much memory.
         self.scores(rows.rows[:: 1 + len(rows.rows) // SCORED])

@@ -1,4 +1,4 @@
-"""KernelPCANovelty: scikit-learn's face of a fitted detector."""
+"""KernelPCANovelty: the scikit-learn interface of a detector."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 class KernelPCANovelty(OutlierMixin, BaseEstimator):
     """Novelty detection by the reconstruction error of kernel PCA.
 
-    A row's error is its squared distance, in the feature space of the kernel, to what kernel PCA
-    of the training rows explains (Hoffmann 2007). By default the cut between explained and not is
-    soft, the kernel is a mean over four scalings of the columns, and the score joins the error
-    with how surprising the row's cells are given its other cells, by a second kernel PCA whose
-    kernel is a sum over columns: a weighted harmonic mean of p-values, as its negative logarithm,
-    which grows without bound. Training rows are scored as if each had been left out.
+    A row's error is its squared distance, in the feature space of the kernel, to the subspace that
+    kernel PCA of the training rows keeps (Hoffmann 2007). By default components are shrunk, not
+    cut, and the kernel is a mean over four scalings of the columns. A second kernel PCA, whose
+    kernel is a sum over columns, measures how surprising cells are given the row's other cells. The
+    score combines both: it is the negative logarithm of a weighted harmonic mean of p-values,
+    without an upper bound. Training rows are scored as if each had been left out.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         sample = sample_positions(len(table), self.random_state)
         self._fit(ArrayRows(table, sample, n_jobs=self.n_jobs), normal)
         for sentence in self._warnings_of_rule():
-            # Point past scikit-learn's decorator, at the caller.
+            # The stack level skips scikit-learn's decorator.
             warnings.warn(sentence, KpcaWarning, stacklevel=3)
         return self
 
@@ -314,7 +314,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         if self.calibration_ is not None:
             self.novelty_p_values_ = conformal_p_values(self.calibration_scores_, scores)
             if detector.parameters.truncates:
-                # In-sample errors of truncation are no sample of what new rows would score.
+                # In-sample errors of truncation say nothing of the scores of new rows.
                 self.novelty_p_values_[found.in_use] = np.nan
         self.combined_, self.rarity_ = detector.combined, detector.rarity
         self.landmark_miss_, self.precision_ = detector.landmark_miss, detector.precision
@@ -327,7 +327,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return self.detector_.viewed
 
     def _warnings_of_rule(self) -> Iterator[str]:
-        """Say that a parameter that was given says nothing here, or flags nothing."""
+        """Warn about parameters that have no effect here, or that flag no rows."""
         if not np.isfinite(self.threshold_):
             n = len(self.calibration_scores_)
             yield (
@@ -345,7 +345,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             yield f"{name}={given:g} has no effect: {what}."
 
     def __sklearn_tags__(self) -> Any:
-        """Say that sparse rows are taken."""
+        """Declare that sparse rows are accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -467,7 +467,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     def explain(
         self, X: ArrayLike, *, training_rows: ArrayLike | None = None
     ) -> list[tuple[ColumnDrop, ...]]:
-        """Say for each row which columns made it odd, and what was expected instead.
+        """Return for each row the columns that made it odd, and their expected values.
 
         Parameters
         ----------
@@ -501,10 +501,10 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
 
 def largest_score(detector: Detector) -> float:
-    """Return a bound of the scores.
+    """Return an upper bound of the scores.
 
     An error is at most the squared distance of phi(x) to the mean in feature space, hence at most
-    the square of the sum of both lengths.
+    the squared sum of both lengths.
     """
     if detector.combined is not None:
         return LARGEST

@@ -1,4 +1,4 @@
-"""Fit a detector to rows: trim, scale, fit kernel PCA, score the training rows, set a threshold."""
+"""Fit a detector: trim and scale rows, fit kernel PCA, score training rows, set a threshold."""
 
 from __future__ import annotations
 
@@ -58,24 +58,24 @@ Views = ViewScales | RawColumns
 OwnKernel = Kernel | Callable[..., Any]
 
 CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
-# A density is smooth: fewer landmarks tell the dense half of many rows from the sparse one, and
-# some of the rows give its scales.
+# The density is smooth: fewer landmarks separate the dense half of many rows from the sparse one,
+# and a part of the rows is enough for its scales.
 DRAFT_LANDMARKS, MANY_ROWS, DRAFT_ROWS = 150, 2_000, 2_000
 MAX_EXACT_ROWS = 5_000
-# Rows that expected values are taken from, and their cells: a model holds them.
+# Limits for the rows that expected values come from, and for their cells: model files hold them.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
-LEAST_LEFT_OUT = 0.05  # of a table that may hold outliers, the share of its rows that is not
-# Rows that what cells add is learned from: all of most tables, and enough for shares of .1 %; of
-# many columns fewer, for memory.
+LEAST_LEFT_OUT = 0.05  # least share of a table with outliers that is excluded from these rows
+# Limits for the rows that the scores of cells are learned from: all rows of most tables, and enough
+# for shares of .1 %; fewer if there are many columns, to save memory.
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A detector, and what it makes of its training rows."""
+    """A detector, with its scores of the training rows."""
 
     detector: Detector
-    # (n,): as if each row had been left out for a Tikhonov filter, in-sample for rows that
+    # (n,): leave-one-out scores for a Tikhonov filter, in-sample scores for the rows that
     # truncation was fitted on.
     scores: FloatArray
     in_use: BoolArray  # (n,), the training subset
@@ -83,8 +83,8 @@ class Fit:
     def among(self, index: IntArray, scores: FloatArray, calibrating: IntArray) -> Fit:
         """Return the fit to n rows, of which it learned from those at `index` alone.
 
-        `scores` (n,) are those of new rows, which the rows learned from replace by their own. Split
-        conformal calibration takes those at `calibrating`: nothing was learned from them.
+        `scores` (n,) are those of new rows; rows learned from get their own. Split conformal
+        calibration uses the rows at `calibrating`, from which nothing was learned.
         """
         scores[index] = self.scores
         detector, in_use = self.detector, np.zeros(len(scores), dtype=bool)
@@ -115,14 +115,14 @@ def fit_detector(
     n_jobs: int | None = None,
     random_state: Seed = None,
 ) -> Fit:
-    """Fit a detector to rows of finite numbers, n >= 3; arguments are as of `KernelPCANovelty`.
+    """Fit a detector to finite rows, n >= 3; arguments as for `KernelPCANovelty`.
 
     Scalings, landmarks and calibration come from the source's sample; means, covariances and
     trimming from all rows. Rows of `large_groups` are too many to be odd, although they lie apart:
-    those of each group are learned from like others, and ranked among themselves. A `surprise` (n,)
-    that the numbers do not hold, as -log p, counts in the scores beside that of the cells. Rows
-    known to be `wrong` (n,) beside normal ones say how to weigh the parts of the score; of those
-    outside of the source's sample `unsampled` has what is in them.
+    those of each group are learned from like others, and ranked among themselves. `surprise` (n,),
+    as -log p, is evidence from outside the numbers that is added to the scores. Rows known to be
+    `wrong` (n,), together with normal ones, weight the parts of the score; `unsampled` holds those
+    outside the source's sample.
     """
     rng = seeded_generator(random_state)
     _check(source.sample, parameters, kernel)
@@ -140,17 +140,17 @@ def fit_detector(
         n_jobs,
         rng,
     )
-    # Held here, it is set once and not in each step.
+    # Set once here instead of in each step.
     with one_blas_thread():
         return fitting.run()
 
 
 def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None) -> None:
-    """Refuse rows that are no finite numbers, or fewer than three, and what would be ignored."""
+    """Raise for rows that are not finite or fewer than three, and for options without effect."""
     rows = np.asarray(sample)
     is_matrix = rows.dtype == np.float64 and rows.ndim == 2 and rows.shape[0] >= 3
     if not (is_matrix and rows.shape[1] and np.isfinite(rows).all()):
-        # Loaded here: it takes as long as the fit of a small table, and says what is wrong.
+        # Imported here: it takes as long as the fit of a small table, and its errors are clear.
         from sklearn.utils import check_array
 
         check_array(rows, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
@@ -166,7 +166,7 @@ def _check(sample: SampleRows, parameters: Parameters, kernel: OwnKernel | None)
 
 
 def normal_rows(normal: ArrayLike | None, n_rows: int, parameters: Parameters) -> BoolArray:
-    """Check the mask of rows known to be normal; without one, none is."""
+    """Return a valid mask of the rows known to be normal; by default there are none."""
     if normal is None:
         return np.zeros(n_rows, dtype=bool)
     marked = np.asarray(normal)
@@ -188,7 +188,7 @@ def normal_rows(normal: ArrayLike | None, n_rows: int, parameters: Parameters) -
 class _Model(NamedTuple):
     """Kernel PCA of the training subset, and the scores of all rows by it."""
 
-    subspace: KernelSubspace  # its points are rows as they come
+    subspace: KernelSubspace  # its points are unscaled rows
     rho: float | None  # of a Tikhonov filter
     landmarks: IntArray  # positions of the points among all rows
     precision: Resolved
@@ -201,7 +201,7 @@ class _Model(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Fitting:
-    """What the steps of a fit all need."""
+    """Shared inputs of the steps of a fit."""
 
     source: RowSource
     parameters: Parameters
@@ -221,7 +221,7 @@ class _Fitting:
         calibration = parameters.calibrated_on
         dense = self._dense_rows()
         in_use = dense | self.is_normal
-        # Scales stay those of the dense rows: one value far out would flatten its column for all.
+        # Scales remain those of the dense rows: one value far out would flatten its column for all.
         views = self._fit_views(np.flatnonzero(dense[index]))
         truncates = parameters.truncates
         model = self._truncated(views, in_use) if truncates else self._filtered(views, in_use)
@@ -259,11 +259,11 @@ class _Fitting:
         return Fit(detector, scores, in_use)
 
     def _dense_rows(self) -> BoolArray:
-        """Mark the rows (n,) that scales are learned from, those known to be normal left out."""
+        """Mark the rows (n,) that scales are learned from, excluding those known to be normal."""
         source, rng, n = self.source, self.rng, self.source.n_rows
         dense = np.ones(n, dtype=bool)
         if self.parameters.contaminated and not self.parameters.truncates:
-            # A first look at a table, in which nothing is known to be normal.
+            # The first look at a table, in which no row is known to be normal.
             sample, groups = source.sample[:], self.large_groups
             some = ordinary_rows(sample)
             views = self._fit_views(some[uniform_landmarks(len(some), DRAFT_ROWS, rng)])
@@ -279,7 +279,7 @@ class _Fitting:
         return dense
 
     def _fit_views(self, rows: IntArray) -> Views:
-        """Learn from some rows of the sample what the kernel sees of a row."""
+        """Learn the scalings from some rows of the sample."""
         sample, parameters = self.source.sample[:], self.parameters
         if self.kernel is None and parameters.method == "hoffmann":
             X, as_is = sample[rows], self.columns.as_is
@@ -298,9 +298,9 @@ class _Fitting:
         return RawColumns.fit(X, kernel)
 
     def _filtered(self, views: Views, in_use: BoolArray) -> _Model:
-        """Fit with the Tikhonov filter and score all rows, training rows as if each was left out.
+        """Fit with the Tikhonov filter; score training rows as if each was left out.
 
-        It cures self-masking: with truncation one isolated row can claim a component of its own
+        This avoids self-masking: with truncation one isolated row can claim a component of its own
         and score as normal.
         """
         source, contaminated = self.source, self.parameters.contaminated
@@ -329,7 +329,7 @@ class _Fitting:
         tikhonov = TikhonovFilter.of_sums(basis, sums, rho)
         errors = self._training_scores(views, tikhonov, drawn)
         positions = rows.sample_index[landmarks]
-        # Landmarks are scored without themselves, too.
+        # Landmarks are also scored without themselves.
         of_all = None
         if kept is not None and kept.precision in ("float64", errors.precision):
             z = kept.z[positions]
@@ -343,7 +343,7 @@ class _Fitting:
             )
         else:
             z = map_row_blocks(basis.features(errors.precision), basis.points, block=SCORED_BLOCK)
-        del kept  # which may be large
+        del kept  # to free memory
         B, whitened = basis.transform, tikhonov.whitened(errors.precision)
         alone, mahalanobis = without_direction(
             B,
@@ -354,7 +354,7 @@ class _Fitting:
             whitened((z - tikhonov.mean).astype(errors.precision)),
         )
         of_landmarks = leave_row_out(alone, mahalanobis, rho, sums.n)
-        # A landmark with an equal row beside it keeps that one when it is left out.
+        # If a landmark has an equal row, that one stands in for it when it is left out.
         single = _occur_once(rows.sample.rows, landmarks)
         all_positions, positions = positions, positions[single]
         of_landmarks = of_landmarks[single]
@@ -398,7 +398,7 @@ class _Fitting:
         else:
             scores = source.map(errors, in_use) if of_all is None else of_all
             scores[positions] = of_landmarks
-        # A landmark's own residual is jitter; what the other landmarks miss of it takes its place.
+        # A landmark's own residual is jitter; use what the other landmarks miss of it instead.
         unseen = float((alone - basis.own_residuals).sum())
         others = basis.kernel.diagonal(drawn.probe)
         others -= squared_lengths(drawn.of_probe(errors.precision))
@@ -425,9 +425,9 @@ class _Fitting:
         )
 
     def _truncated(self, views: Views, in_use: BoolArray) -> _Model:
-        """Fit Hoffmann's method: keep some components, score by what they leave.
+        """Fit Hoffmann's method: keep some components, score by the remaining error.
 
-        No closed form of leave-one-out exists: scores of the training subset are in-sample.
+        Leave-one-out has no closed form here: scores of the training subset are in-sample.
         """
         rows = ViewedRows(self.source, views, in_use, n_jobs=self.n_jobs)
         wanted, n_landmarks = self.parameters.components, self.parameters.n_landmarks
@@ -454,7 +454,7 @@ class _Fitting:
         if is_share:
             total = float(subspace.kernel.diagonal(rows.sample[:]).mean()) - subspace.mean_norm
             q = int(np.searchsorted(np.cumsum(subspace.variances), wanted * total)) + 1
-            # At least one direction is left out, or no error remains; warnings are about others.
+            # Keep at least one direction out, or no error remains; the warnings do not apply here.
             subspace, warnings = subspace.leading(max(min(q, subspace.n_components - 1), 0)), ()
         positions = rows.sample_index if fit.landmarks is None else fit.landmarks.index
         assert positions is not None
@@ -475,7 +475,7 @@ class _Fitting:
     def _training_scores(
         self, views: Views, tikhonov: TikhonovFilter, drawn: DrawnBasis
     ) -> NoveltyScores:
-        """Return how a Tikhonov filter scores, in float32 where some rows score the same in it."""
+        """Return the scoring function of a Tikhonov filter, in float32 if some rows agree."""
         lengths = tikhonov.basis.kernel.diagonal(drawn.probe)
         # Every second of them in use.
         used = np.arange(len(lengths)) % 2 == 0
@@ -486,7 +486,7 @@ class _Fitting:
         return NoveltyScores(views, tikhonov, agreeing_precision(scores, self.source.n_rows))
 
     def _learned_rows(self) -> tuple[IntArray, FloatArray]:
-        """Rows in memory that what cells add is learned from: their positions, and they."""
+        """Choose rows in memory to learn the scores of cells from; return positions and rows."""
         source, sample = self.source, self.source.sample[:]
         learnable = np.arange(len(sample))
         most = max(FEWEST_ROWS, min(MOST_ROWS, MOST_CELLS // sample.shape[1]))
@@ -496,7 +496,7 @@ class _Fitting:
         return source.sample_index[learnable], sample if everyone else sample[learnable]
 
     def _marked_beside(self, learned: IntArray) -> Marked | None:
-        """Return the marked rows that are none of those that what cells add is learned from."""
+        """Return the marked rows that the scores of cells are not learned from."""
         if self.is_wrong is None:
             return None
         index = self.source.sample_index
@@ -508,11 +508,11 @@ class _Fitting:
         return Marked(*map(np.concatenate, zip(*both, strict=True)))
 
     def _neighbours(self, views: Views, scores: FloatArray, in_use: IntArray) -> StoredRows:
-        """Choose rows that expected values are taken from.
+        """Choose the rows that expected values come from.
 
-        Of a clean reference those in use; of other tables, dense or not, all but the oddest
-        twentieth, or the share that is flagged where that is more, of which rows known to be normal
-        are none: a row's reasons do not depend on the number of rows explained.
+        For a clean reference, these are the rows in use. For other tables they are all rows, dense
+        or not, except the oddest 5 %, or the flagged share if larger; rows known to be normal
+        always stay. So a row's reasons do not depend on how many rows are explained.
         """
         source, contaminated = self.source, self.parameters.contaminated
         drawn = np.arange(len(source.sample)) if contaminated else in_use
@@ -521,19 +521,18 @@ class _Fitting:
             drawn = np.sort(self.rng.choice(drawn, most, replace=False))
         rows, index = source.sample[drawn], source.sample_index[drawn]
         if contaminated:
-            # Half of all rows remain, and two at least, whatever share of them is flagged.
+            # At least half of all rows remain, and at least two, whatever share is flagged.
             share = max(LEAST_LEFT_OUT, self.parameters.share)
             n_novel = min(top_count(len(rows), share), len(rows) // 2)
             of_rows = np.where(self.is_normal[index], -np.inf, scores[index])
             kept = rows_without_strays(views.standardised(rows), of_rows, n_novel)
             rows, index = rows[kept], index[kept]
-        # A model file holds arrays that are the same object once: these are stored beside the
-        # views' own.
+        # Model files store identical array objects once: these are the views' own.
         return StoredRows(rows, self.columns.as_is.copy(), index)
 
 
 def _calibrated(detector: Detector, scores: FloatArray) -> Detector:
-    """Set the threshold by the scores of rows that the model has not adapted to."""
+    """Set the threshold by scores of rows that the model has not adapted to."""
     threshold = _finite(rate_threshold(scores, detector.parameters.alpha))
     return replace(detector, threshold=threshold, calibration_scores=np.sort(scores))
 
@@ -548,8 +547,8 @@ def half_of(n: int, seed: Seed) -> IntArray:
 
 
 def _occur_once(X: FloatArray, rows: IntArray) -> BoolArray:
-    """Mark those of some rows of X (n, d) that no other row of X is equal to."""
-    # Equal rows have equal sums; rows of equal sums are compared to the bit. No minus zero.
+    """Mark the given rows of X (n, d) that have no equal row in X."""
+    # Compare only rows with equal sums bit by bit. Adding 0 removes minus zeros.
     sums = X.sum(axis=1)
     alike = X[np.isin(sums, sums[rows])]
     times = Counter(row.tobytes() for row in alike + 0.0)

@@ -1,10 +1,10 @@
-"""Groups of rows too large to be odd, that would fill the list of the oddest rows by themselves.
+"""Find groups of rows too large to be odd, which would fill the head of the list.
 
-A tenth of a table that has a value of its own lies apart from the rest, and all of it scores high:
-kernel PCA is learned from the dense half of the rows, of which it is no part. But outliers are
-few, so what is common is usual by definition. Rows of such a group are learned from like others,
-the densest half of them, and what their score is made of is ranked among themselves (as the
-p-values of Mondrian conformal prediction are: Vovk, Gammerman & Shafer 2005, section 4.5).
+If a tenth of a table has a value of its own, it lies apart from the rest. All of it scores high,
+because kernel PCA is learned from the dense half of the rows. But outliers are few; what is common
+is usual by definition. Rows of such a group are therefore learned from like others (their densest
+half). The parts of their score are ranked among themselves, as in Mondrian conformal prediction
+(Vovk, Gammerman & Shafer 2005, section 4.5).
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from msgspec import Meta
 
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# The head of the list that a group may fill: so large a share of the rows, but enough to tell. In
-# the first of them odd rows of all kinds may stand before it.
+# Heads of the list, as shares of the rows, but long enough to tell. In the shortest, odd rows of
+# all kinds may come before the group.
 HEADS, FEWEST_IN_HEAD = (0.01, 0.02, 0.04), 20
-# A group of a smaller share of the table may be what is sought.
+# A smaller group may be what the user is looking for.
 LEAST_SHARE = 0.05
-# It fills the head if most rows there are of it, and the odds of that are so many times those in
-# the table: 1 in 13 rows and every second of the head, or every second and 12 in 13.
+# A group fills the head if most rows there belong to it, and the odds of that are this many times
+# those in the table: 1 in 13 rows and half of the head, or half and 12 in 13.
 LEADING, TIMES_THE_ODDS = 0.5, 12.0
 
 
 @dataclass(frozen=True)
 class LargeGroup:
-    """Rows that have one value in one column of the matrix."""
+    """Rows that share a value in one column of the matrix."""
 
     column: Annotated[int, Meta(ge=0)]
     value: float
@@ -38,7 +38,7 @@ class LargeGroup:
 
 @dataclass(frozen=True)
 class LargeGroups:
-    """Groups of rows; a row is of the first of them that it is in."""
+    """Groups of rows; a row belongs to the first group that it matches."""
 
     groups: tuple[LargeGroup, ...] = ()
 
@@ -48,7 +48,7 @@ class LargeGroups:
         return len(self.groups)
 
     def places(self, X: FloatArray) -> IntArray:
-        """Which group each row (r, d) is of, from 1; 0 where it is of none."""
+        """Return the group of each row (r, d), from 1; 0 if it is in none."""
         first = np.zeros(len(X), dtype=np.int64)
         for place in range(len(self), 0, -1):
             group = self.groups[place - 1]
@@ -56,16 +56,16 @@ class LargeGroups:
         return first
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
-        """Return the places of rows."""
+        """Return the function that finds the groups of rows."""
         return lambda rows, in_use: self.places(rows).astype(np.float64)
 
 
 def of_each_group(
     place: IntArray | None, numbers: FloatArray, mark: Callable[[FloatArray], BoolArray]
 ) -> BoolArray:
-    """Mark rows by their numbers (n,), those of each group by themselves.
+    """Apply a mask function to the numbers (n,) of the rows of each group separately.
 
-    `place` (n,) says which group each is of; without it they are all of one.
+    `place` (n,) is the group of each row; by default all are in one.
     """
     if place is None:
         return mark(numbers)
@@ -78,9 +78,9 @@ def of_each_group(
 def find_large_group(
     X: FloatArray, scores: FloatArray, columns: Iterable[int], as_is: Container[int]
 ) -> LargeGroup | None:
-    """Find the large group that fills the head of the list of rows (n, d) by their scores (n,).
+    """Find the large group that fills the head of the list of rows (n, d) by scores (n,).
 
-    Its column is of the `columns` of the matrix, its value not 0 in indicators (`as_is`).
+    Only `columns` of the matrix are tried; in indicators (`as_is`), only values other than 0.
     """
     n, order = len(X), np.argsort(-scores, kind="stable")
     heads = [order[: round(share * n)] for share in HEADS]

@@ -1,14 +1,14 @@
-"""Find the rows nearest to a row without groups of columns, for many such sets of groups.
+"""Find the rows nearest to a row, leaving out groups of columns, for many sets of groups.
 
-Distances without a set are sums over the groups before and behind it. Nothing is subtracted from a
-sum, so a huge part does not drown small ones.
+The distance without a set is summed over the groups before, between and after its members. It is
+not a difference of sums, in which a huge part would drown small ones.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from kpca_apps.novelty.detector.neighbours import AGREEING, MOST_APART, UNASKED
+from kpca_apps.novelty.detector.neighbours import AGREEING, MOST_APART, NO_SET
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.system.compiling import compiled
 
@@ -21,12 +21,12 @@ def nearest_without(
 ) -> None:  # fmt: skip
     """Find the rows nearest in all groups outside each set, and their mean squared distance.
 
-    For each of `rows` (r, d), which are rows `own` (r,) of the s rows of a reference or none of
-    them (-1), and its `sets` (r, e, w) of groups that are left out, in order. Group g is the column
-    `column_of[g]`, whose values are `lines[line_of[g]]` (s,), or, where that is -1 - j, has the
-    squared distances `of_levels` (r, .) to the levels `level_of[j]` (s,) of the reference. The
-    square of a single column counts no more than `largest`. Fills `nearest` (r, e, k) and `radius`
-    (r, e).
+    `rows` (r, d) are the rows, at the positions `own` (r,) of the s reference rows or -1; `sets`
+    (r, e, w) are the groups to leave out, in order. Group g is the column `column_of[g]` with
+    values `lines[line_of[g]]` (s,); if that is -1 - j, the group has the squared distances
+    `of_levels` (r, .) to the levels `level_of[j]` (s,) of the reference. The square of a single
+    column counts at most `largest`. The results are written to `nearest` (r, e, k) and `radius` (r,
+    e).
     """
     n_groups, n_rows, k = len(line_of), level_of.shape[1], nearest.shape[2]
     parts = np.empty((n_groups, n_rows))
@@ -43,8 +43,8 @@ def nearest_without(
             for w in range(sets.shape[2]):
                 if sets[i, e, w] >= 0:
                     left_out[sets[i, e, w]] = True
-        # The members of all sets, in order: sums over the other groups are made once, and sums of
-        # these and the members before and behind each.
+        # The members of all sets, in order: sums over the other groups are computed once, as are
+        # sums of these and the members before and after each.
         m = 0
         for g in range(n_groups):
             place[g] = m
@@ -81,10 +81,10 @@ def nearest_without(
                 more[u] = total[u] + part[u]
         for e in range(sets.shape[1]):
             kind, found = sets[i, e, 0], nearest[i, e]
-            if kind == UNASKED:
+            if kind == NO_SET:
                 continue
             left_out[:] = False
-            # Without members before and behind that is the sum over all.
+            # Without members before and after, this is the sum over all.
             first, last = 0, -1
             for w in range(sets.shape[2]):
                 g = sets[i, e, w]

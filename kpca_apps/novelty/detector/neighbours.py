@@ -1,4 +1,4 @@
-"""Rows of the reference that expected values are taken from, and which of them are near a row."""
+"""Rows of the reference that expected values come from, and the search for those near a row."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from scipy.spatial.distance import cdist
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 N_NEIGHBOURS = 10
-# Scores and distances of rows are typical up to those that nine of ten rows stay below: a row that
-# comes down to them is odd no more. Taken from so many rows, evenly drawn.
+# Quantile of scores and distances below which rows are typical: a row with replaced cells that
+# falls below it is no longer odd. Estimated from so many rows, evenly drawn.
 TYPICAL, TYPICAL_ROWS = 0.9, 250
-# Enough to know how near rows of a table usually lie.
+# Enough to estimate how near rows of a table usually are.
 SOME_ROWS = 100
-# A row lies so many times farther from its nearest rows than others do that it is no kind of rows.
+# A row this many times farther from its nearest rows than others are belongs to no kind of rows.
 MUCH_FARTHER = 2.0
 # Squared distances of rows to the levels of categories that are in memory at once.
 SQUARES_HELD = 2**20
-# Up to this many rows of the reference, importing numba takes longer than numpy's own loops.
+# Up to this many reference rows, importing numba takes longer than numpy's own loops.
 FEW_ROWS = 1_000
 # Placeholders for a set's first group: no more groups; rows that agree in most groups; no set.
-NONE, AGREEING, UNASKED = -1, -2, -3
-# For rows that agree in most groups, a group counts no more than one standard deviation.
+NONE, AGREEING, NO_SET = -1, -2, -3
+# For rows that agree in most groups, a group counts at most one standard deviation.
 MOST_APART = 1.0
 # Squared differences are capped here: differences of infinite sums would be NaN.
 LARGEST_SQUARE = 1e200
@@ -35,9 +35,9 @@ LARGEST_SQUARE = 1e200
 
 @dataclass(frozen=True)
 class NeighbourRows:
-    """Rows of the reference that expected values are taken from."""
+    """Rows of the reference that expected values come from."""
 
-    rows: Annotated[FloatArray, "s d"]  # their columns as they come
+    rows: Annotated[FloatArray, "s d"]  # unscaled columns
     standardised: Annotated[FloatArray, "s d"]  # the same, scaled for distances
     # Indicator columns: a group made of these alone holds one category.
     as_is: Annotated[IntArray, "a", Meta(ge=0)]
@@ -45,17 +45,17 @@ class NeighbourRows:
 
     @cached_property
     def typical_distance(self) -> float:
-        """Mean squared distance to its nearest rows that nine of ten of these rows stay below."""
+        """Mean squared distance to the nearest rows that nine of ten of these rows are below."""
         some = np.arange(0, len(self.rows), 1 + (len(self.rows) - 1) // TYPICAL_ROWS)
         return float(np.quantile(_nearest_to(self.standardised, some)[1], TYPICAL) ** 2)
 
 
 def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: int) -> IntArray:
-    """Positions of all rows (n, d) but the `n_novel` of highest score, unless these are of a kind.
+    """Positions of all rows (n, d), without the `n_novel` highest scores unless of a kind.
 
-    A novel row stays if most of the 10 rows nearest to it are as novel, and not much farther than
-    the nearest rows of others are: a kind of rows that is rare is not wrong, and only its own rows
-    say what is usual in it.
+    A novel row stays if most of its 10 nearest rows are as novel, and not much farther away than
+    the nearest rows of others. A rare kind of row is not wrong, and only its own rows show what is
+    usual in it.
     """
     novel = np.zeros(len(scores), dtype=bool)
     novel[np.argsort(-scores, kind="stable")[:n_novel]] = True
@@ -68,7 +68,7 @@ def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: i
 
 
 def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, FloatArray]:
-    """Rows nearest to those at some places (p, k), and how far they are on average (p,)."""
+    """Return rows nearest to those at positions (p, k), and their mean distance (p,)."""
     squares = cdist(standardised[places], standardised, "sqeuclidean")
     squares[np.arange(len(places)), places] = np.inf
     nearest = nearest_rows(squares)
@@ -76,9 +76,9 @@ def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, F
 
 
 def nearest_rows(distances: FloatArray) -> IntArray:
-    """Return the ten nearest rows by some distances (e, s), in no order; of fewer, all but one.
+    """Return the ten nearest rows by distances (e, s), unordered; if fewer, all but one.
 
-    Of rows that are equally near the first are taken.
+    Among equally near rows, the first are chosen.
     """
     k = min(N_NEIGHBOURS, distances.shape[1] - 1)
     tenth = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
@@ -87,7 +87,7 @@ def nearest_rows(distances: FloatArray) -> IntArray:
     return np.nonzero(nearer | as_near)[1].reshape(-1, k)
 
 
-class Near(NamedTuple):
+class Nearest(NamedTuple):
     """Rows nearest to each of r rows, when each of its e sets of groups is left out."""
 
     nearest: IntArray  # (r, e, k)
@@ -96,19 +96,19 @@ class Near(NamedTuple):
 
 @dataclass(frozen=True)
 class Expected:
-    """What groups of columns of some rows should read, m in all, one after the other."""
+    """Expected values of m groups of columns of some rows, concatenated."""
 
     groups: IntArray  # (m,)
-    values: FloatArray  # as they come, those of each behind those of the one before
+    values: FloatArray  # unscaled, those of each group after those of the one before
     ends: IntArray  # (m,), where those of each end
     distances: FloatArray  # (m,), of the rows from them
 
     def of(self, place: int) -> FloatArray:
-        """Return the values of one of them, as they come."""
+        """Return the unscaled values of one group."""
         return self.values[self.ends[place - 1] if place else 0 : self.ends[place]]
 
     def joined(self, others: Expected) -> Expected:
-        """Put others behind these."""
+        """Append others to these."""
         ends = self.ends[-1] if len(self.ends) else 0
         return Expected(
             np.concatenate([self.groups, others.groups]),
@@ -119,9 +119,9 @@ class Expected:
 
 
 class Surroundings:
-    """The rows around some rows, by the groups of columns they are compared in.
+    """Neighbour search around rows, by the groups of columns they are compared in.
 
-    A column counts no more than `most` standard deviations.
+    A column counts at most `most` standard deviations.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Surroundings:
         is_single = self.sizes == 1
         wide = [columns for columns in groups if len(columns) != 1]
         self._wide = [(columns, *_levels(rows[:, columns])) for columns in wide]
-        # Lines of the groups of one column, from 0; those of several are numbered from -1 down.
+        # Lines of the groups of one column, from 0; those of several columns count down from -1.
         self._line_of = np.where(is_single, np.cumsum(is_single) - 1, -np.cumsum(~is_single))
         self._column_of = np.where(is_single, self._columns[self._ends - 1], -1)
         self._lines = np.ascontiguousarray(rows.T[self._column_of[is_single]])
@@ -149,7 +149,7 @@ class Surroundings:
         ).reshape(-1, len(rows))
         self._by_index = np.argsort(neighbours.index, kind="stable")
 
-    def near(self, rows: FloatArray, own: IntArray, sets: IntArray) -> Near:
+    def near(self, rows: FloatArray, own: IntArray, sets: IntArray) -> Nearest:
         """Return the rows nearest in all groups outside each set, for standardised rows (r, d).
 
         `own` (r,) are their positions among the training rows, -1 for new ones: a row is not near
@@ -168,7 +168,7 @@ class Surroundings:
             of_levels = self._of_levels(rows[part])
             if len(self.everyone) <= FEW_ROWS:
                 for i, squares in enumerate(of_levels, start):
-                    is_set = sets[i, :, 0] != UNASKED
+                    is_set = sets[i, :, 0] != NO_SET
                     distances = self._distances(rows[i], squares, sets[i, is_set])
                     if place[i] >= 0:
                         distances[:, place[i]] = np.inf
@@ -201,7 +201,7 @@ class Surroundings:
         """
         is_line = self._line_of >= 0
         parts = np.empty((len(is_line), len(self.everyone)))
-        with np.errstate(over="ignore"):  # infinite is the largest too
+        with np.errstate(over="ignore"):  # overflow: infinity is the largest, too
             squares = np.square(self._lines - row[self._column_of[is_line], None])
         parts[is_line] = np.minimum(squares, self._largest)
         parts[~is_line] = of_levels[self._level_of]
@@ -229,7 +229,7 @@ class Surroundings:
         for columns, levels, _ in self._wide:
             of_group = np.zeros((len(rows), len(levels)))
             for j, column in enumerate(columns.tolist()):
-                with np.errstate(over="ignore"):  # infinite is the largest too
+                with np.errstate(over="ignore"):  # overflow: infinity is the largest, too
                     squared = (levels[:, j] - rows[:, column, None]) ** 2
                 of_group += np.minimum(squared, self._largest)
             squares.append(np.minimum(of_group, LARGEST_SQUARE, out=of_group))
@@ -238,10 +238,10 @@ class Surroundings:
     def expected(
         self, rows: FloatArray, of_row: IntArray, groups: IntArray, nearest: IntArray
     ) -> Expected:
-        """Return what groups (m,) of standardised rows `of_row` (m,) should read.
+        """Return the expected values of groups (m,) of standardised rows `of_row` (m,).
 
-        That is the middle of rows near to them, (m, k): of columns the medians, of the indicators
-        of a category its most frequent level.
+        They are the centre of the nearest rows (m, k): medians of columns, and the most frequent
+        level for the indicators of a category.
         """
         ends = np.cumsum(self.sizes[groups])
         n_values = int(ends[-1]) if len(ends) else 0
@@ -260,24 +260,24 @@ class Surroundings:
         return Expected(groups, values, ends, distances)
 
     def expected_of_all(self, row: FloatArray) -> Expected:
-        """Return what each group of a standardised row (d,) should read by all rows."""
+        """Return the expected value of each group of a standardised row (d,) by all rows."""
         n = len(self.groups)
         every = np.tile(self.everyone, (n, 1))
         return self.expected(row[None], np.zeros(n, dtype=np.int64), np.arange(n), every)
 
     def columns_of(self, groups: IntArray) -> IntArray:
-        """Return the columns of groups (m,), one after the other."""
+        """Return the columns of groups (m,), concatenated."""
         return self._columns[runs(self._ends[groups] - self.sizes[groups], self.sizes[groups])]
 
 
 def _medians(cells: FloatArray) -> FloatArray:
-    """Medians (m, w) of few cells (m, k, w): to sort them is faster than numpy's own."""
+    """Medians (m, w) of few cells (m, k, w): sorting is faster than np.median."""
     ordered, k = np.sort(cells, axis=1), cells.shape[1]
     return (ordered[:, (k - 1) // 2] + ordered[:, k // 2]) / 2.0
 
 
 def runs(starts: IntArray, sizes: IntArray) -> IntArray:
-    """Return whole numbers from each start on, so many of each, one after the other.
+    """Return the integers from each start on, the given number of each, concatenated.
 
     >>> runs(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
@@ -289,9 +289,9 @@ def runs(starts: IntArray, sizes: IntArray) -> IntArray:
 
 
 def _levels(cells: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return distinct rows of cells (s, w), and which of them each row is.
+    """Return the distinct rows of cells (s, w), and the index of each row among them.
 
-    Of a category one row of each level; of other cells all rows as they are.
+    A category has one row for each level; other cells are returned as they are.
     """
     if not cells.shape[1]:
         return cells[:1], np.zeros(len(cells), dtype=np.int64)

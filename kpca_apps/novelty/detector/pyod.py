@@ -1,4 +1,4 @@
-"""The detector as one of pyod's: higher scores are more novel, 1 is an outlier."""
+"""The pyod interface of the detector: higher scores are more novel, 1 is an outlier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ except ImportError:
 
 
 class PyodNovelty(BaseDetector):
-    """`KernelPCANovelty` for code written for pyod's detectors, whose other methods it inherits.
+    """`KernelPCANovelty` with the interface of pyod's detectors.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""How rare a score is among the rows a model was learned from, where no clean rows calibrate it.
+"""How rare a score is among the rows learned from, when no clean rows calibrate it.
 
-The share of the learned rows that score as high is counted, never extrapolated: a score above all
-of them is only known to be rarer than each.
+It is the counted share of those rows that score as high, never extrapolated: a score above all of
+them is only known to be rarer than each.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Rarity:
 
     @classmethod
     def pooled(cls, parts: Sequence[tuple[Self, float]]) -> Self:
-        """Join the distributions of groups, each with the number of rows that it stands for."""
+        """Join the distributions of groups, each with the number of rows it represents."""
         if len(parts) == 1:
             return parts[0][0]
         knots = np.unique(np.concatenate([part.knots for part, _ in parts]))
@@ -62,7 +62,7 @@ class Rarity:
         return cls(round(sum(n for _, n in parts)), knots, 1.0 + above)
 
     def count(self, scores: FloatArray) -> FloatArray:
-        """Return how many rows score at least as high (r,), the row itself among them."""
+        """Return the number of rows that score at least as high (r,), including the row itself."""
         return np.interp(scores, self.knots, self.counts, right=1.0)
 
     def share(self, scores: FloatArray) -> FloatArray:
@@ -81,7 +81,7 @@ class Rarity:
 
     @property
     def scale_of_scores(self) -> ScoreScale:
-        """What shares mean, and the scores that 1 in 10, 1 in 100 and so on of the rows reach."""
+        """Explain shares, and return the scores at 1 in 10, 1 in 100 and so on of the rows."""
         n, shares = self.n_rows, self.share(self.knots)
         powers = range(1, math.floor(math.log10(n)) + 1)
         marks = [

@@ -1,15 +1,15 @@
-"""Which columns made a row odd, and what was expected instead.
+"""Find the columns that made a row odd, and their expected values.
 
-A column's part is the drop of the score when its value is replaced by the one its neighbours
-suggest: the median (for a category the most frequent level) over the 10 rows nearest in the OTHER
-columns. Gradients point to the column that is cheapest to move, z-scores to the widest; neither
-finds a value that is only odd in its company.
+A column's part is the drop of the score when its value is replaced by the expected one: the median
+(for a category the most frequent level) over the 10 rows nearest in the OTHER columns. Gradients
+point to the column that is cheapest to move, z-scores to the widest; neither finds a value that is
+odd only in combination with the others.
 
-Where no single column explains the row, pairs and triples are replaced together, by what the rows
-nearest in the columns outside the set suggest. A stone whose length, width and depth all read 0 is
-near to nothing in any two of them: one at a time, its price looks wrong instead.
+If no single column explains the row, pairs and triples are replaced together, by the values of the
+rows nearest in the columns outside the set. For example, a diamond whose length, width and depth
+all read 0 is near to no row in any two of them: one at a time, its price looks wrong instead.
 
-Rows are explained many at a time, as arrays with a line for each of their replacements.
+Many rows are explained at a time, in arrays with a line for each replacement.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ import numpy as np
 
 from kpca_apps.novelty.detector.neighbours import (
     AGREEING,
+    NO_SET,
     NONE,
-    UNASKED,
     Expected,
-    Near,
+    Nearest,
     Surroundings,
     runs,
 )
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 CANDIDATES_A_BATCH = 4096
-# Of more groups only those that lie farthest from what is expected are tried on a row: replacing
-# a value by nearly itself lowers no score.
+# If there are more groups, only those farthest from their expected values are tried: replacing a
+# value by nearly itself lowers no score.
 MAX_GROUPS_TRIED = 64
-# Sets are tried where the best single column leaves more than this part of what is not typical.
+# Sets are tried if the best single column leaves more than this part of what is not typical.
 MAX_LEFT = 0.4
 # A set of one column more must leave less than half of what the smaller one leaves: any further
-# column lowers the score a little, and the smallest set that explains a row is the one to report.
+# column lowers the score a little, and the smallest set that explains a row is reported.
 LESS_LEFT = 1 / 2
 # Columns that sets are made of: 6 pairs and 4 triples.
 MAX_SUSPECTS, MAX_SET = 4, 3
@@ -47,38 +47,38 @@ MAX_SUSPECTS, MAX_SET = 4, 3
 
 @dataclass(frozen=True)
 class ColumnDrop:
-    """One column's (or group of columns') part in the score of a row."""
+    """The part of one column (or group of columns) in the score of a row."""
 
-    group: int  # position of the group; of the column where no groups were given
-    # Its drop of the score over the sum of the drops of all that are reported of the row, 0..1; the
-    # drop of a set is divided evenly among its columns. 0 where no replacement lowers the score:
-    # the one column reported is then the farthest from what is expected.
+    group: int  # position of the group; of the column if no groups were given
+    # Its drop of the score over the sum of all reported drops of the row, 0..1; the drop of a set
+    # is divided evenly among its columns. 0 if no replacement lowers the score: then the one column
+    # reported is the farthest from its expected value.
     share: float
     seen: FloatArray  # (k,), values in the row for the columns of the group
-    expected: FloatArray  # (k,), those its neighbours suggest
-    # All groups of the set that it was replaced with, itself among them; empty where alone.
+    expected: FloatArray  # (k,), expected values by its neighbours
+    # All groups of the set that it was replaced with, including itself; empty if alone.
     together: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """Rows to explain by the drops of their scores, and how a changed copy would score."""
+    """Rows to explain by the drops of their scores, and the score of changed copies."""
 
-    X: FloatArray  # (r, d), the rows as they come
+    X: FloatArray  # (r, d), the unscaled rows
     standardised: FloatArray  # (r, d), scaled for distances
-    # ``score(candidates (c, d), row (c,))``: scores of changed copies of rows of X; `row` says of
-    # which.
+    # ``score(candidates (c, d), row (c,))``: scores of changed copies of rows of X, where `row` is
+    # the position of each original.
     score: Callable[[FloatArray, IntArray], FloatArray]
-    around: Surroundings  # where expected values come from, for groups of columns together
+    around: Surroundings  # finds expected values for groups of columns together
     own: IntArray  # (r,), position of each row among the training rows, -1 for a new one
-    typical: float = 0.0  # score of a typical row: what lies above it wants to be explained
-    least: float = 0.0  # share below which nothing but the first is reported
+    typical: float = 0.0  # score of a typical row: only what exceeds it needs to be explained
+    least: float = 0.0  # share below which only the first reason is reported
 
     def explain(self) -> list[tuple[ColumnDrop, ...]]:
         """Explain all rows, largest drop first; columns of one set follow each other.
 
-        Where no replacement lowers the score, the one column that is farthest from what is
-        expected; empty where none is off.
+        If no replacement lowers the score, the result is the one column that is farthest from its
+        expected value; empty if none is off.
         """
         size = max(1, CANDIDATES_A_BATCH // self._n_tried)
         return [
@@ -111,22 +111,22 @@ class Attribution:
         r, a = len(self.X), self._n_tried
         every = np.arange(r)
         candidates, off = self._groups_to_try()
-        expected, near = self._alone(candidates)
+        expected, near = self._expect_alone(candidates)
         radius = near.radius[:, a]
-        # Of each row, the drops when one group reads what is expected of it.
+        # The drops of each row when one group is replaced by its expected value.
         entries = np.arange(r * a).reshape(r, a)
         trials = np.append(np.full(r, NONE), entries)[:, None]
-        # The rows themselves in the same pass, as a pass takes long however few rows it scores.
+        # The rows themselves in the same pass: passes are slow however few rows they score.
         scores, after = np.split(
             self._scores(np.append(every, np.repeat(every, a)), trials, expected), [r]
         )
         drops = np.maximum(scores[:, None] - after.reshape(r, a), 0.0)
         excess = np.maximum(scores - self.typical, 0.0)
-        left = self._left(excess, drops, near.radius[:, :a], radius)
+        left = self._remaining(excess, drops, near.radius[:, :a], radius)
         highest = drops.argmax(axis=1)
         unclear = np.flatnonzero(left[every, highest] > MAX_LEFT)
         if off is None:
-            off_most = self._off(self.standardised[unclear], near.nearest[unclear, a + 1])
+            off_most = self._distances(self.standardised[unclear], near.nearest[unclear, a + 1])
         else:
             off_most = off[unclear]
         suspects = self._suspects(candidates[unclear], drops[unclear], off_most)
@@ -138,10 +138,10 @@ class Attribution:
         of_set = unclear[np.nonzero(is_set)[0]]
         after = self._scores(of_set, sets[is_set], expected)
         drops_of_sets[is_set] = np.maximum(scores[of_set] - after, 0.0)
-        left_by_sets = self._left(excess[unclear], drops_of_sets, radii, radius[unclear])
+        left_by_sets = self._remaining(excess[unclear], drops_of_sets, radii, radius[unclear])
         left_by_sets[~is_set] = np.inf
         place = _smallest(highest[unclear], left[unclear], left_by_sets)
-        # Rows of which other columns are reported than the one whose drop is the highest.
+        # Rows that report other columns than the one with the highest drop.
         others = np.flatnonzero(place != highest[unclear])
         rows, place = unclear[others], place[others]
         is_alone = place < a
@@ -169,28 +169,28 @@ class Attribution:
     def _groups_to_try(self) -> tuple[IntArray, FloatArray | None]:
         """Choose the groups of each row that are tried alone, (r, a), in order.
 
-        Of very many, to ask for each of which takes long, those off by most from the rows that
-        agree in most groups; by how much all are (r, g) comes back, too.
+        If there are very many, choose those farthest from the rows that agree in most groups, since
+        each trial is slow; also return how far all are, (r, g).
         """
         r, n, a = len(self.X), len(self.around.groups), self._n_tried
         if a == n:
             return np.tile(np.arange(n), (r, 1)), None
         near = self.around.near(self.standardised, self.own, np.full((r, 1, 1), AGREEING))
-        off = self._off(self.standardised, near.nearest[:, 0])
+        off = self._distances(self.standardised, near.nearest[:, 0])
         return np.sort(np.argsort(-off, axis=1, kind="stable")[:, :a], axis=1), off
 
-    def _off(self, rows: FloatArray, agreeing: IntArray) -> FloatArray:
-        """Say how far each group of rows is from those that agree with them in most, (r, g)."""
+    def _distances(self, rows: FloatArray, agreeing: IntArray) -> FloatArray:
+        """Return the distance of each group of rows from rows that agree in most others, (r, g)."""
         r, n = len(rows), len(self.around.groups)
         of_row, groups = np.repeat(np.arange(r), n), np.tile(np.arange(n), r)
         distances = self.around.expected(rows, of_row, groups, agreeing[of_row]).distances
         return distances.reshape(r, n)
 
-    def _alone(self, candidates: IntArray) -> tuple[Expected, Near]:
-        """Return what each of some groups should read, by the rows nearest in all others.
+    def _expect_alone(self, candidates: IntArray) -> tuple[Expected, Nearest]:
+        """Return the expected values of groups, by the rows nearest in all others.
 
-        Behind the rows near without each of them, those near in all groups, and those that agree
-        in most.
+        After the rows near without each of them follow those near in all groups, and those that
+        agree in most.
         """
         r, a = candidates.shape
         sets = np.full((r, a + 2, 1), NONE)
@@ -203,9 +203,9 @@ class Attribution:
         return self.around.expected(self.standardised, of_row, groups, nearest), near
 
     def _scores(self, row: IntArray, entries: IntArray, expected: Expected) -> FloatArray:
-        """Score copies of rows (t,) that read what was expected.
+        """Score copies of rows (t,) with expected values.
 
-        `entries` (t, w) are the expected values that each copy reads, -1 for none. Infinite where a
+        `entries` (t, w) are the expected values of each copy, -1 for none. Infinite if a
         replacement equals the cell.
         """
         scores = np.full(len(row), np.inf)
@@ -223,17 +223,17 @@ class Attribution:
             scores[scored] = self.score(candidates[scored], row[scored])
         return scores
 
-    def _left(
+    def _remaining(
         self,
         excess: FloatArray,
         drops: FloatArray,
         radii: FloatArray,
         radius: FloatArray,
     ) -> FloatArray:
-        """Return the share (u, t) of the oddness of rows (u,) that each trial leaves.
+        """Return the share (u, t) of the oddness of rows (u,) that remains in each trial.
 
-        One half is the `excess` (u,) of the score over a typical one, the other that of the
-        distance to the nearest rows: a score may drop although the row is like no other. Distances
+        Half of it is the `excess` (u,) of the score over a typical one, the other half that of the
+        distance to the nearest rows. A score may drop although the row is like no other. Distances
         are `radii` (u, t) without the groups of a trial, and `radius` (u,) with all groups.
         """
         typical, excess = self.around.neighbours.typical_distance, excess[:, None]
@@ -245,10 +245,10 @@ class Attribution:
         return np.where(excess > 0.0, left, 0.0)
 
     def _suspects(self, candidates: IntArray, drops: FloatArray, off: FloatArray) -> IntArray:
-        """Choose the groups of rows that are suspected most, (u, 4) in order, behind them -1.
+        """Choose the most suspect groups of rows, (u, 4) in order, padded with -1.
 
-        These are the one whose drop is the highest, and those farthest from the rows that agree in
-        most groups; where these are too few, those of the next highest drops.
+        These are the one with the highest drop, and those farthest from the rows that agree in most
+        groups; if these are too few, those with the next highest drops.
         """
         (u, a), n = candidates.shape, len(self.around.groups)
         rows, last = np.arange(u)[:, None], 2.0 * n
@@ -272,10 +272,10 @@ class Attribution:
         return suspects
 
     def _sets(self, rows: IntArray, suspects: IntArray) -> tuple[IntArray, FloatArray, Expected]:
-        """Replace pairs and triples of suspects of rows (u,) by what the others suggest.
+        """Replace pairs and triples of suspects of rows (u,) by their expected values.
 
-        What their groups should read; the places of each set there (u, e, 3), pairs first, with -1
-        behind them; and how far the nearest rows are without it, (u, e).
+        Return the expected values; the position of each set there (u, e, 3), pairs first, padded
+        with -1; and how far the nearest rows are without it, (u, e).
         """
         sizes = [size for size in (2, 3) if size < len(self.around.groups)]
         chosen = [one for size in sizes for one in combinations(range(MAX_SUSPECTS), size)]
@@ -283,7 +283,7 @@ class Attribution:
         for place, members in enumerate(chosen):
             sets[:, place, : len(members)] = suspects[:, members]
             # Suspects that are missing are the last.
-            sets[sets[:, place, len(members) - 1] < 0, place] = UNASKED
+            sets[sets[:, place, len(members) - 1] < 0, place] = NO_SET
         near = self.around.near(self.standardised[rows], self.own[rows], sets)
         row, e, at = np.nonzero(sets >= 0)
         places = np.full(sets.shape, NONE)
@@ -300,7 +300,7 @@ class Attribution:
         alone: Mapping[int, float],
         expected: Expected,
     ) -> list[ColumnDrop]:
-        """Report the groups of one trial, by the places of what they should read."""
+        """Report the groups of one trial, by the positions of their expected values."""
         groups = expected.groups[places].tolist()
         together = tuple(groups) if len(groups) > 1 else ()
         pairs = sorted(
@@ -319,7 +319,7 @@ class Attribution:
         ]
 
     def _farthest(self, i: int, expected: Expected, is_odd: bool) -> tuple[ColumnDrop, ...]:
-        """Report the column farthest from what its neighbours, or of an odd row all, suggest."""
+        """Report the column farthest from what its neighbours or, if it is odd, all suggest."""
         a = self._n_tried
         far = i * a + int(expected.distances[i * a : (i + 1) * a].argmax())
         if is_odd and expected.distances[far] <= 0.0:
@@ -331,10 +331,10 @@ class Attribution:
 
 
 def _smallest(highest: IntArray, left: FloatArray, left_by_sets: FloatArray) -> IntArray:
-    """Choose the smallest set that explains each of some rows (u,), by what trials leave of each.
+    """Choose the smallest set that explains each of some rows (u,), by what trials leave.
 
-    Trials are single groups (u, a), of which the drop of one is the `highest` (u,), six pairs and
-    four triples. Places are counted through all.
+    Trials are single groups (u, a), of which `highest` (u,) drops the most, six pairs and four
+    triples. Positions are counted through all.
     """
     rows, n, n_pairs = np.arange(len(left)), left.shape[1], comb(MAX_SUSPECTS, 2)
     smallest, remaining = highest.copy(), left[rows, highest]

@@ -1,4 +1,4 @@
-"""How novel rows are: what scores them, wherever they are."""
+"""The function that scores the novelty of rows on any worker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 
 @dataclass(frozen=True, eq=False)
 class NoveltyScores:
-    """Novelty of each row by kernel PCA, joined with that of its cells.
+    """Novelty of each row by kernel PCA, combined with that of its cells.
 
     A Tikhonov filter scores rows of the training subset as if each had been left out.
     """
@@ -26,12 +26,12 @@ class NoveltyScores:
     views: ViewScales | RawColumns
     model: KernelSubspace | TikhonovFilter
     precision: Resolved = "float64"
-    combined: CombinedScore | None = None  # without it the reconstruction error alone
+    combined: CombinedScore | None = None  # None: the reconstruction error alone
 
     purpose: ClassVar[str] = "Scoring rows"
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
-        """Return the novelty of rows, of which some are in use."""
+        """Return the function that scores rows, some of which are in use."""
         views, combined, model = self.views, self.combined, self.model
         if isinstance(model, TikhonovFilter):
             kernel, of_features = model.basis.kernel, model.errors(self.precision)

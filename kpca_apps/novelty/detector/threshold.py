@@ -1,9 +1,9 @@
-"""The rule that flags rows: a threshold of their scores, above which they are flagged.
+"""The rule that flags rows: the threshold above which scores are flagged.
 
 It is calibrated on rows known to be normal, or plainly called a choice. A quantile of in-sample
-scores is never a rate: a nominal 5 % then flags 29 % of new normal rows on average. Leave-one-out
-scores calibrate instead (approximate), or rows held back (split conformal, guaranteed for
-exchangeable rows: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World, 2005).
+scores is never a rate: a nominal 5 % then flags 29 % of new normal rows on average. Instead,
+leave-one-out scores calibrate it (approximately), or rows held back (split conformal, guaranteed
+for exchangeable rows: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World, 2005).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.row_values import blocks_of, row_values
 from kpca_apps.system.arrays import FloatArray
 
-# Part of a false discovery rate for rows that are listed for one of their cells alone. A choice:
-# little will do, as such cells lie far out, and the list by scores loses what it takes. The union
-# of two lists has at most the sum of their rates.
+# Part of a false discovery rate for rows that are listed for single cells. A choice: little is
+# enough, as such cells lie far out, and the list by scores loses what it takes. The union of two
+# lists has at most the sum of their rates.
 BY_CELLS = 0.02
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What decides which rows are flagged."""
+    """A rule that decides which rows are flagged."""
 
     name: str  # "share", "count", "alpha" or "fdr"
     setting: float
@@ -37,18 +37,18 @@ class Rule:
 
     @property
     def of_scores(self) -> float:
-        """Part of a false discovery rate that is for scores; single cells have the rest."""
+        """Part of a false discovery rate that is spent on scores; single cells have the rest."""
         return (1.0 - BY_CELLS) * self.setting
 
     def count(self, n_rows: int) -> int:
-        """Rows of a table that a choice asks for."""
+        """Return the number of rows of a table that a choice flags."""
         return int(self.setting) if self.name == "count" else top_count(n_rows, self.setting)
 
     def threshold(self, scores: FloatArray, calibration_scores: FloatArray | None = None) -> float:
         """Threshold for scores (n,) of a table: the rows above it are flagged.
 
-        No others are, but those that a false discovery rate lists for one of their cells.
-        A rate needs the scores of clean rows; where these are too few, it is infinite.
+        A false discovery rate also lists rows for single cells. A rate needs the scores of clean
+        rows; if these are too few, the threshold is infinite.
         """
         if not self.calibrated:
             return choice_threshold(scores, self.count(len(scores)))
@@ -59,7 +59,7 @@ class Rule:
         return rate_threshold(calibration_scores, rate)
 
     def rate(self, p_values: FloatArray) -> float:
-        """Rate of false alarms that rows are flagged at; of a list, by their p-values (n,)."""
+        """False-alarm rate at which rows are flagged; for a list, by their p-values (n,)."""
         if self.name == "alpha":
             return self.setting
         return math.exp(discovery_limit(np.log(p_values), len(p_values), self.of_scores))
@@ -73,8 +73,8 @@ def smallest_rate(n_calibration: int) -> float:
 def rate_threshold(calibration_scores: FloatArray, alpha: float) -> float:
     """Threshold that a normal row exceeds with probability at most `alpha`, in (0, 1).
 
-    It is the ceil((n + 1)(1 - alpha))-th smallest of n scores of normal rows that the model has
-    not adapted to, or infinity where that exceeds n (Vovk et al. 2005, proposition 2.3).
+    It is the ceil((n + 1)(1 - alpha))-th smallest of n scores of normal rows that the model has not
+    adapted to, or infinity if that exceeds n (Vovk et al. 2005, proposition 2.3).
     """
     n = len(calibration_scores)
     # The tiny subtraction keeps (n + 1)(1 - alpha) = 95.00000000000001 from counting as 96.
@@ -88,7 +88,7 @@ def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> Fl
     """Share of normal rows expected to score at least as high, (1 + #{s_i >= s}) / (n + 1).
 
     Bates, Candes, Lei, Romano & Sesia, Testing for outliers with conformal p-values, Annals of
-    Statistics 51(1), 2023, equation 2. Of very many rows they are mapped from a temporary file.
+    Statistics 51(1), 2023, equation 2. For very many rows the result is memory-mapped.
 
     >>> conformal_p_values(np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 9.0]))
     array([1.  , 0.75, 0.25])
@@ -102,10 +102,10 @@ def conformal_p_values(calibration_scores: FloatArray, scores: FloatArray) -> Fl
 
 
 def discovery_limit(log_p: FloatArray, n_looked: int, rate: float) -> float:
-    """Log p-value up to which at most such a share of so many looked at are false discoveries.
+    """Largest log p-value that keeps the false discoveries below the given share.
 
-    Where none is a discovery, what a single one would need. Benjamini & Hochberg, Journal of the
-    Royal Statistical Society B 57, 1995, equation 1.
+    If there are none, the log p-value that a single one would need. Benjamini & Hochberg, Journal
+    of the Royal Statistical Society B 57, 1995, equation 1.
     """
     ordered = np.sort(log_p)
     allowed = np.log(rate * np.arange(1, len(ordered) + 2) / max(n_looked, 1))
@@ -114,11 +114,11 @@ def discovery_limit(log_p: FloatArray, n_looked: int, rate: float) -> float:
 
 
 def choice_threshold(scores: FloatArray, count: int) -> float:
-    """Threshold that the `count` highest scores exceed, and with them all that tie with the last.
+    """Threshold that the `count` highest scores exceed, with all that tie with the last.
 
-    It is the highest score that is not flagged. Scores tie where they agree to eight digits: rows
-    that are alike but for rounding, or beyond the reach of a bounded kernel, are flagged together.
-    Where that would be all rows, those that tie stand out from none: only scores above theirs do.
+    It is the highest score that is not flagged. Scores that agree to eight digits tie: rows that
+    differ by rounding only, or are beyond the reach of a bounded kernel, are flagged together. If
+    that would be all rows, only scores above those that tie are flagged.
     """
     place = len(scores) - count
     last = eight_digits(np.partition(scores, place)[place])
@@ -132,5 +132,5 @@ def choice_threshold(scores: FloatArray, count: int) -> float:
 
 
 def top_count(n_rows: int, share: float) -> int:
-    """Rows that a share of a table stands for: at least one, at most all but one."""
+    """Return the number of rows in a share of a table: at least one, at most all but one."""
     return max(1, min(round(share * n_rows), n_rows - 1))

@@ -1,6 +1,6 @@
-"""Which rows of a table that may hold outliers a model is fitted on: those that lie densest.
+"""Choose the rows of a table with outliers that a model is fitted on: the densest.
 
-Half of all rows, or more of an even table; nothing else of the fit learns from the others.
+These are half of all rows, or more if density is even; the fit learns nothing from the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EVEN = (0.7, 0.9, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class KernelDensity:
-    """Kernel density of each row, weights' k_Z(x); those in use are treated like the others."""
+    """Kernel density of each row, weights' k_Z(x), with rows in use treated like the others."""
 
     kernel: Kernel
     points: FloatArray  # (m, d), Z
@@ -42,7 +42,7 @@ class KernelDensity:
     purpose = "Finding the dense half"
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
-        """Return the density of rows."""
+        """Return the function that computes the density of rows."""
         kernel_rows = self.kernel.against(self.points, self.precision)
         weights = self.weights.astype(self.precision)
         return lambda rows, in_use: map_row_blocks(
@@ -59,12 +59,12 @@ def trim(
     n_jobs: int | None = None,
     place: IntArray | None = None,
 ) -> BoolArray:
-    """Mark the rows (n,) with the highest kernel density <z, zbar>, as `densest` says.
+    """Mark the rows (n,) with the highest kernel density <z, zbar>, as `densest` defines.
 
-    Landmarks and zbar come from the source's sample. With `place` (n,), which group each row is of,
-    those of each group.
+    Landmarks and zbar come from the source's sample. If `place` (n,) gives the group of each row,
+    the densest of each group are marked.
     """
-    # Not about the mean: a density is a product with the mean, of which nothing would be left.
+    # Not centred: the density is a product with the mean, which centring would remove.
     sample = source.sample
     require_nystroem(min(n_landmarks, len(sample)), sample.shape[1])
     landmarks = residual_landmarks(kernel, sample, n_landmarks, rng, n_jobs=n_jobs)
@@ -76,7 +76,7 @@ def trim(
         return map_row_blocks(basis.features(precision), seen, block=SCORED_BLOCK, n_jobs=n_jobs)
 
     def density_of(z: FloatArray, typical: FloatArray) -> FloatArray:
-        # Not by a matrix product, which rounds rows differently by where they stand.
+        # Explicit sums: a matrix product rounds each row depending on its position in a block.
         mean = typical.mean(axis=0, dtype=np.float64).astype(z.dtype)
         density: FloatArray = np.einsum("ij,j->i", z, mean).astype(np.float64, copy=False)
         return density
@@ -97,18 +97,18 @@ def trim(
 
 
 def densest(density: FloatArray) -> BoolArray:
-    """Mark the rows with the highest density (n,): half of them, or more of an even table.
+    """Mark the rows with the highest density (n,): half of them, or more if density is even.
 
-    Where most rows are about as dense as the densest half there is no sparse half: a ring, say,
-    would lose an arc that is as good as the rest. At least two rows are marked, and with the last
-    of them all that are as dense: equal rows are kept or left out together.
+    If most rows are about as dense as the densest half, there is no sparse half: a ring, say, would
+    lose an arc that is as good as the rest. At least two rows are marked, and all that are as dense
+    as the last of them: equal rows are marked together.
 
     >>> densest(np.array([5.0, 1.0, 4.0, 3.0, 3.0])).tolist()
     [True, False, True, True, True]
     >>> densest(np.r_[np.full(19, 2.0), 0.1]).sum()
     np.int64(19)
     """
-    # How many rows are kept changes gradually with how many are about as dense, so that one row
+    # The number kept changes gradually with the number that are about as dense, so that one row
     # more or less in the table never decides it.
     n, half = len(density), (len(density) + 1) // 2
     ordered = np.sort(density)

@@ -1,9 +1,9 @@
-"""Four views of the same columns, side by side in one matrix, for a mean of kernels over views.
+"""Four views of the same columns, side by side in one matrix, for a mean of kernels.
 
 No single scaling suits every column: standardising lets a rare level dominate, ranks hide how far
-an extreme value lies, ranges are set by one row. The detector therefore looks at each column in
-four ways and averages the kernels, which is a kernel again (the cone property: Scholkopf, Smola &
-Muller 1996, appendix B.7).
+an extreme value lies, ranges are set by one row. The detector therefore scales each column in four
+ways and averages the kernels, which is a kernel again (the cone property: Scholkopf, Smola & Muller
+1996, appendix B.7).
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 GAMMA, POWERS = 3.0, (1, 3)
 # Rows whose median squared distance sets the width of a view.
 WIDTH_ROWS = 500
-# Up to so many values (8 MB) the views of all rows are made once and kept while a model is fitted.
+# Up to this many values (8 MB), the views of all rows are cached while a model is fitted.
 MOST_KEPT = 2**20
-# And of so many rows so many bytes of their coordinates in the landmarks' span: of more, which may
-# lie on a cluster, scores are made where they are.
+# Up to this many rows and bytes, coordinates in the landmarks' span are cached; rows beyond it,
+# perhaps on a cluster, are scored where they are.
 MOST_ROWS_KEPT, MOST_FEATURE_BYTES = 10_000, 2**26
 # Rows compared with the landmarks at once: a multiple of 64 and of 24, as `engine.rows.BLOCK`
-# explains; few, for the kernel over views keeps several arrays of them.
+# explains; few, since the kernel over views holds several arrays of them.
 SCORED_BLOCK = 192
-# Rows, evenly drawn, whose variance the scaled block is brought to.
+# Rows, evenly drawn, whose variance scales the block.
 VARIANCE_ROWS = 10_000
 
 IQR_OF_NORMAL = 1.349
 """Interquartile range of a standard normal variable."""
-# Order statistics kept a column to rank new values among; of d columns no more than the second
-# over d^2, so that those of a wide table take less room than its rows.
+# Order statistics stored for each column, to rank new values; for d columns at most the second over
+# d^2, so that those of a wide table take less memory than its rows.
 MAX_RANK_KNOTS, RANK_KNOTS_OF_WIDE, LEAST_RANK_KNOTS = 20_000, 60_000_000, 200
 # A value this many robust standard deviations from the median is gross.
 GROSS = 100.0
@@ -63,15 +63,15 @@ GROSS = 100.0
 CELLS_A_VALUE = 2
 # Part of a cell by which guesses of equal values may differ.
 ROUNDING = 0.01
-# Where values crowd into few cells a search of the whole column takes fewer steps.
+# If values crowd into few cells, a search of the whole column takes fewer steps.
 MOST_STEPS = 32
 
 
 class Uncached:
-    """A dataclass whose pickles hold its fields alone: cached values are computed again."""
+    """A dataclass whose pickles hold its fields only, without cached values."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out cached values."""
+        """Return the fields, without cached values."""
         return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
 
@@ -90,7 +90,7 @@ class ColumnRoles:
         as_is: ArrayLike | None = None,
         groups: Sequence[Sequence[int]] | None = None,
     ) -> ColumnRoles:
-        """Check what a user says of the columns; each is alone where no groups are given."""
+        """Check a user's description of the columns; by default each column is its own group."""
         columns = np.asarray([] if as_is is None else as_is)
         if columns.size and columns.dtype.kind not in "iu":
             raise ValueError(f"as_is must hold whole numbers, got {columns.tolist()}.")
@@ -117,20 +117,20 @@ class ViewScales:
     Each view holds the varying columns, scaled in one way (standardised, by an inverse hyperbolic
     sine, by their range, by normal scores of their ranks), and behind them the `as_is` columns.
     Every view is divided by the square root of the median squared distance between training rows,
-    so that the same bandwidths serve all: `kernel` is the mean over views v of (u + u^3) / 2 with
-    u = exp(-3 D_v), D_v their squared distance in a view.
+    so that the same bandwidths serve all. `kernel` is the mean over views v of (u + u^3) / 2 with u
+    = exp(-3 D_v), D_v their squared distance in a view.
     """
 
     varying: Annotated[IntArray, "d", Meta(ge=0)]  # columns to be scaled; constant ones are not
     as_is: Annotated[IntArray, "a", Meta(ge=0)]  # columns appended to every view unscaled
     scales: ColumnScales  # of the varying columns
     weight: Annotated[FloatArray, "d"]  # 1 / sqrt(k) for each of k varying columns of one source
-    # Brings the scaled block of each view to mean variance 1 where columns are appended to it.
+    # Scales each view's block to mean variance 1 if columns are appended to it.
     block_factors: Annotated[FloatArray, "v"]
     widths: Annotated[FloatArray, "v"]  # square root of each view's median squared distance
 
     def validate(self) -> None:
-        """Refuse scales of other columns, and those that leave a row without a number."""
+        """Raise for scales of other columns, and for those that give NaN."""
         scales = self.scales
         if len(scales.mean) != len(self.varying):
             raise ValueError(f"scales of {len(scales.mean)} columns")
@@ -142,7 +142,7 @@ class ViewScales:
 
     @property
     def _factors(self) -> FloatArray:
-        """What the scaled columns of each view are multiplied by, shape (v, d)."""
+        """Factors of the scaled columns of each view, shape (v, d)."""
         return (self.block_factors / self.widths)[:, None] * self.weight
 
     @classmethod
@@ -178,7 +178,7 @@ class ViewScales:
             some = used[:: 1 + (len(used) - 1) // VARIANCE_ROWS]
             blocks = np.split(views.transform(some), n_views, axis=1)
             variances = np.array([block[:, : len(varying)].var(axis=0).mean() for block in blocks])
-            # Numbers that are the same in all these rows keep the scale of the whole table.
+            # Numbers that are constant in all these rows keep the scale of the whole table.
             variances[variances == 0] = 1.0
             views = replace(views, block_factors=1.0 / np.sqrt(variances))
         seen = views.transform(used[uniform_landmarks(len(used), WIDTH_ROWS, rng)])
@@ -192,7 +192,7 @@ class ViewScales:
 
     @property
     def n_features(self) -> int:
-        """Columns of the matrix of `transform`."""
+        """Number of columns of the matrix of `transform`."""
         return len(self.widths) * (len(self.varying) + len(self.as_is))
 
     def transform(self, X: FloatArray) -> FloatArray:
@@ -208,7 +208,7 @@ class ViewScales:
         return views.reshape(len(X), n_views * views.shape[2])
 
     def standardised(self, X: FloatArray) -> FloatArray:
-        """Return all columns in their places: standardised, as they come, or 0 if constant."""
+        """Return all columns in their places: standardised, unscaled, or 0 if constant."""
         out = np.zeros_like(X)
         out[:, self.varying] = (
             self.weight * (X[:, self.varying] - self.scales.mean) / self.scales.sd
@@ -219,16 +219,16 @@ class ViewScales:
 
 @dataclass(frozen=True)
 class RawColumns:
-    """One view, the columns as they come, for a kernel of the user's own."""
+    """One view, the unscaled columns, for a user's own kernel."""
 
     kernel: Kernel
-    # For distances between rows when reasons are sought; sd is 1 where a column is constant.
+    # For distances between rows when reasons are sought; sd is 1 for a constant column.
     mean: Annotated[FloatArray, "d"]
     sd: Annotated[FloatArray, "d", Meta(gt=0)]
 
     @classmethod
     def fit(cls, X: FloatArray, kernel: Kernel) -> RawColumns:
-        """Note mean and spread of the columns of `X`; ValueError if none varies."""
+        """Store mean and spread of the columns of `X`; ValueError if none varies."""
         if not varies(X).any():
             raise ValueError(f"All {X.shape[1]} columns are constant: there is nothing to learn.")
         mean, sd = mean_and_sd(X)
@@ -236,7 +236,7 @@ class RawColumns:
 
     @property
     def n_features(self) -> int:
-        """Columns of the matrix of `transform`."""
+        """Number of columns of the matrix of `transform`."""
         return len(self.mean)
 
     def transform(self, X: FloatArray) -> FloatArray:
@@ -250,18 +250,18 @@ class RawColumns:
 
 @dataclass(frozen=True, eq=False)
 class OfViews:
-    """A function of the views of rows as one of the rows: made of them where they are."""
+    """A function of the views of rows as a function of the rows, on any worker."""
 
     views: ViewScales | RawColumns
     function: Any  # RowFunction or RowSums
 
     @property
     def purpose(self) -> str:
-        """What is done to rows."""
+        """What the function does, for progress."""
         return str(self.function.purpose)
 
     def prepare(self) -> Callable[..., Any]:
-        """Return the function of rows, and of which are in use where that matters."""
+        """Return the function of rows, and of the mask in use if that matters."""
         prepared, transform = self.function.prepare(), self.views.transform
         return lambda rows, *in_use: prepared(transform(rows), *in_use)
 
@@ -271,12 +271,12 @@ class ViewedSample:
     """Rows in memory whose views are computed on access; those of few rows are cached."""
 
     views: ViewScales | RawColumns
-    rows: FloatArray  # (s, columns), as they come
+    rows: FloatArray  # (s, columns), unscaled
     kept: FloatArray | None = None  # (s, columns of views)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows, and columns of their views."""
+        """Number of rows, and of columns of their views."""
         return len(self.rows), self.views.n_features
 
     def __len__(self) -> int:
@@ -287,12 +287,12 @@ class ViewedSample:
 
 
 def large_block(n: int) -> int:
-    """Return how many of n rows are multiplied at once: as few as will do, a multiple as above."""
+    """Return how many of n rows to multiply at once: as few as needed, a multiple as above."""
     return SCORED_BLOCK * -(-min(n, MAPPED) // SCORED_BLOCK)
 
 
 class Features(NamedTuple):
-    """What is needed of rows to score them by landmarks, kept while a model is fitted."""
+    """Features of rows for scoring by landmarks, cached while a model is fitted."""
 
     z: FloatArray  # (n, p), coordinates in the landmarks' span
     lengths: FloatArray  # (n,), k(x, x)
@@ -302,7 +302,7 @@ class Features(NamedTuple):
 class ViewedRows:
     """The views of the rows of a source that are in use (n,), all by default: a `RowSource`.
 
-    Its `sample_index` are positions in that source, of which rows not in use are part.
+    `sample_index` are positions in that source, including rows that are not in use.
     """
 
     def __init__(
@@ -322,12 +322,12 @@ class ViewedRows:
         rows, self.all_seen, of_sample = source.sample[:], None, None
         if len(rows) == source.n_rows and len(rows) * views.n_features <= MOST_KEPT:
             seen = views.transform(rows)
-            # The views of all rows of the source, where they are few.
+            # The views of all rows of the source, if few.
             self.all_seen, of_sample = ArrayRows(seen, n_jobs=n_jobs), seen if every else seen[kept]
         self.sample = ViewedSample(views, rows if every else rows[kept], of_sample)
 
     def features(self, basis: LandmarkBasis, precision: Resolved) -> Features | None:
-        """Return those of all rows of the source, where they are few."""
+        """Return the features of all rows of the source, if few."""
         if self.all_seen is None:
             return None
         seen = np.asarray(self.all_seen.sample)
@@ -336,7 +336,7 @@ class ViewedRows:
             return None
         kernel_rows = basis.kernel.against(basis.points, precision)
         product = basis.product(precision)
-        # Kernel values are made of few rows at a time, and multiplied many at a time.
+        # Kernel values are computed for few rows at a time, but multiplied for many.
         z = map_row_blocks(
             lambda rows: product(map_row_blocks(kernel_rows, rows, block=SCORED_BLOCK)),
             seen,
@@ -346,7 +346,7 @@ class ViewedRows:
         return Features(z, basis.kernel.diagonal(seen), precision)
 
     def map(self, function: RowFunction, in_use: BoolArray | None = None) -> FloatArray:
-        """Return one number a row."""
+        """Return one number for each row."""
         marked = None if in_use is None else self._of_source(in_use)
         if self.all_seen is not None:
             values = self.all_seen.map(function, marked)
@@ -363,7 +363,7 @@ class ViewedRows:
         return total
 
     def _of_source(self, marked: BoolArray) -> BoolArray:
-        """Turn a mask of these rows into one of the source's."""
+        """Convert a mask of these rows to one of the source's."""
         if self._in_use is None:
             return marked
         of_source = self._in_use.copy()
@@ -373,17 +373,17 @@ class ViewedRows:
 
 @dataclass(frozen=True, eq=False)
 class ColumnScales(Uncached):
-    """What the scalings need of columns."""
+    """Statistics of columns for the scalings."""
 
     mean: Annotated[FloatArray, "d"]
     sd: Annotated[FloatArray, "d"]
     median: Annotated[FloatArray, "d"]
-    spread: Annotated[FloatArray, "d", Meta(gt=0)]  # IQR / 1.349, sd where that is degenerate
+    spread: Annotated[FloatArray, "d", Meta(gt=0)]  # IQR / 1.349, sd if that is degenerate
     minimum: Annotated[FloatArray, "d"]
     maximum: Annotated[FloatArray, "d"]
     asinh_mean: Annotated[FloatArray, "d"]  # of asinh((x - median) / spread)
     asinh_sd: Annotated[FloatArray, "d"]
-    # Sorted training values, evenly thinned to at most 20,000, to rank new values among.
+    # Sorted training values, evenly thinned to at most 20,000, to rank new values.
     order_statistics: Annotated[FloatArray, "k d"]
 
     @classmethod
@@ -398,17 +398,17 @@ class ColumnScales(Uncached):
             for name, values in scales.items():
                 values[..., constant] = of_everyone[name]
         found = cls(**scales)
-        # What `_table` would compute again.
+        # Fill the cache of `_table`, to avoid computing it again.
         found.__dict__["_table"] = NormalScores.fit(found.order_statistics, bent)
         return found
 
     def scaled(self, columns: FloatArray, factors: FloatArray, out: FloatArray) -> None:
         """Scale columns (n, d) in four ways, times factors (4, d), into an array (n, 4, d).
 
-        Standardised; asinh((x - median) / spread), standardised; divided by the range; normal
-        scores of ranks. A value too far out to be scaled becomes infinite: kernels take it so.
+        They are standardised; asinh((x - median) / spread), standardised; divided by the range; and
+        normal scores of ranks. Values too far out to be scaled become infinite.
         """
-        # A line a column: arithmetic on short lines takes several times as long.
+        # One line for each column: arithmetic on short lines is several times as slow.
         lines = np.ascontiguousarray(columns.T)
         scaled = np.empty((4, *lines.shape))
         with np.errstate(over="ignore"):
@@ -434,27 +434,27 @@ class ColumnScales(Uncached):
 
     @cached_property
     def _table(self) -> NormalScores:
-        """Normal scores of the columns: tabulated once, where rows are scaled."""
+        """Normal scores of the columns: tabulated once on the worker that scales rows."""
         return NormalScores.fit(self.order_statistics, self._bent(self.order_statistics.T).T)
 
 
 def ordinary_rows(X: FloatArray) -> IntArray:
-    """Rows without a gross value; all rows where that would leave less than half of them.
+    """Return rows without a gross value; all rows if less than half would remain.
 
-    One value of 10^6 among values of 1 flattens the scale of its column for every other row; a
-    first look at a table that may hold outliers does without such rows.
+    One value of 10^6 among values of 1 flattens the scale of its column for every other row; the
+    first look at a table with outliers leaves such rows out.
     """
-    # Numbers that no float can subtract are refused by their column where views are fitted.
+    # Numbers too large to subtract are reported with their column when views are fitted.
     with np.errstate(over="ignore", invalid="ignore"):
         median, spread = _middle(_sorted(X))
-        # Half the values may be the same: then the spread says nothing of the others.
+        # If half the values are equal, the spread says nothing about the others.
         far = np.abs(X - median) > GROSS * np.where(spread > 0, spread, np.inf)
     ordinary = np.flatnonzero(~far.any(axis=1))
     return ordinary if 2 * len(ordinary) >= len(X) else np.arange(len(X))
 
 
 def _sorted(columns: FloatArray) -> FloatArray:
-    """Return the values of each column in order; memory in order, too, is what makes it quick."""
+    """Sort the values of each column, in column-major memory, which is faster."""
     by_column = np.array(columns.T, order="C")
     by_column.sort(axis=1)
     return by_column.T
@@ -467,7 +467,7 @@ def _middle(ordered: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def quantiles_of(ordered: FloatArray, shares: Sequence[float]) -> FloatArray:
-    """Return quantiles (q, ...) of sorted values (n, ...), as numpy has them."""
+    """Return quantiles (q, ...) of sorted values (n, ...), as np.quantile does."""
     part, place = np.modf(np.array(shares) * (len(ordered) - 1))
     below = place.astype(np.int64)
     lower, upper = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]
@@ -503,19 +503,19 @@ def _scales(
 
 @dataclass(frozen=True, eq=False)
 class NormalScores:
-    """Normal scores of ranks among training values, found without a search of the whole table.
+    """Normal scores of ranks among training values, without searching the whole table.
 
     The score of x is ndtri((midrank + 1/2) / (n + 1)) with the midrank of x among n training values
     of its column (van der Waerden's scores; a new value ranks between its neighbours).
 
-    A smooth increasing function of the values, any, serves as guess: its range is cut into equal
-    cells, and each knows the first training value that may lie in it. What is found is exact.
+    Any smooth increasing function of the values can be the guess: its range is cut into equal
+    cells, each with the first training value that may lie in it. The result is exact.
     """
 
     values: FloatArray  # (p,), column after column: distinct values, increasing, and infinity
-    scores: FloatArray  # (2 p,), of what lies just below a value, and of the value itself, in turn
+    scores: FloatArray  # (2 p,), alternately of just below a value, and of the value itself
     starts: IntArray  # (d + 1,), where columns start in `values`
-    # (c,), column after column and cell after cell: place in `values` of the first in the cell.
+    # (c,), by column and cell: index in `values` of the first in the cell.
     first: NDArray[np.int32]
     cell_starts: IntArray  # (d + 1,), where columns start in `first`
     low: FloatArray  # (d,), guess of the smallest value
@@ -562,7 +562,7 @@ class NormalScores:
         n_cells = np.diff(self.cell_starts)[:, None]
         place = _cells(guesses, self.low[:, None], self.rate[:, None], n_cells, ROUNDING)
         place += self.cell_starts[:-1, None]
-        # Places are sound: not to check them saves a third of the time.
+        # Positions are valid: skipping the check saves a third of the time.
         place = self.first.take(place, mode="clip").astype(np.int64)
         for j in self.crowded:
             column = self.values[self.starts[j] : self.starts[j + 1]]

@@ -1,1 +1,1 @@
-"""What is found in a judged table, in words: rows, patterns, repeats, slips."""
+"""Describe what is found in a judged table: rows, patterns, repeats, likely errors."""

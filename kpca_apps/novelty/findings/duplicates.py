@@ -1,17 +1,16 @@
-"""Rows that repeat others, in all columns the model uses or in all but one cell.
+"""Find rows that repeat others in all used columns, or in all but one cell.
 
-Equal rows have one hash. For rows equal but for one cell each cell gets a hash,
-and the hash of a row is their sum: without column j it is the sum less one hash, so that d sorts of
-n numbers find what a comparison of all pairs would. Cells are compared here but for case, space
-and what single precision loses of a fraction, which may have been stored there and back.
+Equal rows share a hash. To find rows that differ in one cell, each cell is hashed and a row's hash
+is the sum over its cells. Without column j it is the sum minus one hash, so d sorts of n numbers
+replace a comparison of all pairs. Cells are compared regardless of case, spaces and the digits that
+single precision loses, since fractions may have been stored in it.
 
-What repeats by nature is counted and not listed. First, what chance explains: of n rows, n times
-the product of the shares of a row's cells are expected to hold just these cells, were columns
-independent. Repeats are listed where less than one in a thousand is expected: where the cells in
-common are many and some of them are rare. Columns do depend on each other, so two rules stand
-beside it: where chance explains half of all repeated rows, nothing is listed; and a column in which
-alone more than 1 % of the rows differ from others is how the table is made (one row a visit, an
-hour, a size), and no mistake in these rows.
+Repeats that occur naturally are counted, not listed. Chance comes first: if columns were
+independent, n times the product of the cells' shares is the expected number of rows that hold them.
+Repeats are listed if less than one in a thousand is expected: many common cells, some of them rare.
+Since columns do depend on each other, two more rules apply. If chance explains half of all repeated
+rows, nothing is listed. And if more than 1 % of the rows differ from others in one column alone,
+the table is made that way (a row for each visit, hour or size).
 """
 
 from __future__ import annotations
@@ -31,34 +30,34 @@ from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.system.arrays import FloatArray, HashArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat
 
-# Listed groups, and the rows and columns named of each; groups of equal rows looked at.
+# Limits: listed groups, rows and columns named in each, groups of equal rows examined.
 MAX_GROUPS = 20
 MAX_PLACES = 8
 _MAX_LOOKED_AT = 2_000
-# Rows expected by chance to hold the same cells, from which a repeat is listed.
+# List a repeat only if chance explains fewer rows with the same cells than this.
 _BY_CHANCE = 1e-3
-# Rows that differ from others in one column alone, from which the table is made so.
+# If this many rows differ from others in one column alone, the table is made that way.
 _COMMON_SHARE, _COMMON_ROWS = 0.01, 10
 
 
 @dataclass(frozen=True)
 class EqualRows:
-    """Groups of rows that have one hash."""
+    """Groups of rows that share a hash."""
 
-    n_repeats: int  # rows that repeat an earlier one
-    n_groups: int  # rows that are repeated
+    n_repeats: int  # rows that repeat an earlier row
+    n_groups: int  # distinct rows that are repeated
     groups: tuple[IntArray, ...]  # positions in the first groups, in order of their first rows
 
 
 def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
-    """Find rows of one hash (n,), perhaps mapped from a file, and list the first groups or all."""
+    """Find rows with equal hashes (n,), perhaps memory-mapped; list the first groups or all."""
     ordered = np.sort(hashes)
     repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     del ordered
     if not len(repeated):
         release_pages(hashes)
         return EqualRows(0, 0, ())
-    # Rows that repeat are few: they alone are put in order.
+    # Only the few rows that repeat others are sorted.
     is_repeated = np.empty(len(hashes), dtype=bool)
     for block in blocks_of(len(hashes)):
         place = np.searchsorted(repeated, hashes[block]).clip(max=len(repeated) - 1)
@@ -74,13 +73,13 @@ def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
 
 
 class _NearGroup(NamedTuple):
-    """Rows of the sample equal but for a column; for column -1, but for how they are written."""
+    """Sample rows that differ in one column only; column -1: only in how they are written."""
 
     column: int
     places: IntArray
 
     def described(self, rows: Encoded) -> RepeatedRows:
-        """Put the group into row numbers, lines and the cells that differ."""
+        """Convert the group to row numbers, lines and the cells that differ."""
         used, table, places = rows.encoder.plan.used, rows.sample_table, self.places[:MAX_PLACES]
         specs = used if self.column < 0 else (used[self.column],)
         texts = {s.name: [table.column(s.name).text(int(row)) for row in places] for s in specs}
@@ -96,9 +95,9 @@ class _NearGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class _Cells:
-    """The cells of one column, each as a hash and with its share among all of them."""
+    """The cells of one column: their hashes, and how frequent each is."""
 
-    keys: HashArray  # (k,), of different cells, increasing
+    keys: HashArray  # (k,), of distinct cells, increasing
     counts: IntArray  # (k,)
     hashes: HashArray  # (s,)
     log_shares: FloatArray  # (s,)
@@ -108,30 +107,30 @@ class _Cells:
         keys, inverse, counts = np.unique(
             _keys(column, spec), return_inverse=True, return_counts=True
         )
-        # Salted by the column: sums of cells that stand in each other's column are not equal.
+        # Salt the keys by column: cells swapped between two columns must not give equal sums.
         salted = _mixed(keys + _mixed(np.full(len(keys), number + 1, dtype=np.uint64)))
         return cls(keys, counts, salted[inverse], np.log(counts / len(inverse))[inverse])
 
 
 def find_duplicates(rows: Encoded) -> DuplicateRows:
-    """Find equal rows among all of a table, as they are written, and near repeats in the sample."""
+    """Find exact repeats in the whole table, as written, and near repeats in the sample."""
     sample, used = rows.sample_table, rows.encoder.plan.used
     if rows.n_rows == 1:
         return DuplicateRows(n_compared=1)
     found = equal_rows(rows.hashes, _MAX_LOOKED_AT)
     firsts = np.array([group[0] for group in found.groups], dtype=np.int64)
     candidates = rows.take(firsts) if len(firsts) else None
-    # Of each row of the sample the sum of the hashes of its cells, and the logarithm of how many
-    # rows chance would give the same cells; and that of the first row of each equal group.
+    # For each sample row: the sum of its cells' hashes, and the log of how many rows would have the
+    # same cells by chance; and the latter for the first row of each group of equal rows.
     n_rows = sample.frame.height
     hashes, logs = np.zeros(n_rows, dtype=np.uint64), np.full(n_rows, np.log(n_rows))
     log_firsts = np.full(len(firsts), np.log(n_rows))
-    for number, spec in enumerate(used):  # one column at a time, to hold no more
+    for number, spec in enumerate(used):  # one column at a time, to save memory
         cells = _Cells.of(sample.column(spec.name), spec, number)
         hashes += cells.hashes
         logs += cells.log_shares
         if candidates is not None:
-            # A cell that was not drawn is as rare as can be.
+            # A cell that is not in the sample counts as the rarest.
             keys = _keys(candidates.column(spec.name), spec)
             place = np.minimum(np.searchsorted(cells.keys, keys), len(cells.keys) - 1)
             counts = np.where(cells.keys[place] == keys, cells.counts[place], 1)
@@ -157,7 +156,7 @@ def find_duplicates(rows: Encoded) -> DuplicateRows:
 
 
 def _keys(column: Column, spec: ColumnSpec) -> HashArray:
-    """Return a key of each cell: equal but for case, space and what single precision loses."""
+    """Return a key of each cell; case, spaces and digits beyond single precision do not count."""
     if spec.format is None:
         texts = column.levels.texts.str.to_lowercase().str.replace_all(r"\s+", " ")
         return column.levels.each(texts.hash(seed=0).to_numpy(), 0)
@@ -172,23 +171,23 @@ def _keys(column: Column, spec: ColumnSpec) -> HashArray:
 
 
 def _single(values: FloatArray) -> FloatArray:
-    """Round to single precision, whatever the size; not whole numbers, and no minus zero."""
+    """Round to single precision at any magnitude; keep integers, turn -0 into 0."""
     mantissas, exponents = np.frexp(values)
-    # The largest floats would be infinite: they are whole.
+    # The largest floats would overflow to infinity; they are integers anyway.
     with np.errstate(over="ignore"):
         single = np.ldexp(mantissas.astype(np.float32).astype(np.float64), exponents)
     return np.asarray(np.where(values == np.rint(values), values, single) + 0.0)
 
 
 def _mixed(keys: HashArray) -> HashArray:
-    """Scatter 64-bit numbers over all of them, so that sums can be compared."""
+    """Spread 64-bit numbers over the whole range, so that sums of them are comparable."""
     return mixed(keys + np.uint64(0x9E3779B97F4A7C15))
 
 
 def _near_groups(
     rows: Encoded, hashes: HashArray, log_expected: FloatArray
 ) -> tuple[list[_NearGroup], tuple[tuple[str, int], ...]]:
-    """Find the groups to be listed, in the order of the table, and the columns left out."""
+    """Find the groups to list, in table order, and the columns that are left out."""
     sample, unlikely = rows.sample_table, np.log(_BY_CHANCE)
     as_written = rows.hashes[rows.sample_index]
     release_pages(rows.hashes)
@@ -198,7 +197,7 @@ def _near_groups(
         for places in equal_rows(hashes[different]).groups
         if log_expected[different[places[0]]] < unlikely
     ]
-    # One row of each such group stands for it from here on.
+    # From here on, one row represents each group of equal rows.
     kept = np.sort(different[np.unique(hashes[different], return_index=True)[1]])
     common: list[tuple[str, int]] = []
     most = max(_COMMON_ROWS, int(_COMMON_SHARE * sample.frame.height))
@@ -220,7 +219,7 @@ def _near_groups(
 
 
 def _equal_rows_in_table(rows: Encoded, groups: Sequence[IntArray]) -> tuple[RepeatedRows, ...]:
-    """Put groups of equal rows into row numbers and lines."""
+    """Convert groups of equal rows to row numbers and lines."""
     firsts = [group[:MAX_PLACES] for group in groups]
     lines = rows.take(np.concatenate(firsts)).lines if groups else None
     ends = np.cumsum([len(places) for places in firsts])
@@ -236,7 +235,7 @@ def _equal_rows_in_table(rows: Encoded, groups: Sequence[IntArray]) -> tuple[Rep
 
 
 def _statement(rows: Encoded, found: DuplicateRows) -> str:
-    """Say what repeats, in a few sentences."""
+    """Summarise the repeats in a few sentences."""
     sentences = []
     if n := found.n_repeats:
         which = "1 row repeats an" if n == 1 else f"{n:,} rows repeat an"

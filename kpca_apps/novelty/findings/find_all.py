@@ -1,6 +1,6 @@
-"""All that is found in a table from its verdict: rows in words, checks, figures and notes.
+"""Turn the verdict on a table into findings: described rows, checks, figures and notes.
 
-Everything is found from all values, whoever may see them; `redact` takes out what is hidden.
+Findings are computed from all values, including hidden columns; `redact` removes those.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from kpca_apps.novelty.screening.profiles import (
 from kpca_apps.tables.values import Column
 
 EXCLUDED = "are left out of the model, not of the results"
-# Words of notes that are true of most tables: no reason to doubt the list.
+# Notes with these words are true of most tables; they cast no doubt on the list.
 ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS, EXCLUDED)
-# What became of accepted rows.
+# How accepted rows were used.
 LEARNED = "; the model learned them as normal"
 LEARNED_OF_DRAWN = "; where it drew them, the model learned them as normal"
 JOINED = "; they are part of the reference, to which rates refer"
@@ -76,10 +76,10 @@ SAME_TABLE_HARD = (
 def find_all(
     verdict: Verdict, options: ScreeningOptions, fitted_on: Encoded | None
 ) -> ScreeningResult:
-    """Put a scored table into words and pictures.
+    """Describe and draw the findings of a scored table.
 
-    `fitted_on` are the rows the model was fitted on, where at hand: with labels, baselines are,
-    too.
+    `fitted_on` are the rows the model was fitted on, if at hand. Baselines are evaluated if there
+    are labels.
     """
     model, rows, scored = verdict.model, verdict.rows, verdict.scored
     is_fitted_on = fitted_on is rows
@@ -100,7 +100,7 @@ def find_all(
     others = [row for row in lists.ranked if row.row not in verdict.rank_by_score]
     patterns = *kinds, *find_patterns(others, columns, lists.table, rows.sample_table)
     duplicates = find_duplicates(rows)
-    # A model that was fitted with the same columns hidden says so of its reference.
+    # A model fitted with the same hidden columns already notes this for its reference.
     of_hidden = revealed_notes(
         rows.sample_table, rows.encoder.plan, rows.encoder.relations.rules, options.seed
     )
@@ -154,9 +154,9 @@ def find_all(
 def _header_note(
     model: NoveltyModel, columns: Sequence[ColumnProfile], renamed: Collection[str]
 ) -> Iterator[str]:
-    """Say that the names of the columns are values of theirs: then a row took their place."""
+    """Warn that column names look like values: the first row was probably read as a header."""
     numbers, n_levels, formats = list[float](), 0, model.encoder.plan.formats
-    # Levels first, which are looked up faster than numbers are read.
+    # Levels first: looking them up is faster than parsing numbers.
     for one in sorted(columns, key=lambda one: isinstance(one.distribution, NumericProfile)):
         shown, format = one.distribution, formats.get(one.name)
         if one.name in renamed:
@@ -170,7 +170,7 @@ def _header_note(
             if one.name not in shown.levels:
                 return
             n_levels += 1
-    # Names that count on are those of years or of places.
+    # Consecutive numbers as names are years or places.
     counts_on = len(numbers) > 2 and np.ptp(np.diff(numbers)) == 0
     if numbers and len(numbers) + n_levels > 1 and not counts_on:
         yield (
@@ -182,7 +182,7 @@ def _header_note(
 def _names_of_rows(
     rows: Encoded, id_column: str | None, cells: Sequence[OddCell], repeats: DuplicateRows
 ) -> dict[str, dict[int, str]]:
-    """Return ids, files and keys of the rows named among odd cells and repeated rows, from 1."""
+    """Return ids, files and keys (by row number) of the rows in odd cells and repeats."""
     groups = (*repeats.equal, *repeats.near)
     named = sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
     columns = (id_column, rows.source.file_column)
@@ -202,7 +202,7 @@ def _names_of_rows(
 def _settings(
     verdict: Verdict, n_columns: int, lists: Lists
 ) -> dict[str, str | float | int | bool | None]:
-    """Every resolved parameter that the result depends on."""
+    """Return every resolved parameter that the result depends on."""
     model, threshold, rows = verdict.model, verdict.threshold, verdict.rows
     detector = model.detector
     missed, truncates = detector.landmark_miss, detector.parameters.truncates
@@ -236,7 +236,7 @@ def _settings(
 
 
 def _notes(verdict: Verdict, of_labels: Sequence[Note], *, is_fitted_on: bool) -> Iterator[str]:
-    """Say what a reader must know of the rows, which may be those the model was fitted on."""
+    """Return the notes on the rows, which may be those the model was fitted on."""
     model, rows = verdict.model, verdict.rows
     if rows.size_of_parts is not None and not is_fitted_on:
         yield (
@@ -257,7 +257,7 @@ def _notes(verdict: Verdict, of_labels: Sequence[Note], *, is_fitted_on: bool) -
 def _last_notes(
     verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile], options: ScreeningOptions
 ) -> Iterator[str]:
-    """Say which rows and odd cells are not listed, and that excluding a column does not hide it."""
+    """Note which rows and odd cells are not listed, and that an excluded column is not hidden."""
     n_all, n_listed = verdict.n_listed, len(lists.listed)
     n_cells, n_cells_listed = lists.n_odd_cells, sum(len(c.rows) for c in lists.odd_cells)
     if n_all != n_listed:
@@ -278,7 +278,7 @@ def _last_notes(
 def _accepted_rows(
     model: NoveltyModel, rows: Encoded, fitted_on: Encoded | None
 ) -> AcceptedRows | None:
-    """Say how many rows are accepted, and what the model made of them."""
+    """Describe how many rows are accepted, and how the model used them."""
     if rows.accepted is None:
         return None
     n, name = rows.accepted.n_rows, rows.accepted.name
@@ -297,16 +297,16 @@ def _accepted_rows(
 
 
 def _marked_sentence(accepted: Accepted, is_learned: bool) -> str:
-    """Say what became of the rows that a reader marked."""
+    """Describe how the marked rows are listed now."""
     masks = (accepted.is_wrong, accepted.is_fine, accepted.is_known)
     n_wrong, n_fine, n_known = (0 if mask is None else int(mask.sum()) for mask in masks)
-    said = [
+    clauses = [
         f"{n_fine:,} fine and {'learned as normal' if is_learned else 'not listed'}",
         f"{n_known:,} known and not listed",
         f"{n_wrong:,} wrong and first on the list",
     ]
     counts = n_fine, n_known, n_wrong
-    found = [words for words, n in zip(said, counts, strict=True) if n]
+    found = [words for words, n in zip(clauses, counts, strict=True) if n]
     if not found:
         return f"{accepted.name} marks none of the rows."
     return f"Rows marked in {accepted.name}: {in_prose(found)}."
@@ -315,7 +315,7 @@ def _marked_sentence(accepted: Accepted, is_learned: bool) -> str:
 def _with_reason_shares(
     columns: Sequence[ColumnProfile], ranked: Sequence[RankedRow]
 ) -> tuple[ColumnProfile, ...]:
-    """Fill in each column's share of the reasons of the flagged rows that are explained."""
+    """Fill in each column's share of the reasons of explained flagged rows."""
     totals: dict[str, float] = {}
     for reason in (reason for row in ranked if row.flagged for reason in row.reasons):
         totals[reason.column] = totals.get(reason.column, 0.0) + reason.share

@@ -1,14 +1,13 @@
-"""What may have gone wrong with a row: slips of a number, several gaps, a row of totals.
+"""Suggest what is wrong with a row: a mistyped number, several gaps, a row of totals.
 
-Slips are of units, decimal points, digits, signs, and columns exchanged. A cell is *repaired* as a
-person would who sees what the rest of the row suggests: by a factor people slip by, a digit typed
-twice, and so on. What the rest suggests is the median over the 10 of the model's rows nearest in
-the other columns. A repair is suggested where the value as it stands lies farther from that than
-any value of the model's own rows does, by half as much again, and repaired as near as most of
-theirs do, no farther than a quarter of the way it came, and is a value that the column may hold:
-whole where its own are, within their range. Where more than two repairs do as well, none is
-suggested: the evidence is not clear. Columns exchanged are tried first. Units are tried of columns
-alone whose names or units say of what they are: of any other, chance would fit one of so many.
+Errors considered are units, decimal points, digits, signs and exchanged columns. A *repair* undoes
+a common error: dividing by a factor, removing a digit that was typed twice, and so on. The expected
+value is the median over the 10 of the model's rows nearest in the other columns. A repair is
+suggested if the value is 1.5 times as far from it as almost any of the model's own rows. The
+repaired value must be as near as most of theirs, have moved three quarters of the way, and be
+possible in the column: an integer if its values are, and within their range. If more than two
+repairs do as well, none is suggested. Exchanged columns are tried first. Units are tried only in
+columns whose names or units say what they measure: elsewhere one of so many would fit by chance.
 """
 
 from __future__ import annotations
@@ -40,36 +39,36 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import NumberFormat
 
-# Of the model's rows, those whose own distances from what is expected of them are looked at; and
-# fewest for any hint.
+# Number of the model's rows whose distances to their expected values are measured; least number of
+# rows for any hint.
 N_CALIBRATING, MIN_ROWS = 300, 50
-# In standard deviations: a greater distance in one column counts as this much.
+# In standard deviations: larger distances in one column count as this much.
 FARTHEST = 3.0
-# A value is deviant where fewer than so many of the calibrating rows are expected as far from what
-# is expected of them, and farther than so many times nearly all of them are. It fits where so
-# large a share of them does, and within this part of the way.
+# A value is deviant if fewer calibrating rows than the first would be as far from their expected
+# value by chance, and it is farther than nearly all (second) by a factor (third). A repair fits if
+# this share of rows is as far, and if it leaves this part of the distance.
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
-# Less is asked of repairs that leave nothing to choose, an exchange or a sign, and of values that
-# are odd by themselves or alone in their column.
+# The looser limit for repairs without alternatives (an exchange or a sign), and for values that are
+# odd by themselves or alone in their column.
 CLEAR_FITTING_SHARE = 0.95
-# Units lie close together: suggested where rows keep to a tenth of what is expected of them.
+# Units are close to each other: suggest one only if rows are within a tenth of expectation.
 CLOSE_FOR_UNITS = 0.1
-# Of a column, the share of the model's rows above 0 from which it is looked at in logarithms; not
-# where these reach so many times as far down as up: degrees that come near 0. Log-normal columns
-# reach once as far, normal ones of a mean of four standard deviations 1.6 times.
+# A column is compared in logarithms if this share of its values is positive, unless the logarithms
+# reach this many times as far down as up, as temperatures near 0 do. For log-normal columns the
+# ratio is 1, for normal ones with a mean of 4 standard deviations 1.6.
 POSITIVE_SHARE, TIMES_LONGER = 0.99, 1.4
 MAX_ALTERNATIVES = 2
-# Of a row that is deviant in more columns than these, no two alone were exchanged; to try each with
-# every other would take the square of the columns. Of a row that is deviant in most of its columns,
-# and in more than these few, no cell slipped: it is of another size than its neighbours.
+# If more columns than this deviate, no exchange of two is sought: trying all pairs is quadratic. If
+# most columns deviate, and more than the second, no single cell is wrong: the row is of another
+# size than its neighbours.
 MAX_DEVIANT, FEW_DEVIANT = 8, 2
-# Of columns with fewer different values, any repair is likely to hit one.
+# If a column has fewer distinct values, any repair is likely to hit one of them.
 MIN_STEPS = 10
 MIN_DIGITS = 3
 AS_WRITTEN = 1e-3  # of a number that is written with four digits
 
-# What people slip by: a factor, between which units, and of what they are.
+# Common confusions of units: factor, the two units, the quantity measured.
 UNITS = (
     (2.54, "inches and centimetres", "length"),
     (1 / 0.3048, "feet and metres", "length"),
@@ -80,8 +79,8 @@ UNITS = (
     (12.0, "months and years", "time"),
     (24.0, "hours and days", "time"),
 )
-# Words of a column's name, or its unit, that say of what it is: a latitude is not in pounds, and
-# of a column that nobody says it of, chance would fit some unit. A longer one may begin a word.
+# Words in a column's name or unit that imply what it measures: a latitude is not in pounds, and
+# without such a word some unit would fit by chance. Words of LONG_WORD letters may begin a word.
 OF_UNITS = {
     "length": "length height width depth diam radius thick altitude elev size inch in feet foot ft "
     "metre meter mm cm m",
@@ -95,20 +94,20 @@ LONG_WORD = 4
 
 
 class _Column:
-    """A column of numbers, and how far the model's own rows lie from what is expected in it."""
+    """A column of numbers, with the distances of the model's own rows to their expected values."""
 
     fitting: float  # a distance that is common among these rows
     clear_fitting: float
-    farthest: float  # one that hardly any row exceeds
+    farthest: float  # a distance that almost no row exceeds
     tail: Tail | None  # of their distances
     n_values: int  # of these rows
-    widest: float  # difference of a row from what is expected, but for one
+    widest: float  # second largest distance of a row to its expected value
 
     def __init__(
         self, name: str, group: int, place: int, values: FloatArray, unit: str = ""
     ) -> None:
         self.name, self.group, self.place = name, group, place  # place: in the matrix
-        self.is_of = _is_of(name, unit)
+        self.quantities = _quantities(name, unit)
         self.low, self.high = float(values.min()), float(values.max())
         self.in_logs = np.mean(values > 0) >= POSITIVE_SHARE and _is_of_sizes(values)
         self.rule = NumberRule.fit(values, 1.0)
@@ -117,9 +116,9 @@ class _Column:
         self.steps = steps_of(values)
 
     def learn(self, values: FloatArray, expected: FloatArray, times: float) -> bool:
-        """Learn from the values of some rows, unless too few of their distances are finite.
+        """Learn from the values of some rows; return False if too few distances are finite.
 
-        The whole table has so many `times` as many.
+        The whole table has `times` as many rows.
         """
         pairs = zip(values.tolist(), expected.tolist(), strict=True)
         distances = np.array([self.distance(*pair) for pair in pairs])
@@ -131,31 +130,31 @@ class _Column:
         self.fitting, self.clear_fitting = np.quantile(finite, shares).tolist()
         # The row that is judged may be one of them.
         self.farthest = float(np.quantile(np.sort(finite)[:-1], FAR_SHARE))
-        # Logarithms of a Pareto tail are exponential.
+        # The logarithms of a Pareto tail are exponential.
         self.tail = Tail.fit(finite, times, EXPONENTIAL if self.in_logs else SHAPES)
         self.widest = float(np.sort(np.abs(values - expected))[-2])
         return True
 
     def distance(self, value: float, expected: float) -> float:
-        """How far a value is from what is expected."""
+        """Return how far a value is from the expected one."""
         if not self.in_logs:
             return abs(value - expected)
         return abs(math.log(value) - math.log(expected)) if min(value, expected) > 0 else math.inf
 
     def holds(self, value: float) -> bool:
-        """Whether the column may hold a value: it is whole, or a step, where the column's are."""
+        """Whether the column can hold a value: an integer or a multiple of the step, if all are."""
         if self.steps.size:
             return bool(np.isclose(self.steps, value, rtol=1e-9, atol=0.0).any())
         return self.low <= value <= self.high and (not self.rule.whole or value == round(value))
 
     def is_odd(self, value: float) -> bool:
-        """Whether a value is odd whatever the rest of its row says."""
+        """Whether a value is odd regardless of the rest of its row."""
         return bool(self.rule.judge(np.array([value]))[0])
 
     def is_alone(self, value: float, expected: float) -> bool:
-        """Whether none of the column's own is so far from what is expected of it.
+        """Whether no value of the column is as far from its expected value.
 
-        Nor is any difference as wide: near 0 logarithms make much of little.
+        The difference must also be the widest: near 0, logarithms exaggerate small differences.
         """
         is_wide = abs(value - expected) > self.widest
         return (
@@ -163,7 +162,7 @@ class _Column:
         )
 
     def share_beyond(self, value: float, expected: float) -> float:
-        """Share of the column's values that are as far from what is expected of them."""
+        """Return the share of the column's values that are at least as far from theirs."""
         if self.tail is None:
             return 1.0
         distance = np.array([self.distance(value, expected)])
@@ -171,12 +170,12 @@ class _Column:
         return n_expected / (self.tail.times * self.n_values)
 
     def times_usual(self, value: float, expected: float) -> float:
-        """How many times as far from what is expected a value is as most of the column's are."""
+        """Return how many times the column's usual distance a value is from the expected one."""
         distance = self.distance(value, expected)
         return distance / self.clear_fitting if self.clear_fitting > 0 else distance
 
     def is_deviant(self, value: float, expected: float) -> bool:
-        """Whether a value is odd by itself, or too far from what is expected to be ordinary."""
+        """Whether a value is odd by itself, or too far from the expected one to be ordinary."""
         if self.is_odd(value):
             return True
         distance = self.distance(value, expected)
@@ -189,24 +188,24 @@ class _Column:
 
 
 class AloneCell(NamedTuple):
-    """A number that lies farther than any other of its column from what such rows read."""
+    """A number that is farther from its expected value than any other in its column."""
 
     meant: float | None
-    p_value: float  # of a right row, to have one so far off in any of the columns
+    p_value: float  # chance that a right row has a number so far off in any of the columns
 
 
 class Hints(NamedTuple):
-    """What may have gone wrong with a row."""
+    """What may be wrong with a row."""
 
     sentences: tuple[str, ...] = ()
     alone: Mapping[str, AloneCell] = MappingProxyType({})  # by column
 
 
 class HintFinder:
-    """Finds what may have gone wrong with rows, by the ordinary rows that it is made of.
+    """Finds likely errors in rows by comparing them with ordinary rows.
 
-    `groups` are the matrix columns of each column of the table; `names` those that hold numbers,
-    and `units` words that some are written with. The whole table may have more rows, `n_rows`.
+    `groups` are the matrix columns of each table column; `names` are those that hold numbers, and
+    `units` the words written with some. The whole table may have more rows: `n_rows`.
     """
 
     def __init__(
@@ -243,7 +242,7 @@ class HintFinder:
         return Surroundings(self.neighbours, self.groups, FARTHEST)
 
     def _expected(self, columns: Sequence[_Column], rows: FloatArray, own: IntArray) -> FloatArray:
-        """Say what each of some columns of rows should read by those nearest in the others."""
+        """Predict each of some columns of rows from the rows nearest in the other columns."""
         sets = np.array([[column.group] for column in columns], dtype=np.int64).reshape(-1, 1)
         return self._middle(columns, rows, own, np.tile(sets, (len(rows), 1, 1)))
 
@@ -253,29 +252,29 @@ class HintFinder:
         """Median (r, c) of each column in the rows nearest without each of as many sets."""
         nearest = self._around.near(rows, own, sets).nearest
         places = np.array([column.place for column in columns], dtype=np.int64)
-        # Several times faster than a median of few numbers.
+        # Several times as fast as np.median for few numbers.
         values = np.sort(self.neighbours.rows[nearest, places[:, None]], axis=2)
         k = values.shape[2]
         return (values[:, :, (k - 1) // 2] + values[:, :, k // 2]) / 2
 
-    def of_rows(
+    def hints(
         self,
         rows: FloatArray,
         standardised: FloatArray,
         own: IntArray,
         meant: Sequence[Mapping[str, float]],
     ) -> list[Hints]:
-        """Say what may have gone wrong with each of some rows (r, d), encoded, and scaled.
+        """Suggest what may be wrong with each of some rows (r, d), encoded, and scaled.
 
-        `own` are their positions among the training rows, -1 for new ones. A repair of a column of
-        which is known what was `meant` leads there, or is not suggested.
+        `own` are their positions among the training rows, -1 for new ones. If a value was already
+        suggested for a column (`meant`), only repairs that lead to it are suggested.
         """
         if not self.columns:
             return [Hints()] * len(rows)
         expected = self._expected(self.columns, standardised, own)
         each = zip(rows, standardised, own.tolist(), expected, meant, strict=True)
         hints = [self._hints(*one) for one in each]
-        # Where more than a few cells are, none is alone: the column has moved, or its tail is long.
+        # If several rows have such a cell, the column has moved or has a long tail: none is alone.
         n_alone, few = Counter(name for of in hints for name in of.alone), most_beyond(len(rows))
         return [
             of._replace(alone={name: of.alone[name] for name in of.alone if n_alone[name] <= few})
@@ -290,7 +289,7 @@ class HintFinder:
         each: FloatArray,
         meant: Mapping[str, float],
     ) -> Hints:
-        """Say what may have gone wrong with a row, of which is known what is expected of `each`."""
+        """Suggest what may be wrong with a row, given the expected value of `each` column."""
         deviant: list[tuple[_Column, float, float]] = []
         times: list[float] = []
         for column, expected in zip(self.columns, each.tolist(), strict=True):
@@ -319,7 +318,7 @@ class HintFinder:
                 if repairs:
                     words = ", or ".join(repairs.values())
                     found.append(f"{quoted(column.name)} fits if {words}.")
-                # Of a row that is larger in every column, no cell is.
+                # If a row is larger in every column, no single cell is wrong.
                 apart = column.times_usual(value, expected) > TIMES_FARTHEST * next_to_most
                 if apart and column.is_alone(value, expected):
                     meant_here = next(iter(repairs)) if len(repairs) == 1 else None
@@ -330,20 +329,20 @@ class HintFinder:
     def _exchanged_with(
         self, column: _Column, row: FloatArray, standardised: FloatArray, own: int
     ) -> _Column | None:
-        """Return the column whose value fits here while this one's fits there."""
+        """Return the column whose value fits here while this one's value fits there."""
         value = float(row[column.place])
         best: tuple[float, _Column] | None = None
         for other in self.columns:
             theirs = float(row[other.place])
-            # Of two columns that are 0 nearly everywhere, either value fits in either. Exchanged
-            # values must be possible at all before neighbours are looked for.
+            # If both columns are nearly always 0, either value fits in either. Check that the
+            # exchanged values are possible before the slower search for neighbours.
             is_possible = other.holds(value) and column.holds(theirs)
             both_mostly_one = column.mostly_one and other.mostly_one
             if other is column or theirs == value or both_mostly_one or not is_possible:
                 continue
             ratios = []
             for at, before, after in ((column, value, theirs), (other, theirs, value)):
-                expected = self._beside(at, other if at is column else column, standardised, own)
+                expected = self._expect(at, other if at is column else column, standardised, own)
                 near, fits = at.distance(after, expected), at.clear_fitting
                 if near > min(fits, PART_OF_WAY * at.distance(before, expected)):
                     break
@@ -352,20 +351,20 @@ class HintFinder:
                 best = max(ratios), other
         return None if best is None else best[1]
 
-    def _beside(self, column: _Column, other: _Column, standardised: FloatArray, own: int) -> float:
-        """Say what a column should read by the rows nearest in all but it and another."""
+    def _expect(self, column: _Column, other: _Column, standardised: FloatArray, own: int) -> float:
+        """Predict a column from the rows nearest in all but it and another column."""
         groups = np.array([[sorted((column.group, other.group))]])
         return float(self._middle([column], standardised[None], np.array([own]), groups)[0, 0])
 
 
 def _is_of_sizes(values: FloatArray) -> bool:
-    """Whether values, nearly all above 0, have logarithms without a long lower tail."""
+    """Whether values, nearly all positive, have logarithms without a long lower tail."""
     low, middle, high = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
     return 0 < low and math.log(middle / low) <= TIMES_LONGER * math.log(high / middle)
 
 
 def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
-    """Mark the rows (r, d) in which a column of numbers was missing, and is filled."""
+    """Mark the rows (r, d) in which a column of numbers was missing and has been filled in."""
     marked: BoolArray = (rows[:, columns[1:]] != 0.0).any(axis=1)
     return marked
 
@@ -373,7 +372,7 @@ def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
 def _repaired(
     column: _Column, value: float, expected: float, meant: float | None = None
 ) -> dict[float, str]:
-    """Say which repairs of one cell make it fit, if these are few; those to what was `meant`."""
+    """Describe the repairs of one cell that make it fit, if few; only those that give `meant`."""
     fitting: dict[float, tuple[float, str]] = {}
     sign = column.rule.sign
     repairs = [*_repairs(value)]
@@ -381,14 +380,14 @@ def _repaired(
         repairs.insert(0, (-value, "its sign is turned"))
     repairs = [(repaired, words) for repaired, words in repairs if column.holds(repaired)]
     if column.in_logs and column.fitting <= CLOSE_FOR_UNITS:
-        # In other units a number need not be whole.
-        other = _in_other_units(value, column.is_of)
+        # Converted to other units, a number need not be an integer.
+        other = _in_other_units(value, column.quantities)
         repairs += [one for one in other if column.low <= one[0] <= column.high]
     if meant is not None:
         repairs = [one for one in repairs if math.isclose(one[0], meant, rel_tol=AS_WRITTEN)]
     is_clear = column.is_odd(value) or column.is_alone(value, expected)
     near = column.clear_fitting if is_clear else column.fitting
-    # Where 0 would do, so would anything that makes the value small.
+    # If 0 fits, so does any repair that makes the value small.
     small_fits = column.distance(0.0, expected) <= near
     for repaired, words in repairs:
         distance = column.distance(repaired, expected)
@@ -404,7 +403,7 @@ def _repaired(
 
 
 def _repairs(value: float) -> Iterator[tuple[float, str]]:
-    """Yield what may have been meant by a value, most often meant first, and the repair."""
+    """Yield candidate values, the commonest error first, each with the repair in words."""
     for factor in (10.0, 100.0, 1000.0):
         yield value / factor, f"divided by {factor:.0f}"
         yield value * factor, f"multiplied by {factor:.0f}"
@@ -422,19 +421,19 @@ def _repairs(value: float) -> Iterator[tuple[float, str]]:
             yield century, f"read as {century:.0f} (another century?)"
 
 
-def _in_other_units(value: float, is_of: frozenset[str]) -> Iterator[tuple[float, str]]:
-    """Yield a value in the units it may have been meant in, and the repair."""
+def _in_other_units(value: float, quantities: frozenset[str]) -> Iterator[tuple[float, str]]:
+    """Yield the value converted between units that are often confused, with the repair in words."""
     for factor, units, of in UNITS:
-        if not is_of.isdisjoint(of.split()):
+        if not quantities.isdisjoint(of.split()):
             yield value / factor, f"divided by {factor:.4g} ({units}?)"
             yield value * factor, f"multiplied by {factor:.4g} ({units}?)"
-    if "temperature" in is_of:
+    if "temperature" in quantities:
         for celsius in ((value - 32) / 1.8, 1.8 * value + 32):
             yield celsius, f"read as {celsius:.4g} (Fahrenheit and Celsius?)"
 
 
-def _is_of(name: str, unit: str) -> frozenset[str]:
-    """Say of what a column is, a length or a mass, by the words of its name and its unit."""
+def _quantities(name: str, unit: str) -> frozenset[str]:
+    """Return the quantities (length, mass, ...) that the words of a column's name or unit imply."""
     words_of_name = [*name_words(name), unit.lower()]
     return frozenset(
         of
@@ -447,14 +446,14 @@ def _is_of(name: str, unit: str) -> frozenset[str]:
     )
 
 
-# Of more columns of numbers no slips are sought: what the others suggest of each would take
-# minutes, and chance would fit some factor in every row.
+# Skip tables with more columns of numbers: predicting each one would take minutes, and some factor
+# would fit by chance in every row.
 MAX_COLUMNS = 300
-# Rows of a table that slips are found by.
+# Rows of a table that likely errors are found by.
 MAX_COMPARED = 2_500
-# A cell of a column is hardly ever missing if fewer rows than these lack it.
+# Cells of a column are rarely missing if the share of rows that lack one is below this.
 RARELY_MISSING = 0.01
-SUM_ROUNDING = 1e-4  # of a sum, which may be of values before they were rounded
+SUM_ROUNDING = 1e-4  # relative; the values may have been rounded after they were summed
 
 
 def hint_rows(
@@ -465,12 +464,12 @@ def hint_rows(
     positions: IntArray,
     meant: Sequence[Mapping[str, float]],
 ) -> list[Hints]:
-    """Say what may have gone wrong with the rows at `positions` (r,), a sentence each.
+    """Describe what may be wrong with the rows at `positions` (r,), a sentence each.
 
-    `table` holds these rows as they stand, `matrix` (r, d) encoded; `rows` are all of their table.
-    `meant` (r,) are numbers that stand for cells of theirs that are odd by themselves.
+    `table` holds these rows as written, `matrix` (r, d) encoded; `rows` are all of their table.
+    `meant` (r,) are the numbers suggested for cells that are odd by themselves.
     """
-    # By the rows of a clean reference, else by those of the table.
+    # Compare with the clean reference if there is one, else with the table.
     encoder, views = model.encoder, model.detector.views
     neighbours, own = model.detector.reference, np.full(len(matrix), -1)
     derived = model.detector.derived if model.clean else {}
@@ -489,14 +488,14 @@ def hint_rows(
     if cached is None or cached[0] != rows.n_rows:
         finder = HintFinder(neighbours, groups, names, units, rows.n_rows)
         cached = derived["hints"] = rows.n_rows, finder
-    found = cached[1].of_rows(matrix, views.standardised(matrix), own, meant)
+    found = cached[1].hints(matrix, views.standardised(matrix), own, meant)
     lacking, adding = defaultdict[int, list[str]](list), defaultdict[int, list[str]](list)
     for spec in model.encoder.plan.used:
         values, missing = (of := table.column(spec.name).read(spec.format)).values, of.missing
         if spec.n_missing / model.encoder.summaries[0].n_cells < RARELY_MISSING:
             for row in np.flatnonzero(missing).tolist():
                 lacking[row].append(spec.name)
-        # The sum of all other numbers of the column, of a table in memory.
+        # The sum of all other numbers of the column, for a table in memory.
         is_summed = isinstance(spec.format, NumberFormat) and not spec.format.clock
         if is_summed and rows.size_of_parts is None:
             whole = float(np.nansum(rows.sample_table.column(spec.name).read(spec.format).values))
@@ -509,7 +508,7 @@ def hint_rows(
             says = f"{which} are missing; fewer than 1 in 100 rows lack any one of them."
             found[row] = found[row]._replace(sentences=(*found[row].sentences, says))
     for row, several in adding.items():
-        if len(several) > 1:  # a row may be the sum of the others by chance in one column
+        if len(several) > 1:  # in one column, a row may be the sum of the others by chance
             says = f"{listed(several)} hold the sums of all other rows: a row of totals?"
             found[row] = Hints((says,))
     return found

@@ -1,4 +1,4 @@
-"""Rows put into words: the ranked list, the flagged rows, and those with an odd cell."""
+"""Describe rows: the ranked list, the flagged rows, and those with an odd cell."""
 
 from __future__ import annotations
 
@@ -40,23 +40,22 @@ from kpca_apps.tables.values import Column, ValueFormat
 
 # Reasons below this share are noise to a reader, unless a row has no larger one.
 MIN_SHARE = 0.05
-# Columns whose cells a listed row carries, besides those among its reasons; the scored table has
-# all of them, and a report of a wide table stays small.
+# Columns whose cells a listed row carries, besides those in its reasons. The scored table has all
+# of them; this keeps reports of wide tables small.
 MAX_CELLS = 60
-# Flagged rows that are listed, each with its first reason: so many cells, whatever the width of
-# the table, but at least and at most so many rows. Those of a row of 20 columns take half
-# a millisecond.
+# Limits on the flagged rows that are listed with their first reason: the number of cells, but at
+# least and at most so many rows. A row of 20 columns takes half a millisecond.
 MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 400_000, 500, 20_000
-# Rows explained together; reasons depend on it in their last bits, so it is no one's choice.
+# Rows explained together; not an option, since reasons depend on it in their last bits.
 ROWS_A_BLOCK = 256
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100
-# Flagged rows that are explained in full however few were asked for: some seconds' work. As many
-# as a page lists are ranked with their first reason, which the list of flagged rows has anyway.
+# Flagged rows that are always explained in full, which takes seconds; and rows ranked with their
+# first reason, as many as a page lists.
 MAX_FLAGGED_EXPLAINED, MAX_RANKED = 500, 2_000
 N_NEAREST = 2  # usual rows beside each
 MAX_DRAWN = 1_500  # rows of a picture
-# A longer text stands in full in its own cell.
+# A longer text is shown in full only in its own cell.
 MAX_TEXT = 200
 SHARE_DIGITS = 4
 
@@ -65,17 +64,17 @@ SHARE_DIGITS = 4
 class JudgedRows:
     """Rows to explain that one model judges."""
 
-    table: Table  # they as they stand
-    matrix: FloatArray  # (r, d), they encoded
-    own: IntArray  # (r,), positions among the training rows of the model, or -1
+    table: Table  # as written
+    matrix: FloatArray  # (r, d), encoded
+    own: IntArray  # (r,), positions among the model's training rows, or -1
 
 
 def judged_by(
     verdict: Verdict, table: Table, positions: IntArray
 ) -> Iterator[tuple[JudgedPiece, IntArray, IntArray, JudgedRows]]:
-    """Part rows at some positions, the first of `table`, by who judges them.
+    """Group rows at some positions, the first of `table`, by the model that judges them.
 
-    With each come their places among `positions`, and their positions among the rows of the model.
+    Each group has its places among `positions`, and its positions among the model's rows.
     """
     for piece in verdict.pieces:
         places, among = piece.places(positions)
@@ -88,7 +87,7 @@ def judged_by(
 def explain_rows(
     encoder: TableEncoder, detector: Detector, rows: JudgedRows, n_jobs: int | None = None
 ) -> list[tuple[Reason, ...]]:
-    """Reasons of some rows, most important first."""
+    """Return the reasons of some rows, most important first."""
     explained = []
     found = detector.explain(rows.matrix, rows.own, least=MIN_SHARE, n_jobs=n_jobs)
     for row, drops in enumerate(found):
@@ -100,17 +99,17 @@ def explain_rows(
 def first_reasons(
     rows: JudgedRows, encoder: TableEncoder, detector: Detector
 ) -> list[tuple[Reason, ...]]:
-    """Return the first of the reasons of some rows, of one column or of several together."""
+    """Return the first reason of each row, of one column or of several together."""
     return [_first_set(reasons) for reasons in explain_rows(encoder, detector, rows)]
 
 
 def _first_set(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
-    """Return the first of some reasons, with those that are odd together with it."""
+    """Return the first reason, with the columns that are odd together with it."""
     return tuple(one for one in reasons if one is reasons[0] or one.column in reasons[0].together)
 
 
 def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) -> Reason:
-    """Put a column's part in the score of a row of a table into words."""
+    """Describe a column's part in the score of a table row."""
     names = encoder.groups
     seen, seen_value = encoder.seen(table, row, drop.group)
     expected, expected_value = encoder.coders[drop.group].describe(drop.expected, seen_value)
@@ -120,9 +119,9 @@ def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) 
 
 
 def _differs(reason: Reason) -> bool:
-    """Whether a reader sees that a cell is not what is expected; of levels space is no part.
+    """Whether a reader sees that a cell is not as expected; for levels, spaces do not count.
 
-    That no value is expected, or a rarer one, is no reason.
+    It is no reason that no value, or a rarer one, is expected.
     """
     is_level = isinstance(reason.seen_value, str)
     is_same = is_level and reason.seen_value == reason.expected_value
@@ -131,10 +130,10 @@ def _differs(reason: Reason) -> bool:
 
 
 def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
-    """Leave out reasons that read as expected, and put those last that a value is missing.
+    """Drop reasons that read as expected, and put those of missing values last.
 
-    Gaps are filled with numbers that differ from each other, of which a reader sees nothing; and
-    of a row that no replacement makes more usual, the farthest column is given as a reason.
+    Missing values are filled with differing numbers, which a reader does not see; and if no
+    replacement lowers the score of a row, its farthest column is given as a reason.
     """
     differing = [reason for reason in reasons if _differs(reason)]
     differing.sort(key=lambda reason: reason.seen == MISSING and not reason.together)
@@ -148,10 +147,10 @@ def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
 
 @dataclass(frozen=True)
 class Lists:
-    """The first rows of a table in words, and its odd cells, whose suggestions agree with them."""
+    """The first rows of a table as described, and its odd cells with consistent suggestions."""
 
     first: IntArray  # positions by rank, of all rows that are listed or drawn
-    table: Table  # the ranked ones as they stand
+    table: Table  # the ranked rows as written
     n_explained: int
     ranked: tuple[RankedRow, ...]
     listed: tuple[FlaggedRow, ...]
@@ -162,27 +161,27 @@ class Lists:
 
 @dataclass(frozen=True)
 class Words:
-    """What is said of rows, by their numbers from 1, and the odd cells that agree with it."""
+    """Descriptions of rows by row number, and the odd cells that agree with them."""
 
     reasons: Mapping[int, tuple[Reason, ...]]
     hints: Mapping[int, tuple[str, ...]]
-    explained: Container[int]  # rows whose score was explained, or its first reason
+    explained: Container[int]  # rows whose score or first reason was explained
     cells: tuple[OddCell, ...]
 
 
 def list_table(verdict: Verdict, explain: int, id_column: str | None) -> Lists:
-    """Put the first rows into words: all that are listed, or as many as there are to `explain`."""
+    """Describe the first rows: all that are listed, or as many as there are to `explain`."""
     rows, n_all, n_explained = verdict.rows, verdict.n_listed, 0
     if explain:
         n_explained = min(max(explain, min(n_all, MAX_FLAGGED_EXPLAINED)), rows.n_judged)
     n_columns = max(len(rows.sample_table.frame.columns), 1)
     n_listed = min(n_all, max(MOST_CELLS // n_columns, FEWEST_ROWS), MOST_ROWS)
     n_ranked = max(n_explained, MIN_LISTED, min(n_listed, MAX_RANKED) if explain else 0)
-    n_ranked, n_told = min(n_ranked, rows.n_judged), max(n_explained, n_listed)
-    first = top_rows(verdict.scored.ranks, max(n_ranked, n_told, MAX_DRAWN))
-    taken = rows.take(first[: max(n_ranked, n_told)])
-    table, told = (taken.take(np.arange(n)) for n in (n_ranked, n_told))
-    words = put_into_words(verdict, told, first[:n_told], n_explained, in_short=bool(explain))
+    n_ranked, n_shown = min(n_ranked, rows.n_judged), max(n_explained, n_listed)
+    first = top_rows(verdict.scored.ranks, max(n_ranked, n_shown, MAX_DRAWN))
+    taken = rows.take(first[: max(n_ranked, n_shown)])
+    table, shown = (taken.take(np.arange(n)) for n in (n_ranked, n_shown))
+    words = put_into_words(verdict, shown, first[:n_shown], n_explained, in_short=bool(explain))
     top = first[:n_ranked]
     ranked = list_rows(verdict, table, top, n_explained, id_column, words)
     listed = tuple(
@@ -192,7 +191,7 @@ def list_table(verdict: Verdict, explain: int, id_column: str | None) -> Lists:
             flagged=bool(verdict.scored.is_flagged[name["row"] - 1]),
             **_first_reason(words.reasons[name["row"]]),
         )
-        for name in _names(verdict, told, first[:n_listed], id_column)
+        for name in _names(verdict, shown, first[:n_listed], id_column)
     )
     ranked, usual = _compare(verdict, ranked, table, top[:n_explained], id_column)
     n_cells = verdict.n_odd_cells + len(words.cells) - len(verdict.evidence)
@@ -207,9 +206,9 @@ def put_into_words(
     *,
     in_short: bool = False,
 ) -> Words:
-    """Say why rows are odd, those of `table` at some positions, and what may have gone wrong.
+    """Explain why the rows of `table` at some positions are odd, and what may be wrong.
 
-    The scores of the first of them are explained; of the others, `in_short`, by their first reason.
+    The scores of the first of them are explained; of others, `in_short`, the first reason.
     """
     some = positions[:n_explained]
     parts = [*judged_by(verdict, table.take(np.arange(n_explained)), some)]
@@ -239,13 +238,13 @@ def put_into_words(
         hinted = hint_rows(piece.model, compared, part.table, part.matrix, among, meant)
         for place, row, of in zip(places.tolist(), numbers, hinted, strict=True):
             slips[row] = of.sentences
-            # The odd cells are those of the list.
+            # Only listed rows can add odd cells.
             if verdict.scored.ranks[row - 1] <= verdict.n_listed:
                 line = None if table.lines is None else int(table.lines[place])
                 for cell in cells.alone(row, line, reasons[row], of.alone, notations):
                     alone.append(cell)
                     reason, *rest = reasons[row]
-                    reasons[row] = cells.mended(reason, cell), *rest
+                    reasons[row] = cells.suggesting(reason, cell), *rest
     hints = {row: cells.hints(row, slips.get(row, ())) for row in rows}
     strongest = sorted((*cells.cells, *alone), key=lambda cell: cell.p_value)
     return Words(reasons, hints, by_score, tuple(strongest))
@@ -258,10 +257,10 @@ def _compare(
     positions: IntArray,
     id_column: str | None,
 ) -> tuple[tuple[RankedRow, ...], tuple[UsualRow, ...]]:
-    """Put beside the first rows, those at some positions, the usual ones most like each.
+    """Add to the first rows, those at some positions, the usual rows most like each.
 
-    They are sought among the rows held in memory that are not flagged. The distance is the sum of
-    those in the columns, which one absurd cell makes greater by the same for all.
+    They come from the rows in memory that are not flagged. The distance is the sum over columns, to
+    which one absurd cell adds the same for all.
     """
     rows, nearest = verdict.rows, dict[int, IntArray]()
     usual = np.flatnonzero(~verdict.scored.is_flagged[rows.sample_index])
@@ -278,7 +277,7 @@ def _compare(
         for start in range(0, len(part.own), ROWS_A_BLOCK):
             block = slice(start, start + ROWS_A_BLOCK)
             distances = cdist(views.standardised(part.matrix[block]), others, "cityblock")
-            # A row that nothing but its rank keeps from being flagged is not compared with itself.
+            # A row that misses the threshold by its rank alone must not be compared with itself.
             own = rows.sample_index[among] == positions[places[block], None]
             distances[own] = np.inf
             closest = np.argsort(distances, axis=1, kind="stable")[:, :N_NEAREST]
@@ -305,7 +304,7 @@ def _compare(
 
 
 def top_rows(ranks: IntArray, count: int) -> IntArray:
-    """Positions of the first rows of a list, in its order."""
+    """Return the positions of the first rows of a list, in its order."""
     (rows,) = np.nonzero(ranks <= count)
     release_pages(ranks)
     return np.asarray(rows[np.argsort(ranks[rows])], dtype=np.int64)
@@ -319,9 +318,9 @@ def list_rows(
     id_column: str | None,
     words: Words,
 ) -> tuple[RankedRow, ...]:
-    """List some rows, those of `table`, with the `words` for them, `n_whole` with all their cells.
+    """List the rows of `table` with their `words`; the first `n_whole` get all their cells.
 
-    `positions` are their places in the table that was scored, of which `id_column` names the rows.
+    `positions` are their places in the table that was scored, whose rows `id_column` names.
     """
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
@@ -358,7 +357,7 @@ def list_rows(
 
 
 def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
-    """Return rows of the table that a piece judges, to compare some of them with."""
+    """Return rows judged by the same model, to compare some of them with."""
     if piece.model.is_whole:
         return verdict.rows
     judged = piece.positions
@@ -371,7 +370,7 @@ def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
 def _names(
     verdict: Verdict, table: Table, positions: IntArray, id_column: str | None
 ) -> Iterator[dict[str, Any]]:
-    """Rank, row, line and id of rows at some positions, those of `table`."""
+    """Return rank, row, line and id of the rows of `table`, at some positions."""
     ids = None if id_column is None else table.column(id_column)
     for place, position in enumerate(positions.tolist()):
         yield {
@@ -383,7 +382,7 @@ def _names(
 
 
 def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[tuple[Reason, ...]]:
-    """Explain rows of a table, a block at a time, by whoever works on the table."""
+    """Explain rows of a table in blocks, on the workers of the table."""
     reasons: dict[int, tuple[Reason, ...]] = {}
     for piece, places, _, part in judged_by(verdict, table, positions):
         blocks = [
@@ -402,7 +401,7 @@ def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[
 
 
 def _first_reason(reasons: Sequence[Reason]) -> dict[str, Any]:
-    """Take the first of some reasons, of one column or several, as fields of a `FlaggedRow`."""
+    """Return the first reason, of one column or several, as fields of a `FlaggedRow`."""
     if not (first := _first_set(reasons)):
         return {}
     return {
@@ -417,18 +416,18 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}..."
 
 
-# One expected value a cell: the reasons of a row expect what the rows most like it read; a cell
-# that is odd by itself may be mended from its column alone. Of a level one slip from a common one
-# the letters say more than the neighbours do. A number or date is mended where the neighbours
-# agree; else it stays open, and they alone count.
+# Each cell has one expected value. Reasons take it from the most similar rows; an odd cell may get
+# a suggested value from its column alone. If a level is one typing error from a common one, the
+# spelling outweighs the neighbours. A suggested number or date must agree with the neighbours;
+# otherwise it is dropped, and the neighbours' value is shown.
 
 
-# What is said of a cell that is alone in its column.
+# Ending of the sentence on a cell that is alone in its column.
 ALONE = ", and almost no other cell of the column is as far from its expected value."
 
-# A mended value agrees with what is expected if it lies within this part of the way it came.
+# A suggested value agrees with the expected one if they differ by at most this part of its change.
 PART_OF_WAY = 0.25
-# What is expected of a cell that is odd by its column alone, where no value is.
+# What is expected of a cell that is odd in its column alone and has no suggested value.
 INSTEAD = {
     "far above": "less",
     "far below": "more",
@@ -444,10 +443,10 @@ INSTEAD = {
 
 @dataclass(frozen=True)
 class OddCells:
-    """The odd cells of a table, and what was probably meant by them.
+    """The odd cells of a table, and their suggested values.
 
-    `rank_by_score` has the rank by their scores of the rows with such cells, of `n_rows`; some
-    part of a score is of what the other cells of the row say.
+    `rank_by_score` is the rank by score of the rows with such cells, out of `n_rows`;
+    `part_of_relations` is the part of a row's score that comes from relations between its cells.
     """
 
     cells: tuple[OddCell, ...]  # the strongest first
@@ -458,7 +457,7 @@ class OddCells:
 
     @cached_property
     def of_row(self) -> dict[int, list[OddCell]]:
-        """Those of each row that has any."""
+        """Odd cells by row number."""
         of_row = defaultdict[int, list[OddCell]](list)
         for cell in self.cells:
             for row in cell.rows:
@@ -466,9 +465,9 @@ class OddCells:
         return dict(of_row)
 
     def settled(self, reasons: Mapping[int, Sequence[Reason]]) -> OddCells:
-        """Drop what the neighbours of a row deny: they expect another number in a cell.
+        """Drop suggestions that contradict the number expected by a row's neighbours.
 
-        What follows from the others of the row, they know no better.
+        Suggestions that follow from other cells of the row are kept.
         """
         denied = {
             cell
@@ -492,7 +491,7 @@ class OddCells:
         alone: Mapping[str, AloneCell],
         notations: Mapping[str, Notation],
     ) -> Iterator[OddCell]:
-        """Return the cell that is a row's first reason, if it is alone in its column."""
+        """Yield the cell that is a row's first reason, if it is alone in its column."""
         for one in reasons[:1]:
             known = self.of_row.get(row, ())
             is_known = any(cell.given or cell.column == one.column for cell in known)
@@ -507,7 +506,7 @@ class OddCells:
             yield OddCell(*named, expected=about, p_value=p_value)
 
     def numbers(self, row: int) -> dict[str, float]:
-        """Return the numbers that were probably meant by cells of a row, by column."""
+        """Return the suggested numbers of the cells of a row, by column."""
         return {
             cell.column: _values([cell.suggestion], format)[0]
             for cell in reversed(self.of_row.get(row, ()))
@@ -515,20 +514,20 @@ class OddCells:
         }
 
     def reasons(self, row: int, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
-        """Return the reasons of a row with what is expected of its cells.
+        """Return the reasons of a row, with the values suggested for its cells.
 
-        Cells that say more than the score of the row does come first, with the part of it that is
-        due to them; others come last, unless they are among the reasons.
+        Cells that are rarer evidence than the row's score come first, with the part of the score
+        that is due to them; others come last, unless they are among the reasons.
         """
         cells = self.of_row.get(row, [])
-        # Of these the relations say that they are odd.
+        # These cells are odd by the relations between columns.
         related = [bool(cell.given) or cell.kind == NEW for cell in cells]
         n_given = sum(related)
-        # What the relations say of the row is said of these cells.
+        # The part of the score that is due to relations is split among these cells.
         part = self.part_of_relations(row) if n_given else 0.0
         reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
         by_score = {one.column: one for one in reversed(reasons)}
-        # Rows that are right and have such a cell, beside those that score so high.
+        # A cell leads if fewer right rows would have such a cell by chance than rows score as high.
         leads = [cell.p_value * self.n_rows <= self.rank_by_score[row] for cell in cells]
         first, last = list[Reason](), list[Reason]()
         for cell, is_first, is_related in zip(cells, leads, related, strict=True):
@@ -537,39 +536,39 @@ class OddCells:
                 of_cell = self._reason(cell, by_score.get(cell.column), share)
                 (first if is_first else last).append(of_cell)
         names = {one.column for one in first}
-        # Cells that are odd by themselves, and together, are one reason.
+        # Odd cells whose columns are also odd together make one reason.
         together = {one.column: one.together for one in reasons if {*one.together} <= names}
         first = [replace(one, together=together.get(one.column, ())) for one in first]
         rest = [_without(one, names) for one in reasons if one.column not in names]
         expected = {cell.column: cell for cell in reversed(cells)}
-        mended = [
-            self.mended(one, expected[one.column]) if one.column in expected else one
+        corrected = [
+            self.suggesting(one, expected[one.column]) if one.column in expected else one
             for one in rest
         ]
-        return (*first, *mended, *last)
+        return (*first, *corrected, *last)
 
     def hints(self, row: int, others: Sequence[str] = ()) -> tuple[str, ...]:
-        """Say why cells of a row are odd, unless another hint is about a cell odd by itself."""
+        """Explain why cells of a row are odd; skip cells odd by themselves that a hint covers."""
         cells = self.of_row.get(row, ())
         names = [quoted(cell.column) for cell in cells]
         says = [f"{name}: {cell.sentence}" for name, cell in zip(names, cells, strict=True)]
-        is_told = [any(name in hint for hint in others) for name in names]
-        both = [*zip(says, cells, is_told, strict=True)]
+        is_named = [any(name in hint for hint in others) for name in names]
+        both = [*zip(says, cells, is_named, strict=True)]
         of_row = (text for text, cell, _ in both if cell.given)
-        return (*of_row, *others, *(text for text, cell, told in both if not (cell.given or told)))
+        return (*of_row, *others, *(text for text, c, named in both if not (c.given or named)))
 
     def _reason(self, cell: OddCell, known: Reason | None, share: float) -> Reason:
-        """Give an odd cell as a reason; its neighbours may have a reason of it, too."""
+        """Turn an odd cell into a reason, merged with the reason its neighbours give, if any."""
         instead = cell.expected or INSTEAD.get(cell.kind, "")
         value = self._value(cell.column, cell.seen)
         reason = known or Reason(cell.column, 0.0, cell.seen, instead, value)
-        reason = replace(self.mended(reason, cell), share=reason.share + share, together=())
+        reason = replace(self.suggesting(reason, cell), share=reason.share + share, together=())
         if not cell.expected or cell.suggestion:
             return reason
         return replace(reason, expected=cell.expected, expected_value=None)
 
-    def mended(self, reason: Reason, cell: OddCell) -> Reason:
-        """Return a reason that expects what was probably meant, where that is known."""
+    def suggesting(self, reason: Reason, cell: OddCell) -> Reason:
+        """Return the reason with the suggested value of a cell, if any, as the expected one."""
         if not cell.suggestion:
             return reason
         meant = self._value(cell.column, cell.suggestion)
@@ -584,7 +583,7 @@ class OddCells:
 
 
 def _without(reason: Reason, names: Collection[str]) -> Reason:
-    """Take columns out of those that a reason is odd together with."""
+    """Remove columns from those that a reason is odd together with."""
     together = tuple(name for name in reason.together if name not in names)
     return replace(reason, together=together if len(together) > 1 else ())
 
@@ -594,10 +593,10 @@ def _values(texts: list[str], format: ValueFormat) -> list[float]:
 
 
 def _agree(seen: float, meant: float, expected: float) -> bool:
-    """Whether a mended value is near to what is expected, for the way it came."""
+    """Whether a suggested value is near the expected one, relative to its change."""
     if np.isnan(expected):
-        return True  # nothing is expected, or no value
+        return True  # nothing, or no number, is expected
     if min(meant, expected) > 0 and not seen <= 0:
         seen, meant, expected = np.log([seen, meant, expected])
-    # What cannot be read came from anywhere: within the usual is what its column says.
+    # An unreadable value has no distance: its suggestion is within the column's usual range.
     return bool(np.isnan(seen) or abs(meant - expected) <= PART_OF_WAY * abs(seen - meant))

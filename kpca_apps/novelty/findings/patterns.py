@@ -1,7 +1,7 @@
-"""Rows that are odd for the same reason, as one pattern.
+"""Group rows that are odd for the same reason into patterns.
 
-Rows belong together whose first reason names the same columns and whose values there deviate
-alike: they read the same, or a like multiple of what was expected, or lie on the same side of it.
+A pattern holds rows whose first reason names the same columns and whose values deviate alike: they
+are equal, or a similar multiple of the expected value, or on the same side of it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, Ran
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 
-# Two rows that are odd alike may be so by chance, and need no summary.
+# Two rows may be odd alike by chance, and need no summary.
 MIN_ROWS = 3
-# Multiples of what was expected are alike if none is twice another, and distinct from others where
-# half as much again lies between them; a multiple below 2 is called "above" or "below".
+# Limits for "the same multiple of the expected value": the largest ratio within a group, the least
+# ratio between groups, and the least multiple to report; below it, "above" or "below" is used.
 LARGEST_SPREAD, SMALLEST_GAP, SMALLEST_FACTOR = 2.0, 1.5, 2.0
-# A value of another column is named where so many rows of the pattern share it, so few of the other
-# rows have it, and chance would so rarely do the same in any of the columns looked at.
+# Name a value of another column if so many of the pattern's rows share it, so few of the other rows
+# do, and chance would rarely do the same in any of the columns examined.
 MOST, FEW, BY_CHANCE = 0.9, 0.25, 0.01
-# What is said of a column whose cells are odd alike, each by itself.
+# Clauses for columns whose cells are odd alike, each by itself.
 KINDS = {
     "far above": "is far above the rest of the column",
     "far below": "is far below the rest of the column",
@@ -56,9 +56,9 @@ CLAUSES = {
 
 
 def kinds_of_evidence(evidence: pl.DataFrame, names: Sequence[str]) -> tuple[Pattern, ...]:
-    """Count rows by the strongest evidence against cells of them, the strongest first.
+    """Count rows by the strongest evidence against their cells, strongest first.
 
-    They break the same rule, or the same columns, of those called `names`, are odd in the same way.
+    They break the same rule, or the same columns, of those called `names`, are odd alike.
     """
     of_row = defaultdict[int, list[dict[str, Any]]](list)
     for finding in evidence.iter_rows(named=True):
@@ -87,7 +87,7 @@ def find_patterns(
 ) -> tuple[Pattern, ...]:
     """Find flagged rows of a ranked list that are odd for the same reason; most rows first.
 
-    `listed` are all ranked rows as they stand; `sample` shows how common a value is among all rows.
+    `listed` are all ranked rows as written; `sample` shows how common a value is among all rows.
     """
     order = {column.name: number for number, column in enumerate(columns)}
     dates = {
@@ -98,13 +98,13 @@ def find_patterns(
     by_reason: dict[tuple[tuple[str, ...], tuple[str, ...]], list[RankedRow]] = {}
     for row in ranked:
         if row.flagged and row.reasons:
-            # Its first reason alone, the columns in the order of the table.
+            # Use the first reason only, with the columns in table order.
             first = sorted(row.reason_sets[0], key=lambda r: order.get(r.column, -1))
             names = tuple(reason.column for reason in first)
             kinds = tuple(map(_kind, first))
             odd = replace(row, reasons=tuple(first))
             by_reason.setdefault((names, kinds), []).append(odd)
-    # What rows share is said of a column that is not hidden.
+    # Shared values of hidden columns are not reported.
     shown = [c.name for c in columns if c.name in listed.frame.columns and not c.hidden]
     found = []
     for (names, kinds), rows in by_reason.items():
@@ -119,7 +119,7 @@ def find_patterns(
                 sentence += f", {who} with {quoted(column)} {quoted_cell(value)}"
             positions = tuple(row.row for row in alike)
             shared = None if common is None else common[:2]
-            # A value may end with a full stop itself: "12:30 a.m.".
+            # A value may itself end with a full stop: "12:30 a.m.".
             found.append(Pattern(positions, names, f"{sentence.removesuffix('.')}.", shared))
     return tuple(sorted(found, key=lambda pattern: -len(pattern.rows)))
 
@@ -127,7 +127,7 @@ def find_patterns(
 def _common(
     listed: Table, places: IntArray, others: Sequence[str], sample: Table
 ) -> tuple[str, str, int] | None:
-    """Column, value and rows that share it; None where none stands out."""
+    """Find the column and value that rows share, and these rows; None if none stands out."""
     n, best, rarest = len(places), None, BY_CHANCE
     for name in others:
         column = listed.column(name)
@@ -145,7 +145,7 @@ def _common(
 
 
 def _kind(reason: Reason) -> str:
-    """Say in a word how a value deviates; values of one kind may go into one pattern."""
+    """Return a word for how a value deviates; one pattern holds values of one kind."""
     if reason.seen == MISSING:
         return "missing"
     if reason.side:
@@ -156,7 +156,7 @@ def _kind(reason: Reason) -> str:
 def _alike(
     kinds: tuple[str, ...], rows: list[RankedRow], *, is_date: bool
 ) -> Iterator[tuple[str, list[RankedRow]]]:
-    """Divide rows of the same columns and kinds into patterns, each with what is odd of them."""
+    """Split rows with the same columns and kinds into patterns, each with its description."""
     if {*kinds} <= {"above", "below"}:
         if len({tuple(reason.seen for reason in odd.reasons) for odd in rows}) == 1:
             kinds = ("same",) * len(kinds)
@@ -169,7 +169,7 @@ def _alike(
 
 
 def _like_factors(rows: list[RankedRow]) -> Iterator[tuple[str, list[RankedRow]]]:
-    """Rows whose value is about the same multiple of what was expected."""
+    """Group rows whose values are about the same multiple of the expected ones."""
     sized: list[tuple[float, RankedRow]] = []
     for odd in rows:
         seen, expected = odd.reasons[0].seen_value, odd.reasons[0].expected_value
@@ -189,7 +189,7 @@ def _like_factors(rows: list[RankedRow]) -> Iterator[tuple[str, list[RankedRow]]
 
 
 def _how_far(size: float) -> str:
-    """Say what multiple of what was expected is read; empty where "above" or "below" says it."""
+    """Write the multiple of the expected value; empty if "above" or "below" is enough."""
     if size >= SMALLEST_FACTOR:
         return f"about {_rounded(size)} times"
     if 0 < size <= 1 / SMALLEST_FACTOR:
@@ -204,7 +204,7 @@ def _rounded(size: float) -> str:
 
 
 def _clauses(rows: list[RankedRow], kinds: Sequence[str]) -> str:
-    """Say what is odd of the columns of some rows, once of columns that are odd alike."""
+    """Describe how the columns of some rows are odd; columns that are odd alike share a clause."""
     names: dict[str, list[str]] = {}
     for place, kind in enumerate(kinds):
         reasons = [odd.reasons[place] for odd in rows]
@@ -225,7 +225,7 @@ def _clauses(rows: list[RankedRow], kinds: Sequence[str]) -> str:
 
 
 def _say_of(names: Sequence[str], clause: str) -> str:
-    """Say one clause of one column, or of several."""
+    """Write the clause of one column, or of several."""
     if len(names) > 1:
         verb, rest = clause.split(" ", 1)
         whose = "all" if len(names) > 2 else "both"

@@ -1,4 +1,4 @@
-"""What the pictures of a screening need: rows by two columns, on kernel components, on a grid."""
+"""Compute the points of a screening's figures: two columns, kernel components, a score grid."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OTHER_LEVELS = "(other)"
 
 
 def draw_rows(verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]) -> Pictures:
-    """Place rows on kernel components, on a grid of scores, and by the columns of the reasons."""
+    """Place rows on kernel components, on a score grid, and by the columns of the reasons."""
     return Pictures(
         map=_map_rows(verdict, lists.first[: len(lists.ranked)]),
         contours=_score_grid(verdict, lists.first[:MAX_DRAWN]),
@@ -39,7 +39,7 @@ def draw_rows(verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]) 
 
 
 def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
-    """Place a drawn sample of rows, and those listed, on the leading two kernel components."""
+    """Place a drawn sample of rows and the listed rows on the two leading kernel components."""
     model = verdict.model
     drawn, matrix = _drawn(verdict.rows, listed, model.options.seed)
     points = model.detector.map_components(matrix, n_jobs=model.options.jobs)
@@ -64,15 +64,14 @@ def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
 def _column_plane(
     verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]
 ) -> ColumnPlane | None:
-    """Place rows by the columns with the largest part in the reasons of those that stand out.
+    """Place rows by the columns with the largest part in the reasons of the flagged rows.
 
-    Drawn are a sample and the ranked rows. Of two columns one is of
-    numbers or dates, if there is any. Hidden columns and free text are not drawn; ``None`` where
-    nothing else is left.
+    A sample and the ranked rows are drawn. One of the two columns holds numbers or dates, if any
+    does. Hidden columns and free text are not drawn; ``None`` if no other column is left.
     """
     rows, ranked, seed = verdict.rows, lists.ranked, verdict.model.options.seed
     parts = {column.name: column.reason_share for column in columns}
-    if not any(parts.values()):  # nothing is flagged: what the oddest rows are nearest to it for
+    if not any(parts.values()):  # nothing is flagged: use the reasons of the oddest rows
         for reason in (reason for row in ranked[:N_KINDS] for reason in row.reasons):
             parts[reason.column] = parts.get(reason.column, 0.0) + reason.share
     shown = [c for c in columns if c.distribution is not None and c.used and not c.hidden]
@@ -80,7 +79,7 @@ def _column_plane(
     if not shown:
         return None
     first, *others = shown
-    if isinstance(first.distribution, CategoryProfile):  # beside one of numbers, if one has a part
+    if isinstance(first.distribution, CategoryProfile):  # beside a column of numbers
         others.sort(key=lambda c: (parts[c.name] == 0, isinstance(c.distribution, CategoryProfile)))
     listed = np.array([row.row - 1 for row in ranked], dtype=np.int64)
     sample = np.flatnonzero(~np.isin(rows.sample_index, listed))
@@ -110,7 +109,7 @@ def _column_plane(
 
 
 def _values(column: Column, spec: ColumnSpec, levels: tuple[str, ...]) -> FloatArray:
-    """Read cells as numbers or, with levels, as places among them; NaN where there is no value."""
+    """Return cells as numbers or, with levels, as positions among them; NaN if missing."""
     if not levels:
         return column.read(spec.format).values
     of, known = spec.levels(column), {level: place for place, level in enumerate(levels)}
@@ -119,15 +118,15 @@ def _values(column: Column, spec: ColumnSpec, levels: tuple[str, ...]) -> FloatA
 
 
 def _score_grid(verdict: Verdict, first: IntArray) -> ScoreContours | None:
-    """Scores on a grid over the two columns of a table; ``None`` unless it uses two numeric ones.
+    """Return scores on a grid over two columns; None unless the table uses two numeric ones.
 
-    Beside a sample of the rows, those of the `first` by rank that are flagged are drawn.
+    A sample of the rows is drawn, and those of the `first` by rank that are flagged.
     """
     model = verdict.model
     used = model.encoder.plan.used
     if len(used) != 2 or any(spec.role != "numeric" for spec in used):
         return None
-    # A column with gaps brings an indicator of them, which is 0 all over the picture.
+    # A column with gaps adds an indicator of them, which is 0 all over the picture.
     left, right = (group.columns[0] for group in model.encoder.groups)
     drawn, matrix = _drawn(
         verdict.rows, first[verdict.scored.is_flagged[first]], model.options.seed
@@ -151,7 +150,7 @@ def _score_grid(verdict: Verdict, first: IntArray) -> ScoreContours | None:
 
 
 def _drawn(rows: Encoded, kept: IntArray, seed: int) -> tuple[IntArray, FloatArray]:
-    """Positions of at most 1,500 drawn rows and of those to keep, in order; and all encoded."""
+    """Return sorted positions of at most 1,500 drawn rows and those to keep, and all encoded."""
     index, rng = rows.sample_index, np.random.default_rng(seed)
     drawn = index[rng.choice(len(index), min(len(index), MAX_DRAWN), replace=False)]
     positions = np.union1d(drawn, kept)

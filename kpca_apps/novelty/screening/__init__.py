@@ -1,1 +1,1 @@
-"""A table screened: options, scores of all rows, the ranked list, the result."""
+"""Screen a table: options, scores of all rows, verdict."""

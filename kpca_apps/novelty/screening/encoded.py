@@ -1,7 +1,7 @@
-"""All rows of a table encoded, and looked through once for what their cells hold.
+"""Encode all rows of a table, and check all cells in the same pass.
 
-A table in memory is one matrix. The numbers of a table in parts lie in one temporary file, or with
-the Dask workers who made them: a later pass reads neither text nor Parquet again, but floats.
+A table in memory is one matrix. The numbers of a table in parts are in one temporary file, or with
+the Dask workers that made them: later passes read floats instead of text or Parquet.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from kpca_apps.tables.table import PartedTable, Table, require_formats
 
 @dataclass(frozen=True)
 class LearnedEncoder(TableEncoder):
-    """An encoder that has learned what the cells of its columns hold, too."""
+    """An encoder that has also learned which cells are usual in its columns."""
 
     stored_as: ClassVar[str] = "TableEncoder"  # in model files
 
-    allowed: tuple[KnownNumbers | None, ...]  # what the columns of numbers allow
-    relations: Relations  # what the cells of a row say of each other
+    allowed: tuple[KnownNumbers | None, ...]  # allowed values of the columns of numbers
+    relations: Relations  # relations between the cells of a row
 
     def validate(self) -> None:
-        """Refuse parts that do not belong together."""
+        """Raise for parts that do not come from one fit."""
         super().validate()
         if len(self.allowed) != len(self.summaries):
             raise ValueError("what its columns allow is not of them")
@@ -64,7 +64,7 @@ class LearnedEncoder(TableEncoder):
     def learn(
         cls, table: Table, plan: ColumnPlan, *, contaminated: bool, seed: int = 0
     ) -> LearnedEncoder:
-        """Fit an encoder to a table, and learn what its cells hold."""
+        """Fit an encoder to a table, and learn which cells are usual."""
         of = TableEncoder.fit(table, plan, contaminated=contaminated)
         allowed = tuple(KnownNumbers.learn(table, spec) for spec in plan.used)
         relations = Relations.learn(table, plan, seed=seed)
@@ -87,20 +87,20 @@ class Encoded:
 
     table: AnyTable
     encoder: LearnedEncoder
-    sample_table: Table  # the rows held in memory, all or drawn, as they stand
+    sample_table: Table  # the rows held in memory, all or drawn, as written
     sample_index: IntArray  # (s,), their positions, increasing
-    sample: FloatArray  # (s, d), they encoded
-    learned: IntArray  # positions of the rows that the encoder was fitted to; none of other tables
+    sample: FloatArray  # (s, d), encoded
+    learned: IntArray  # positions of the rows that the encoder was fitted to; none for other tables
     stored: SharedArray | Kept | None  # all rows of a table in parts, encoded
-    rules: tuple[CellRule, ...]  # what the used columns allow, learned from the sample
-    faults: CellFaults  # of all rows; none where nothing was looked for
-    hashes: HashArray  # (n,), of the used cells of each row, as they are written
-    surprise: FloatArray  # (n,), of the rows by the relations between their columns, as -log p
-    warnings: tuple[str, ...]  # what was done to cells that are no values
-    execution: Execution  # of passes over the parts
+    rules: tuple[CellRule, ...]  # rules for the cells of used columns, learned from the sample
+    faults: CellFaults  # of all rows; empty if cells were not checked
+    hashes: HashArray  # (n,), of the used cells of each row, as written
+    surprise: FloatArray  # (n,), -log p of the rows by the relations between their columns
+    warnings: tuple[str, ...]  # how cells without a valid value were treated
+    execution: Execution  # runs passes over the parts
     n_jobs: int | None  # threads that work on a table in memory
     accepted: Accepted | None  # rows that are fine whatever they hold
-    groups: Groups  # that are judged among themselves, and the place among them of each row
+    groups: Groups  # groups judged among themselves, and the position of each row's group
 
     @property
     def source(self) -> SourceInfo:
@@ -114,22 +114,22 @@ class Encoded:
 
     @property
     def is_own(self) -> bool:
-        """Whether they are the very rows the model was fitted on, whose scores it has."""
+        """Whether they are the rows the model was fitted on, whose scores are known."""
         return bool(len(self.learned))
 
     @property
     def is_accepted(self) -> BoolArray | None:
-        """Rows (n,) that are fine whatever they hold; None where none are."""
+        """Mask of the rows (n,) accepted as fine, whatever they hold; None if there are none."""
         return None if self.accepted is None else self.accepted.is_accepted
 
     @property
     def n_judged(self) -> int:
-        """Rows that are not accepted."""
+        """Number of rows that are not accepted."""
         return self.n_rows - (0 if self.accepted is None else self.accepted.n_rows)
 
     @property
     def n_threads(self) -> int | None:
-        """Threads that work here, as joblib counts them, on rows that are in memory."""
+        """Number of threads for rows in memory, as joblib counts them."""
         workers = self.execution.workers
         if self.stored is None or workers.executor == "dask":
             return self.n_jobs
@@ -141,7 +141,7 @@ class Encoded:
         return None if isinstance(self.table, Table) else self.table.parts[0].stop
 
     def map(self, function: RowFunction, in_use: BoolArray | None = None) -> FloatArray:
-        """Return one number a row, shape (n,); of very many rows, mapped from a temporary file."""
+        """Return one number for each row (n,); for very many rows, memory-mapped."""
         if self.stored is None:
             return ArrayRows(self.sample, n_jobs=self.n_jobs).map(function, in_use)
         finished = None
@@ -166,11 +166,11 @@ class Encoded:
         return total
 
     def take(self, positions: IntArray) -> Table:
-        """Return some rows as they stand in the table, in the order asked for."""
+        """Return rows as written in the table, in the requested order."""
         return take_rows(self.table, positions, self.execution)
 
     def encoded(self, positions: IntArray) -> FloatArray:
-        """Return some rows encoded, shape (k, d), in the order asked for."""
+        """Return encoded rows (k, d), in the requested order."""
         if self.stored is None:
             return self.sample[positions]
         if isinstance(self.stored, SharedArray):
@@ -185,7 +185,7 @@ class Encoded:
         n_rows: int,
         *shared: object,
     ) -> Iterator[Result]:
-        """Yield ``function(task, *shared)`` of each task, in order; see `Execution.over`."""
+        """Yield ``function(task, *shared)`` for each task, in order; see `Execution.over`."""
         if self.stored is not None:
             yield from self.execution.over(what, function, tasks, n_rows, *shared)
             return
@@ -200,7 +200,7 @@ class Encoded:
         *shared: object,
         finished: FinishedPass[Result] | None = None,
     ) -> Iterator[Result]:
-        """Go over the encoded rows of all parts, some of them marked."""
+        """Map a function over the encoded rows of all parts, some of them marked."""
         assert isinstance(self.table, PartedTable)
         stored = self.stored
         if isinstance(stored, Kept):
@@ -222,12 +222,11 @@ def encode(
     checked: bool = True,
     learned: IntArray | None = None,
 ) -> Encoded:
-    """Encode by an encoder all rows of the table of a sample, which is held.
+    """Encode all rows of the table of a sample, which stays in memory.
 
-    Of its own table the encoder was fitted to the rows at the positions `learned`.
-    Rows that are accepted are fine whatever they hold. Unless cells are to be `checked`, nothing is
-    said of them. InputError if a column that the encoder uses is missing, or if most of its cells
-    cannot be read.
+    If the encoder was fitted to this table, `learned` are the positions of the rows it was fitted
+    to. Accepted rows are never faulty. Unless `checked`, no cells are examined. Raises InputError
+    if a column that the encoder uses is missing, or if most of its cells cannot be read.
     """
     table = held.whole
     source, names = table.source, table.columns
@@ -250,14 +249,14 @@ def encode(
     rules: tuple[CellRule, ...] = ()
     if checked:
         others, n_others = held.table, row_count(table)
-        # What the model learned as normal says what its table allows; of other tables those that
-        # are accepted are passed over.
+        # The rows the model learned as normal define what is allowed in its own table; in other
+        # tables, accepted rows are left out.
         if is_accepted is not None and not is_own and not is_accepted[held.index].all():
             others = others.take(np.flatnonzero(~is_accepted[held.index]))
             n_others -= int(is_accepted.sum())
         rules = cell_rules(others, encoder.plan, n_others, of_reference)
     stored: SharedArray | Kept | None = None
-    # Rows that the encoder has learned from are judged by what the others say.
+    # Rows that the encoder has learned from are judged by the other rows.
     own = np.zeros(row_count(table), dtype=bool)
     own[learned if is_own else []] = True
     if isinstance(table, Table):
@@ -295,9 +294,9 @@ def encode(
 
 
 def hash_rows(table: Table, encoder: LearnedEncoder) -> HashArray:
-    """Hash the used cells of rows as they stand: equal rows have equal hashes in every part.
+    """Hash the used cells of rows as written: equal rows have equal hashes in every part.
 
-    Of n different rows two share a hash with a probability of n^2 / 2^65: of a billion, .03.
+    Two of n different rows share a hash with probability n^2 / 2^65: .03 for a billion.
     """
     names = [spec.name for spec in encoder.plan.used]
     return table.frame[names].hash_rows(seed=0).to_numpy()
@@ -311,7 +310,7 @@ def _looked_through(
     learned: BoolArray,
     is_accepted: BoolArray | None,
 ) -> tuple[CellFaults, HashArray, FloatArray]:
-    """Return the faults of a table, or of a part of it, and of its rows the hashes and surprise."""
+    """Return the faults of a table or part, and the hashes and surprise of its rows."""
     judged = encoder.judge(table, own=learned)
     if not rules:
         no_hashes = np.zeros(len(learned), dtype=np.uint64)
@@ -328,7 +327,7 @@ def _encode_parts(
     learned: BoolArray,
     is_accepted: BoolArray | None,
 ) -> tuple[SharedArray | Kept, CellFaults, HashArray, FloatArray]:
-    """Encode all rows into a file, or where Dask's workers keep them."""
+    """Encode all rows into a file, or into the memory of Dask's workers."""
     n_rows, shared = table.n_rows, (encoder, rules)
     is_fine = np.zeros(n_rows, dtype=bool) if is_accepted is None else is_accepted
     tasks = part_tasks(table, np.column_stack([learned, is_fine]))
@@ -358,14 +357,14 @@ def _encode_parts(
 
 
 def _bare(table: PartedTable, marked: BoolArray | None = None) -> Iterator[PartTask]:
-    """Yield tasks whose parts are not read, as their rows are kept encoded."""
+    """Yield tasks without data: their rows are already encoded."""
     return (replace(task, part=task.part.bare()) for task in part_tasks(table, marked))
 
 
 class _EncodedPart(NamedTuple):
-    """The rows of a part, and what their cells hold."""
+    """The encoded rows of a part, and the faults of its cells."""
 
-    matrix: FloatArray  # (n, d); kept by a worker of Dask, or empty once it is in a file
+    matrix: FloatArray  # (n, d); held by a Dask worker, or empty once it is in a file
     faults: CellFaults
     hashes: HashArray  # (n,), of the rows
     surprise: FloatArray  # (n,)

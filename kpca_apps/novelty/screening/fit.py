@@ -1,7 +1,7 @@
-"""A model fitted to a table: plan its columns, encode its rows, fit a piece to all and each group.
+"""Fit a model to a table: plan its columns, encode its rows, fit all rows and each group.
 
-Of more than 100,000 rows all is learned from 100,000 drawn with the seed; `learn_from="all"` sums
-and trims all rows.
+For more than 100,000 rows, all is learned from 100,000 drawn with the seed; with
+`learn_from="all"`, sums and trimming use all rows.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ from kpca_apps.novelty.screening.model import (
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# So many groups have as many landmarks each as a table; of more groups each has fewer, so that the
-# matrices of all models stay as large.
+# Up to the first number of groups, each has as many landmarks as a table; if there are more, each
+# has fewer, so that the matrices of all models together stay as large.
 FULL_LANDMARKS, FEWEST_LANDMARKS = 8, 100
 LANDMARKS = {False: 300, True: 700}  # of a table that may hold outliers, and of a clean one
-MAX_LARGE_GROUPS = 3  # that are ranked among themselves: each takes one more fit
+MAX_LARGE_GROUPS = 3  # ranked among themselves: each takes one more fit
 IN_PARTS = "and is read in parts"
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A table to fit a model to, whose columns are planned."""
+    """A table to fit a model to, with planned columns."""
 
     options: ScreeningOptions
     clean: bool  # whether its rows are known to be normal
@@ -84,7 +84,7 @@ def fit_table(
     clean: bool = True,
     execution: Execution | None = None,
 ) -> tuple[NoveltyModel, Encoded]:
-    """Fit a model to a table, whose rows may be known to be normal; return the rows as well."""
+    """Fit a model to a table, some of whose rows may be known as normal; also return its rows."""
     options, execution = options or ScreeningOptions(), execution or Execution()
     options = replace(options, columns=resolve_columns(options.columns, table, execution))
     with without_values(options.columns.hide):
@@ -98,7 +98,7 @@ def fit_table(
 def plan_fit(
     table: AnyTable, options: ScreeningOptions, clean: bool, execution: Execution
 ) -> Planned:
-    """Decide from a sample of a table what each column becomes; `resolve_columns` comes before."""
+    """Decide from a sample what each column becomes; call `resolve_columns` before."""
     rule = resolve_rule(options, clean=clean)
     if options.columns.by and options.method == "hoffmann":
         raise OptionError(
@@ -115,9 +115,9 @@ def plan_fit(
 def fit_planned(
     planned: Planned, execution: Execution, accepted: Accepted | None = None
 ) -> tuple[NoveltyModel, Encoded]:
-    """Fit a model to a planned table; return its rows as well.
+    """Fit a model to a planned table; also return its rows.
 
-    Unless the table is clean, rows judged fine are learned from as normal ones.
+    Rows judged fine are learned as normal ones, unless the table is clean.
     """
     sample, learned = planned.sample, planned.learned
     options, clean, plan = planned.options, planned.clean, planned.plan
@@ -183,7 +183,7 @@ def _fit_group(
     is_fine: BoolArray | None,
     execution: Execution,
 ) -> GroupModel | None:
-    """Fit a piece to the rows of one group; none where no column varies in it."""
+    """Fit a model to the rows of one group; None if no column varies in it."""
     sample = draw_sample(table, options.seed, execution)
     learned = rows_learned_from(sample, options, not parameters.contaminated)
     plan = plan_of_group(plan, options.columns.by, learned.table)
@@ -201,10 +201,9 @@ def _fit_group(
 def _fit_detector(
     rows: Encoded, parameters: Parameters, options: ScreeningOptions, by: Collection[str]
 ) -> tuple[Detector, FloatArray, list[Note]]:
-    """Fit a detector, once more where a group too large to be odd fills the list; say so of each.
+    """Fit a detector; refit if a group too large to be odd fills the list, with a note on each.
 
-    With it come the scores (n,) of the rows. The columns that they are grouped `by` make no such
-    group.
+    Also return the scores (n,) of the rows. Columns that rows are grouped `by` make no such group.
     """
     is_drawn = len(rows.learned) < len(rows.sample_index)
     is_drawn |= rows_learned(options, rows.n_rows) < rows.n_rows
@@ -284,7 +283,7 @@ def _scoring_all(fitted: Fit, rows: Encoded) -> tuple[Detector, FloatArray]:
 
 
 def _size_note(rows: Encoded, options: ScreeningOptions) -> str:
-    """Say what of a table that is read in parts is learned from some of its rows."""
+    """Note which parts of a table read in parts are learned from some of its rows."""
     start, drawn = f"The table has {rows.n_rows:,} rows {IN_PARTS}", len(rows.sample_index)
     if rows_learned(options, rows.n_rows) < rows.n_rows:
         return (
@@ -298,7 +297,7 @@ def _size_note(rows: Encoded, options: ScreeningOptions) -> str:
 
 
 def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
-    """Say which rows lie apart and are too many to be odd."""
+    """Note which rows lie apart and are too many to be odd."""
     encoder, is_of = rows.encoder, rows.sample[:, large.column] == large.value
     group = next(g for g, of in enumerate(encoder.groups) if large.column in of.columns)
     name = encoder.groups[group].name
@@ -314,7 +313,7 @@ def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
 
 
 def _running_note(plan: ColumnPlan) -> Iterator[str]:
-    """Say which columns run on, and what that means for rows that are scored later."""
+    """Note which columns keep increasing, and what that means for rows that are scored later."""
     names = [spec.name for spec in plan.used if spec.runs_on]
     if names:
         verb = "runs" if len(names) == 1 else "run"
@@ -325,8 +324,8 @@ def _running_note(plan: ColumnPlan) -> Iterator[str]:
 
 
 def _parameters(rule: Rule, options: ScreeningOptions, n_judged: int, clean: bool) -> Parameters:
-    """Return the parameters that the options describe; of the rows `n_judged` may be flagged."""
-    # With a clean reference a choice is about the tables scored later, not about this one.
+    """Return the parameters that the options describe; `n_judged` rows may be flagged."""
+    # With a clean reference, a choice applies to the tables scored later, not to this one.
     chosen = not rule.calibrated and not clean
     if chosen and rule.name == "count" and rule.setting >= n_judged:
         raise OptionError(
@@ -345,7 +344,7 @@ def _parameters(rule: Rule, options: ScreeningOptions, n_judged: int, clean: boo
 def own_groups(
     keys: Sequence[GroupKey], codes: IntArray, by: Sequence[str], enough: int, where: str
 ) -> list[int]:
-    """Places of the groups that get a piece of their own, largest first; ConfigError if none.
+    """Return the groups that get their own model, largest first; ConfigError if none.
 
     `codes` are those of the rows that are judged.
     """
@@ -367,7 +366,7 @@ def own_groups(
 
 
 def landmarks_of_each(n_groups: int, clean: bool) -> int | None:
-    """Landmarks of each of so many groups, `None` for those of a table."""
+    """Return the number of landmarks of each of several groups; `None` means that of a table."""
     if n_groups <= FULL_LANDMARKS:
         return None
     fewer = LANDMARKS[clean] * math.sqrt(FULL_LANDMARKS / n_groups)
@@ -375,7 +374,7 @@ def landmarks_of_each(n_groups: int, clean: bool) -> int | None:
 
 
 def plan_of_group(plan: ColumnPlan, by: Sequence[str], table: Table) -> ColumnPlan:
-    """Plan of the columns of one group: as in the whole table, but for what does not vary in it."""
+    """Return the column plan of one group: as for the whole table, without constant columns."""
     return ColumnPlan(
         tuple(
             replace(spec, role="excluded", why="the same in all rows of the group", format=None)

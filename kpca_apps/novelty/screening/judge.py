@@ -1,4 +1,4 @@
-"""A table judged by a model: scores, ranks and flags of rows, each by the piece of its group."""
+"""Judge a table by a model: scores, ranks and flags, each row by the model of its group."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ OF_GROUPS = (
 
 @dataclass(frozen=True)
 class JudgedPiece:
-    """Rows of a table that one piece of a model judges."""
+    """Rows of a table that one model judges."""
 
-    name: str  # of their group, to show; empty for those judged by the piece of the whole table
+    name: str  # of their group, to show; empty for those judged by the model of the whole table
     model: AnyModel
     positions: IntArray  # (k,), increasing
     threshold: float = math.inf  # on the scale of its own model
 
     def places(self, positions: IntArray) -> tuple[IntArray, IntArray]:
-        """Which of some positions are of these rows, and where they are among the model's rows."""
+        """Return which positions are among these rows, and where these are in the model."""
         among = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
         found = np.flatnonzero(self.positions[among] == positions)
         return found, (positions if self.model.is_whole else among)[found]
@@ -79,18 +79,18 @@ class Verdict:
     model: NoveltyModel
     rows: Encoded
     scored: RowScores
-    rarity: Rarity | None  # distribution of usual scores, which gives the rarities
+    rarity: Rarity | None  # distribution of usual scores, for the rarities
     evidence: pl.DataFrame  # findings against cells, the strongest first (`table_of_evidence`)
-    n_odd_cells: int  # of it, and of cells that are too many to be listed
-    rank_by_score: Mapping[int, int]  # of the rows, from 1, that have such evidence
+    n_odd_cells: int  # also counts cells that are too many to be listed
+    rank_by_score: Mapping[int, int]  # by row number, for rows with such evidence
     threshold: ThresholdInfo
     warnings: tuple[str, ...]
     pieces: tuple[JudgedPiece, ...]  # by groups, largest first, then the rest: together all rows
-    groups: tuple[GroupInfo, ...]  # how the rows of each were judged; none without groups
+    groups: tuple[GroupInfo, ...]  # how the rows of each were judged; empty without groups
 
     @property
     def n_listed(self) -> int:
-        """Rows that are flagged, or have evidence of their own: the first by rank."""
+        """Number of rows that are flagged or have evidence of their own: the first by rank."""
         flagged, others = (
             self.scored.is_flagged,
             np.array([*self.rank_by_score], dtype=np.int64) - 1,
@@ -98,10 +98,10 @@ class Verdict:
         return int(flagged.sum() + np.count_nonzero(~flagged[others]))
 
     def part_of_relations(self, row: int) -> float:
-        """Part of the score of a row, from 1, that it has by the relations between its cells.
+        """Part of a row's score (rows count from 1) that is due to relations between its cells.
 
-        None of errors of kernel PCA alone, nor, where groups are judged by models of their own, of
-        what the whole table's relations say.
+        It is 0 if scores are errors of kernel PCA alone. If groups have models of their own,
+        relations of the whole table do not count.
         """
         whole = self.pieces[0].model.detector
         if self.groups or whole.combined is None:
@@ -111,11 +111,11 @@ class Verdict:
 
 
 def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verdict:
-    """Score, rank and flag the rows of a table; the one fitted on has leave-one-out scores.
+    """Score, rank and flag the rows of a table; the training table has leave-one-out scores.
 
-    Rows are flagged by the rule of the options, or else that of the model. Those accepted are not,
-    and rank after all others: what a rule says of a table, it says of the others. Those known to be
-    wrong are flagged whatever it says, and rank first.
+    The rule of the options flags the rows, or else that of the model; it applies to rows that are
+    not accepted. Accepted rows are never flagged, and rank last. Rows known to be wrong are always
+    flagged, and rank first.
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
     in_training, detector = rows.is_own, model.detector
@@ -129,7 +129,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     if rule.name == "fdr":
         log_p = log_p_of_cells(rows)[judged]
         listed = log_p <= discovery_limit(log_p, len(log_p), rule.setting - rule.of_scores)
-    # A threshold that was chosen on the table fitted on is kept for the tables after it.
+    # A threshold that was chosen on the training table is kept for later tables.
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
     value = model.chosen_threshold if is_kept else None
     if rule.calibrated and model.groups:
@@ -205,7 +205,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
 def _pieces(
     model: NoveltyModel, rows: Encoded
 ) -> tuple[list[GroupKey], IntArray, list[JudgedPiece]]:
-    """Part rows by who judges them, those of no group last; return the groups of rows as well."""
+    """Split rows by the model that judges them, the rest last; also return the groups."""
     if not model.groups:
         codes = np.arange(0)
         return [], codes, [JudgedPiece("", model, np.arange(rows.n_rows))]
@@ -223,9 +223,9 @@ def _pieces(
 
 
 def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
-    """Score every row by its own piece, shape (n,), on the scale of that piece.
+    """Score every row by its own model, shape (n,), on the scale of that model.
 
-    Of the table that the model was fitted on the scores are known.
+    For the table that the model was fitted on, the scores are known.
     """
     if len(pieces) == 1 and pieces[0].model.is_whole:
         model = pieces[0].model
@@ -242,7 +242,7 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded) -> FloatArray:
 
 
 def _scores_of_some(model: AnyModel, rows: Encoded, positions: IntArray) -> FloatArray:
-    """Score some new rows, positions increasing, as a piece of a model reads them."""
+    """Score some new rows, with increasing positions, as one model encodes them."""
     function = model.detector.row_scores()
     n_jobs = rows.n_jobs if rows.stored is None else None
     score = partial(_mapped, encoder=model.encoder, function=function, n_jobs=n_jobs)
@@ -272,7 +272,7 @@ def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
 def _p_values(
     calibration: FloatArray, pieces: Sequence[JudgedPiece], raw: FloatArray
 ) -> FloatArray:
-    """Return the p-value of every row (n,), by default among those that calibrate the whole."""
+    """Return the p-value of every row (n,), by default against those that calibrate the whole."""
     p_values = conformal_p_values(calibration, raw)
     for piece in pieces:
         if not piece.model.is_whole:
@@ -284,7 +284,7 @@ def _p_values(
 def _shifted(
     raw: FloatArray, rate: float, value: float, pieces: Sequence[JudgedPiece]
 ) -> tuple[FloatArray, list[JudgedPiece]]:
-    """Calibrate each group by its own rows; shift its scores so that one threshold holds for all.
+    """Calibrate each group by its own rows; shift scores so that one threshold holds for all.
 
     Return the scores, and the pieces with their own thresholds.
     """
@@ -318,7 +318,7 @@ def rarity_of(model: NoveltyModel) -> Rarity | None:
 def _notes_of_groups(
     model: NoveltyModel, threshold: ThresholdInfo, pieces: Sequence[JudgedPiece]
 ) -> Iterator[Note]:
-    """Say what the pieces of groups warn of, and where alone nothing can be flagged."""
+    """Collect the warnings of group models, and note the groups in which no row can be flagged."""
     by, names = model.options.columns.by, dict[str, list[str]]()
     for piece in pieces:
         if not piece.model.is_whole:
@@ -342,40 +342,39 @@ def notations_of(encoder: TableEncoder) -> dict[str, Notation]:
 
 
 def evidence_against(rows: Encoded) -> tuple[pl.DataFrame, int]:
-    """Return what is held against single cells of a table, and how many of them are odd."""
+    """Return the evidence against single cells of a table, and the number of odd cells."""
     checks, notations = checked(rows.encoder.plan, rows.sample_table), notations_of(rows.encoder)
     each = [notations.get(spec.name, Notation()) for spec in checks]
     columns = [*zip(checks, rows.rules, each, strict=True)]
     return table_of_evidence(columns, rows.faults, n_rows=rows.n_rows)
 
 
-# A row's place is by its strongest evidence. Its score puts it at rank r: so many rows are as odd
-# as a whole. One of its cells has p: of n rows that are right, n p would have such a cell. The
-# harmonic sum of the two is less than either, as that of p-values is (Wilson 2019).
+# A row is ranked by its strongest evidence. Its score puts it at rank r: r rows are as odd as a
+# whole. If one of its cells has p-value p, n p of n right rows would have such a cell. The harmonic
+# sum of the two is below either, as that of p-values is (Wilson 2019).
 
 
-# A cell is held against four ends of its column at most, two of them of logarithms, and its levels.
+# A cell is tested at no more than four ends of its column, and among its levels.
 LOOKS = 5
 
 
 def log_p_of_cells(rows: Encoded) -> FloatArray:
-    """Return the logarithm of the p-value of the oddest cell of each row, (n,); 0: none is odd.
+    """Return the log p-value of the oddest cell of each row, (n,); 0 if no cell is odd.
 
-    The tail of its column says how rare a number is that lies beyond, levels seen once how rare a
-    new one is. How rare any other evidence is among right rows is not known well enough; nor is it
-    of numbers nearer to those of the reference than these are to each other, as where a few right
-    ones are fifty times the rest.
+    A number beyond all others is as rare as the tail of its column says; a level seen once is as
+    rare as new ones are. For other evidence, the rate among right rows is not known well enough.
+    Nor is it for numbers nearer to the reference's than these are to each other: a few right ones
+    may be fifty times the rest.
     """
-    odd, told = rows.faults.odd, rows.faults.contradicted
     beyond = pl.col("kind").is_in(BEYOND) & (pl.col("clearness") > WITHOUT_TAIL)
-    found = odd.filter(beyond)
-    of = [rows.encoder.summaries[place] for place in found["column"]]
-    is_apart = [one.is_far(value) for one, value in zip(of, found["value"], strict=True)]
+    found = rows.faults.odd.filter(beyond)
+    columns = [rows.encoder.summaries[place] for place in found["column"]]
+    is_apart = [one.is_far(value) for one, value in zip(columns, found["value"], strict=True)]
     # As many of the table's cells would lie as far beyond: see `table_of_evidence`.
     of_one = np.log(len(rows.rules) / rows.n_judged) - np.log(10.0) * pl.col("clearness")
     far = found.filter(is_apart).select("row", log_p=of_one).explode("row")
-    new = told.filter(pl.col("kind") == NEW).select("row", "log_p")
-    each = pl.concat([far, new], how="vertical_relaxed")  # polars 1.39 types no empty rows
+    new = rows.faults.contradicted.filter(pl.col("kind") == NEW).select("row", "log_p")
+    each = pl.concat([far, new], how="vertical_relaxed")  # polars 1.39 gives empty rows no types
     log_p = np.zeros(rows.n_rows)
     np.minimum.at(log_p, each["row"].to_numpy() - 1, each["log_p"].to_numpy() + np.log(LOOKS))
     return log_p
@@ -384,8 +383,8 @@ def log_p_of_cells(rows: Encoded) -> FloatArray:
 def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged: int) -> None:
     """Rank the rows with evidence of their own by it; the others keep their order.
 
-    Rows known to be wrong keep their places before all, those that are neither flagged nor have
-    such evidence come after them.
+    Rows known to be wrong stay first; rows that are neither flagged nor have such evidence come
+    last.
     """
     if evidence.is_empty():
         return
@@ -406,7 +405,7 @@ def _move_ahead(ranks: IntArray, evidence: pl.DataFrame, n_wrong: int, n_flagged
 
 
 def _ranks(rows: Encoded, raw: FloatArray, scores: FloatArray) -> IntArray:
-    """Rank every row, those known to be wrong before, and those accepted after all others."""
+    """Rank every row; those known to be wrong come first, accepted ones last."""
     ranks = novelty_ranks(scores, raw)
     if rows.accepted is not None:
         last = rows.accepted.is_accepted.astype(np.int8)
@@ -417,10 +416,10 @@ def _ranks(rows: Encoded, raw: FloatArray, scores: FloatArray) -> IntArray:
 
 
 def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
-    """Rank of every row (n,), 1 = most novel, by score; none is NaN.
+    """Return the rank of every row (n,) by score, 1 = most novel; no score is NaN.
 
-    Scores of groups that were shifted to a threshold, which none may pass, keep the order that they
-    had as they came (`raw`). Equal ones are ordered by place.
+    Group scores that were shifted to a threshold, which none may pass, keep the order of the `raw`
+    scores. Ties are ordered by position.
     """
     order = np.lexsort((-scores,) if raw is scores else (-raw, -scores))
     ranks = row_values(len(scores), np.int64)
@@ -429,7 +428,7 @@ def novelty_ranks(scores: FloatArray, raw: FloatArray) -> IntArray:
     return ranks
 
 
-# What a rule and its threshold mean.
+# Rules: what they and their thresholds mean.
 
 
 NO_RATE = "no false-alarm rate is known without clean rows"
@@ -445,11 +444,11 @@ def flag(
     set_before: float | None = None,
     listed: BoolArray | bool = False,
 ) -> tuple[BoolArray, ThresholdInfo, tuple[str, ...]]:
-    """Flag rows by a rule, with a plain sentence on what it means and warnings.
+    """Flag rows by a rule; also return a plain sentence on its meaning, and warnings.
 
-    `calibration_scores` are those of clean rows, where there are any, and `calibration` says how
-    they were obtained. A threshold `set_before`, such as one chosen on another table, is taken as
-    it is. Rows `listed` (n,) for one of their cells are flagged as well.
+    `calibration_scores` are those of clean rows, if any, and `calibration` is how they were
+    obtained. A threshold `set_before`, such as one chosen on another table, is used unchanged. Rows
+    `listed` (n,) for one of their cells are also flagged.
     """
     n, setting = len(scores), rule.setting
     if rule.name == "count" and set_before is None and setting >= n:
@@ -492,7 +491,7 @@ def flag(
 
 
 def _choice_statement(rule: Rule, n_flagged: int, n: int) -> str:
-    """Say which rows a choice flags, and where ties make them more or fewer."""
+    """State which rows a choice flags, and whether ties make them more or fewer."""
     count = rule.count(n)
     chosen = f"a share of {_percent(rule.setting)}" if rule.name == "share" else "a count"
     rows = f"{count:,} row{'s' if count > 1 else ''}"
@@ -511,7 +510,7 @@ def _choice_statement(rule: Rule, n_flagged: int, n: int) -> str:
 
 
 def rate_statement(alpha: float, threshold: float, n_calibration: int, calibration: str) -> str:
-    """Say what a false-alarm rate means, or that the clean rows are too few for it."""
+    """State what a false-alarm rate means, or that there are too few clean rows for it."""
     if math.isinf(threshold):
         return (
             f"Nothing can be flagged at {_percent(alpha)}: {n_calibration:,} reference rows allow "
@@ -524,7 +523,7 @@ def rate_statement(alpha: float, threshold: float, n_calibration: int, calibrati
 def _list_statement(
     rule: Rule, n_above: int, by_cell: int, value: float, n: int, n_calibration: int, how: str
 ) -> str:
-    """Say what a false discovery rate means for a list, or why the list is empty."""
+    """State what a false discovery rate means for a list, or why the list is empty."""
     rate = rule.setting
     if n_above or by_cell:
         if by_cell:
@@ -562,7 +561,7 @@ def _percent(share: float) -> str:
 
 
 def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
-    """Say what p-values mean, and which scores have round ones."""
+    """Explain p-values, and find the scores at round ones."""
     n = len(calibration_scores)
     rates = [0.1**power for power in range(1, 7)]
     marks = [(rate_threshold(calibration_scores, rate), f"{rate:.1g}") for rate in rates]
@@ -576,29 +575,29 @@ def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
     )
 
 
-# What is said of groups. The score of the default detector is a logarithm of joined p-values, so
-# that scores of different groups are nearly on one scale, and are ranked as they are: on tables
-# with planted faults that found more of them than ranking by how rare a score is in its group (a
-# tail estimated from few rows) or flagging the same share of every group (which flags rows where
-# nothing is wrong). With a clean reference each group has its own threshold, and its scores are
-# shifted to meet that of the others.
+# Sentences on groups. Scores of the default detector are logarithms of joined p-values, so those of
+# different groups are nearly on one scale, and rows are ranked by them directly: on tables with
+# planted faults this found more than ranking by rarity within a group (a tail estimated from few
+# rows) or flagging the same share of every group (which flags rows of groups without faults). With
+# a clean reference each group has its own threshold, and its scores are shifted to meet that of the
+# others.
 
 NAMED = 5  # groups named in one sentence
 
 
 def group_name(by: Sequence[str], key: GroupKey) -> str:
-    """Name a group to readers, as "species Adelie"."""
+    """Name a group for readers, as "species Adelie"."""
     pairs = zip(by, key, strict=True)
     return ", ".join(f"{name} {'(missing)' if text is None else text}" for name, text in pairs)
 
 
 def group_text(key: GroupKey) -> str:
-    """Write what the rows of a group say."""
+    """Write the values that the rows of a group share."""
     return ", ".join("(missing)" if text is None else text for text in key)
 
 
 def judged_sentence(model: NoveltyModel, n_rest: int) -> str:
-    """Say which rows are judged among themselves; `n_rest` are not."""
+    """State which rows are judged among themselves; `n_rest` are not."""
     n_own, by = len(model.groups), listed(model.options.columns.by)
     models = "1 group has a model" if n_own == 1 else f"{n_own} groups have models"
     calibrated = ", and a threshold," if model.clean else ""
@@ -607,7 +606,7 @@ def judged_sentence(model: NoveltyModel, n_rest: int) -> str:
 
 
 def rest_note(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) -> Iterator[Note]:
-    """Say which groups have no model of their own."""
+    """Note which groups have no model of their own."""
     by, own = model.options.columns.by, {group.values for group in model.groups}
     others = [place for place, key in enumerate(keys) if key not in own]
     if not others:
@@ -629,7 +628,7 @@ def rest_note(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) ->
 
 
 def note_of_groups(names: Sequence[str], text: str, by: tuple[str, ...]) -> Note:
-    """Say something of some groups, by their names where these may be shown."""
+    """Write a note on some groups, with their names if these may be shown."""
     bare = "1 group" if len(names) == 1 else f"{len(names):,} groups"
     return Note(f"In {listed(names)}{text}", f"In {bare}{text}", by)
 

@@ -1,4 +1,4 @@
-"""The options of a fit, the fitted model, of one piece or of one a group of rows, and its file."""
+"""The options of a fit, the fitted model for a table and its groups, and its file."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from kpca_apps.tables.source_info import SourceInfo
 
 KIND = "novelty"
 MAX_GROUPS = 100  # with a model of their own
-# Rows from which on a model of their own found more planted faults than one of the whole table that
-# takes the group for a category: at 50 to 200 rows on average over groups that differ in how their
-# columns go together, in place only, or in curvature; at 30 fewer.
+# From this many rows on, a model of a group's own found more planted faults than one of the whole
+# table with the group as a category: at 50 to 200 rows on average over groups that differ in how
+# their columns depend on each other, in location only, or in curvature; at 30 fewer.
 MIN_ROWS = 50
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
 DEFAULT_SHARE = 0.01
@@ -48,7 +48,7 @@ RULES = ("share", "count", "alpha", "fdr")
 
 @dataclass(frozen=True)
 class ScreeningOptions:
-    """What `NoveltyOptions` declares of a screening; ``None`` is decided from the table."""
+    """The screening options of `NoveltyOptions`; ``None`` is decided from the table."""
 
     share: float | None = None
     count: int | None = None
@@ -80,16 +80,16 @@ class ScreeningOptions:
             raise OptionError("positive", "names a value of the label column: give the --label too")
 
     @classmethod
-    def of(cls, asked: NoveltyOptions) -> ScreeningOptions:
-        """Return what a command or a call asks for; what is None keeps its default."""
-        columns = ColumnOptions(**asked.given(ColumnOptions))
-        return cls(**asked.given(cls), columns=columns)
+    def of(cls, options: NoveltyOptions) -> ScreeningOptions:
+        """Return the options of a command or call; those that are None keep their defaults."""
+        columns = ColumnOptions(**options.given(ColumnOptions))
+        return cls(**options.given(cls), columns=columns)
 
 
 def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None = None) -> Rule:
-    """Rule that flags rows: of share, count, alpha and fdr the one that is given.
+    """Return the rule that flags rows: the one given of share, count, alpha and fdr.
 
-    Where none is, it is `default`, or else share 0.01, or alpha 0.05 with a `clean` reference.
+    If none is given: `default`, or else share 0.01, or alpha 0.05 with a `clean` reference.
     """
     for name in RULES:
         if (setting := getattr(options, name)) is not None:
@@ -105,16 +105,16 @@ def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None
 
 
 def rows_needed(rule: Rule) -> int:
-    """Rows that a group must have for a piece of its own: enough to calibrate a rate, too."""
+    """Return how many rows a group needs for its own model, and to calibrate a rate."""
     # The smallest n with 1 / (n + 1) <= alpha.
     calibrating = math.ceil(1.0 / rule.setting - 1e-9) - 1 if rule.name == "alpha" else 0
     return max(MIN_ROWS, calibrating)
 
 
 def rows_learned_from(sample: Sample, options: ScreeningOptions, clean: bool) -> Sample:
-    """Return the rows of a sample that a model is learned from: all, or half to calibrate a rate.
+    """Return the rows of a sample that a model learns from: all, or half to calibrate a rate.
 
-    The others are judged as new ones: split conformal calibration (Vovk et al. 2005, section 4.1).
+    The others are judged as new rows: split conformal calibration (Vovk et al. 2005, section 4.1).
     """
     by_split = options.calibration == "split"
     by_split |= options.calibration == "auto" and options.method == "hoffmann"
@@ -125,13 +125,13 @@ def rows_learned_from(sample: Sample, options: ScreeningOptions, clean: bool) ->
 
 
 def rows_learned(options: ScreeningOptions, n_rows: int) -> int:
-    """Rows, of so many, that a model is learned from; where not all are, they are drawn."""
+    """Return how many of `n_rows` rows a model learns from; if not all, they are drawn."""
     return n_rows if options.learn_from == "all" else min(n_rows, SAMPLE_ROWS)
 
 
 @dataclass(frozen=True)
 class GroupModel:
-    """What judges the rows of one group."""
+    """The model that judges the rows of one group."""
 
     stored_as: ClassVar[str] = "StoredGroup"  # in model files
 
@@ -140,9 +140,9 @@ class GroupModel:
     values: GroupKey  # of the group in the columns it is grouped by
     n_rows: Annotated[int, Meta(ge=3)]  # fitted on
     encoder: LearnedEncoder  # the column plan and how the columns became numbers
-    detector: Detector  # fitted on the encoded rows, of which it holds some
-    # Of the rows fitted on, each as if left out; of more than 100,000 rows they are not saved, and
-    # empty in a model that was read back.
+    detector: Detector  # fitted on the encoded rows, and holds some of them
+    # Leave-one-out scores of the training rows. For more than 100,000 rows they are not saved, and
+    # empty in a model read from a file.
     training_scores: Annotated[FloatArray, "n"]
 
     @property
@@ -151,42 +151,42 @@ class GroupModel:
         return not self.detector.parameters.contaminated
 
     def validate(self) -> None:
-        """Refuse parts that are sound by themselves but do not belong together."""
+        """Raise if parts that are valid by themselves do not belong together."""
         _require_one_fit(self)
 
 
 @dataclass(frozen=True)
 class NoveltyModel:
-    """What is needed to score and flag rows of a table: a fit to all of them, and one a group."""
+    """All that scoring and flagging need: a model of the whole table, and one for each group."""
 
     stored_as: ClassVar[str] = "StoredModel"  # in model files
     is_whole: ClassVar[bool] = True
 
-    encoder: LearnedEncoder  # of the fit to the whole table, as the next two
+    encoder: LearnedEncoder  # of the model of the whole table, as the next two
     detector: Detector
     training_scores: Annotated[FloatArray, "n"]
-    rule: Rule  # flags rows unless another one is asked for
+    rule: Rule  # flags rows unless another one is requested
     options: ScreeningOptions  # of the fit
-    source: SourceInfo  # the table fitted on
+    source: SourceInfo  # the training table
     versions: dict[str, str]  # of the libraries it was fitted with
-    warnings: tuple[str, ...] = ()  # about the table fitted on
-    groups: tuple[GroupModel, ...] = ()  # that have a piece of their own, largest first
-    # With groups of a table that may hold outliers: that the choice of the fit set for all rows.
+    warnings: tuple[str, ...] = ()  # about the training table
+    groups: tuple[GroupModel, ...] = ()  # with models of their own, largest first
+    # With groups in a table that may hold outliers: the threshold chosen in the fit for all rows.
     group_threshold: float | None = None
 
     @property
     def n_rows(self) -> int:
-        """Rows fitted on."""
+        """Number of training rows."""
         return self.source.n_rows
 
     @property
     def n_learned(self) -> int:
-        """Rows it was learned from: all of them, or those drawn."""
+        """Number of rows learned from: all of them, or those drawn."""
         return rows_learned(self.options, self.n_rows)
 
     @property
     def models(self) -> tuple[AnyModel, ...]:
-        """The fit to the whole table, and those to groups of its rows."""
+        """The model of the whole table, and those of groups of its rows."""
         return (self, *self.groups)
 
     @property
@@ -196,11 +196,11 @@ class NoveltyModel:
 
     @property
     def chosen_threshold(self) -> float | None:
-        """The threshold that a choice set on the table fitted on, for the tables after it."""
+        """The threshold that a choice set on the training table, for later tables."""
         return self.group_threshold if self.groups else self.detector.flags_above
 
     def validate(self) -> None:
-        """Refuse parts that are sound by themselves but do not belong together."""
+        """Raise if parts that are valid by themselves do not belong together."""
         _require_one_fit(self)
         if self.rule != resolve_rule(self.options, clean=self.clean):
             raise ValueError("the rule is not the one its options lead to")
@@ -229,7 +229,7 @@ AnyModel = NoveltyModel | GroupModel
 
 
 def _require_one_fit(model: AnyModel) -> None:
-    """Refuse an encoder and a detector of different fits."""
+    """Raise if an encoder and a detector come from different fits."""
     if tuple(group.columns for group in model.encoder.groups) != model.detector.groups:
         raise ValueError("the encoder and the detector differ in their columns")
     if model.detector.n_samples_fit != model.n_rows:
@@ -238,11 +238,11 @@ def _require_one_fit(model: AnyModel) -> None:
         raise ValueError("the detector has a kernel that no method has")
 
 
-_version = cache(metadata.version)  # which reads a file each time
+_version = cache(metadata.version)  # reads a file each time
 
 
 def library_versions() -> dict[str, str]:
-    """Versions of this package and of the libraries the numbers depend on."""
+    """Return versions of this package and of the libraries that the numbers depend on."""
     found = {name: _version(name) for name in LIBRARIES}
     return {"python": platform.python_version(), **found}
 
@@ -278,9 +278,9 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
     stored = replace(
         model,
         training_scores=kept(model.training_scores),
-        # Threads are left to the next machine.
+        # The number of threads depends on the machine.
         options=replace(model.options, jobs=None),
-        # Who loads it may hide other columns.
+        # The reader of the file may hide other columns.
         warnings=tuple(map(str, model.warnings)),
         groups=tuple(
             replace(group, training_scores=kept(group.training_scores)) for group in model.groups
@@ -290,7 +290,7 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
 
 
 def load_model(path: str | Path) -> NoveltyModel:
-    """Read a model back.
+    """Read a model from a file.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What each column of a table became, for readers, and the column that names the rows."""
+"""Describe what each table column became, and find the column that names the rows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProf
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.tables.values import Column, DateFormat
 
-SHOWN_LEVELS = 12  # of a category, in the small figures of the report
+SHOWN_LEVELS = 12  # levels of a category in the small figures of the report
 NAMED_BY, TELLS_APART = "Rows are named by", "tells rows of one id apart"
 
 
 def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
-    """Say what each column became; missing cells of all rows, values of the sample."""
+    """Describe what each column became; missing cells of all rows, values of the sample."""
     table = rows.sample_table
     specs = {spec.name: spec for spec in rows.encoder.plan.specs}
     return tuple(
@@ -28,9 +28,9 @@ def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
 
 
 def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnProfile:
-    """Say what a column became, how many of all its cells are missing, and how its values lie.
+    """Describe what a column became: missing cells in the whole table, and its distribution.
 
-    The plan may come from another table: distinct values and distribution are this column's own.
+    The plan may come from another table; distinct values and distribution are this column's own.
     """
     distribution: NumericProfile | CategoryProfile | None = None
     if spec.format is not None:
@@ -57,15 +57,15 @@ def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnP
 
 
 def naming_column(rows: Encoded, requested: str | None) -> str | None:
-    """Find the column that names the rows: the one requested, or one that can.
+    """Find the column that names the rows: the one requested, or a suitable one.
 
-    That is an identifier, not hidden, that differs in every row of the sample and is no row number.
+    It must be a visible identifier that differs in every row of the sample and is no row number.
     """
     return requested or naming_identifier(rows.sample_table, rows.sample_index, rows.encoder.plan)
 
 
 def id_notes(rows: Encoded, requested: str | None, found: str | None) -> Iterator[str]:
-    """Say which column names the rows where none was requested, or that ids repeat."""
+    """Note which column names the rows if none was requested, or that ids repeat."""
     drawn, table = "" if rows.size_of_parts is None else " drawn", rows.sample_table
     if requested is None:
         if found is not None:

@@ -1,8 +1,8 @@
 """Image segmentation: test errors on components of four kernels (Table I and Fig. 5).
 
-Two flaws of the published run: every test row is also a training row, and the last row of the table
-did not use sigma 0.01, as the script passes ``par`` where ``ksvm`` reads ``kpar`` (it estimated a
-sigma instead). One error is .0048.
+The published run has two flaws. Every test row is also a training row, and the last row of the
+table did not use sigma 0.01: the script passes ``par`` where ``ksvm`` reads ``kpar`` (it estimated
+a sigma instead). One error is .0048.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Figures of a batch: one line an image, and of some images how noise grows with brightness."""
+"""Figures of a batch: a line for each image, and noise over brightness for some images."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MARKS = {
     "wavelet": ("s", "purple", "purple"),
 }
 OTHER = ("D", "green", "green")
-MOST_LAWS = 12  # drawn: a report of many images stays small
+MOST_LAWS = 12  # limit: reports of many images stay small
 CHANNEL_MARKS = (("accent", "o"), ("green", "s"), ("blue", "D"))
 HEADROOM = 2.0  # how far above the law a point may be and still be drawn in its place
 
@@ -58,7 +58,7 @@ def denoising_drawings(result: DenoisingResult) -> dict[str, Drawing]:
 
 
 def psnr(result: DenoisingResult) -> Drawing | None:
-    """PSNR before, after and of baselines, the image with the highest on top."""
+    """PSNR before, after and for baselines, the image with the highest on top."""
     compared = compared_images(result)
     if not compared:
         return None
@@ -112,9 +112,9 @@ def _taken(image: ImageOutcome) -> float:
 
 
 def law_drawings(result: DenoisingResult) -> list[Drawing]:
-    """Draw the laws of noise of the images in which it is there for sure, those that tell most.
+    """Draw the laws of noise of the images that certainly have noise, most informative first.
 
-    Those are the ones with the strongest and with the weakest noise.
+    These are the ones with the strongest and with the weakest noise.
     """
     numbered = enumerate(result.done, 1)
     sure = [(number, image) for number, image in numbered if image.evidence.is_sure]
@@ -125,7 +125,7 @@ def law_drawings(result: DenoisingResult) -> list[Drawing]:
 
 
 def _law(name: str, laws: Sequence[NoiseLaw]) -> Drawing:
-    """Variance over brightness: what was measured, and the laws with their intervals."""
+    """Variance over brightness: measured values, and the laws with their intervals."""
     figure, (axes,) = new_axes(4.9, 2.7)
     highest = [max(1.0, law.interval[1]) * law.deviations[2] ** 2 for law in laws]
     top = 1.08 * max(
@@ -135,7 +135,7 @@ def _law(name: str, laws: Sequence[NoiseLaw]) -> Drawing:
     marks = CHANNEL_MARKS if len(laws) > 1 else (("blue", "o"),)
     for law, (colour, marker), channel in zip(laws, marks, CHANNELS[len(laws)], strict=False):
         _plot_law(axes, law, PALETTE[colour], marker, top)
-        # Points distinguish several laws, too.
+        # Points also distinguish several laws.
         axes.lines[-1 if channel else 0].set_label(channel or f"variance = {law_text(law)}")
     axes.set_ylim(0, top)
     axes.set_xlabel("brightness, in the units of the image")
@@ -156,7 +156,7 @@ def _law(name: str, laws: Sequence[NoiseLaw]) -> Drawing:
 
 
 def _plot_law(axes: Axes, law: NoiseLaw, ink: str, marker: str, top: float) -> None:
-    """Draw one law, what lies above the top as triangles there, and the points last."""
+    """Draw one law, with triangles for points above the top; points come last."""
     ends = np.array([law.brightness[0], law.brightness[-1]])
     line = np.array([law.variance(end) for end in ends.tolist()])
     low, high = law.interval
@@ -191,7 +191,7 @@ def _lines(images: Sequence[ImageOutcome]) -> tuple[Figure, Axes]:
 
 
 def _mark(axes: Axes, values: dict[str, list[float]], labels: dict[str, str] | None = None) -> None:
-    """Mark the values of each method on the lines, and say above which mark is whose."""
+    """Mark the values of each method on the lines, and name the methods in a legend."""
     names = labels or {}
     n_lines = len(values["noisy"])
     size = 5.0 if n_lines <= MOST_NAMED else 2.6
@@ -212,7 +212,7 @@ def _mark(axes: Axes, values: dict[str, list[float]], labels: dict[str, str] | N
 
 
 def _legend(axes: Axes, columns: int) -> None:
-    """Say above the axes what is what."""
+    """Write the legend above the axes."""
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1),
@@ -225,5 +225,5 @@ def _legend(axes: Axes, columns: int) -> None:
     )
 
 
-# Every figure of a batch; the page asks for them by name, the folder of figures has all.
+# Every figure of a batch; the page names those it shows, the folder of figures has all.
 FIGURES = (noise, psnr)

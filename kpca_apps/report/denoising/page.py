@@ -1,4 +1,4 @@
-"""What denoising gave as self-contained HTML pages."""
+"""Render the results of denoising as self-contained HTML pages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from kpca_apps.report.text import count, cut, in_prose, percent, plural
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
-MAX_TOGETHER = 12  # images whose pictures stand in one page
+MAX_TOGETHER = 12  # most images whose pictures are in one page
 MAX_BYTES = 4_500_000  # of the pictures in one page
 MAX_FAILURES_ON_TOP = 8
 MAX_FAILURES = 500
@@ -63,25 +63,25 @@ UNSET = {
     "bandwidth": "by the noise level",
 }
 PARTS = ("marks.js", "viewer.js", "redo.js", "marks.css", "denoising.css")
-View = dict[str, Any]  # what a template sees of one thing, in short, ready text
+View = dict[str, Any]  # template variables of one object, as short texts
 MAX_NAME = 200
 MAX_IMAGE_NOTES = 20
-SMALL, THUMB = 256, 80  # CSS pixels that a crop and a picture in a list may take
+SMALL, THUMB = 256, 80  # CSS pixels of a crop, and of a picture in a list
 MAX_ZOOM = 16
 TITLES = {"detail": "Most detail, enlarged", "flat": "Least detail, enlarged"}
 MIN_FOR_WORDS, MIN_HEIGHT = 200, 90
 
 
 def denoising_pages(result: DenoisingResult) -> Iterator[tuple[str, str]]:
-    """Yield the pages of a batch one by one, each with its name: together they may be large.
+    """Yield the pages of a batch one by one, with their names: together they may be large.
 
-    They are ``"report.html"``, and for a large batch ``"details/0001.html"`` and so on, one an
-    image. The denoised files lie in a folder ``images`` beside theirs.
+    They are ``"report.html"``, and for a large batch ``"details/0001.html"`` and so on, one for
+    each image. The denoised files are in the folder ``images`` beside theirs.
     """
     has_details = len(result.done) > MAX_TOGETHER or sum(map(_n_bytes, result.done)) > MAX_BYTES
     drawings: dict[str, Drawing] = {}
     if has_figures(result):
-        # What draws them takes most of a second to load.
+        # Imported here: matplotlib takes most of a second to load.
         from kpca_apps.report.denoising.figures import denoising_drawings
 
         drawings = denoising_drawings(result)
@@ -106,7 +106,7 @@ def denoising_pages(result: DenoisingResult) -> Iterator[tuple[str, str]]:
 
 
 def render_trial(result: TrialResult) -> str:
-    """Render strengths tried on a crop as a page that needs nothing beside itself."""
+    """Render strengths tried on a crop as a self-contained page."""
     sentence = trial_sentence(result)
     return make_page(
         "trial.html.j2",
@@ -156,7 +156,7 @@ def _overview(
 
 
 def _n_bytes(image: ImageOutcome) -> int:
-    """Return the bytes of an image's pictures."""
+    """Return the number of bytes of an image's pictures."""
     previews = image.previews
     if previews is None:
         return 0
@@ -166,7 +166,7 @@ def _n_bytes(image: ImageOutcome) -> int:
 
 
 def _extremes(views: list[View]) -> list[tuple[str, View]]:
-    """Return the image that was changed most and the one that was changed least, if at all."""
+    """Return the images that were changed most and least, if any."""
     changed = [view for view in views if not is_left(view["image"])]
     if len(changed) < 2:
         return []
@@ -175,7 +175,7 @@ def _extremes(views: list[View]) -> list[tuple[str, View]]:
 
 
 def _how(result: DenoisingResult | TrialResult) -> dict[str, Any]:
-    """Gather what is folded away at the end."""
+    """Return the content of the folded section at the end."""
     return {
         "command": result.command,
         "method": method_sentence(result.settings),
@@ -185,7 +185,7 @@ def _how(result: DenoisingResult | TrialResult) -> dict[str, Any]:
 
 
 def _setting(key: str, value: object) -> str:
-    """Write a setting in words where its value alone would be a riddle."""
+    """Write a setting in words if its value alone is unclear."""
     if key == "compare":
         names = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
         return in_prose([method_name(str(name)) for name in names]) or "with nothing"
@@ -195,7 +195,7 @@ def _setting(key: str, value: object) -> str:
 
 
 class Picture(NamedTuple):
-    """A picture and the width it is shown at; `zoomed` where each pixel becomes several."""
+    """A picture and its displayed width; `zoomed` if pixels are enlarged."""
 
     picture: Preview
     width: int
@@ -203,7 +203,7 @@ class Picture(NamedTuple):
 
     @property
     def height(self) -> int:
-        """Height it is shown at."""
+        """Displayed height."""
         return max(1, round(self.width * self.picture.height / self.picture.width))
 
     @property
@@ -215,7 +215,7 @@ class Picture(NamedTuple):
 
 
 def enlarged(picture: Preview, least: int = 560) -> Picture:
-    """Show a picture as it is, or by a whole factor larger while it stays below `least` pixels.
+    """Show a picture at its size, or by an integer factor larger while below `least` pixels.
 
     >>> [enlarged(Preview("image/png", b"", side, side)).width for side in (8, 200, 500)]
     [128, 400, 500]
@@ -225,7 +225,7 @@ def enlarged(picture: Preview, least: int = 560) -> Picture:
 
 
 def _thumb(picture: Preview) -> Picture:
-    """Show a picture small, so that screens of more pixels have something to show."""
+    """Show a picture at reduced size, for screens with a higher resolution."""
     side = max(picture.width, picture.height)
     if side <= THUMB:
         return enlarged(picture, THUMB)
@@ -235,7 +235,7 @@ def _thumb(picture: Preview) -> Picture:
 def _views(
     result: DenoisingResult, images: str, has_details: bool, drawings: Mapping[str, Drawing]
 ) -> list[View]:
-    """Return the denoised images, ready to show, and where each of them is shown."""
+    """Return the denoised images for the template, and where each of them is shown."""
     return [
         _image(image, images, result.dictionary is None)
         | {
@@ -253,10 +253,10 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
     residual = image.residual
     address = quote(os.fsencode(image.output), safe="/")
     scale = 1.0 if image.is_relative else image.own_range
-    # A level that may be no noise is marked as by ``kpca denoise noise``.
+    # A level that may not be noise is marked as by ``kpca denoise noise``.
     doubt = "" if image.established else " ?"
     looks = "left as it was" if is_left(image) else looks_like(image)
-    # How much smaller its pictures are than itself, if they are.
+    # Share by which its pictures are smaller than the image, if they are.
     seen = max(image.previews.before.width, image.previews.before.height) if image.previews else 0
     most = max(image.shape[:2]) if len(image.shape) > 1 else 0
     return {
@@ -328,14 +328,14 @@ def _facts(image: ImageOutcome) -> str:
 
 
 def _crop(crop: Crop, title: str) -> View:
-    """Return a piece of an image, ready to show: (label, picture) from before to after."""
+    """Return a crop of an image for the template: (label, picture) from before to after."""
     pieces = {"before": crop.before, "after": crop.after, "clean": crop.reference}
     views = [(label, enlarged(piece, SMALL)) for label, piece in pieces.items() if piece]
     return {"title": title, "pieces": views}
 
 
 def _cells(comparison: Comparison | None) -> list[tuple[str, str, str, float, bool]]:
-    """Return for each method its name, PSNR, SSIM, the value to sort by, and whether it leads."""
+    """Return for each method its name, PSNR, SSIM, sort key, and whether it is the best."""
     if comparison is None:
         return []
     ours = {"noisy": comparison.noisy, "denoised": comparison.denoised}

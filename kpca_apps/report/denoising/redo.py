@@ -1,4 +1,4 @@
-"""What the script of a page works with: options that images may be denoised with once more."""
+"""Data for the script of a page: options with which images may be denoised again."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ BEST = "high"  # quality
 
 
 def can_redo(result: DenoisingResult) -> bool:
-    """Whether images may have options of their own, as without a dictionary."""
+    """Whether images may have options of their own; with a dictionary they cannot."""
     return result.dictionary is None and result.settings.get("mode") != "dictionary"
 
 
 def redo_of(result: DenoisingResult) -> dict[str, Any]:
-    """Return what may be asked for each image, by its number on the page, and what was."""
+    """Return the possible and the used options of each image, by its number on the page."""
     return {
         "options": OPTIONS,
         "offered": result.offered,
@@ -29,22 +29,22 @@ def redo_of(result: DenoisingResult) -> dict[str, Any]:
 
 
 def redo_marks_of(result: DenoisingResult) -> dict[str, Any]:
-    """Return the marks of a page: at first, what images had of their own."""
+    """Return the initial marks of a page: the options that images had of their own."""
     marks = [{"file": image.name} | _own(image) for image in result.done if image.own_settings]
     return {"format": MARKS_FORMAT, "marks": marks}
 
 
 def strength_of(image: ImageOutcome, result: DenoisingResult) -> float:
-    """Return the strength that an image was denoised with; 0 where it was left as it was."""
+    """Return the strength that an image was denoised with; 0 if it was not changed."""
     if not can_redo(result) or is_left(image):
         return 0.0
-    return _asked(image, result)["strength"]
+    return _factors(image, result)["strength"]
 
 
 def chroma_of(image: ImageOutcome, result: DenoisingResult) -> float:
-    """Return the factor that the colours of an image were smoothed with; 0 where nothing was."""
+    """Return the factor of the colours of an image; 0 if they were not smoothed."""
     is_colour = _has_colours(image) and strength_of(image, result) > 0
-    return _asked(image, result)["chroma"] if is_colour else 0.0
+    return _factors(image, result)["chroma"] if is_colour else 0.0
 
 
 def _has_colours(image: ImageOutcome) -> bool:
@@ -55,21 +55,21 @@ def _own(image: ImageOutcome) -> dict[str, Any]:
     return {name: "auto" if one is None else one for name, one in image.own_settings.items()}
 
 
-def _asked(image: ImageOutcome, result: DenoisingResult) -> dict[str, float]:
-    asked = {**result.settings, **image.own_settings}
-    return {name: float(asked.get(name, 1.0)) for name in FACTORS}
+def _factors(image: ImageOutcome, result: DenoisingResult) -> dict[str, float]:
+    settings = {**result.settings, **image.own_settings}
+    return {name: float(settings.get(name, 1.0)) for name in FACTORS}
 
 
 def _image(image: ImageOutcome, result: DenoisingResult) -> dict[str, Any]:
     is_raw = image.noise == "raw"
     has_colours = _has_colours(image)
     left_out = {"chroma"} if not has_colours else set()
-    if is_raw:  # whose noise is known or measured
+    if is_raw:  # its noise is known or measured
         left_out |= {"sigma", "noise"}
     found = {
         "file": image.name,
         "options": [name for name in OPTIONS if name not in left_out],
-        "asked": _asked(image, result),
+        "used": _factors(image, result),
         "presets": _presets(image, result, has_colours=has_colours),
     }
     return found | ({"own": _own(image)} if image.own_settings else {})
@@ -78,17 +78,17 @@ def _image(image: ImageOutcome, result: DenoisingResult) -> dict[str, Any]:
 def _presets(
     image: ImageOutcome, result: DenoisingResult, *, has_colours: bool
 ) -> dict[str, dict[str, float | str]]:
-    """Return options for one press, by what they do."""
+    """Return the options that each button sets."""
     if is_left(image):
         option, _, value = image.evidence.option.removeprefix("--").partition(" ")
         if option == "noise" and value in result.offered[option]:
             return {"denoise it": {option: value}}
         return {"denoise it": {option: float(value)}} if option == "sigma" else {}
-    asked = _asked(image, result)
+    used = _factors(image, result)
     smoothing = ("luma", "chroma") if has_colours else ("luma",)
     presets: dict[str, dict[str, float | str]] = {
-        "weaker": {"strength": round(WEAKER * asked["strength"], 3)},
-        "stronger": {name: round(STRONGER * asked[name], 3) for name in smoothing},
+        "weaker": {"strength": round(WEAKER * used["strength"], 3)},
+        "stronger": {name: round(STRONGER * used[name], 3) for name in smoothing},
     }
     if {**result.settings, **image.own_settings}.get("quality") != BEST:
         presets["high quality"] = {"quality": BEST}

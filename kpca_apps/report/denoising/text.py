@@ -1,4 +1,4 @@
-"""What denoising did, in sentences."""
+"""Sentences on the results of denoising."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KINDS = {
 # Of laws, by their number: a channel without noise has none.
 CHANNELS = {1: ("",), 2: ("one colour", "another"), 3: ("red", "green", "blue")}
 MAX_NAMED = 3
-MOST_LIKELY = 1e6  # how many times a model is less likely is said up to that
+MOST_LIKELY = 1e6  # largest likelihood ratio that is written out
 TELLING = 0.005  # dB; less is no difference in two decimals
 _PRE_IMAGE = (
     "brought back by the fixed point z = sum g_i k(z, x_i) x_i / sum g_i k(z, x_i), "
@@ -76,12 +76,12 @@ _SENTENCES = {
 
 
 def method_name(name: str) -> str:
-    """Call a method by its name in words."""
+    """Name a method in words."""
     return _METHODS.get(name, name)
 
 
 def method_sentence(settings: Mapping[str, Any]) -> str:
-    """Say by which method, with its equation and its reference."""
+    """Describe a method, with its equation and its reference."""
     of_examples = settings.get("mode") == "dictionary"
     return _SENTENCES.get("dictionary" if of_examples else str(settings.get("method")), "")
 
@@ -92,13 +92,13 @@ def law_name(place: int) -> str:
 
 
 def has_figures(result: DenoisingResult) -> bool:
-    """Whether there is anything to draw: several images, comparisons, or laws of noise."""
+    """Whether there are figures: several images, comparisons, or laws of noise."""
     is_sure = any(image.evidence.is_sure for image in result.done)
     return len(result.done) > 1 or bool(compared_images(result)) or is_sure
 
 
 def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Comparison]]:
-    """Return the images whose likeness to a clean one is a finite number, with it."""
+    """Return the images with a finite likeness to a clean one, and the likeness."""
     return [
         (image, image.comparison)
         for image in result.done
@@ -107,7 +107,7 @@ def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Compari
 
 
 def headline(result: DenoisingResult) -> list[str]:
-    """Say what became of a batch in one sentence, in parts; `Verbatim` ones are names of files."""
+    """Summarise a batch in one sentence, in parts; `Verbatim` parts are names of files."""
     n_all, done, failed = len(result.images), result.done, result.failed
     if not done:
         who = "The only image" if n_all == 1 else f"None of {plural(n_all, 'image')}"
@@ -127,14 +127,14 @@ def headline(result: DenoisingResult) -> list[str]:
 
 
 def is_left(image: ImageOutcome) -> bool:
-    """Whether an image was left as it was, because no noise was found in it for sure."""
+    """Whether an image was not changed, because no noise was established."""
     if image.status != "ok" or image.noise == "impulse":
         return False
     return not image.established or (image.estimated and image.sigma == 0)
 
 
 def _named(images: Sequence[ImageOutcome]) -> list[str]:
-    """Name a few images, and say how many more there are."""
+    """Name a few images, and count the others."""
     names: list[list[str]] = [[cut(image.name)] for image in images[:MAX_NAMED]]
     if more := len(images) - len(names):
         names.append([f"{count(more)} more"])
@@ -142,60 +142,60 @@ def _named(images: Sequence[ImageOutcome]) -> list[str]:
 
 
 def noise_range(images: Sequence[ImageOutcome]) -> str:
-    """Say the lowest and the highest noise level of a batch."""
+    """State the lowest and the highest noise level of a batch."""
     if all(image.noise == "impulse" for image in images):
         return "impulse noise was removed"
     known = [image for image in images if image.sigma is not None]
     if not known:
         return "the noise level was not needed"
     was = "the noise was" if any(image.estimated for image in known) else "the noise was given as"
-    # In the units of the images, which those of several types do not share.
+    # In the units of the images, which differ between types.
     by_type: dict[str, list[ImageOutcome]] = {}
     for image in known:
         if not image.is_relative:
             by_type.setdefault(image.dtype, []).append(image)
-    told = []
+    ranges = []
     for dtype, alike in by_type.items():
-        ranges = {image.data_range for image in alike}
-        most = ranges.pop() if len(ranges) == 1 else None
+        full = {image.data_range for image in alike}
+        most = full.pop() if len(full) == 1 else None
         scale = f" of {number(most)}" if most else ""
         where = " where brightest" if all(map(is_at_brightest, alike)) else ""
         kind = f" in {dtype}" if len(by_type) > 1 else ""
         levels = _range([one for image in alike for one in _levels(image)])
-        told.append([f"{levels}{scale}{where}{kind}"])
+        ranges.append([f"{levels}{scale}{where}{kind}"])
     if shares := [100 * (image.sigma or 0.0) for image in known if image.is_relative]:
-        told.append([f"{_range(shares, 2)} % of the intensity"])
-    return f"{was} {''.join(join_parts(told))}"
+        ranges.append([f"{_range(shares, 2)} % of the intensity"])
+    return f"{was} {''.join(join_parts(ranges))}"
 
 
 class HasNoise(Protocol):
-    """An image of which the noise is known."""
+    """An image whose noise is known."""
 
     @property
     def noise(self) -> str:
-        """Its kind."""
+        """Kind of noise."""
 
     @property
     def sigma(self) -> float | None:
-        """Its level."""
+        """Level of the noise."""
 
     @property
     def evidence(self) -> Evidence:
-        """What speaks for it."""
+        """Evidence for it."""
 
 
 def laws_of(image: HasNoise) -> tuple[NoiseLaw, ...]:
-    """Return the laws by which the noise of an image grows with brightness, if it does for sure."""
+    """Return the laws by which an image's noise certainly grows with brightness, or none."""
     return image.evidence.laws if image.noise == "poisson" and image.evidence.is_law else ()
 
 
 def is_at_brightest(image: HasNoise) -> bool:
-    """Whether the level of noise is what it would be at the end of the range of values."""
+    """Whether the noise level is that at the end of the range of values."""
     return image.noise == "poisson" and not laws_of(image)
 
 
 def level_range(image: HasNoise) -> str:
-    """Write the level of the noise, or from where to where it goes, without its scale."""
+    """Write the level of the noise, or its range, without its scale."""
     return _range(_levels(image))
 
 
@@ -208,7 +208,7 @@ def _levels(image: HasNoise) -> tuple[float, ...]:
 
 
 def typical_level(image: ImageOutcome) -> float:
-    """Return the deviation of the noise, in the middle of the brightness if that makes it."""
+    """Return the deviation of the noise, at medium brightness if it depends on that."""
     middles = [law.deviations[1] for law in laws_of(image)]
     return math.hypot(*middles) / math.sqrt(len(middles)) if middles else image.sigma or 0.0
 
@@ -219,7 +219,7 @@ def _range(values: Sequence[float], digits: int = 3) -> str:
 
 
 def _gain(result: DenoisingResult) -> str:
-    """Say how much nearer to the clean images the batch came; nothing if that is not known."""
+    """State how much nearer to the clean images the batch became; empty if unknown."""
     mean = result.mean_comparison
     if mean is None or not math.isfinite(mean.noisy.psnr + mean.denoised.psnr):
         return ""
@@ -269,7 +269,7 @@ def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
 
 
 def kind_text(image: ImageOutcome | TrialResult) -> str:
-    """Name the noise that was met."""
+    """Name the kind of noise."""
     if image.noise == "poisson" and image.evidence.is_shared:
         rises = any(law.rises for law in image.evidence.laws)
         return (
@@ -279,7 +279,7 @@ def kind_text(image: ImageOutcome | TrialResult) -> str:
 
 
 def noise_sentence(image: ImageOutcome | TrialResult) -> str:
-    """Say what noise was met and how that is known."""
+    """State the kind of noise and how it is known."""
     evidence, what = image.evidence, kind_text(image)
     if image.sigma is None:
         return f"Taken as {what}."
@@ -305,7 +305,7 @@ def noise_sentence(image: ImageOutcome | TrialResult) -> str:
 
 
 def left_sentence(image: ImageOutcome | TrialResult) -> str:
-    """Say why an image was left as it was, and what denoises it all the same."""
+    """Explain why an image was not changed, and how to denoise it anyway."""
     pages = isinstance(image, ImageOutcome) and image.n_pages > 1
     start = "At least one of the pages was left" if pages else "Left"
     if image.noise == "raw":
@@ -321,7 +321,7 @@ def _measured(image: ImageOutcome | TrialResult) -> str:
 
 
 def law_sentences(image: ImageOutcome | TrialResult) -> list[str]:
-    """Say how the noise grows with brightness, where it does for sure, and what came second."""
+    """Describe how the noise certainly grows with brightness, and the runner-up model."""
     sentences, evidence = [], image.evidence
     if found := laws_of(image):
         laws = [law_text(law) for law in found]
@@ -341,7 +341,7 @@ def law_sentences(image: ImageOutcome | TrialResult) -> list[str]:
 
 
 def law_lines(result: DenoisingResult) -> list[str]:
-    """Say in which images noise follows a law that was found, and which if it is one image."""
+    """State in which images noise follows a law, and the law if it is one image."""
     images = [image for image in result.images if laws_of(image)]
     if not images:
         return []
@@ -357,11 +357,11 @@ def law_lines(result: DenoisingResult) -> list[str]:
 
 
 def left_note(result: DenoisingResult) -> list[str]:
-    """Say which images were left as they were, and what denoises them all the same."""
+    """State which images were not changed, and how to denoise them anyway."""
     left = [image for image in result.done if not image.established]
     if len(left) < 2:
-        said = ((cut(one.name), left_sentence(one)) for one in left)
-        return [f"{name}: {text[:1].lower()}{text[1:]}" for name, text in said]
+        sentences = ((cut(one.name), left_sentence(one)) for one in left)
+        return [f"{name}: {text[:1].lower()}{text[1:]}" for name, text in sentences]
     named = [image for image in left if image.evidence.option][:MAX_NAMED]
     advice = [f"{image.evidence.option} takes it out of {cut(image.name)}" for image in named]
     if len(left) > len(named):
@@ -388,7 +388,7 @@ def law_text(law: NoiseLaw) -> str:
 
 
 def interval_text(laws: Sequence[NoiseLaw]) -> str:
-    """Write where the variance is beside the laws, the widest of the channels."""
+    """Write the interval of the variance around the laws, the widest of the channels."""
     low, high = min(law.interval[0] for law in laws), max(law.interval[1] for law in laws)
     if 0.99 <= low <= high <= 1.01:
         return "within 1 % of that"
@@ -396,7 +396,7 @@ def interval_text(laws: Sequence[NoiseLaw]) -> str:
 
 
 def odds_text(log_odds: float) -> str:
-    """Write how likely the model that came second is beside the one chosen.
+    """Format the likelihood ratio of the runner-up model to the chosen one.
 
     >>> odds_text(-90.0), odds_text(-3.0), odds_text(0.1)
     ('over a million times less likely', '20 times less likely', 'about as likely')
@@ -417,7 +417,7 @@ def _capital(text: str) -> str:
 
 
 def looks_like(image: ImageOutcome) -> str:
-    """Say in a word or two what the residual looks like."""
+    """Describe the residual in a word or two."""
     residual = image.residual
     if residual is None:
         return ""
@@ -425,15 +425,15 @@ def looks_like(image: ImageOutcome) -> str:
         return "nothing"
     if residual.structured:
         return "noise and structure"
-    # Both are 0 only where the image was too small to measure them.
+    # Both are 0 only if the image was too small to measure them.
     is_measured = residual.edge_correlation or residual.flat_correlation
     return "noise" if is_measured else "too small to tell"
 
 
 def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
-    """Say how much was removed, if that was measured, and whether it looks like noise.
+    """State how much was removed, if measured, and whether it looks like noise.
 
-    `has_strength` tells whether a lower strength can be asked for; a dictionary has none.
+    `has_strength` is whether a lower strength can be used; a dictionary has none.
     """
     looks = looks_like(image)
     if image.residual is None or looks == "nothing":
@@ -457,17 +457,17 @@ def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
 
 
 def own_sentence(image: ImageOutcome) -> str:
-    """Say what was asked for this image alone."""
+    """State the options that were set for this image alone."""
     own = {name: "auto" if value is None else value for name, value in image.own_settings.items()}
     words = [
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in own.items()
     ]
-    return f"Asked for this image alone: {in_prose(words)}." if words else ""
+    return f"Asked for this image alone: {in_prose(words)}." if words else ""  # codespell:ignore
 
 
 def likeness_sentence(comparison: Comparison) -> str:
-    """Say how near to the clean image one image came."""
+    """State the likeness of one image to the clean one."""
     noisy, denoised = comparison.noisy, comparison.denoised
     if not math.isfinite(denoised.psnr):
         return "The denoised image is equal to the clean one."
@@ -484,7 +484,7 @@ def likeness_sentence(comparison: Comparison) -> str:
 
 
 def standing_sentences(result: DenoisingResult) -> list[list[str]]:
-    """Say where each baseline stands, in parts; `Verbatim` parts are names of files."""
+    """Compare with each baseline, in parts; `Verbatim` parts are names of files."""
     compared = [(image, image.comparison) for image in result.images if image.comparison]
     mean, sentences = result.mean_comparison, list[list[str]]()
     if mean is None:
@@ -517,7 +517,7 @@ def reason_text(image: ImageOutcome) -> Verbatim:
 
 
 def dictionary_sentence(dictionary: DictionaryView) -> str:
-    """Say what a dictionary learned from."""
+    """Describe what a dictionary learned from."""
     height, width = dictionary.shape[:2]
     colour = ", in colour" if dictionary.shape[2:] not in ((), (1,)) else ""
     one, several = ("whole image", "whole images")
@@ -532,7 +532,7 @@ def dictionary_sentence(dictionary: DictionaryView) -> str:
 
 
 def trial_sentence(result: TrialResult) -> list[str]:
-    """Say what a trial page shows, in parts."""
+    """Describe a trial page, in parts."""
     n = len(result.trials)
     strengths = {1: "one strength", 2: "two strengths", 3: "three strengths"}
     at = strengths.get(n, f"{n} strengths")
@@ -547,6 +547,6 @@ def trial_sentence(result: TrialResult) -> list[str]:
 
 
 def trial_title(trial: Trial) -> str:
-    """Call a strength by what asks for it."""
+    """Name a strength by its options."""
     words = in_prose([word.strip() for word in trial.option.split("--") if word.strip()])
-    return _capital(words) or "As asked for"
+    return _capital(words) or "As asked for"  # codespell:ignore

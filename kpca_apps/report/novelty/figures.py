@@ -1,4 +1,4 @@
-"""Figures of a screening and of a comparison; the tables at the end say where each stands."""
+"""Figures of a screening and of a comparison; the tables at the end place them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text
 from kpca_apps.report.text import count, in_prose, number, percent, plural
 
 Fold = tuple[str, str, list[Drawing]]  # of a page: title, hint and the figures in it
-MARK_ROOM = 0.17  # of the width of the axes: what a label such as "1 in 10,000" takes
+MARK_ROOM = 0.17  # of the width of the axes, for a label such as "1 in 10,000"
 MAX_COMPONENTS = 40
 WIDE = 30.0  # a spread of variances that only a logarithmic axis shows
 N_LEVELS = 7
@@ -94,10 +94,10 @@ def score_distribution(result: ScreeningResult) -> Drawing:
 
 
 def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
-    """Let the horizontal axis be that of the scores, with the threshold well inside."""
+    """Set the horizontal axis to the range of the scores, with the threshold well inside."""
     axes.set_xlabel("novelty score (no unit; higher = more novel)")
     low, high = found.edges[[0, -1]].tolist()
-    # Of a table unlike the model's, all rows may lie far above it; of one alike, far below.
+    # In a table unlike the model's, all rows may lie far above the threshold; or far below.
     if np.isfinite(threshold) and (threshold > 0 or not found.logarithmic):
         low, high = min(low, threshold), max(high, threshold)
     if found.logarithmic:
@@ -108,7 +108,7 @@ def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
 
 
 def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
-    """Put round values of the scale people read above the scores; return whether any are there."""
+    """Mark round values of the readers' scale above the scores; return whether there are any."""
     if result.rows.scale is None:
         return False
     low, *_, high = result.distribution.edges.tolist()
@@ -130,7 +130,7 @@ def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
 
 
 def _threshold_words(result: ScreeningResult) -> str:
-    """Say what the line and the ticks of the distribution are."""
+    """Describe the line and the ticks of the distribution."""
     n = result.distribution.n_flagged
     if not np.isfinite(result.threshold.value):
         flagged = "every row is flagged" if n else "no row is flagged for its score"
@@ -176,7 +176,7 @@ def flagged_against_threshold(result: ScreeningResult) -> Drawing:
 
 
 def _elsewhere(result: ScreeningResult) -> str:
-    """Say where the threshold would have to stand for about half and for twice as many rows."""
+    """State the thresholds that would flag about half and twice as many rows."""
     value, found = result.threshold.value, result.distribution
     n_flagged, scores = found.n_flagged, found.scores.tolist()
     if n_flagged == 0:
@@ -221,7 +221,7 @@ def _threshold_line(axes: Axes, result: ScreeningResult) -> None:
 
 
 def component_map(result: ScreeningResult) -> Drawing:
-    """Rows on the first two kernel components; flagged ones as triangles, the oddest named."""
+    """Rows on the two leading kernel components; flagged ones as triangles, the oddest named."""
     points = result.pictures.map
     figure, (axes,) = new_axes(4.9, 3.5)
     usual = evenly(np.flatnonzero(~points.flagged), MAX_POINTS)
@@ -300,7 +300,7 @@ def score_contours(result: ScreeningResult) -> Drawing | None:
     finite = contours.scores[np.isfinite(contours.scores)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     for lower in np.linspace(low, high, N_LEVELS + 1)[1:-1] if high > low else ():
-        # One pale layer above another: the page's theme decides their colour.
+        # Pale layers above each other: the page's theme sets their colour.
         axes.contourf(*grid, [lower, high], colors=PALETTE["band"], alpha=0.16)
     is_crossed = low < threshold < high
     if is_crossed:
@@ -356,7 +356,7 @@ def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
 def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: str) -> None:
     """Draw the curve of each method, ours last and thick; the key has the largest area first.
 
-    `x`, `y` and `area` are the fields of its points and of the area under it.
+    `x`, `y` and `area` are the names of fields: the curve's points and its area.
     """
     axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.03), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
     handles = []
@@ -379,8 +379,8 @@ def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: s
         )
 
 
-# The folded figures of a screening: title and hint of the part of the page they stand in, and what
-# draws them, or nothing. The page and the folder of figures both follow this table.
+# The folded figures of a screening: title and hint of their section in the page, and the functions
+# that draw them or return None. The page and the folder of figures follow this table.
 SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | None], ...]], ...] = (
     (
         "Scores and threshold",
@@ -416,7 +416,7 @@ class ScreeningDrawings:
 
 
 def evaluation_drawings(evaluations: Sequence[Evaluation]) -> list[list[Drawing]]:
-    """Draw the figures of each evaluation; their files have numbers where there are several."""
+    """Draw the figures of each evaluation; their files have numbers if there are several."""
     with house_style():
         return [
             [draw(evaluation, f"-{number}" * (len(evaluations) > 1)) for draw in EVALUATION]

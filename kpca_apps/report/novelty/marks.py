@@ -1,4 +1,4 @@
-"""Rows as marks of a figure: which are drawn, in what order, and names beside them."""
+"""Rows as marks of a figure: which are drawn, in what order, and their labels."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ MAX_POINTS = 500  # dots of rows that are not flagged
 MAX_FLAGGED = 400
 N_LABELLED = 5  # ranks written beside their marks, where they do not overlap
 MARK = 5  # points
-BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # where, in points from the mark, in this order
+BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # offsets tried, in points from the mark
 
 
 def evenly(places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Keep at most `n` of the places, evenly spaced."""
+    """Keep at most `n` of the positions, evenly spaced."""
     if len(places) <= n:
         return places
     return places[np.linspace(0, len(places) - 1, n).round().astype(np.int64)]
 
 
 def by_rank(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places of rows by their ranks, those without one (0) last."""
+    """Return the positions of rows by rank; those without one (0) come last."""
     return np.argsort(np.where(ranks > 0, ranks, np.iinfo(np.int64).max), kind="stable")
 
 
@@ -37,14 +37,14 @@ def label_marks(
     colours: Sequence[str],
     marks: NDArray[np.float64],
 ) -> list[str]:
-    """Write names beside their marks, the first first, where there is room; return those written.
+    """Write labels beside their marks, in order, if there is room; return those written.
 
     `places` (k, 2) are those of the named marks and `marks` (m, 2) of all that must stay clear.
     """
     figure = axes.get_figure(root=True)
     if figure is None or not len(places):
         return []
-    settle(figure)  # places of marks on paper are known only after the layout
+    settle(figure)  # positions of marks are known only after the layout
     frame = axes.get_window_extent()
     others = _boxes(axes, marks, figure.dpi)
     written: list[str] = []
@@ -72,7 +72,7 @@ def label_marks(
 
 
 def _boxes(axes: Axes, places: NDArray[np.float64], dpi: float) -> list[Bbox]:
-    """Return what marks at some places (k, 2) cover of the figure."""
+    """Return the boxes that marks at some positions (k, 2) cover."""
     half = MARK * dpi / 72 / 2
     centres = axes.transData.transform(places) if len(places) else places
     return [Bbox([centre - half, centre + half]) for centre in centres]

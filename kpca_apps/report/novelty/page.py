@@ -1,4 +1,4 @@
-"""Results of novelty detection as one self-contained HTML page."""
+"""Render results of novelty detection as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ MAX_HINT = 240  # characters of one hint
 def render_screening(
     result: ScreeningResult, drawn: ScreeningDrawings | None = None, *, is_to_send: bool = False
 ) -> str:
-    """Render a screening as a page that needs nothing beside itself, with its figures as `drawn`.
+    """Render a screening as a self-contained page, with its figures as `drawn`.
 
-    Some 1.5 MB at most, however many rows. One to send is for those who must not have the rows:
-    these cannot be marked nor opened, for neither their other cells nor their keys are in it.
+    It has some 1.5 MB at most. A page to send is for people who must not have the rows: they cannot
+    be marked or opened, since it holds neither their other cells nor their keys.
     """
     if is_to_send:
         # A note on what reveals hidden values would help the reader to find them.
@@ -115,10 +115,10 @@ def render_screening(
 
 
 def _n_affordable(rows: Sequence[Mapping[str, Any]], work: Mapping[str, Any]) -> int:
-    """Return how many of the first rows fit what the page may hold of them."""
+    """Return how many of the first rows fit into the page."""
     left = BUDGET - len(block(work["usual"]).encode())
     for place, row in enumerate(rows):
-        # Tags and texts, quotes and brackets escaped.
+        # Tags and texts, with quotes and brackets escaped.
         texts = [str(escape(text)) for text in (row["id"], row["file"], *row["hints"])]
         texts += [
             str(escape(v)) for r in row["reasons"] for v in (r["column"], r["seen"], r["expected"])
@@ -145,7 +145,7 @@ def render_in_notebook(result: ScreeningResult) -> str:
 
 
 def render_comparison(result: ComparisonResult) -> str:
-    """Render a comparison with baselines as a page that needs nothing beside itself."""
+    """Render a comparison with baselines as a self-contained page."""
     return make_page(
         "comparison.html.j2",
         result=result,
@@ -158,7 +158,7 @@ def render_comparison(result: ComparisonResult) -> str:
 
 
 def render_index(result: ScreenedTables) -> str:
-    """Render the index of several screenings; its links are to the reports in folders beside it."""
+    """Render the index of several screenings, linking to the reports in folders beside it."""
     return make_page(
         "index.html.j2",
         parts=("index.css",),
@@ -177,7 +177,7 @@ def render_index(result: ScreenedTables) -> str:
 
 
 def render_diff(result: ScreeningDiff) -> str:
-    """Render what is otherwise in a new screening as a page that needs nothing beside itself."""
+    """Render the differences of a new screening as a self-contained page."""
     return make_page(
         "diff.html.j2",
         result=result,
@@ -197,7 +197,7 @@ def render_diff(result: ScreeningDiff) -> str:
 def _made_by(
     result: ScreeningResult | ComparisonResult | ScreenedTables | ScreeningDiff,
 ) -> dict[str, Any]:
-    """Return the command, settings and versions, ready to show."""
+    """Return the command, settings and versions for the template."""
     run = result.run
     return {
         "command": run.command,
@@ -207,7 +207,7 @@ def _made_by(
 
 
 def _first_screen(result: ScreeningResult) -> dict[str, Any]:
-    """Gather what the page of a screening shows outside its folds."""
+    """Return what the page of a screening shows outside its folds."""
     findings, kinds = result.findings, result.kinds_of_reason[:N_KINDS]
     pattern_of = {row: pattern for pattern in reversed(findings.patterns) for row in pattern.rows}
     cards = _rows(result, [rows[0] for rows in kinds])
@@ -231,8 +231,8 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
 def _alike(
     rows: Sequence[RankedRow], pattern: Pattern | None, file_column: str | None
 ) -> dict[str, Any]:
-    """Say on the card of the oddest of some rows how many are like it, how, and which."""
-    # The number of rows stands above the sentence.
+    """State on the card of the oddest of some rows how many are like it, how, and which."""
+    # The number of rows is shown above the sentence.
     sentence = "" if pattern is None else pattern.sentence.split(": ", 1)[-1]
     others = [
         Markup("<bdi>{}</bdi>").format("".join(row_name(row, file_column)))
@@ -248,7 +248,7 @@ def _alike(
 
 
 def _top_warnings(result: ScreeningResult) -> list[str]:
-    """Return the first of the warnings that bear on whether to believe the list."""
+    """Return the first of the warnings that cast doubt on the list."""
     n_shown = min(result.run.n_doubts, N_WARNINGS_ON_TOP)
     return [cut(text, MAX_SENTENCE) for text in result.run.warnings[:n_shown]]
 
@@ -256,9 +256,9 @@ def _top_warnings(result: ScreeningResult) -> list[str]:
 def _shared(
     result: ScreeningResult | ComparisonResult, drawings: Sequence[list[Drawing]]
 ) -> dict[str, Any]:
-    """Gather what both kinds of page show; `drawings` are those of the evaluations."""
+    """Return what both kinds of page show; `drawings` are those of the evaluations."""
     warnings = [cut(text, MAX_SENTENCE) for text in result.run.warnings]
-    # Those with the largest part in the reasons first, else as in the table.
+    # Those with the largest part in the reasons first, else in table order.
     columns = sorted(result.columns, key=lambda one: -one.reason_share)
     return {
         "warnings": warnings[:MAX_NOTES],
@@ -280,14 +280,14 @@ def _shared(
 
 
 def _odd_cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
-    """Return a cell that is odd by itself, its row, and where else in the column it stands."""
+    """Return a cell that is odd by itself, its row, and its other places in the column."""
     others = cell.more_rows if cell.more_lines is None else cell.more_lines
     places = [count(place) for place in others[:N_PLACES]]
     if n_left := cell.n_cells - 1 - len(places):
         places.append(f"{count(n_left)} more")
     what = ("row" if cell.line is None else "line") + "s" * (len(others) > 1)
     more = f"Also on {what} {in_prose(places)}." * bool(places)
-    if places and result.lists.files:  # where each would need its file
+    if places and result.lists.files:  # each would need its file
         more = f"Also in {plural(cell.n_cells - 1, 'other cell')}."
     return vars(cell) | {
         "where": cell.where,
@@ -321,7 +321,7 @@ def _repeats(result: ScreeningResult) -> list[dict[str, str]]:
 
 
 def _lines(group: RepeatedRows, files: Mapping[int, str]) -> str:
-    """Name the lines of repeated rows, of several files with the file of each."""
+    """Name the lines of repeated rows, with the file of each if there are several."""
     return ", ".join(
         f"{cut(files[row], 40)} {count(line)}" if row in files else count(line)
         for row, line in zip(group.rows, group.lines or (), strict=True)
@@ -329,7 +329,7 @@ def _lines(group: RepeatedRows, files: Mapping[int, str]) -> str:
 
 
 def _group(group: GroupInfo) -> dict[str, Any]:
-    """Return a group, ready to show."""
+    """Return a group for the template."""
     return vars(group) | {
         "name": cut(group.name or REST, MAX_CELL),
         "threshold": scores_text([], group.threshold)[1],
@@ -338,7 +338,7 @@ def _group(group: GroupInfo) -> dict[str, Any]:
 
 
 def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, Any]]:
-    """Return some ranked rows, ready to show; their scores differ where they do."""
+    """Return some ranked rows for the template; their scores differ where they do."""
     profiles = {column.name: column for column in result.columns}
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
     files = [cut(file_of(row, result.source.file_column), MAX_CELL) for row in rows]

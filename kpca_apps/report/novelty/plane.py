@@ -1,4 +1,4 @@
-"""Rows by the two columns with the largest part in the reasons: the figure that is not folded."""
+"""The unfolded figure: rows by the two columns with the largest part in the reasons."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from kpca_apps.report.novelty.marks import (
 )
 from kpca_apps.report.text import count, in_prose, percent, plural
 
-MANY = 60  # flagged rows whose marks are smaller, so as not to hide the crowd
+MANY = 60  # flagged rows whose marks are smaller, so as not to hide the bulk
 MAX_MARK_NAME = 12  # characters of an identifier beside a mark
 SKEWED = 10.0  # times the median: a long tail that a logarithmic axis shows
-SPREAD = 0.28  # of marks about the place of their category
+SPREAD = 0.28  # of marks about the position of their category
 DAY = 86_400.0  # seconds
 YEARS = (-719_162.0, 2_932_896.0)  # days since 1970 that have a date: the years 1 to 9999
 
@@ -77,10 +77,10 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
 def _place_on(
     axes: Axes, is_across: bool, one: PlaneAxis, odd: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Set up one axis for a column, and return where on it each row stands (NaN: no value).
+    """Set up one axis for a column; return the position of each row on it (NaN: no value).
 
-    The axis shows the usual rows and `odd` ones up to the width of these away; categories are
-    spread a little about their places.
+    The axis shows the usual rows, and `odd` ones up to its own width away; marks of categories are
+    spread a little.
     """
     axis: Axis = axes.xaxis if is_across else axes.yaxis
     set_limits = axes.set_xlim if is_across else axes.set_ylim
@@ -103,7 +103,7 @@ def _place_on(
     low, middle, high = np.quantile(usual, [0.005, 0.5, 0.995])
     is_log = bool(usual.min() > 0 and high > SKEWED * middle and not one.is_date)
     scale, back = (np.log, np.exp) if is_log else (np.asarray, np.asarray)
-    if is_log:  # what is not positive lies beyond the rim
+    if is_log:  # what is not positive is beyond the rim
         values = np.where(values <= 0, np.finfo(float).tiny, values)
         axis.set_label_text(f"{label} (log scale)")
         (axes.set_xscale if is_across else axes.set_yscale)("log")
@@ -126,11 +126,11 @@ def _place_on(
 
 
 def _rim(axes: Axes, places: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Move places (n, 2) beyond the axes to their rim, with which lay left, right, below, above."""
+    """Move points (n, 2) beyond the axes to the rim; return which moved to which side."""
     low, high = np.array([axes.get_xlim(), axes.get_ylim()]).T
     below, above = places < low, places > high
     sides = np.column_stack([below[:, 0], above[:, 0], below[:, 1], above[:, 1]])
-    sides &= np.cumsum(sides, axis=1) == 1  # one arrow a row
+    sides &= np.cumsum(sides, axis=1) == 1  # one arrow for each row
     return np.clip(places, low, high), sides
 
 
@@ -140,7 +140,7 @@ def _plane_words(
     is_beyond: NDArray[np.bool_],
     places: NDArray[np.float64],
 ) -> str:
-    """Say what the plane shows, and what of it is not drawn or drawn at its rim."""
+    """Describe the plane, and which rows are not drawn or drawn at its rim."""
     parts = {column.name: column.reason_share for column in result.columns}
     names = [one.name for one in (plane.x, plane.y) if one is not None]
     # Isolated: a name that runs from right to left must not reorder the words around it.

@@ -1,4 +1,4 @@
-"""A reason drawn small: how its column lies, with marks at the value seen and the one expected."""
+"""A small figure of a reason: a column's distribution, with the actual and expected value."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProf
 
 WIDTH = 200.0  # of the drawing, in its own units
 HEIGHT = 30.0
-BASE = 27.0  # where bands and bars stand
+BASE = 27.0  # baseline of bands and bars
 MARGIN = 8.0  # room for half a mark at either end
-MAX_STRETCH = 1.0  # how many widths of the band the axis may grow to reach a value
+MAX_STRETCH = 1.0  # widths of the band by which the axis may grow to reach a value
 
 
 class Mark(NamedTuple):
-    """A value on a strip: its place, and -1 or 1 where it lies beyond that end, else 0."""
+    """A value on a strip: its position, and -1 or 1 if it is beyond that end, else 0."""
 
     x: float
     y: float
@@ -100,7 +100,7 @@ def _category_strip(reason: Reason, profile: CategoryProfile) -> Strip:
         for place, n in enumerate(counts[:n_slots])
     )
 
-    # Two marks over the same bar stand side by side.
+    # Two marks over the same bar are shown side by side.
     shift = 5.0 if places[0] == places[1] else 0.0
 
     def mark(place: int | None, shift: float) -> Mark | None:

@@ -1,4 +1,4 @@
-"""What novelty detection found, in sentences."""
+"""Sentences on the results of novelty detection."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from kpca_apps.report.text import (
 )
 
 MAX_DIGITS = 12  # of the largest score, spent on distinguishing scores
-MAX_ROWS = 100  # rows whose scores are told apart by their decimals, and those of a diff
+MAX_ROWS = 100  # rows whose scores are distinguished by decimals, and those of a diff
 MAX_LISTED = 2_000  # ranked rows of a page
 MAX_NAMED = 3  # tables named in a sentence
 NOT_COMPARED = " (hidden columns are not compared)"
-REST = "(all other groups)"  # that have no model of their own
-LEAST_SHARE = 0.001  # of a row's score that is told as a number
+REST = "(all other groups)"  # groups without a model of their own
+LEAST_SHARE = 0.001  # of a row's score that is written as a number
 BLOCKS = (
     "The score joins p-values of the whole row, of its cells, each given the others, and of the "
     "relations between columns, as the logarithm of the sum of weight / p (Wilson 2019); a cell "
@@ -49,13 +49,13 @@ BLOCKS = (
 )
 # Of a method: the attributes that hold the areas it is judged by.
 AREAS = {"auroc": "area under the ROC curve", "auprc": "average precision"}
-WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
+WELL_BELOW_CHANCE = 0.4  # an area that suggests that the label is inverted
 
 
 def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], str]:
-    """Write scores and their threshold alike, with decimals enough to distinguish all that differ.
+    """Format scores and their threshold with enough decimals to distinguish all that differ.
 
-    Of many scores, the first are told apart.
+    If there are many scores, only the first are distinguished.
 
     >>> scores_text([1.1052, 1.1043], 1.104)
     (['1.1052', '1.1043'], '1.1040')
@@ -69,7 +69,7 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
     told_apart = scores[:MAX_ROWS]
     sizes = sorted(abs(v) for v in (*told_apart, threshold) if math.isfinite(v) and v)
     exponents = [math.floor(math.log10(size)) for size in sizes] or [0]
-    # Three digits of a middling score, as the largest may be far larger, and of the threshold.
+    # Three digits of a typical score, as the largest may be far larger, and of the threshold.
     typical, largest = exponents[len(exponents) // 2], exponents[-1]
     if math.isfinite(threshold) and threshold:
         typical = min(typical, math.floor(math.log10(abs(threshold))))
@@ -82,7 +82,7 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
         limit = format(threshold, form) if math.isfinite(threshold) else "none"
         return [*(format(score, form) for score in scores), limit]
 
-    # No more decimals than help: rows equal but for rounding are never distinguished.
+    # No more decimals than needed: rows equal but for rounding are never distinguished.
     decimals = max(
         range(max(fewest, 0), max(most, 0) + 1), key=lambda decimals: len({*written(decimals)})
     )
@@ -91,22 +91,22 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
 
 
 def threshold_text(result: ScreeningResult) -> str:
-    """Write the threshold with the decimals it has beside the ranked rows."""
+    """Format the threshold with the decimals it has beside the ranked rows."""
     return scores_text([row.score for row in result.ranked[:MAX_ROWS]], result.threshold.value)[1]
 
 
 def is_missing(text: str) -> bool:
-    """Tell whether a value seen or expected is none at all."""
+    """Return whether an actual or expected value is missing."""
     return text.strip() in ("", "missing", "(missing)")
 
 
 def file_of(row: RankedRow, file_column: str | None) -> str:
-    """Return the file a row comes from; ``""`` where there is one file, or it is hidden."""
+    """Return the file a row comes from; ``""`` if there is only one, or it is hidden."""
     return dict(row.cells).get(file_column or "", "")
 
 
 def row_name(row: RankedRow, file_column: str | None = None) -> list[str]:
-    """Name a row in a sentence, by its identifier where it has one, and say where it stands."""
+    """Name a row in a sentence, by its identifier if it has one, and give its position."""
     place, line = f"row {count(row.row)}", f"line {count(row.line or 0)}"
     if file := file_of(row, file_column):
         line += f" of {cut(file, 40)}"
@@ -116,14 +116,14 @@ def row_name(row: RankedRow, file_column: str | None = None) -> list[str]:
 
 
 def expected_text(reason: Reason) -> list[str]:
-    """Return the expected value; a number is only ever *about* right."""
+    """Return the expected value; numbers are written as "about"."""
     is_number = isinstance(reason.expected_value, float | int)
     about = "about " if is_number and not reason.expected.startswith("about") else ""
     return [about, cut(reason.expected)]
 
 
 def reason_shares(row: RankedRow) -> list[tuple[Reason, str]]:
-    """Write beside each reason of a row its share: once for columns that are odd together."""
+    """Write the share of each reason of a row: once for columns that are odd together."""
     written: list[tuple[Reason, str]] = []
     for reasons in row.reason_sets:
         share = sum(reason.share for reason in reasons)
@@ -135,14 +135,14 @@ def reason_shares(row: RankedRow) -> list[tuple[Reason, str]]:
 
 
 def share_words(share: float, row: RankedRow) -> str:
-    """Write a share of the score of a row; one that is shown for another reason, in words."""
+    """Write a share of a row's score; in words if the reason is shown for another cause."""
     if share >= LEAST_SHARE:
         return percent(share)
     return "little effect" if any(one.share for one in row.reasons) else "farthest off"
 
 
 def headline(result: ScreeningResult) -> list[str]:
-    """Say what was found in one sentence, in parts; `Verbatim` parts came from the table."""
+    """State the result in one sentence, in parts; `Verbatim` parts came from the table."""
     n_rows, n_flagged = result.n_rows, result.n_flagged
     found, n_cells = _found(n_rows, n_flagged), result.n_listed - n_flagged
     if n_cells and n_rows > 1:
@@ -162,18 +162,18 @@ def headline(result: ScreeningResult) -> list[str]:
 
 
 def too_few(result: ScreeningResult) -> str:
-    """Say that the reference has too few rows for the rule to flag any; empty where it has not."""
+    """State that the reference has too few rows for the rule to flag any; else return ""."""
     rule, setting = result.threshold.rule, result.threshold.setting
     if math.isfinite(result.threshold.value) or not result.threshold.n_calibration:
         return ""
-    asked = "false discoveries" if rule == "fdr" else "false alarms"
+    errors = "false discoveries" if rule == "fdr" else "false alarms"
     n = result.threshold.n_calibration
     are = f"{plural(n, 'reference row')} {'is' if n == 1 else 'are'}"
-    return f"Nothing can be flagged: {are} too few for {percent(setting)} {asked} ({rule})"
+    return f"Nothing can be flagged: {are} too few for {percent(setting)} {errors} ({rule})"
 
 
 def _found(n_rows: int, n_flagged: int) -> str:
-    """Say how many rows stand out."""
+    """State how many rows stand out."""
     if n_rows == 1:
         return f"The only row {'stands' if n_flagged else 'does not stand'} out"
     if n_flagged == 0:
@@ -186,7 +186,7 @@ def _found(n_rows: int, n_flagged: int) -> str:
 
 
 def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": its ") -> list[str]:
-    """End the headline with what makes the oddest row odd."""
+    """End the headline with the reason of the oddest row."""
     if not row.explained:
         return ["."]
     if not row.reasons:
@@ -214,7 +214,7 @@ def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": i
 
 
 def _cut_apart(reason: Reason) -> Reason:
-    """Return a reason whose texts, if they are long, are cut so that what differs is seen."""
+    """Return a reason whose long texts are cut so that their difference is visible."""
     if max(len(reason.seen), len(reason.expected)) <= MAX_NAME:
         return reason
     seen, expected = cut_apart(reason.seen, reason.expected, MAX_NAME)
@@ -222,9 +222,9 @@ def _cut_apart(reason: Reason) -> Reason:
 
 
 def standing(evaluations: Sequence[Evaluation], area: str) -> str:
-    """Say in one sentence which place our detector takes in every test, by one of the areas.
+    """State in one sentence the rank of our detector in every test, by one of the areas.
 
-    It is empty where there is no baseline to compare with.
+    It is empty if there is no baseline to compare with.
     """
     places = {}
     for number, evaluation in enumerate(evaluations, 1):
@@ -247,9 +247,9 @@ def standing(evaluations: Sequence[Evaluation], area: str) -> str:
 
 
 def verdict(evaluation: Evaluation) -> str:
-    """Say where our detector stands by both areas, baselines named.
+    """State the rank of our detector by both areas, naming baselines.
 
-    A hint follows where the known outliers look usual.
+    A hint follows if the known outliers look usual.
     """
     ours, sentences = evaluation.methods[0], []
     if len(evaluation.methods) > 1:
@@ -289,7 +289,7 @@ def _place(name: str, evaluation: Evaluation, area: str) -> str:
 
 
 def method_sentence(settings: Settings) -> str:
-    """Say what the score is and whose equations it has; empty where no method is named."""
+    """Describe the score, with its references; empty if no method is named."""
     if settings.get("method") == "hoffmann":
         return (
             "Method: hoffmann. The score is the reconstruction error of the whole row alone: p(x) "
@@ -302,7 +302,7 @@ def method_sentence(settings: Settings) -> str:
 
 
 def oddest_row(result: ScreeningResult) -> str:
-    """Name the oddest row, and say what makes it odd."""
+    """Name the oddest row, and its reason."""
     if not result.ranked:
         return ""
     top = result.ranked[0]
@@ -311,7 +311,7 @@ def oddest_row(result: ScreeningResult) -> str:
 
 
 def index_headline(index: ScreenedTables) -> str:
-    """Say in one sentence what was found in several tables, each screened by itself."""
+    """Summarise several tables, each screened by itself, in one sentence."""
     done, failed = index.screened, index.failed
     if not done:
         n = len(failed)
@@ -334,7 +334,7 @@ def index_headline(index: ScreenedTables) -> str:
 
 
 def diff_headline(diff: ScreeningDiff) -> str:
-    """Say in one sentence what is otherwise in a new screening."""
+    """Summarise the differences of a new screening in one sentence."""
     n_moved = len(diff.moved)
     moved = "no column moved" if not n_moved else f"{plural(n_moved, 'column')} moved"
     moved += NOT_COMPARED * bool(diff.hidden_columns)

@@ -1,4 +1,4 @@
-"""What the script of a page works with: whole rows, usual rows beside them, odd cells and marks."""
+"""Data for the script of a page: whole rows, usual rows, odd cells and marks."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from kpca_apps.report.novelty.text import expected_text, is_missing
 from kpca_apps.report.text import cut, in_prose
 
 MAX_CELL = 200  # characters of one cell
-MAJOR = 0.1  # part of the score from which a reason is worth mending
+MAJOR = 0.1  # part of the score from which a reason is worth correcting
 MAX_WHOLE = 300  # rows that can be opened to all their cells
 # Bytes of the cells of one row; of those of all rows and the usual ones beside them; and of all
-# that is said of the ranked rows: what does not fit is not listed, and the page keeps below 1.5 MB.
+# descriptions of ranked rows: what does not fit is not listed, which keeps pages below 1.5 MB.
 ROW_BUDGET, CELLS_BUDGET, BUDGET = 2_500, 250_000, 1_230_000
 SIDES = {"above": " too high", "below": " too low", "": ""}
 
 
 def marks_of(result: ScreeningResult) -> dict[str, Any]:
-    """Return the marks of a page, and the names of the columns that its keys are of."""
+    """Return the marks of a page, and the names of the columns that its keys are made of."""
     marks = []
     for one in result.lists.marks:
         mark = {"key": one.key, "mark": one.mark, "row": one.row}
@@ -31,7 +31,7 @@ def marks_of(result: ScreeningResult) -> dict[str, Any]:
     return {"format": MARKS_FORMAT, "columns": columns, "marks": marks}
 
 
-# What is known of a row, in this order; 0 where nothing is. Names are written once for all rows.
+# Fields of a row, in this order; 0 if empty. Names are written once for all rows.
 FIELDS = (
     "row", "line", "id", "key", "kind", "why", "major", "cells", "expected", "odd", "near", "seen",
     "group", "more",
@@ -39,22 +39,22 @@ FIELDS = (
 
 
 def by_field(rows: Iterable[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return the rows of `work_of` as lists, one a field."""
+    """Return the rows of `work_of` as lists, one for each field."""
     values = [values_of(row) for row in rows]
     return dict(zip(FIELDS, map(list, zip(*values, strict=True)), strict=True)) if values else {}
 
 
 def values_of(row: dict[str, Any]) -> list[Any]:
-    """Return what is known of a row, by field."""
+    """Return the values of a row, by field."""
     return [row.get(name, 0) for name in FIELDS]
 
 
 def work_of(
     result: ScreeningResult, listed: Sequence[RankedRow], cells: Sequence[OddCell]
 ) -> dict[str, Any]:
-    """Return what is known of the rows that are listed, and of the odd `cells` that are shown.
+    """Return data on the listed rows and on the odd `cells` that are shown.
 
-    Columns and kinds of reason go by their numbers; keys are without what all begin with.
+    Columns and kinds of reason are numbers; the common prefix of keys is stored once.
     """
     # Numbers of names, from 0; a new one gets the next.
     place: dict[str, int] = defaultdict(
@@ -67,7 +67,7 @@ def work_of(
             odd.setdefault(row, []).append(cell)
     usual = {row.row: row for row in result.lists.usual}
     prefix = listed[0].key[: _n_shared(one.key for one in listed)] if listed else ""
-    # The columns that all rows have that can be opened, which are named once.
+    # The columns of all rows that can be opened, named once.
     whole = [one.cells for one in listed[:MAX_WHOLE] if one.cells]
     whole += [one.cells for one in result.lists.usual]
     names = [[name for name, _ in cells] for cells in whole]
@@ -97,7 +97,7 @@ def work_of(
             },
             "odd": {place[name]: text for name, text in meant.items()},
             "near": [other.row for other in near],
-            # What they read, where that is not among the cells.
+            # Actual values that are not among the cells.
             "seen": {
                 place[r.column]: "" if is_missing(r.seen) else cut(r.seen, MAX_CELL)
                 for r in reasons
@@ -123,7 +123,7 @@ def work_of(
 
 
 def _n_shared(all_of: Iterable[Sequence[str]]) -> int:
-    """Count what texts, or lists of them, have in common at their beginnings."""
+    """Count the leading elements that texts, or lists of them, share."""
     return sum(1 for _ in takewhile(lambda of: len({*of}) == 1, zip(*all_of, strict=False)))
 
 
@@ -147,7 +147,7 @@ def _cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
         "row": cell.row,
         "fix": [cut(text, MAX_CELL) for text in (cell.column, cell.seen, cell.suggestion)],
     }
-    # Rows of several cells that read alike are marked each by itself, where they are listed.
+    # Rows with several equal odd cells are marked one by one, where they are listed.
     key = result.lists.keys.get(cell.row)
     if key and not cell.more_rows:
         found["key"] = key
@@ -159,7 +159,7 @@ def _cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
 
 
 def _affordable(cells: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], int]:
-    """Keep the leading cells whose texts fit the budget of a row, and say what they take."""
+    """Keep the first cells whose texts fit the budget of a row; return them and their size."""
     kept: list[tuple[str, str]] = []
     spent = 0
     for name, whole in cells:

@@ -33,10 +33,10 @@ GREY = colormaps["gray"].with_extremes(bad=(0.0, 0.0, 0.0, 0.0))
 N_LEVELS = 10
 MAX_DOTS = 150  # rows under the lines of one panel
 COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
-# Dots, squares and dashes, so that groups do not differ by colour alone: the end of a line, and its
+# Dots, squares and dashes, so that groups differ not only by colour: the end of a line, and its
 # length as a share of the panel's width.
 DOTS = (("round", 1e-4), ("projecting", 1e-4), ("butt", 0.016))
-FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # inches: of the page, and of three figures beside each other
+FULL_WIDTH, USUAL_WIDTH = 10.6, 3.6  # inches: of the page, and of one of three adjacent figures
 SQUARISH = 1.18
 FEWEST_PANELS = 3  # that need the whole width
 FLATTEST, TALLEST = 0.35, 1.5  # panels of contours: height over width
@@ -56,7 +56,7 @@ def draw(figure: Figure, name: str) -> Drawing:
 
 
 def _scatter(content: Scatter, name: str, size: Size) -> Drawing:
-    """Rows as points, a mark and a colour a group; directions as arrows."""
+    """Rows as points, with a mark and colour for each group; directions as arrows."""
     figure, (axes,) = new_axes(*size)
     draw_dots(axes, content.points, content.labels, MAX_POINTS, float(np.ptp(content.points[:, 0])))
     axes.autoscale_view()
@@ -74,7 +74,7 @@ def _scatter(content: Scatter, name: str, size: Size) -> Drawing:
 
 
 def _curves(content: Curves, name: str, size: Size) -> Drawing:
-    """Several series over one axis, the rows they were fitted to under them."""
+    """Several series over one axis, with the rows they were fitted to."""
     figure, (axes,) = new_axes(*size)
     if len(content.points):
         nowhere = np.full(len(content.points), COLOURS.index("ink"))
@@ -118,7 +118,7 @@ def _curves(content: Curves, name: str, size: Size) -> Drawing:
 
 
 def _logarithmic(axes: Axes, x: Matrix) -> None:
-    """Make the horizontal axis logarithmic, with ticks where the numbers are, if these are few."""
+    """Make the horizontal axis logarithmic, with ticks at the numbers, if there are few."""
     axes.set_xscale("log")
     if len(x) <= MOST_TICKS:
         gap = LEAST_GAP * np.log(x[-1] / x[0])
@@ -131,7 +131,7 @@ def _logarithmic(axes: Axes, x: Matrix) -> None:
 
 
 def _pictures(content: Pictures, name: str, size: Size) -> Drawing:
-    """Images in a grid, a gap between them."""
+    """Images in a grid with gaps."""
     rows, columns, height, width = content.images.shape
     gap = max(width // 8, 1)
     mosaic = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap), np.nan)
@@ -198,10 +198,10 @@ def _panels(n: int, size: Size) -> tuple[Canvas, list[Axes]]:
 def draw_dots(
     axes: Axes, points: Matrix, labels: NDArray[np.intp], most: int, extent: float
 ) -> None:
-    """Draw rows as marks: one path a group, which takes a third of the bytes of markers.
+    """Draw rows as marks: one path for each group, a third of the bytes of markers.
 
-    Of more than `most` rows some evenly spaced are drawn; each group has a colour and one of three
-    marks. `extent` is the width of the axes, in units of the points.
+    If there are more than `most` rows, some evenly spaced are drawn; each group has a colour and
+    one of three marks. `extent` is the width of the axes, in units of the points.
     """
     places = evenly(np.arange(len(points)), most)
     for group in np.unique(labels[places]):
@@ -213,12 +213,12 @@ def draw_dots(
         path.should_simplify = False  # or the dots, being short, would be left out
         colour = PALETTE[COLOURS[int(group) % len(COLOURS)]]
         look = {"lw": 2.4, "capstyle": cap, "edgecolor": colour, "alpha": 0.65}
-        # Snapped to pixels a dot would have no length, and a picture would leave it out.
+        # Snapped to pixels, a dot would have no length and be left out.
         axes.add_patch(PathPatch(path, fill=False, snap=False, **look))
 
 
 def _lines(axes: Axes, x: Matrix, y: Matrix, values: Matrix) -> None:
-    """Draw lines of equal value; where the sign changes, zero is one of the levels."""
+    """Draw lines of equal value; if the sign changes, zero is one of the levels."""
     finite = values[np.isfinite(values)]
     if not len(finite) or finite.min() == finite.max():
         return
@@ -235,7 +235,7 @@ def _lines(axes: Axes, x: Matrix, y: Matrix, values: Matrix) -> None:
 def _draw(axes: Axes, x: Matrix, y: Matrix, values: Matrix, levels: Matrix, **look: Any) -> None:
     """Draw the lines of some levels as one path.
 
-    Points that stand less than two thousandths of the panel off a line are left out.
+    Points less than two thousandths of the panel off a line are left out.
     """
     scale = np.array([np.ptp(x), np.ptp(y)])
     lines = contour_generator(x, y, np.ma.masked_invalid(values))
@@ -250,12 +250,12 @@ def _draw(axes: Axes, x: Matrix, y: Matrix, values: Matrix, levels: Matrix, **lo
 
 
 def drawn(n: int, most: int) -> str:
-    """Say that not all rows are drawn, where that is so."""
+    """Note how many rows are drawn, if not all."""
     return f" {count(most)} of {count(n)} rows are drawn." if n > most else ""
 
 
 def size_of(figure: Figure) -> Size:
-    """Return the inches that a figure takes on the page: of many panels, its whole width."""
+    """Return the size of a figure in inches: figures of many panels take the whole width."""
     width = FULL_WIDTH if is_wide(figure) else USUAL_WIDTH
     return width, width / _shape(figure)
 
@@ -268,7 +268,7 @@ def is_wide(figure: Figure) -> bool:
 
 
 def panels_of(n: int) -> tuple[int, int]:
-    """Return how many of `n` panels stand side by side, and how many rows they make.
+    """Return how many of `n` panels are side by side, and the number of rows.
 
     >>> panels_of(3), panels_of(8)
     ((3, 1), (4, 2))

@@ -1,4 +1,4 @@
-"""The papers' experiments as one self-contained HTML page, and its figures as files."""
+"""Render the papers' experiments as one self-contained HTML page and figure files."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from kpca_apps.report.papers.text import (
     work_of,
 )
 
-View = dict[str, Any]  # what the template sees of one thing
-# A number, a per cent, or what stands where there is none; two may be joined.
+View = dict[str, Any]  # template variables of one object
+# A number, a per cent, or the placeholder of a missing one; two may be joined.
 JOINED = re.compile(r" / | \u00b1 ")
 NUMBER = re.compile(r"[-+\u00b1<]? ?[\d.,]*\d(e[-+]?\d+)?( ?%)?")
 NONE = frozenset(("", "-", "\u2013", "n.a.", "none"))
 
 
 def render_gallery(result: GalleryResult) -> str:
-    """Render experiments as a page that needs nothing beside itself."""
+    """Render experiments as a self-contained page."""
     sections = [_section(one) for one in result.reproductions]
     papers: dict[str, list[View]] = defaultdict(list)
     for section in sections:
@@ -70,7 +70,7 @@ def _section(one: Reproduction) -> View:
         "reproduction": one,
         "standing": standing(one),
         "marks": [MARKS[claim.verdict] for claim in one.outcome.claims],
-        # Letters of what more than one claim has for a condition or reason: it stands once.
+        # Letters for conditions or reasons of several claims, which are printed once.
         "letters": dict(zip(often, ascii_lowercase, strict=False)),
         "tables": [(table, numeric_columns(table)) for table in one.outcome.tables],
         "drawings": list(zip(_drawn(one), map(is_wide, one.outcome.figures), strict=True)),
@@ -78,7 +78,7 @@ def _section(one: Reproduction) -> View:
 
 
 def numeric_columns(table: Table) -> list[bool]:
-    """Tell the columns of numbers, which stand on the right, from those of words."""
+    """Return which columns hold numbers, which are aligned to the right."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.heads)
     parted = [[part for text in column for part in JOINED.split(text)] for column in columns]
     return [all(part in NONE or NUMBER.fullmatch(part) for part in parts) for parts in parted]

@@ -1,4 +1,4 @@
-"""Words of the gallery: what came out, in a sentence, and the cells of its tables."""
+"""Words of the gallery: results in a sentence, and the cells of its tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIGITS = 4
 
 
 def headline(result: GalleryResult) -> str:
-    """Say in one sentence how much of the papers came out."""
+    """Summarise in one sentence how many claims of the papers were reproduced."""
     judged = {verdict: result.count(verdict) for verdict in MARKS}
     n_all = sum(judged.values()) - judged["not run"]
     if not n_all:
@@ -38,7 +38,7 @@ def headline(result: GalleryResult) -> str:
 
 
 def left_out(result: GalleryResult) -> str:
-    """Say how many experiments gave nothing; empty if all did."""
+    """State how many experiments gave no result; empty if all did."""
     n_all, lost = len(result.reproductions), [o.name for o in result.reproductions if o.is_untried]
     parts = []
     if result.n_failed:
@@ -49,13 +49,13 @@ def left_out(result: GalleryResult) -> str:
 
 
 def standing(reproduction: Reproduction) -> str:
-    """Say how many claims of one experiment came out."""
+    """State how many claims of one experiment were reproduced."""
     found = Counter(claim.verdict for claim in reproduction.outcome.claims)
     return in_prose([f"{count(found[verdict])} {verdict}" for verdict in MARKS if found[verdict]])
 
 
 def work_of(paper: str) -> tuple[str, str]:
-    """Part the work from what of it is shown; figures and tables stand after its year.
+    """Split a source into the work and the part of it shown, after its year.
 
     >>> work_of("Author (2001), Fig. 1"), work_of("Notes, Example"), work_of("All papers")
     (('Author (2001)', 'Fig. 1'), ('Notes', 'Example'), ('All papers', ''))
@@ -65,10 +65,10 @@ def work_of(paper: str) -> tuple[str, str]:
 
 
 def cell(value: float | str, tolerance: float | None, *, known: bool = False) -> str:
-    """Write a value of a claim with the decimals that its tolerance asks for; words stay.
+    """Write a value of a claim with the decimals that its tolerance requires; words stay.
 
-    A value that is `known`, being quoted, has the decimals that it is given with, and those that
-    the tolerance knows of, for a zero at the end.
+    A quoted, `known` value keeps the decimals that it is given with, and those of the tolerance,
+    for trailing zeros.
 
     >>> cell(0.03809, 0.005), cell(3.0, 0.0), cell(4.44e-15, 1e-10), cell("nicely", None)
     ('0.0381', '3', '4.4e-15', 'nicely')
@@ -89,7 +89,7 @@ def cell(value: float | str, tolerance: float | None, *, known: bool = False) ->
 
 
 def tolerance(claim: Claim) -> str:
-    """Write how far apart two numbers may be and count as the same."""
+    """Write how much two numbers may differ and count as equal."""
     if claim.tolerance is None:
         return ""
     return "exact" if claim.tolerance == 0 else f"\u00b1 {number(claim.tolerance, 2)}"

@@ -1,4 +1,4 @@
-// What all pages with marks have: marks that can be undone, files made of them, a bar, keys.
+// Shared by all pages with marks: marks with undo, files made of them, a bar, keys.
 const markStore = (saved, changed) => {
   const marks = new Map(saved), undone = [];
   const store = {
@@ -29,7 +29,7 @@ const download = (name, type, text) => {
   link.remove();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 };
-// A cell that a spreadsheet would run gets an apostrophe, and loses it where it is read again.
+// Cells that a spreadsheet would run get an apostrophe, which is removed when they are read.
 const FORMULA = /^(?:[\t\r\n]|[\p{Cf}\p{Cc}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/u;
 const HARMLESS = /^(?:[+-]?[0-9][0-9.,' ]*(?:[eE][+-]?[0-9]+)?|[+-]?)$/;
 const csv = (lines) => "\ufeff" + lines.map((line) => line.map((value) => {
@@ -37,8 +37,8 @@ const csv = (lines) => "\ufeff" + lines.map((line) => line.map((value) => {
   if (FORMULA.test(text) && !HARMLESS.test(text)) text = "'" + text;
   return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
 }).join(",") + "\r\n").join("");
-// A note may come from another: what cannot be seen of it, or reorders it, is written out, and so
-// are marks beyond the third on a letter: as `names.visible` does.
+// Notes may come from others: escape characters that are invisible or reorder text, and
+// combining marks beyond the third on a letter, as `names.visible` does.
 const HIDDEN = /^[\p{C}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]/u;
 const LINES = { "\t": "\\t", "\n": "\\n", "\r": "\\r" };
 const visible = (text) => {
@@ -50,26 +50,26 @@ const visible = (text) => {
     return LINES[sign] || "\\" + { 2: "x", 4: "u", 8: "U" }[place] + code.padStart(place, "0");
   }).join("");
 };
-// The page as it came, with another block of marks; returns its name.
+// Saves the original page with a new block of marks; returns its name.
 const savePage = (block) => {
   const page = pristine.cloneNode(true);
   page.querySelector("#marks").textContent = JSON.stringify(block).replaceAll("<", "\\u003c");
   let name = "report";
   try {
     name = decodeURIComponent(location.pathname.split("/").pop()).replace(/\.html?$/i, "") || name;
-  } catch { /* a name that is no UTF-8 */ }
+  } catch { /* the name is not UTF-8 */ }
   name = name.replace(/-marked$/, "") + "-marked.html";
   download(name, "text/html", "<!DOCTYPE html>\n" + page.outerHTML + "\n");
   return name;
 };
 
-// A bar of buttons, [words, title, action] each, with what is marked and what was last done.
+// A bar of buttons, [text, title, action] each, with the marks and the last action.
 const markBar = (actions) => {
   const bar = make("div", "", { className: "workbar" });
   bar.setAttribute("role", "region");
   bar.setAttribute("aria-label", "Marks");
   const tally = make("span", "");
-  const status = make("span", "", { className: "said" });
+  const status = make("span", "", { className: "status" });
   status.setAttribute("role", "status");
   bar.append(tally);
   for (const [text, title, action] of actions) {
@@ -96,7 +96,7 @@ const keyHelp = (keys) => {
   document.body.append(help);
   return help;
 };
-// Calls what `actionOf` gives for a key, outside of fields and dialogs; Escape leaves a field.
+// Calls the function that `actionOf` returns for a key, outside fields and dialogs; Escape leaves a field.
 const onKeys = (actionOf, leave) => addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (event.target.closest("input:not([type=range]), select, textarea")) {

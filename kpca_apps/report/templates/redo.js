@@ -1,4 +1,4 @@
-// Images to be done again with options of their own: marks, and the table for --per-image.
+// Images to denoise again with their own options: marks, and the table for --per-image.
 (() => {
   const blocks = ["redo", "marks"].map((id) => document.getElementById(id));
   if (blocks.includes(null)) return;
@@ -58,13 +58,13 @@
         for (const text of ["", ...data.offered[option]]) input.append(make("option", text || "as for all", { value: text }));
       } else if (NUMBERS[option]) {
         const [min, max, step] = NUMBERS[option];
-        input = make("input", "", { type: "number", min, max, step: "any", placeholder: about.asked[option] });
+        input = make("input", "", { type: "number", min, max, step: "any", placeholder: about.used[option] });
         input.addEventListener("keydown", (event) => {
-          // A step from what is asked for now, where the field is empty.
+          // If the field is empty, step from the value used.
           const up = { ArrowUp: 1, ArrowDown: -1 }[event.key];
           if (!up) return;
           event.preventDefault();
-          const value = Number(input.value || about.asked[option]) + up * step;
+          const value = Number(input.value || about.used[option]) + up * step;
           input.value = Number(Math.min(Math.max(value, min), max).toFixed(3));
           input.dispatchEvent(new Event("change"));
         });
@@ -149,8 +149,8 @@
     line.append(...buttons(item, about));
     item.querySelector(".facts").after(line);
     const viewer = viewers.get(item.querySelector(".views"));
-    if (!viewer?.asked.strength) continue;
-    const { strength, chroma } = viewer.asked;
+    if (!viewer?.sliders.strength) continue;
+    const { strength, chroma } = viewer.sliders;
     const take = make("button", chroma ? "Redo with these" : "Redo with this strength", { type: "button" });
     const valueOf = (slider) => Number(Number(slider.value).toFixed(3));
     take.addEventListener("click", () => put(about.file, {
@@ -170,7 +170,7 @@
       if (own.parentElement.matches(".mark")) own.parentElement.dataset.value = changed ? own.textContent : "";
       forms.get(file)?.refresh();
     }
-    // Marks that are not saved stay in their tab when a page of one image is looked at.
+    // Unsaved marks stay in their tab while the page of one image is open.
     for (const link of table?.querySelectorAll("a") ?? []) link.target = store.unsaved ? "_blank" : "";
     count();
   };
@@ -207,7 +207,7 @@
     ["Escape", "leave a field"], ["?", "these keys"],
   ]);
 
-  // Keys: images are walked through in the order and choice that is shown.
+  // Keys move through the images as sorted and filtered.
   let current = null;
   const mind = (item) => {
     current?.removeAttribute("aria-current");

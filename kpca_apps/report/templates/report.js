@@ -1,9 +1,9 @@
 "use strict";
-// As it came, to be saved again with what is marked in it.
+// The original page, to be saved again with its marks.
 const pristine = document.getElementById("marks") && document.documentElement.cloneNode(true);
 const make = (tag, text, properties = {}) =>
   Object.assign(document.createElement(tag), { textContent: text }, properties);
-// Of each table that can be sorted and filtered its rows, and who else decides what is shown.
+// The rows of each table that can be sorted and filtered, and functions that also hide rows.
 const views = new Map();
 (() => {
   // Copy buttons beside commands.
@@ -25,7 +25,7 @@ const views = new Map();
     });
   }
 
-  // A long table in a fold is laid out a part at a time, or the page would stand still at its opening.
+  // Lay out a long folded table in parts, so that opening it does not block the page.
   const PART = 200;
   const layOut = (rows) => {
     for (const row of rows.splice(0, PART)) row.classList.remove("later");
@@ -40,7 +40,7 @@ const views = new Map();
     addEventListener("beforeprint", start, { once: true });
   };
 
-  // Tables: sort by a press on a heading, filter by a word.
+  // Tables: sort by clicking a heading, filter by a word.
   const valueOf = (row, place) => {
     const cell = row.cells[place];
     const text = (cell.dataset.value ?? cell.textContent).trim();
@@ -65,7 +65,7 @@ const views = new Map();
         const sign = down ? -1 : 1;
         rows.sort((a, b) => {
           const [left, right] = [valueOf(a, place), valueOf(b, place)];
-          // Cells without a value stay last, whichever way the table is sorted.
+          // Cells without a value stay last in both directions.
           if ((left.text === "") !== (right.text === "")) return left.text === "" ? 1 : -1;
           return sign * compare(left, right);
         });
@@ -103,7 +103,7 @@ const views = new Map();
     views.set(table, { rows, bar, input, filters, after, refresh, shown, addHeading });
   }
 
-  // Paper has no folds; whole rows stay folded, or the table would not end.
+  // Open all folds for printing, except whole rows, which would make the table endless.
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = [...document.querySelectorAll(".folds > details:not([open])")];

@@ -1,11 +1,11 @@
-// Pictures of one image as one view: a line between before and after, zoom, place and strength.
+// The pictures of an image as one view: a line between before and after, zoom, position, strength.
 const viewers = new Map(); // by the element that holds the pictures
 (() => {
   const ZOOMS = [["fit", null, "0"], ["1:1", 1, "1"], ["2:1", 2, "2"], ["4:1", 4, "4"]];
   const LEAST = 0.25, MOST = 32, NEAR = 24, STEP = 0.1;
   const within = (value, low, high) => Math.min(Math.max(value, low), high);
 
-  // Before and after, laid over each other: the range input moves the line between them.
+  // Before and after on top of each other: the range input moves the line between them.
   for (const [place, compare] of document.querySelectorAll(".compare").entries()) {
     const input = make("input", "", { type: "range", min: 0, max: 100, value: 50, id: "slider-" + place });
     const [before, after] = [...compare.querySelectorAll("figcaption")].map((c) => c.textContent);
@@ -47,7 +47,7 @@ const viewers = new Map(); // by the element that holds the pictures
       for (const axis of [0, 1]) place[axis] = within(to[axis], half, 1 - half);
       draw();
     };
-    // What is seen at a point of a frame stays there.
+    // The point of the picture under the pointer stays there.
     const zoomTo = (wanted, frame = frames[0], point = null) => {
       const from = (point ?? sides(frame).map((side) => side / 2)).map((at, axis) => at / sides(frame)[axis] - 0.5);
       const seen = place.map((at, axis) => at + from[axis] / scaleIn(frame));
@@ -72,13 +72,13 @@ const viewers = new Map(); // by the element that holds the pictures
     if (group.dataset.share) bar.append(make("span", "of pictures at " + group.dataset.share + " of the size of the image", { className: "note" }));
 
     // A weaker result is the mean of the noisy and the denoised image, weighted by the strength.
-    // Colours that are smoothed less lose less of their two differences; what is left in luminance,
-    // the mean of the channels, stays. A factor of the noise level is squared in its variance, and
-    // about so much of the noise is removed.
-    const asked = {}, tolds = [];
+    // Colours that are smoothed less lose less of their two differences; luminance, the mean of the
+    // channels, does not change. A factor of the noise level is squared in its variance, and about
+    // as much of the noise is removed.
+    const sliders = {}, updates = [];
     const overs = [...group.querySelectorAll(".over .frame")];
     const beforeOf = (frame) => frame.closest(".stage").querySelector(".under img");
-    const shareOf = (name) => asked[name] ? Number(asked[name].value) / Number(asked[name].max) : 1;
+    const shareOf = (name) => sliders[name] ? Number(sliders[name].value) / Number(sliders[name].max) : 1;
     const mixColours = (frame, share) => {
       const after = frame.querySelector("img:last-child");
       let canvas = frame.querySelector("canvas");
@@ -109,25 +109,25 @@ const viewers = new Map(); // by the element that holds the pictures
         mixColours(frame, shareOf("chroma") ** 2);
       }
       for (const picture of group.querySelectorAll(".over :is(img:last-child, canvas), .residual img")) picture.style.opacity = share;
-      for (const tell of tolds) tell();
+      for (const update of updates) update();
       draw();
     };
     for (const name of ["strength", "chroma"]) {
       const most = Number(group.dataset[name] ?? 0);
       if (most <= 0) continue;
       const input = make("input", "", { type: "range", min: 0, max: most, step: most / 20, value: most });
-      const told = make("output", ""), label = make("label", name + " ");
-      const tell = () => {
+      const output = make("output", ""), label = make("label", name + " ");
+      const update = () => {
         const words = Number(Number(input.value).toFixed(3)).toString();
         input.setAttribute("aria-valuetext", words);
-        told.textContent = shareOf(name) < 1 ? words + ", a preview: the two pictures mixed" : words;
+        output.textContent = shareOf(name) < 1 ? words + ", a preview: the two pictures mixed" : words;
       };
-      asked[name] = input;
-      tolds.push(tell);
+      sliders[name] = input;
+      updates.push(update);
       input.addEventListener("input", mix);
       label.append(input);
-      bar.append(label, told);
-      tell();
+      bar.append(label, output);
+      update();
     }
     group.prepend(bar);
 
@@ -164,12 +164,12 @@ const viewers = new Map(); // by the element that holds the pictures
     for (const end of ["pointerup", "pointercancel"]) group.addEventListener(end, () => { drag = null; });
     group.addEventListener("dragstart", (event) => event.preventDefault());
     new ResizeObserver(draw).observe(group);
-    viewers.set(group, { bar, asked, zoomTo, zoomBy, pan });
+    viewers.set(group, { bar, sliders, zoomTo, zoomBy, pan });
     draw();
   };
   for (const group of document.querySelectorAll(".views, .trials")) watch(group);
 
-  // The view that has the focus, or is in what has it; else the first on the screen.
+  // The view with the focus or inside the focused element; else the first on the screen.
   const here = () => {
     const focus = document.activeElement, all = [...viewers.keys()];
     const found = focus === document.body ? null : all.find((one) => one.contains(focus) || focus.contains(one));
@@ -186,7 +186,7 @@ const viewers = new Map(); // by the element that holds the pictures
     return zoom && (() => view.zoomTo(zoom[1]));
   }, () => {});
 
-  // Images in another order.
+  // Sort the images.
   const images = document.querySelector(".images");
   if (images && images.children.length > 1) {
     const all = [...images.children];

@@ -1,4 +1,4 @@
-// The ranked rows as a list to work through: kinds, filters, whole rows, marks, and what they make.
+// The ranked rows as a work list: kinds, filters, whole rows, marks, and files made of these.
 (() => {
   const blocks = ["rows", "marks"].map((id) => document.getElementById(id));
   const table = document.querySelector("table.ranked");
@@ -8,18 +8,18 @@
   const list = table.closest("details");
   const KINDS = { wrong: "w", fine: "f", known: "n" };
 
-  // A mark is of all rows that show the same cells, or of one row where some cells are hidden.
+  // A mark holds for all rows with the same visible cells, or for one row if some are hidden.
   const ident = (about) => about.key.startsWith("h") ? about.key + "/" + about.row : about.key;
   const aboutRow = (row) => known[row.dataset.row];
   const NONE = { kind: 0, why: [], major: 0, cells: [], expected: {}, odd: {}, near: [], seen: {}, group: "" };
-  // They come as lists, one a field: 0 is nothing.
+  // One list for each field; 0 means empty.
   const known = {};
   for (const [place, row] of (data.rows.row ?? []).entries()) {
     known[row] = { ...NONE };
     for (const [name, values] of Object.entries(data.rows)) if (values[place]) known[row][name] = values[place];
     known[row].key = data.keys + (known[row].key ?? "");
   }
-  // Cells come without their columns.
+  // Cells without their columns.
   for (const about of [...Object.values(known), ...Object.values(data.usual)]) {
     about.cells = Object.fromEntries(about.cells.map((text, place) => [data.compared[place], text]));
   }
@@ -31,7 +31,7 @@
     const id = ident(aboutRow(row));
     rowsOf.set(id, [...(rowsOf.get(id) ?? []), row]);
   }
-  // Also those of rows that are no longer on the list.
+  // Including marks of rows that are no longer listed.
   const store = markStore(saved.marks.map((one) => [ident(one), one]), (ids) => show(ids));
   const { marks, put } = store;
 
@@ -44,7 +44,7 @@
     return found;
   };
   const markAs = (ids, kind) => {
-    // What all are marked as already, a second press takes back.
+    // If all have this mark, a second press removes it.
     const same = ids.every((id) => marks.get(id)?.mark === kind);
     put(ids.map((id) => {
       const note = marks.get(id)?.note;
@@ -53,7 +53,7 @@
   };
   const undo = () => say(store.undo() ? "Undone." : "There is nothing to undo.");
 
-  // Buttons of a row, of an odd cell or of all rows of a card.
+  // Buttons of a row, an odd cell or all rows of a card.
   const groups = new Map(); // by their element what they mark
   const pattern = make("span", "", { className: "marks" });
   pattern.setAttribute("role", "group");
@@ -118,7 +118,7 @@
     if (about?.key) cell.querySelector(".why").append(buttons([ident(about)], "row " + about.row));
   }
 
-  // Filters beside the one for words.
+  // Filters in addition to the one for words.
   const choose = (name, options) => {
     const label = make("label", name + " ");
     const select = make("select", "");
@@ -171,7 +171,7 @@
     }
   });
 
-  // The whole row beside what was expected and the usual rows most like it.
+  // The whole row beside its expected values and the most similar usual rows.
   const reads = (about, column) => about.cells[column] ?? about.seen[column] ?? "";
   const named = (about) => (about.id ? about.id + ", " : "") + (about.line != null ? "line " + about.line : "row " + about.row);
   const expand = (row) => {
@@ -188,7 +188,7 @@
       head.append(th);
     }
     const body = whole.createTBody();
-    // What differs comes first.
+    // Differing cells come first.
     const places = [...about.why, ...Object.keys(about.odd).map(Number)];
     const differs = (column) => places.includes(column);
     const order = [...new Set([...Object.keys(about.cells), ...Object.keys(about.seen)])].map(Number);
@@ -231,7 +231,7 @@
   more.setAttribute("aria-expanded", "false");
   for (const row of view.rows) row.querySelector(".why").append(more.cloneNode(true));
 
-  // What is marked, and what can be made of it.
+  // The marks, and files made of them.
   const ofKind = (...wanted) => [...marks.values()].filter((mark) => wanted.includes(mark.mark));
   const writeAccept = () => {
     const lines = ofKind("fine", "known").map((one) => [one.key, one.row, one.line, one.id, one.mark, one.note]);
@@ -241,7 +241,7 @@
   const writeToFix = () => {
     const wrong = ofKind("wrong");
     if (!wrong.length) return say("No row is marked wrong yet.");
-    // What was probably meant is known of odd cells; of others, what rows like it read.
+    // Odd cells have a suggested value; other cells have that of similar rows.
     const cellsToFix = (about) => {
       const odd = Object.keys(about.odd);
       return (odd.length ? odd : about.why.slice(0, about.major)).map((column) =>
@@ -285,7 +285,7 @@
     ["/", "filter by words"], ["Escape", "leave a field"], ["?", "these keys"],
   ]);
 
-  // Keys: rows are walked through in the order and choice that is shown.
+  // Keys move through the rows as sorted and filtered.
   let current = null;
   const go = (row) => {
     if (!row) return;

@@ -55,7 +55,7 @@ def test_where_laws_are_known_nothing_is_measured(looked: list[int]) -> None:
     picture = read_picture(grey[np.newaxis, np.newaxis], Axes.of(grey.shape, None, None), 255.0)
     seen = (0.0, 255.0)
     law = NoiseLaw(0.5, 1.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, seen, seen)
-    found = choose.look(picture, Options(), None, [law])
+    found = choose.inspect(picture, Options(), None, [law])
     assert found.noise == "poisson"
     assert not looked
 

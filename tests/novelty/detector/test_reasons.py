@@ -9,7 +9,7 @@ from kpca_apps.novelty.detector import nearest as compiled
 from kpca_apps.novelty.detector import neighbours as of_neighbours
 from kpca_apps.novelty.detector.neighbours import (
     AGREEING,
-    UNASKED,
+    NO_SET,
     NeighbourRows,
     Surroundings,
     nearest_rows,
@@ -127,7 +127,7 @@ def nearest_by_sorting(
             for line, column in zip(line_of, column_of, strict=True)
         ]
         for e, members in enumerate(sets[i]):
-            if members[0] == UNASKED:
+            if members[0] == NO_SET:
                 continue
             distances = np.zeros(lines.shape[1])
             most = 1.0 if members[0] == AGREEING else largest
@@ -161,7 +161,7 @@ def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(
     rows[:, 7] *= size  # a part beside which others are small
     around = Surroundings(neighbours(reference), groups)
     none = [[-1, -1, -1], [4, -1, -1], [0, 4, -1], [1, 2, 3], [5, -1, -1], [3, -1, -1]]
-    sets = np.tile(np.array([*none, [AGREEING, -1, -1], [UNASKED, -1, -1]]), (5, 1, 1))
+    sets = np.tile(np.array([*none, [AGREEING, -1, -1], [NO_SET, -1, -1]]), (5, 1, 1))
     own = np.array([7, -1, 0, -1, 3])
     found = around.near(rows, own, sets)
     sort_for_nearest(monkeypatch)
@@ -178,7 +178,7 @@ def test_a_distance_whose_square_no_number_holds_is_the_largest():
     reference = np.random.default_rng(4).normal(size=(30, 3))
     around = Surroundings(neighbours(reference), [np.array([0]), np.array([1, 2])])
     far = np.array([[0.0, 1e200, 0.0], [0.0, 1e150, 0.0]])
-    asked = np.array([[[0], [UNASKED]]] * 2)
+    asked = np.array([[[0], [NO_SET]]] * 2)
     found = around.near(far, np.array([-1, -1]), asked)
     np.testing.assert_array_equal(found.nearest[0], found.nearest[1])
 

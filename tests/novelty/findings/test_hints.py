@@ -43,7 +43,7 @@ def hints(
     meant: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[str, ...]:
     scaled = (row - MEAN) / SD if scaled is None else scaled
-    return finder.of_rows(row[None], scaled[None], np.array([-1]), [meant])[0].sentences
+    return finder.hints(row[None], scaled[None], np.array([-1]), [meant])[0].sentences
 
 
 @pytest.mark.parametrize(
@@ -150,13 +150,13 @@ def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
     columns = {j: f"c{j}" for j in range(n_columns)}
     finder = HintFinder(stored, [np.array([j]) for j in range(n_columns)], columns)
     looked_up: list[_Column] = []
-    beside = HintFinder._beside
+    beside = HintFinder._expect
 
     def counted(finder: HintFinder, column: _Column, *others: Any) -> float:
         looked_up.append(column)
         return beside(finder, column, *others)
 
-    monkeypatch.setattr(HintFinder, "_beside", counted)
+    monkeypatch.setattr(HintFinder, "_expect", counted)
     unlike = rng.uniform(-2, 2, n_columns)
     assert not any("exchanged" in one for one in hints(unlike, finder, unlike))
     assert looked_up == []

@@ -1,9 +1,9 @@
 """How surprising the cells of a row are, by themselves and given the row's other cells.
 
 Kernel PCA of an additive kernel, with a block for each column (`kpca_apps.engine.blocks`), predicts
-each column from all others; how far a cell is from that becomes the share of cells that are as far.
-Three numbers sum up the cells of a row: their mean surprise, the oddest cell, and their scatter
-about what was predicted.
+each column from all others. The distance of a cell from its prediction becomes the share of cells
+that are as far. Three numbers summarise the cells of a row: their mean surprise, the oddest cell,
+and their scatter about the predictions.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from kpca_apps.novelty.detector.views import ColumnRoles, Uncached
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Shares of the rows, those that kernel PCA finds densest: for the regressions, and for what is
-# taken as the usual scatter.
+# Shares of the rows that kernel PCA finds densest: for the regressions, and for the usual scatter.
 LEARNED, USUAL = 0.95, 0.75
-# Part of a prediction that is the plain share of a level: no level is impossible.
+# Weight of a level's overall share in its predictions: no level is impossible.
 PRIOR = 0.05
 SMALLEST_PROBABILITY = 1e-9
 # Rows by which predictions are compared, at least and at most; and numbers.
@@ -38,13 +37,13 @@ COMPARED, MOST_COMPARED = (500, 2_000), 400_000
 
 @dataclass(frozen=True, eq=False)
 class RowSurprise:
-    """What the cells of n rows say."""
+    """Surprises of the cells of n rows, summarised."""
 
     mean: FloatArray  # mean over columns of the surprise of their most surprising cell
-    oddest: FloatArray  # log of the mean over cells of one over their share: led by the oddest cell
+    oddest: FloatArray  # log of the mean over cells of 1 / share: dominated by the oddest cell
     scatter: FloatArray  # mean over numbers of log(1 + (residual / usual residual)^2)
-    # (c, n), part of each column in what is odd of the cells: of the sum over columns of one over
-    # the share of cells that are as odd. None where it was not requested.
+    # (c, n), part of each column in the oddness of the cells: in the sum over columns of 1 / (share
+    # of cells that are as odd). None unless requested.
     parts: FloatArray | None = None
 
 
@@ -57,7 +56,7 @@ class CellModel(Uncached):
     curve: CommonCurve  # predicts its columns in place of the others
     given_others: TwoTails  # of the numbers' residuals
     alone: TwoTails  # of the numbers
-    # Of each indicator its value where set, and the share of rows in which it is.
+    # For each indicator, its value if set, and the share of rows in which it is set.
     height: Annotated[FloatArray, "a 1", Meta(gt=0, le=LARGEST_TO_SQUARE)]
     share: Annotated[FloatArray, "a 1", Meta(gt=0, le=2)]
     # How improbable the states of each column of categories, and the frequent values of each
@@ -67,7 +66,7 @@ class CellModel(Uncached):
     usual: Annotated[FloatArray, "2 v 1", "NaN too"]
 
     def validate(self) -> None:
-        """Refuse parts that do not belong together."""
+        """Raise for parts that do not come from one fit."""
         v, a, state = len(self.map.number), len(self.map.indicator), self.map.state
         sound = (
             len(self.given_others.knots) == len(self.alone.knots) == self.usual.shape[1] == v
@@ -75,7 +74,7 @@ class CellModel(Uncached):
             and len(self.states) == (state.max() + 1 if a else 0)
             and np.array_equal(self.columns.block, self.map.group)
             and np.isfinite(self.usual[0]).all()
-            # A number of which no row is usual has an infinite distance.
+            # If no row is usual in a number, its distance is infinite.
             and (self.usual[1] > 0).all()
             and (self.curve.place < v).all()
         )
@@ -94,17 +93,17 @@ class CellModel(Uncached):
         place: IntArray | None = None,
         with_parts: bool = False,
     ) -> tuple[CellModel, RowSurprise]:
-        """Learn from rows (n, d) and their kernel PCA scores (n,); also what the rows' cells say.
+        """Learn from rows (n, d) and their kernel PCA scores (n,); also return their surprises.
 
         The rows' own surprises come from regressions that have not seen them. Rows known to be
-        `normal` (n,) are learned from whatever their scores are. `place` (n,) is the large group
-        that each is of.
+        `normal` (n,) are learned from whatever their scores are. `place` (n,) is the large group of
+        each row.
         """
         lowest = partial(usual_rows, scores, place, contaminated=contaminated)
         learned, usual = lowest() | normal, lowest(share=USUAL) | normal
         features = AdditiveFeatures.fit(X, columns)
         rows = features(X)
-        # More features than rows, levels of many categories included, explain any row.
+        # With more features than rows, including levels of categories, any row would be explained.
         n_features, n_learned = len(features.group), int(np.count_nonzero(learned))
         is_crowded = len(columns.groups) > MANY_COLUMNS and n_features > n_learned
         is_wide = features.is_wide or is_crowded
@@ -136,7 +135,7 @@ class CellModel(Uncached):
         return model, model._summary(rows, errors, improbability, with_parts=with_parts)
 
     def __call__(self, X: FloatArray, *, with_parts: bool = False) -> RowSurprise:
-        """Say of new rows (r, d) how surprising they are; each depends on itself alone."""
+        """Return the surprises of new rows (r, d); each depends on itself alone."""
         rows = self.map(X)
         left = self.columns.errors(rows.lines, wanted=_wanted(self.map)).residual
         errors, improbability = _cells_off(self.map, self.height, self.share, rows, left)
@@ -144,7 +143,7 @@ class CellModel(Uncached):
         return self._summary(rows, errors, improbability, with_parts=with_parts)
 
     def parts(self, X: FloatArray) -> FloatArray:
-        """Return the part (c, r) of each column in what is odd of new rows (r, d)."""
+        """Return the part (c, r) of each column in the oddness of new rows (r, d)."""
 
         def of_block(rows: FloatArray) -> FloatArray:
             found = self(rows, with_parts=True).parts
@@ -155,17 +154,17 @@ class CellModel(Uncached):
 
     @cached_property
     def n_columns(self) -> int:
-        """Number c of columns with cells that can be odd."""
+        """Number c of columns whose cells can be odd."""
         return len(self._by_group[0][0]) if len(self.given_others.knots) or self.states else 0
 
     def _summary(
         self, rows: FeatureRows, errors: FloatArray, improbability: FloatArray, *, with_parts: bool
     ) -> RowSurprise:
-        """Sum up n rows by the errors of numbers (v, n) and how improbable their states are."""
+        """Summarise n rows by the errors of numbers (v, n) and improbabilities of their states."""
         v, n = errors.shape
         if not (v or self.states):
             return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((0, n)))
-        # Of each number given the others, of each number alone, of each state.
+        # For each number given the others, each number alone, and each state.
         cells = np.empty((2 * v + len(self.states), n))
         cells[:v] = self.given_others(errors)
         cells[v : 2 * v] = self.alone(rows.value)
@@ -200,7 +199,7 @@ class CellModel(Uncached):
 
     @cached_property
     def _by_group(self) -> list[tuple[IntArray, IntArray]]:
-        """The first cell of each group, the second of those that have two, and so on."""
+        """The first cell of each group, then the second of those that have two, and so on."""
         numbers = self.map.group[self.map.polynomial]
         starts = np.flatnonzero(np.diff(self.map.state, prepend=-1))
         groups = np.r_[numbers, numbers, self.map.group[self.map.indicator[starts]]]
@@ -214,9 +213,9 @@ class CellModel(Uncached):
 def usual_rows(
     scores: FloatArray, place: IntArray | None = None, *, contaminated: bool, share: float = LEARNED
 ) -> BoolArray:
-    """Mark the rows (n,) of lowest score, so large a share of all; of clean rows, all.
+    """Mark the given share of rows (n,) with the lowest scores; all if the rows are clean.
 
-    So large a share of each group, where `place` (n,) says which group each row is of.
+    The share applies to each group, if `place` (n,) gives the group of each row.
     """
     if not contaminated:
         return np.ones(len(scores), dtype=bool)
@@ -224,14 +223,14 @@ def usual_rows(
 
 
 def sums_of_lines(lines: FloatArray) -> FloatArray:
-    """Return sums (n,) over lines (k, n), to the same bits of a row in any batch."""
-    # Numpy adds a single column in another order than columns side by side.
+    """Return sums (n,) over lines (k, n), with the same bits for a row in any batch."""
+    # Numpy sums a single column in another order than columns side by side.
     sums: FloatArray = lines.sum(axis=0)
     return sums if lines.shape[1] > 1 else np.repeat(lines, 2, axis=1).sum(axis=0)[: len(sums)]
 
 
 def _wanted(features: AdditiveFeatures) -> IntArray:
-    """Features whose residuals say how odd cells are: numbers on their scale, indicators."""
+    """Select features whose residuals measure odd cells: scaled numbers, and indicators."""
     return np.concatenate([features.polynomial, features.indicator])
 
 
@@ -242,13 +241,13 @@ def _cells_off(
     rows: FeatureRows,
     left: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """How far numbers (v, n) are from what is predicted, and how improbable states (states, n) are.
+    """Return errors of numbers (v, n) and improbabilities of states (states, n).
 
-    By the residuals `left` (w, n) of what is `_wanted` of rows; the latter as minus the logarithm
-    of the predicted probability of the state that a row is in.
+    They come from the residuals `left` (w, n) of the `_wanted` features of rows; improbability is
+    minus the logarithm of the predicted probability of the state that a row is in.
     """
     v, indicator = len(features.number), features.indicator
-    # With what clipping took off the numbers.
+    # Add what clipping removed from the numbers.
     errors = left[:v] - rows.lines[features.polynomial]
     errors += rows.value
     if not len(indicator):
@@ -270,7 +269,7 @@ def _cells_off(
 def _common_curve(
     features: AdditiveFeatures, X: FloatArray, rows: FeatureRows, errors: FloatArray
 ) -> CommonCurve:
-    """Columns of X (n, d) that a curve times the row's size predicts better than the `errors`."""
+    """Find columns of X (n, d) that a common curve predicts better than the `errors`."""
     some = evenly_drawn(len(X), int(np.clip(MOST_COMPARED // max(len(errors), 1), *COMPARED)))
     free = rows.free[:, some]
     density = log_density(errors[:, some], free, np.full((len(errors), 1), LEAST_SCATTER))
@@ -279,7 +278,7 @@ def _common_curve(
 
 
 def _medians(errors: FloatArray, seen: BoolArray) -> FloatArray:
-    """Median and median distance to it of the cells that are `seen`, (2, v, 1)."""
+    """Median, and median distance to it, of the cells that are `seen`, (2, v, 1)."""
     out = np.zeros((2, len(errors), 1))
     out[1] = np.inf
     for j in np.flatnonzero(seen.any(axis=1)):

@@ -1,17 +1,17 @@
-"""One score of a row, of its kernel PCA error and its cells: how improbable it is as a whole.
+"""The score of a row by its kernel PCA error and its cells: how improbable it is.
 
-Four scores become p-values among the rows learned from: the reconstruction error of kernel PCA
-(k), the mean surprise of the cells (g), their scatter (l) and the oddest of them (c). Their
-weighted harmonic mean (Wilson 2019) is small where any of them is, and needs no independence. A row
-with one absurd cell is odd however ordinary its others are: its oddest cell counts once more where
-it is rarer than that of one row in 150, and then by a power. The score is
+Four scores become p-values among the rows learned from: the reconstruction error of kernel PCA (k),
+the mean surprise of the cells (g), their scatter (l) and the oddest of them (c). Their weighted
+harmonic mean (Wilson 2019) is small if any of them is, and needs no independence. A row with one
+absurd cell is odd however ordinary its others are: its oddest cell counts a second time, raised to
+a power, if it is rarer than that of one row in 150. The score is
 
     s = log(h + w (1/(150 p_c))^c) + .01 log h    with h = e/p_k + a/p_g + b/p_l + o/p_c
 
-with p_c by an exponential tail, so that s grows without bound. The hundredth keeps rows apart that
-have one absurd cell in common. What the relations between columns say of a row counts as one more
-term, of weight f (`with_surprise`). A reader's marks of some rows say how much more or less often
-than others rows are wrong whose odd cells are in a column (`marked`).
+with p_c by an exponential tail, so that s has no upper bound. The last term orders rows that share
+one absurd cell. Evidence from the relations between columns is one more term, of weight f
+(`with_surprise`). Rows marked by a reader show in which columns odd cells are wrong more or less
+often than elsewhere (`marked`).
 
 References
 ----------
@@ -35,28 +35,28 @@ from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits, rounded
 from kpca_apps.system.arrays import BoolArray, FloatArray
 
-# e, a, b, o, c, w and f. Among rows that may be anything an absurd cell is more often what is
-# sought than beside a clean reference, which says how far its columns reach; there, too, a row
-# beyond all of the reference is distinguished from another by the error and the oddest cell alone.
-# f is the weight of what the numbers of a row do not hold: which of its cells do not go together,
-# which is more often what is sought than a row far out. The oddest cell (o) counts from the first
-# rows on, too, since none of few rows can be rarer than one in 150.
+# The weights e, a, b, o, c, w and f. Without a clean reference, an absurd cell is more often what
+# the user looks for than with one, which shows how far its columns reach; and with a reference,
+# rows beyond all of it differ only in the error and the oddest cell. f weights what the numbers of
+# a row do not show, cells that do not go together, which is more often looked for than a row far
+# out. The oddest cell (o) counts from the first rows on, since none of few rows can be rarer than
+# one in 150.
 CONTAMINATED = (1.0, 0.2, 0.2, 0.1, 3.0, 1.0, 3.0)
 CLEAN = (1.0, 0.05, 0.05, 0.0, 0.3, 1.0, 3.0)
-# Of a wide table distances between rows are all alike, and one odd cell is lost in any sum over its
+# In a wide table all distances between rows are alike, and one odd cell is lost in any sum over
 # columns: there a row is as odd as its cells are, given the others.
 WIDE = (0.05, 0.05, 0.2, 1.0, 3.0, 1.0, 3.0)
 LARGEST_WEIGHT = 100.0
 LARGEST = 1e7
-"""A score that none reaches: cells' surprises grow as logarithms, and tails have a steepest."""
+"""Upper bound of scores: surprises grow as logarithms, and slopes of tails are bounded."""
 
-# Of what is left of the rest of a row beside one absurd cell: enough to order rows by.
+# Weight of the rest of a row beside one absurd cell: enough to order rows.
 APART = 0.01
-# How much rarer than its oddest cell itself, in logarithms, a row may count as among rows that all
-# lack odd cells, such as those on a circle.
+# How much rarer than its oddest cell, in logarithms, a row may be if all rows lack odd cells, such
+# as those on a circle.
 MORE = 2.0
 SCORE_BITS = 32  # of a score: nearly ten digits
-# -log of one row in 150, and the quantiles of the rows' oddest cells that the tail goes through.
+# -log of one row in 150, and the quantiles of the rows' oddest cells that define the tail.
 RARE, OF_CELLS = 5.0, (0.75, 0.95)
 
 
@@ -66,7 +66,7 @@ class CombinedScore:
 
     cells: CellModel
     large_groups: LargeGroups
-    # Each of the rows of no large group, and of those of each.
+    # Each for the rows of no large group, followed by those of each group.
     error: tuple[UpperTail, ...]  # of the kernel PCA errors of rows
     mean: tuple[UpperTail, ...]  # of the mean surprises
     scatter: tuple[UpperTail, ...]
@@ -75,11 +75,11 @@ class CombinedScore:
     oddest_slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
     # e, a, b, o, c, w and f
     weights: Annotated[FloatArray, "7", Meta(ge=0, le=LARGEST_WEIGHT)]
-    # Of each column; 0 where nothing is marked.
+    # For each column; 0 if nothing is marked.
     by_marks: Annotated[FloatArray, "c", Meta(ge=-FARTHEST, le=FARTHEST)]
 
     def validate(self) -> None:
-        """Refuse large groups without their tails, and columns without cells."""
+        """Raise for large groups without their tails, and for columns without cells."""
         n_tails = {len(self.large_groups) + 1}
         if {len(self.error), len(self.mean), len(self.scatter)} != n_tails:
             raise ValueError("its tails are not those of its large groups")
@@ -101,9 +101,9 @@ class CombinedScore:
     ) -> tuple[CombinedScore, FloatArray]:
         """Learn from rows (n, d) and their errors, and score these, each as if left out.
 
-        Those known to be `normal` (n,) are learned from whatever their errors are; those known to
-        be `wrong` and these say of which columns odd cells are more often wrong, as do marked rows
-        `beside` them, which are not learned from.
+        Rows known to be `normal` (n,) are learned from whatever their errors are. Together with
+        rows known to be `wrong`, and marked rows `beside` them that are not learned from, they show
+        in which columns odd cells are more often wrong.
         """
         large_groups = large_groups or LargeGroups()
         place = large_groups.places(X)
@@ -123,7 +123,7 @@ class CombinedScore:
 
         def tails(scores: FloatArray, *, ends: bool = False) -> tuple[UpperTail, ...]:
             of_groups = (scores[place == group] for group in range(len(large_groups) + 1))
-            # Of rows that were drawn, none may be of a group.
+            # A group may have no rows in the sample.
             return tuple(UpperTail.fit(of if len(of) else scores, ends=ends) for of in of_groups)
 
         model = cls(
@@ -147,18 +147,17 @@ class CombinedScore:
         return model, model(X, errors, rows)
 
     def with_surprise(self, scores: FloatArray, surprise: FloatArray) -> FloatArray:
-        """Count in the scores of rows (n,) how improbable each is for other reasons, r = -log p_r.
+        """Add to the scores of rows (n,) other evidence r = -log p_r against each.
 
-        One more term of the harmonic mean, f (1/p_r - 1): for a row without evidence (r = 0)
-        the score stays.
+        This is one more term of the harmonic mean, f (1/p_r - 1): 0 for a row without evidence.
         """
-        return rounded(np.logaddexp(scores, self._beside(surprise)), SCORE_BITS)
+        return rounded(np.logaddexp(scores, self._evidence_term(surprise)), SCORE_BITS)
 
     def part_of_surprise(self, score: float, surprise: float) -> float:
-        """Part of a row's score, 0..1, that it has by its surprise."""
-        return float(np.exp(min(float(self._beside(np.array(surprise))) - score, 0.0)))
+        """Part of a row's score, 0..1, that is due to other evidence."""
+        return float(np.exp(min(float(self._evidence_term(np.array(surprise))) - score, 0.0)))
 
-    def _beside(self, surprise: FloatArray) -> FloatArray:
+    def _evidence_term(self, surprise: FloatArray) -> FloatArray:
         """Return log(f (exp(r) - 1)), -inf where r = 0."""
         with np.errstate(divide="ignore"):
             term: FloatArray = np.log(self.weights[6]) + surprise + np.log(-np.expm1(-surprise))
@@ -167,7 +166,7 @@ class CombinedScore:
     def __call__(
         self, X: FloatArray, errors: FloatArray, rows: RowSurprise | None = None
     ) -> FloatArray:
-        """Scores of rows (r, d) with their kernel PCA errors (r,), and what their cells say.
+        """Return scores of rows (r, d), from their kernel PCA errors (r,) and their cells.
 
         Cells of new rows, all but those of the fit, are judged here.
         """
@@ -198,5 +197,5 @@ class CombinedScore:
         scores: FloatArray = np.logaddexp(whole, by_oddest) + APART * whole
         if is_marked and rows.parts is not None:
             scores += sums_of_lines(rows.parts * self.by_marks[:, None])
-        # Of a row that was not learned from, the fit and a later call differ by rounding.
+        # For rows that were not learned from, the fit and a later call differ by rounding.
         return rounded(scores, SCORE_BITS)

@@ -1,14 +1,14 @@
-"""Columns in which all rows follow one curve, each row times a size of its own.
+"""Columns in which all rows follow one curve, each row scaled by its own size.
 
-Sales by month, readings by station: log x_ij = size_i + curve_j + residual, a two-way fit (Tukey
-1977, chapter 11). Medians estimate size and curve, so that a wrong cell, whatever its factor, shows
-in its own residual alone. Regression of a column on all others has as many coefficients as columns
-for the same law, which few rows do not determine, and scales of the plain values flatten a tenth.
+For sales by month or readings by station, log x_ij = size_i + curve_j + residual, a two-way fit
+(Tukey 1977, chapter 11). Medians estimate size and curve, so a wrong cell, whatever its factor,
+affects its own residual alone. Regressing a column on all others needs one coefficient a column for
+the same law, which few rows do not determine, and scaling the plain values hides a factor of ten.
 
-Columns are taken together, on evidence: the log density of each cell given the others of its row,
-by the residuals of its column, is compared with that of a regression, of the column alone and of
-sizes that are added. These are densities of the values themselves, on whatever scale each residual
-was taken; the sum of their differences over rows is tested as Vuong does.
+Columns are combined only on evidence, the log density of each cell given the others of its row, by
+the residuals of its column. It is compared with that of a regression, of the column alone and of
+additive sizes. All are densities of the values themselves, on whatever scale each residual was
+computed; the sum of their differences over rows is tested as in Vuong.
 
 References
 ----------
@@ -32,11 +32,11 @@ from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.novelty.detector.views import IQR_OF_NORMAL
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Three other columns have a median that withstands one wrong cell; two have none.
+# The median of three other columns withstands one wrong cell; of two it does not.
 FEWEST_COLUMNS = 4
-# Share of a column's values above 0: the others have no logarithm, and stay as they are.
+# Least share of a column's values above 0: others have no logarithm, and are left alone.
 POSITIVE = 0.95
-# Level of the tests, on one side.
+# Level of the one-sided tests.
 LEVEL = 0.05
 # Least scatter of a column, in standard deviations.
 LEAST_SCATTER = 0.02
@@ -48,14 +48,14 @@ class CommonCurve:
 
     place: Annotated[IntArray, "k", Meta(ge=0)]  # among the v numbers of a row, increasing
     curve: Annotated[FloatArray, "k 1", SQUARABLE]  # medians of the logarithms
-    # Robust standard deviations of the residuals, whose quotients must have a square.
+    # Robust standard deviations of the residuals, large enough that ratios can be squared.
     unit: Annotated[FloatArray, "k 1", Meta(ge=1e-100)]
 
     @classmethod
     def fit(cls, X: FloatArray, seen: BoolArray, density: FloatArray) -> CommonCurve:
         """Find the columns among numbers (v, n), by cells that are `seen` and by their `density`.
 
-        The latter is the logarithm of what a regression on the other columns gives each cell.
+        `density` is the log density of each cell by a regression on the other columns.
         """
         seen = seen & (X > 0)
         logs, least = _logs(X), np.zeros((2, len(X), 1))
@@ -68,7 +68,7 @@ class CommonCurve:
         while len(place) >= FEWEST_COLUMNS:
             of, x, t, (least_log, least_plain) = seen[place], X[place], logs[place], least[:, place]
             residual, slope = _residual(t), np.where(of, t, 0.0)
-            # The regression, the column alone, and sizes that are added.
+            # The regression, the column alone, and additive sizes.
             others = np.stack(
                 [
                     np.where(of, density[place], 0.0),
@@ -80,7 +80,7 @@ class CommonCurve:
             own = log_density(residual, of, least_log) - slope
             gain = own - best
             z = np.array([_vuong(line[cells]) for line, cells in zip(gain, of, strict=True)])
-            # At that level for each, many columns would be left out by chance (Bonferroni).
+            # At that level for each, many columns would be rejected by chance (Bonferroni).
             worse = z < ndtri(LEVEL / len(place))
             if not worse.any():
                 rival = others[others.sum(axis=(1, 2)).argmax()]
@@ -89,14 +89,14 @@ class CommonCurve:
                 unit = [_deviation(r[cells]) for r, cells in zip(residual, of, strict=True)]
                 curve = np.nanmedian(t, axis=1, keepdims=True)
                 return cls(place, curve, np.array(unit)[:, None] + least_log)
-            # Sizes are poor while columns that do not follow the curve count in them.
+            # Sizes are inaccurate while columns that do not follow the curve contribute to them.
             place = place[~(worse & (z <= np.median(z[worse])))]
         return cls(place[:0], np.empty((0, 1)), np.empty((0, 1)))
 
     def replace(self, errors: FloatArray, X: FloatArray, *, fitted: bool = False) -> None:
         """Put the residuals of the columns into `errors` (v, n), where numbers X (v, n) are > 0.
 
-        Those `fitted` are as if their row had been left out.
+        Those `fitted` are computed as if their row had been left out.
         """
         if len(self.place):
             found = _residual(_logs(X[self.place]), None if fitted else self.curve) / self.unit
@@ -104,10 +104,10 @@ class CommonCurve:
 
 
 def log_density(values: FloatArray, seen: BoolArray, least: FloatArray) -> FloatArray:
-    """Log density of each value of a column (v, n) among those `seen`, 0 elsewhere.
+    """Return the log density of each value of a column (v, n) among those `seen`, 0 elsewhere.
 
-    By the distance between the values sqrt(n) ranks above and below, n of them in a column; all of
-    a column scatter by `least` (v, 1) at least.
+    It is estimated from the distance between the values sqrt(n) ranks above and below; the scatter
+    of a column is at least `least` (v, 1).
     """
     out = np.zeros(values.shape)
     for j, cells in enumerate(seen):
@@ -124,7 +124,7 @@ def log_density(values: FloatArray, seen: BoolArray, least: FloatArray) -> Float
 
 
 def _logs(X: FloatArray) -> FloatArray:
-    """Logarithms of numbers; NaN of those that have none."""
+    """Logarithms of numbers; NaN if undefined."""
     logs: FloatArray = np.log(X, out=np.full(X.shape, np.nan), where=X > 0)
     return logs
 
@@ -132,7 +132,7 @@ def _logs(X: FloatArray) -> FloatArray:
 def _residual(values: FloatArray, curve: FloatArray | None = None) -> FloatArray:
     """Residuals of values (k, n) from a curve, by default that of the other rows, and sizes.
 
-    NaN where a value is. The size of a row with no other value is 0, about that of most.
+    NaN where a value is NaN. A row with no other value has size 0, about that of most.
     """
     left = values - (median_of_others(values.T).T if curve is None else curve)
     left -= np.nan_to_num(median_of_others(left))
@@ -140,9 +140,9 @@ def _residual(values: FloatArray, curve: FloatArray | None = None) -> FloatArray
 
 
 def median_of_others(values: FloatArray) -> FloatArray:
-    """Median of the other values of the same column, of each of k >= 2 values (k, n).
+    """Median of the other values of the same column, for each of k >= 2 values (k, n).
 
-    Those that are NaN are left out; it is NaN where there is no other.
+    NaN are left out; it is NaN if there is no other value.
 
     >>> median_of_others(np.array([[1.0], [2.0], [9.0], [4.0], [np.nan]])).ravel()[:4]
     array([4., 4., 2., 2.])
@@ -164,6 +164,6 @@ def _deviation(values: FloatArray) -> float:
 
 
 def _vuong(gain: FloatArray) -> float:
-    """Vuong's statistic of differences of log densities (n,), standard normal where none is due."""
+    """Vuong's statistic of differences of log densities (n,); standard normal if there are none."""
     scatter = gain.std()
     return float(gain.mean() / scatter * np.sqrt(len(gain))) if scatter > 0 else 0.0

@@ -1,9 +1,9 @@
-"""The feature map of an additive kernel: columns of numbers and categories as a row's features.
+"""The feature map of an additive kernel: features of a row from its numbers and categories.
 
-k(x, y) = sum over columns j of k_j(x_j, y_j). A number contributes the Hermite polynomials z,
-z^2 and z^3 - 3z of its scaled value (bends and thresholds between columns become linear in them),
-and an indicator for each value that many rows share, such as the 0 of a column of rain; a category
-contributes its indicators. Kernel PCA of such a kernel is linear in these features, which are few.
+k(x, y) = sum over columns j of k_j(x_j, y_j). A number contributes the Hermite polynomials z, z^2
+and z^3 - 3z of its scaled value (which make bends and thresholds between columns linear). It also
+contributes an indicator for each value that many rows share, such as 0 in a column of rain; a
+category contributes its indicators. Kernel PCA of such a kernel is linear in these few features.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 DEGREE = 3  # polynomials of a number
-# Of a wide table, which has more columns of numbers than these, and whose polynomials would be more
-# than this share of its rows, a number contributes its scaled value alone: regressions on more
-# features than rows cannot distinguish chance from law. Few columns of few rows gain from them.
+# In a wide table, with more columns of numbers than this and whose polynomials would exceed this
+# share of its rows, a number contributes its scaled value alone: regressions on more features than
+# rows cannot distinguish chance from law. Few columns of few rows gain from polynomials.
 MANY_COLUMNS, MOST_FEATURES = 100, 0.5
 # A value that this share of the rows holds is a state of its own, not a place on a scale.
 FREQUENT = 0.25
-# Fewer other values than these give no scale.
+# At least this many distinct values are needed to estimate a scale.
 FEWEST = 20
-# Polynomials see values clipped to the bulk of their column, a little widened: the cube of one
-# absurd value would drown all else. `FeatureRows.value` keeps what clipping takes off.
+# Polynomials see values clipped to the bulk of their column, slightly widened: the cube of one
+# absurd value would drown all else. `FeatureRows.value` is not clipped.
 BULK, MARGIN = (0.005, 0.995), 0.1
 LARGEST_FLOAT = np.finfo(np.float64).max
 
@@ -60,7 +60,7 @@ class FeatureRows:
 class AdditiveFeatures(Uncached):
     """The feature map of an additive kernel: scales learned from the columns of a table.
 
-    Features lie group by group; the polynomials of a number are neighbours, and so are indicators
+    Features are ordered by group; the polynomials of a number are adjacent, and so are indicators
     that exclude each other.
     """
 
@@ -73,14 +73,14 @@ class AdditiveFeatures(Uncached):
     moments: Annotated[FloatArray, "2 g v 1", SQUARABLE]  # means, deviations of g polynomials
     indicator: Annotated[IntArray, "a", Meta(ge=0)]  # position of each among the features
     source: Annotated[IntArray, "a", Meta(ge=0)]  # the matrix column it comes from
-    # The value it stands for; NaN where the column is an indicator itself.
+    # The value it indicates; NaN if the column is an indicator itself.
     equals: Annotated[FloatArray, "a", "NaN too"]
-    # What it is a state of, 0, 1, 2 ...: a column of categories, or a number's frequent values.
+    # Its state, 0, 1, 2 ...: in a column of categories, or among a number's frequent values.
     state: Annotated[IntArray, "a", Meta(ge=0)]
     group: Annotated[IntArray, "p", Meta(ge=0)]  # of each feature, not decreasing
 
     def validate(self) -> None:
-        """Refuse what no table leads to, and what would leave some rows without a score."""
+        """Raise for parameters that cannot come from a fit, or that would give NaN scores."""
         degrees = [self.polynomial + degree for degree in range(self.degree)]
         places = np.sort(np.concatenate([*degrees, self.indicator]))
         sound = (
@@ -103,13 +103,13 @@ class AdditiveFeatures(Uncached):
         is_number, as_is = varies(X), columns.as_is
         is_number[as_is] = False
         group: list[int] = []
-        numbers: list[tuple[int, int]] = []  # column, place of z
+        numbers: list[tuple[int, int]] = []  # column, position of z
         scales: list[list[float]] = []
         moments: list[FloatArray] = []
-        indicators: list[tuple[int, int, float, int]] = []  # place, column, value, state
+        indicators: list[tuple[int, int, float, int]] = []  # position, column, value, state
         n_states = 0
         columns_with_scale = np.flatnonzero(is_number)
-        # In order, a line a column: lines are sorted in less time than columns.
+        # One line for each column: lines are sorted in less time than columns.
         ordered = np.sort(np.ascontiguousarray(X.T[columns_with_scale]), axis=1)
         cut = {
             j: _frequent_and_free(line)
@@ -157,13 +157,13 @@ class AdditiveFeatures(Uncached):
 
     @property
     def degree(self) -> int:
-        """Polynomials of a number."""
+        """Number of polynomials of a number."""
         return len(self.moments[0])
 
     def __call__(self, X: FloatArray) -> FeatureRows:
         """Return rows (n, d) as the kernel sees them; each depends on itself alone."""
-        # A line a feature: to write columns, and arithmetic on short lines, take several times as
-        # long.
+        # One line for each feature: writing columns, and arithmetic on short lines, is several
+        # times as slow.
         lines, n_numbers = np.empty((len(self.group), len(X))), len(self.number)
         if len(self.indicator):
             cells, equals = X.T[self.source], self.equals[:, None]
@@ -178,7 +178,7 @@ class AdditiveFeatures(Uncached):
         with np.errstate(over="ignore"):
             value -= median
             value /= spread
-        # Of numbers too far out to be divided, asinh of the largest float: 710.
+        # Numbers too far out to be divided become asinh of the largest float: 710.
         np.clip(value, -LARGEST_FLOAT, LARGEST_FLOAT, out=value)
         np.arcsinh(value, out=value)
         z = np.clip(value, low, high)
@@ -206,17 +206,17 @@ class AdditiveFeatures(Uncached):
 
     @cached_property
     def _frequent(self) -> list[tuple[int, BoolArray]]:
-        """Indicators of frequent values, and which number (v,) each is of."""
+        """Return the indicators of frequent values, and the number (v,) that each belongs to."""
         of_numbers = np.flatnonzero(np.isin(self.source, self.number)).tolist()
         return [(k, self.number == self.source[k]) for k in of_numbers]
 
 
 def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
-    """Frequent values of a sorted column (n,), and the others where they are enough for a scale."""
+    """Return frequent values of a sorted column (n,), and the rest if enough for a scale."""
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     counts = np.diff(np.r_[starts, len(ordered)])
     if len(starts) <= 2:
-        # Of two values, one indicator says all.
+        # For two values, one indicator is enough.
         return ordered[:1].tolist(), ordered[:0]
     often = counts >= FREQUENT * len(ordered)
     free = ordered[np.repeat(~often, counts)] if often.any() else ordered
@@ -245,7 +245,7 @@ def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
 
 
 def _polynomials(z: FloatArray, degree: int = DEGREE) -> list[FloatArray]:
-    """Hermite polynomials of degree 1 to 3, the constant of the second left to centring."""
+    """Hermite polynomials of degree 1 to 3; centring removes the constant of the second."""
     if degree == 1:
         return [z]
     square = z * z

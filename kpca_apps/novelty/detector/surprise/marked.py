@@ -1,15 +1,15 @@
-"""How often rows are wrong whose odd cells are in a column, by a few that a reader marked.
+"""How often rows with odd cells in a column are wrong, by a few rows that a reader marked.
 
-People mark faults of few causes, and what they mark as fine is mostly of few columns, too: those
-whose rare values are nothing wrong. Of the marked rows i, wrong or fine, column c has the part
-q_ci in what is odd of their cells. With p the share of wrong rows among all that are marked, and
-W_c and F_c the sums of q_ci over wrong and fine ones, the posterior mean of a Beta distribution is
+The faults that people mark have few causes, and the rows they mark as fine are mostly odd in few
+columns whose rare values are right. In marked row i, wrong or fine, column c has the part q_ci in
+the oddness of the cells. With p the share of wrong rows among all marked rows, and W_c and F_c the
+sums of q_ci over wrong and fine ones, the posterior mean of a Beta distribution is
 
     p_c = (W_c + M p) / (W_c + F_c + M)
 
-as if M rows had been marked before, at the usual share. A score being the logarithm of how
-improbable a row is, odds are added to it as logarithms: logit p_c - logit p, by the part that the
-column has in what is odd of the row.
+as if M rows had been marked before, at the usual share. Since a score is the logarithm of how
+improbable a row is, log odds are added to it: logit p_c - logit p, times the part of the column in
+the oddness of the row.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import numpy as np
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-FEWEST = 5  # rows that are marked, for any change
+FEWEST = 5  # rows that must be marked for any change
 PRIOR = 1.0  # M
-MOST_FINE = 2_000  # rows that are looked up: whole tables may be accepted
-FARTHEST = float(np.log(100.0))  # that a column moves a row
+MOST_FINE = 2_000  # fine rows that are looked up: whole tables may be accepted
+FARTHEST = float(np.log(100.0))  # change of a row's score by a column
 
 
 class Marked(NamedTuple):
@@ -35,15 +35,15 @@ class Marked(NamedTuple):
 
 
 def marked_rows(wrong: BoolArray, fine: BoolArray) -> IntArray:
-    """Return the positions of all rows (n,) that are wrong, and of those fine, or some of many."""
+    """Return the positions of all rows (n,) that are wrong, and of fine ones, sampled if many."""
     places = np.flatnonzero(fine)
     return np.sort(np.r_[np.flatnonzero(wrong), places[evenly_drawn(len(places), MOST_FINE)]])
 
 
 def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) -> FloatArray:
-    """Return what each column adds to a score, (c,), by the parts (c, n) in rows (n,) marked.
+    """Return the change of a score by each column (c,), from the parts (c, n) in marked rows.
 
-    Nothing is added where too few rows are marked, or all of them alike.
+    It is 0 if too few rows are marked, or if all have the same mark.
 
     >>> parts = np.array([[1, 1, 1, 0, 0, 0.5], [0, 0, 0, 1, 1, 0.5]])
     >>> wrong, fine = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]], dtype=bool)

@@ -12,28 +12,27 @@ from msgspec import Meta
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-# Shares of the values nearer to the median on one side; beyond the last, a Pareto tail through it
-# and the value that three in a hundred exceed.
+# Shares of the values nearer to the median on one side. Beyond the last, a Pareto tail goes through
+# it and the value that three in a hundred exceed.
 SHARES = np.linspace(0.0, 0.9, 10)
 HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
 FAR = 0.97
-# Added to distances (in standard deviations of a column) before ratios are taken of them.
+# Added to distances (in standard deviations of a column) before they are divided.
 FLOOR = 0.05
 # Pareto exponent of columns that end sharply: twice as far, 2^16 times as rare.
 LARGEST_EXPONENT = 16.0
-# Few values cannot tell a sharp end from a long tail, and one that is far out stretches the tail it
-# is measured by. The shape, one over the exponent, is therefore shrunk to 1/5, with the weight of
-# ten values beyond the last knot, as Vehtari, Simpson, Gelman, Yao & Gabry (2024) shrink the shape
-# of a Pareto tail. Normal, exponential and log-normal (.5) columns have .16 to .21 by their
-# quantiles, residuals of normal ones .22.
+# Few values cannot distinguish a sharp end from a long tail, and a value far out stretches the tail
+# it is measured by. The shape (1 / exponent) is therefore shrunk to 1/5, with the weight of ten
+# values beyond the last knot, as Vehtari, Simpson, Gelman, Yao & Gabry (2024) shrink the shape of a
+# Pareto tail. Normal, exponential and log-normal (.5) columns have .16 to .21 by their quantiles,
+# residuals of normal ones .22.
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.2, 10.0
-# Values a curve is held by: each of the most extreme, and others evenly.
+# Number of values that represent a curve: the most extreme, and others evenly spaced.
 EXTREME_KNOTS, KNOTS = 64, 512
-# The quantiles an exponential tail goes through, and how far it must lie above what was counted to
-# count: half a logarithm, so that ordinary tails stay as counted.
+# The quantiles that define an exponential tail, and by how much it must exceed the counted one to
+# replace it: half a logarithm, so that ordinary tails stay as counted.
 UPPER, ALLOWED = (0.75, 0.95), 0.5
-# Two quantiles are not taken for nearer than this: where all rows score alike, rounding would say
-# much.
+# Least distance of the two quantiles: if all rows score alike, rounding would dominate.
 LEAST_REACH = 1e-3
 # Shares are counted among fewer rows than e^50.
 LARGEST_SURPRISE = 50.0
@@ -42,16 +41,16 @@ STEEPEST = LARGEST_SURPRISE / LEAST_REACH
 
 @dataclass(frozen=True, eq=False)
 class TwoTails:
-    """Minus logarithms of tail shares of the values of columns, each side by itself."""
+    """Minus logarithms of tail shares of the values of columns, for each side separately."""
 
     # Quantiles, increasing: the median in the middle, and each tenth of both sides.
     knots: Annotated[FloatArray, "v 19", SQUARABLE]
     # Of the Pareto tails below and above.
     exponents: Annotated[FloatArray, "v 2", Meta(ge=0, le=LARGEST_EXPONENT)]
-    of_logs: bool  # of distances: their tail is exponential
+    of_logs: bool  # of distances, with exponential tails
 
     def validate(self) -> None:
-        """Refuse quantiles out of order."""
+        """Raise for quantiles out of order."""
         if (np.diff(self.knots) < 0).any():
             raise ValueError("quantiles out of order")
 
@@ -59,7 +58,7 @@ class TwoTails:
     def fit(
         cls, values: FloatArray, seen: BoolArray, *, of_logs: bool, alike: IntArray | None = None
     ) -> TwoTails:
-        """Learn from those cells of columns (v, n) that are `seen`; a column may have none.
+        """Learn from the cells of columns (v, n) that are `seen`; a column may have none.
 
         Columns that are `alike` have one distribution, learned from all their cells.
         """
@@ -72,7 +71,7 @@ class TwoTails:
         n_seen = seen.sum(axis=1, keepdims=True)
         ordered = np.sort(np.where(seen, values, np.where(n_seen > 0, np.inf, 0.0)), axis=1)
         sides = np.concatenate([[-FAR], -SHARES[:0:-1], SHARES, [FAR]])
-        # Linear interpolation between order statistics, as numpy's quantile does.
+        # Linear interpolation between order statistics, as in np.quantile.
         last_place = np.maximum(n_seen - 1, 0)
         place = (0.5 + 0.5 * sides) * last_place
         below = np.floor(place).astype(np.int64)
@@ -92,7 +91,7 @@ class TwoTails:
     def __call__(self, values: FloatArray) -> FloatArray:
         """Minus the logarithm of the share of a side that lies at least as far out, (v, n)."""
         middle, n = len(SHARES) - 1, values.shape[1]
-        # Each side is read towards the median: of a value that is several knots, the nearest.
+        # Each side is read towards the median: if several knots are equal, the nearest counts.
         passed, beyond = np.zeros(values.shape, dtype=np.int8), np.empty(values.shape, dtype=bool)
         for j in range(middle + 1):
             np.greater_equal(values, self.knots[:, j, None], out=beyond)
@@ -105,7 +104,7 @@ class TwoTails:
         side, column = (passed.take(outside) > 0).astype(np.int64), outside // n
         place = passed + np.arange(len(values))[:, None] * (last + 1)
         anchor, slope, height, reach = self._lines
-        # Places are sound: not to check them saves a third of the time.
+        # Positions are valid: skipping the check saves a third of the time.
         surprise = values - anchor.take(place, mode="clip")
         surprise *= slope.take(place, mode="clip")
         surprise += height.take(place, mode="clip")
@@ -118,10 +117,10 @@ class TwoTails:
 
     @cached_property
     def _lines(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Where lines between knots are anchored, their slopes and heights there, (v, 21) each.
+        """Return anchors, slopes and heights of the lines between knots, (v, 21) each.
 
-        From below the first knot to beyond the last, with the median itself in the middle. Last the
-        distance from the median to the outermost knots below and above, (v, 2).
+        They reach from below the first knot to beyond the last, with the median in the middle. Also
+        return the distance from the median to the outermost knots below and above, (v, 2).
         """
         middle = len(SHARES) - 1
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -136,10 +135,10 @@ class TwoTails:
 
 @dataclass(frozen=True, eq=False)
 class UpperTail:
-    """Minus the logarithm of the share of rows that score at least so high.
+    """Minus the logarithm of the share of rows that score at least as high.
 
-    As counted, and beyond the last as steep as an exponential tail; on that tail where it lies
-    higher: a score far beyond all others is rarer than one among n.
+    It is counted up to the last score, then as steep as an exponential tail. Where that tail is
+    higher, it is used instead: a score far beyond all others is rarer than one in n.
     """
 
     # Scores, increasing, and the logarithms counted at them; between, linear.
@@ -150,7 +149,7 @@ class UpperTail:
     slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
 
     def validate(self) -> None:
-        """Refuse counts out of order, and none at all."""
+        """Raise for counts out of order, or none at all."""
         if not self.knots.size or (np.diff(self.knots) <= 0).any():
             raise ValueError("knots out of order")
         if (np.diff(self.surprise) < 0).any():
@@ -162,7 +161,7 @@ class UpperTail:
     ) -> UpperTail:
         """Learn from scores (n,); where the tail `ends`, nothing is rarer than the last of them.
 
-        Else it goes through the quantiles at two `shares`.
+        Else the tail goes through the quantiles at two `shares`.
         """
         values, first = np.unique(np.sort(scores), return_index=True)
         surprise = -np.log1p(-first / len(scores))
@@ -174,7 +173,7 @@ class UpperTail:
         return cls(values, surprise, zero, slope)
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Surprise of scores (r,)."""
+        """Return the surprise of scores (r,)."""
         counted: FloatArray = np.interp(scores, self.knots, self.surprise)
         if self.slope == 0.0:
             return counted
@@ -182,12 +181,12 @@ class UpperTail:
         return np.maximum(counted, self.steepness(scores) - ALLOWED)
 
     def steepness(self, scores: FloatArray) -> FloatArray:
-        """Surprise of scores (r,) by the exponential tail alone."""
+        """Return the surprise of scores (r,) by the exponential tail alone."""
         return self.slope * (scores - self.zero)
 
 
 def exponential_tail(scores: FloatArray, shares: tuple[float, float]) -> tuple[float, float]:
-    """Where the tail through the quantiles at two shares of scores (n,) begins, and its slope.
+    """Fit an exponential tail through two quantiles of scores (n,); return zero and slope.
 
     Minus the logarithm of the share of rows beyond a score is slope (score - zero).
     """

@@ -1,8 +1,8 @@
 """How probable the value of a column is, given the value of another: counts of pairs of levels.
 
-With n_gv rows of values g and v, n_g rows of g, t_g different values among these and q the
-distribution of the column alone, the probability is that of a Pitman-Yor process (Teh 2006,
-equation 1), the row itself left out:
+Let n_gv rows have values g and v, n_g rows g, with t_g different values, and let q be the
+distribution of the column alone. The probability is that of a Pitman-Yor process (Teh 2006,
+equation 1), without the row itself:
 
     P(v | g) = (max(n_gv - d, 0) + (m + d t_g) q(v)) / (n_g + m)
 

@@ -8,7 +8,7 @@ A cell spelt like the expected value is a misspelling (`writing.py`), and the sh
 spelt as much alike is a further factor. Misspellings are removed before all is counted again.
 
 A cell is evidence if most similar rows agree on another value, at a false discovery rate learned
-with the counts (Benjamini and Hochberg 1995); wrong cells among the rows learned from make it an
+with the counts (Benjamini and Hochberg 1995). Wrong cells among the rows learned from make it an
 upper bound. Rarity counts for misspellings only, because new values are rare whether right or
 wrong. If cells contradict each other, the one with most contradictions is wrong, and what it says
 about the others is discarded. A column that is odd in most rows of a level of another is an
