@@ -1,4 +1,4 @@
-"""Rows are ranked by their strongest evidence: what is certain comes before what is rare."""
+"""Rows are ranked by their strongest evidence: certain errors before rare values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ N = 1500
 
 
 def patients(seed: int) -> tuple[pl.DataFrame, list[int]]:
-    """Patients with eight certain errors of three kinds, and their rows, from 0."""
+    """Return patients with eight certain errors of three kinds, and the 0-based rows."""
     rng = np.random.default_rng(seed)
     sbp = rng.normal(125, 15, N).round()
     height = rng.normal(170, 9, N).round(1)
@@ -48,7 +48,7 @@ def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
     frame, rows = patients(seed)
     found = screen_table(frame, count=3)
     assert {*found.rows.ranks[rows].tolist()} == {*range(1, 9)}
-    # The score alone flags, and the list is of both, in one order.
+    # Only the score flags rows; the list contains both in one order.
     assert found.n_flagged == 3
     assert found.n_listed == 3 + int((~found.rows.is_flagged[rows]).sum())
     listed = [one.row for one in found.lists.flagged]
@@ -57,7 +57,7 @@ def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
         np.array(listed) - 1
     ].tolist()
     assert found.flagged()["rank"].to_list() == [*range(1, found.n_listed + 1)]
-    # Kinds with their counts; one of each before a second.
+    # Patterns with their counts; one of each before a second.
     assert {pattern.sentence for pattern in found.findings.patterns} >= {
         '3 rows: "town" is a common value misspelt.',
         '2 rows: "height" is far below the rest of the column.',
@@ -66,7 +66,7 @@ def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
     assert len({cell.column for cell in clearest(found.findings.odd_cells)[:3]}) == 3
     n_cells = found.n_listed - 3
     assert f"3 of 1,500 rows stand out and {n_cells} more ha" in "".join(headline(found))
-    # A row that one cell puts on the list says which, and why.
+    # A row listed for one cell names that cell and the reason.
     for one in found.ranked[:8]:
         assert one.reasons[0].column in ("dbp", "sbp", "height", "town")
         assert one.hints
@@ -103,7 +103,7 @@ def line(row: int, log_p: float, **more: str) -> Evidence:
 
 
 def findings(lines: list[Evidence]) -> pl.DataFrame:
-    """Put lines together, the strongest first, as those of a table are."""
+    """Return findings of these lines, the strongest first."""
     cells = as_table(lines).with_columns(line=pl.col("row"), n_cells=pl.lit(1, pl.Int64))
     return in_findings(cells.sort("log_p", "row", maintain_order=True))
 
@@ -118,7 +118,7 @@ def findings(lines: list[Evidence]) -> pl.DataFrame:
 def test_rows_move_ahead_of_those_as_odd_and_others_keep_their_order(
     ranks: list[int], cells: dict[int, float], n_wrong: int, n_flagged: int
 ) -> None:
-    # Rows that follow each other are no one fault: each reads something else.
+    # Consecutive rows are not one fault here, because each has a different value.
     evidence = findings([line(row, log_p, seen=str(row)) for row, log_p in cells.items()])
     before, after = np.array(ranks), np.array(ranks)
     _move_ahead(after, evidence, n_wrong, n_flagged)
@@ -127,10 +127,10 @@ def test_rows_move_ahead_of_those_as_odd_and_others_keep_their_order(
     np.testing.assert_array_equal(after[is_first], before[is_first])
     others = np.flatnonzero(~has_cell)
     np.testing.assert_array_equal(np.argsort(after[others]), np.argsort(before[others]))
-    # Whoever has a cell is listed, with those flagged.
+    # Every row with such a cell is listed, together with the flagged rows.
     is_listed = (before <= n_flagged) | has_cell
     assert after[is_listed].max() == is_listed.sum()
-    # n p right rows have such a cell: a row is never behind that many others without one.
+    # n p correct rows have such a cell: at most that many rows without one rank higher.
     for row in np.flatnonzero(has_cell & ~is_first).tolist():
         n_ahead = int((~has_cell & ~is_first & (after < after[row])).sum())
         assert n_ahead <= min(12 * np.exp(cells[row + 1]), before[row])
@@ -140,12 +140,12 @@ def test_rows_are_counted_once_by_their_strongest_evidence() -> None:
     rule = {"rule": "a <= b", "kind": "contradicted"}
     lines = [line(3, -9.0), line(3, -2.0, **rule), line(4, -8.0, **rule), line(7, -7.0, column="b")]
     lines += [line(5, -6.0, column="b", seen="9", **rule)]
-    both = {("a", "b"), ("b", "a")}  # the columns that a rule is about
+    both = {("a", "b"), ("b", "a")}  # the columns of a rule
     lines = [
         one._replace(given=tuple(b for a, b in both if a == one.column)) if one.rule else one
         for one in lines
     ]
-    # Cells of a row that are odd alike are one kind of it, whichever is the clearest.
+    # Similar odd cells of one row form one kind, named by the clearest.
     lines += [line(8, -5.0, kind="zero", column="b"), line(8, -4.0, kind="zero")]
     lines += [line(9, -5.5, kind="zero"), line(9, -4.5, kind="zero", column="b")]
     found = [(one.rows, one.sentence) for one in kinds_of_evidence(findings(lines), ["a", "b"])]
@@ -213,7 +213,7 @@ def test_evidence_of_hidden_columns_cites_none_of_their_values(hidden: str) -> N
     qty, price = rng.integers(2, 30, 600), rng.uniform(3, 90, 600).round(2)
     table = pl.DataFrame({"town": towns, "zip": [places[town] for town in towns]})
     table = table.with_columns(qty=pl.Series(qty), price=price, amount=(qty * price).round(2))
-    # A slip of the pen, a zip of another town, a lost point, and a product that is none.
+    # A typing error, a wrong zip code, a lost decimal point, and a wrong product.
     table[10, "town"], table[20, "zip"] = (
         "Utrehct",
         places["Arnhem" if towns[20] != "Arnhem" else "Zwolle"],

@@ -1,4 +1,4 @@
-"""Marks of a reader: rows are known again by what could be seen of them, and by nothing else."""
+"""Marks are matched to rows by the visible cells only."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_keys_are_equal_where_the_visible_cells_are(rows: list[tuple], random: o
     order = list(range(len(rows)))
     random.shuffle(order)  # type: ignore[attr-defined]
     again = row_keys(table(secret.select("place", "secret", "size")[order]), ("secret",))
-    # Without the letter that says that something was hidden.
+    # Without the letter that marks hidden columns.
     assert [key[1:] for key in again] == [keys[place][1:] for place in order]
 
 
@@ -111,7 +111,7 @@ def test_a_mark_made_without_hidden_cells_accepts_no_more_than_was_seen() -> Non
     of = marks(row_key=[keys[1]], row=[2], mark=["fine"])
     assert found(of, table(frame), ("secret",)).is_accepted.tolist() == [False, True, False]
     assert not found(of, table(frame[[1, 2, 0]]), ("secret",)).is_accepted.any()
-    # What a visible identifier names is that row, wherever it stands.
+    # A visible identifier names its row, wherever the row stands.
     named = frame.with_columns(id=pl.Series(["p", "q", "r"]))
     key = row_keys(table(named), ("secret",))[1]
     of = marks(row_key=[key], row=[2], id=["q"], mark=["fine"])
@@ -143,7 +143,7 @@ def test_a_page_with_entities_in_its_texts_is_read(tmp_path: Path) -> None:
     for text, name in ((whole, "Bolt 3&quot;"), (whole.replace('"', "&quot;"), None)):
         path.write_text(damaged(text), encoding="utf-8")
         if name is None:
-            with pytest.raises(InputError, match="damaged"):  # the id ends its own text
+            with pytest.raises(InputError, match="damaged"):  # the id is the last field of the text
                 read_marks(path)
         else:
             assert read_marks(path).marks[0].id == name
@@ -292,7 +292,7 @@ def test_marked_rows_leave_the_list_or_stay_on_top(frame: pl.DataFrame, tmp_path
         "Rows marked in marked.html: 2 fine and learned as normal, 2 known and not listed and "
         "2 wrong and first on the list."
     )
-    # The next page has them, too.
+    # The next page includes them, too.
     (tmp_path / "next.html").write_text(render_screening(again), encoding="utf-8")
     assert [(m.row, m.mark, m.note) for m in read_marks(tmp_path / "next.html").marks] == [
         (row, kinds[row], "<b>") for row in sorted(kinds)
@@ -315,6 +315,6 @@ def test_usual_rows_beside_a_row_are_the_nearest_that_are_not_flagged(frame: pl.
     for one in result.ranked[:5]:
         distances = np.abs(rows - rows[one.row - 1]).sum(axis=1)
         distances[result.rows.is_flagged] = np.inf
-        # The scales of the detector are those of the middle of the rows: the order is nearly this.
+        # The detector's scales come from the middle of the rows, so the order is almost the same.
         assert {*one.nearest} <= {*(np.argsort(distances)[:4] + 1).tolist()}
         assert dict(usual[one.nearest[0]].cells)["x"] == str(frame["x"][one.nearest[0] - 1])

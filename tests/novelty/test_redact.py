@@ -1,4 +1,4 @@
-"""Every field of a result is either free of values or goes through `redact`."""
+"""Every field of a result either contains no values or is redacted."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from kpca_apps.novelty.result import (
 from tests.novelty.tables import changed
 
 TEXT, NUMBER, NAME = "secret", 987654.25, "the column"
-# Fields that name columns.
+# Fields that contain column names.
 NAMES = {
     "column", "columns", "name", "x_name", "y_name", "id_column", "label", "by", "together",
     "file_column", "key_columns",
 }  # fmt: skip
-# Where nothing is a value of a cell, or what follows from one. A new field stands here or is
-# redacted: the test below fails until either is so.
+# Fields without values of cells or anything derived from them. The test below fails until a new
+# field is listed here or redacted.
 FREE = {
     "SourceInfo": "name format sha256 encoding delimiter reading version renamed",
     "ThresholdInfo": "rule setting value calibration statement",
@@ -54,7 +54,7 @@ FREE = {
     "ColumnProfile": "role why reason_share",
     "OddCell": "kind given others p_value",
     "MovedColumn": "what size",
-    "FoundRule": "rule kind",  # as it stands: a rule that cites values is a note
+    "FoundRule": "rule kind",  # unchanged: a rule that quotes values is a note
     "GroupInfo": "threshold",
     "ComponentMap": "x y variances gains explained",
     "Evaluation": "setting",
@@ -62,24 +62,24 @@ FREE = {
     "note",
     "DuplicateRows": "statement",
     "AcceptedRows": "source statement",
-    # A hash of what can be seen, and a reader's own words.
+    # A hash of the visible cells, and the reader's own words.
     "RowMark": "key note",
 }
 
 
 def made(kind: Any, name: str = "") -> Any:
-    """Make a value of a declared type that is a secret wherever it can be one."""
+    """Create a value of a declared type, with a secret in every possible place."""
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         values = {one.name: made(hints[one.name], one.name) for one in fields(kind)}
         if kind is GroupInfo:
             values["name"] = TEXT
         return kind(**values)  # type: ignore[operator]
-    if hasattr(origin := get_origin(kind), "__value__"):  # an alias, as newer ones of numpy
+    if hasattr(origin := get_origin(kind), "__value__"):  # a type alias, as in newer numpy
         return made(origin.__value__[get_args(kind)], name)
     args = get_args(kind)
     if origin in (Union, UnionType):
-        # Text rather than a number or nothing.
+        # Prefer text to a number or None.
         return made(next((one for one in args if one is str), args[0]), name)
     if origin is Literal:
         return args[0]
@@ -103,7 +103,7 @@ def made(kind: Any, name: str = "") -> Any:
 
 
 def secrets(value: Any, where: str = "") -> Iterator[str]:
-    """Name the fields that hold a secret."""
+    """Yield the fields that contain a secret."""
     if is_dataclass(value):
         for one in fields(value):
             yield from secrets(getattr(value, one.name), f"{type(value).__name__} {one.name}")
@@ -125,7 +125,7 @@ def test_every_field_with_values_is_redacted(kind: type, redact: Callable[..., o
     result = made(kind)
     free = {f"{name} {one}" for name, names in FREE.items() for one in names.split()}
     before = {*secrets(result)}
-    # The maker knows every class that a result is made of.
+    # `made` covers every class that a result contains.
     assert {
         "Reason seen",
         "OddCell sentence",

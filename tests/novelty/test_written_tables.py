@@ -1,4 +1,4 @@
-"""Every flagged row has its first reason, and stands in a file to send on."""
+"""Every flagged row has its first reason and is in the file of flagged rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kpca_apps.tables.table import PartedTable
 from tests.novelty.tables import changed
 from tests.quick import quick
 
-# Workers of Dask are closed while their connections still speak.
+# Dask workers are closed while their connections are still in use.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 N_ROWS, N_ODD = 400, 16
@@ -37,7 +37,7 @@ FOUND = ["rank", "line", "flagged", "reason_column", "seen", "expected", "share"
 
 
 def parcels() -> pl.DataFrame:
-    """Sizes that agree but for one of each odd row: its length, or its width and depth at once."""
+    """Return sizes that agree, except for the length, or width and depth, of each odd row."""
     rng = np.random.default_rng(0)
     size = rng.uniform(20, 40, N_ROWS)
     length, width, depth = (factor * size + rng.normal(size=N_ROWS) * 0.3 for factor in (3, 2, 1))
@@ -83,7 +83,7 @@ def in_parts(path: Path) -> PartedTable:
 def write(
     screened: Screened, table: AnyTable, path: Path, execution: Execution | None = None
 ) -> tuple[str, ...]:
-    """Write the flagged rows to a path, and the scored table beside it."""
+    """Write the flagged rows to a path and the scored table beside it."""
     result, model = changed(screened[0], flagged_file=path.name), screened[1]
     return write_tables(path.parent, table, result, model.encoder.plan, execution=execution)
 
@@ -236,7 +236,7 @@ def test_the_workbook_colours_the_odd_cells_and_no_other(
         assert coloured == set(one.columns)
         by_name = {name: cell.value for name, cell in zip(names, cells, strict=True)}
         given = parcels().row(one.row - 1, named=True)
-        assert by_name["id"] == given["id"]  # text, with its leading zeros
+        assert by_name["id"] == given["id"]  # text, with leading zeros
         assert by_name["length"] == float(given["length"])
         assert str(by_name["sent"].date()) == given["sent"]
         assert by_name["note"] == given["note"]
@@ -301,7 +301,7 @@ def test_a_list_of_no_rows_has_a_header(file: Path, tmp_path: Path) -> None:
 PLANTED = {("weight", 100): "2x0.1", ("sent", 120): "2024-13-45", ("weight", 7): "21O.3"} | {
     ("depth", row): "-999" for row in range(200, 230, 2)
 }
-# A formula, written as text, among notes that go with the date: its row contradicts it.
+# A formula as text, in a column that follows the date: the other cells contradict it.
 ODD = PLANTED | {("note", 3): "'=1+1"}
 
 
@@ -332,7 +332,7 @@ def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_pat
     rows = read_back(tmp_path / "odd_cells.csv")
     reads = {(row["column"], int(row["row"]) - 1): row["reads"] for row in rows}
     assert ODD.items() <= reads.items() and result.findings.n_odd_cells == len(rows)
-    # The other cells of these rows may speak against their widths.
+    # Other cells of these rows may contradict their widths.
     assert {*reads} - {*ODD} <= {("width", row) for row in range(10, N_ODD)}
     for row in rows:
         at = int(row["row"]) - 1
@@ -342,11 +342,11 @@ def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_pat
     suggested = {row["suggestion"] for row in rows if row["column"] != "width"}
     assert suggested == {"", "210.3", "für 3"}
     assert {*result.lists.files.values()} == {"a.csv", "b.csv"}
-    # A line would be one of each file.
+    # A line number alone would be ambiguous between the files.
     assert any(
         '"weight": 2 cells are not numbers' in w and "in row 8 " in w for w in result.run.warnings
     )
-    # The page names the file of each, and of the rows on the cards.
+    # The page names the file of each cell and of the rows on the cards.
     page = " ".join(re.sub("<[^>]+>", " ", render_screening(result)).split())
     assert re.search(r"b\.csv\D+52", page)
     oddest = result.ranked[0]

@@ -1,4 +1,4 @@
-"""Texts that break what nearly all of their column have."""
+"""Texts that lack the form of nearly all cells of their column are odd."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORDS = "amber birch cedar delta ember fjord grove heath inlet larch maple north
 
 
 def found(texts: list[str]) -> list[tuple[str, str]]:
-    """Odd values of a column that stands alone, with their kinds."""
+    """Return the odd values of a single column and their kinds."""
     table = table_from_frame(pl.DataFrame({"text": texts}), "table")
     plan = infer_plan(table)
     odd = CellFaults.of(table, plan, cell_rules(table, plan, len(texts))).odd

@@ -1,4 +1,4 @@
-"""Planted cells are odd, and the ordinary large values of heavy-tailed columns are not."""
+"""Planted cells are odd; ordinary large values of heavy-tailed columns are not."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_codes_for_missing_values_are_one_pattern(column: str, code: float, n_ce
 @pytest.mark.parametrize("column", ["heights", "ages", "temperatures"])
 def test_one_cell_of_few_is_enough_of_a_code_below_0(column: str, n: int, n_cells: int) -> None:
     for code in (-99.0, -999.0, -9999.0):
-        # Twelve degrees spread by eight do not reach as far as -999.
+        # Temperatures of 12 with a spread of 8 do not reach -999.
         if column != "temperatures" or code < -99.0:
             values = np.append(COLUMNS[column][:n], [code] * n_cells)
             assert NumberRule.fit(values, 1.0).codes == (code,)
@@ -118,7 +118,7 @@ def test_a_cap_or_a_group_of_the_column_is_no_code(values: FloatArray, cap: floa
         ("years", 9186.0, 1986.0),
         ("years", 5555.0, None),
         ("rain", 31.0, None),
-        # Not 44.2: no age is broken.
+        # 44.2 is not suggested, because ages are integers.
         ("ages", 442.0, 42.0),
         ("ages", 5525.0, None),
     ],

@@ -1,4 +1,4 @@
-"""Odd cells of a whole table, and of its parts put together, are the same, bounded and told."""
+"""Odd cells are the same for a table and its merged parts, limited in number and reported."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def found_in(table: Table, cuts: list[int], **told: tuple[str, ...]) -> tuple[li
 def faults_in(
     table: Table, cuts: list[int], plan: ColumnPlan, rules: Sequence[CellRule]
 ) -> CellFaults:
-    """Add the faults of the parts of a table."""
+    """Combine the faults of the parts of a table."""
     parts = (table.take(np.arange(*pair)) for pair in pairwise(cuts))
     return reduce(
         add, [CellFaults.of(p, plan, rules, i) for p, i in zip(parts, cuts, strict=False)]
@@ -142,7 +142,7 @@ def test_a_text_that_stands_for_several_numbers_says_that_they_are_missing(
     for row in rows:
         columns["height"][row], columns["age"][row] = token, "4O"
     listed, n_cells = found_in(table_from_frame(pl.DataFrame(columns)), [0, 200, N])
-    # A letter typed for a digit is an error, however often.
+    # A letter typed for a digit is an error, however often it occurs.
     assert [(cell.column, cell.suggestion) for cell in listed] == [("age", "40")]
     assert n_cells == len(rows)
 
@@ -150,7 +150,7 @@ def test_a_text_that_stands_for_several_numbers_says_that_they_are_missing(
 @pytest.mark.parametrize("rows", [[9], [9, 50, 90, 300]])
 def test_several_parts_of_dates_say_that_the_rest_is_missing(rows: list[int]) -> None:
     days = [f"{1 + n % 28:02}/{1 + n % 12:02}/2024" for n in range(N)]
-    days[7] = "31/02/2024"  # no day, whatever else is missing
+    days[7] = "31/02/2024"  # an invalid date, whatever else is missing
     for k, row in enumerate(rows):
         days[row] = ["2024", "XX/05/2024", "??/06/2024"][k % 3]
     listed, _ = found_in(table_from_frame(pl.DataFrame({"day": days, **cells()})), [0, N])
@@ -163,7 +163,7 @@ def test_parts_add_up_to_the_whole(cuts: list[int], lined: bool) -> None:
     table = damaged()
     table.frame[40, "town"], table.frame[41, "height"] = "", ""
     table = table if lined else Table(table.frame, None, table.source)
-    # Between two cells of one column that cannot be read.
+    # Also with a split between two unreadable cells of one column.
     cuts, plan = sorted({0, 8, N, *cuts}), infer_plan(table)
     assert found_in(table, cuts) == found_in(table, [0, N])
     rules = cell_rules(table, plan, N)
@@ -189,7 +189,7 @@ def test_of_too_many_odd_cells_the_clearest_are_kept(cut: int, most: int) -> Non
         [(cell.seen, row) for cell in some if cell.column == "age" for row in rows_of(cell)]
         for some in (listed, everything)
     )
-    # Equally clear ones by what they read.
+    # Equally clear cells are sorted by their values.
     assert sorted(ages) == sorted(all_ages)[:most]
     assert any(cell.seen == "1702.5" for cell in listed)
     assert sum(cell.column == "age" for cell in clearest(everything)) == MAX_ODD_CELLS_A_COLUMN
@@ -219,7 +219,7 @@ def test_a_slip_in_a_column_with_a_unit_is_reported_in_its_unit() -> None:
 
 
 class FullStop:
-    """A check of its own: no level of a column ends with a full stop."""
+    """A custom check: levels of a column must not end with a full stop."""
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
         for code, text in enumerate(column.levels.texts):

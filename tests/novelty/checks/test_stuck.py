@@ -1,4 +1,4 @@
-"""A sensor that stands still is one finding; columns that repeat by nature have none."""
+"""A sensor stuck at one value is one finding; columns that repeat by nature have none."""
 
 from __future__ import annotations
 

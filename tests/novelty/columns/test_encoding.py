@@ -1,4 +1,4 @@
-"""From a table to a matrix and back to what stands in its cells."""
+"""Tables are encoded as a matrix, and matrix columns decode to the table's cells."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def table_of(**columns: Any) -> Table:
 
 @pytest.fixture
 def birds() -> Table:
-    """A small table with a column of every used role, gaps and faults."""
+    """Return a small table with a column of every used role, with gaps and errors."""
     rng = np.random.default_rng(0)
     mass = [f"{value:.1f}" for value in rng.normal(4000, 500, 60)]
     mass[3], mass[4] = "12O", ""
@@ -149,7 +149,7 @@ def test_hours_count_where_they_vary() -> None:
     table = table_of(at=times, y=np.arange(48) * 1.5)
     encoder = fitted(table)
     block = encoder.matrix(table)[:, list(encoder.groups[0].columns)]
-    assert block.shape[1] == 3  # days, sine, cosine; one weekday only
+    assert block.shape[1] == 3  # days, sine, cosine; a single weekday
     np.testing.assert_allclose(block[6, 1:], [1, 0], atol=1e-9)
     assert encoder.coders[0].describe(block[6])[0] == "2008-03-01 06:00"
 
@@ -258,7 +258,7 @@ def test_expected_values_are_in_the_notation_of_their_column() -> None:
 def test_what_is_expected_in_a_column_of_few_values_is_one_of_them(
     expected: float, seen: float, text: str
 ) -> None:
-    # One cell that is none of them makes no value of its own.
+    # A single deviating cell does not become a level.
     frame = pl.DataFrame({"grade": [2.0, 3.0, 5.0] * 20 + [33.0], "size": np.arange(61.0)})
     table = table_from_frame(frame)
     plan = infer_plan(table, ColumnOptions(numeric=("grade",)))
@@ -277,6 +277,6 @@ def test_a_number_is_far_where_the_others_are_nearer_to_each_other() -> None:
     of = ColumnSummary("pressure", 90, 0, quantiles=(100.0, 140.0, 180.0))
     far, near = (14_020.0, 261.0, 55.0, 1.4, -1.0), (259.0, 140.0, 57.0)
     assert all(map(of.is_far, far)) and not any(map(of.is_far, near))
-    # Of dates a logarithm says nothing, and beside no number none is far.
+    # A date has no logarithm, and without known numbers no value is far.
     assert not replace(of, is_date=True).is_far(50.0)
     assert not replace(of, quantiles=()).is_far(50.0)

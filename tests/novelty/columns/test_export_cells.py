@@ -1,4 +1,4 @@
-"""Columns of numbers and dates as programs export them keep their role, and say what was read."""
+"""Exported columns of numbers and dates keep their role, and notes say how they were read."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_six_digits_are_dates_under_a_name_that_says_so(
     role, values, notes = spec_and_values(cells, "Datum")
     assert role == "datetime" and values.tolist() == SECONDS
     assert [*notes] == [f'Column "Datum": 200 cells with a number ({order}).']
-    # In another column, and where some more are no dates, they are numbers.
+    # With another column name, or with more invalid dates, the cells are numbers.
     assert spec_and_values(cells, "amount")[0] != "datetime"
     role, _, notes = spec_and_values([*cells, *30 * [typed("997722")]], "Datum")
     assert role != "datetime" and "named as dates, but its numbers are not" in notes[-1]
@@ -109,7 +109,7 @@ def test_six_digits_are_dates_under_a_name_that_says_so(
 def test_a_slip_among_six_digits_changes_none_of_the_other_dates(
     pattern: str, slip: Callable[[date], tuple[int, int, int]]
 ) -> None:
-    """No date at all, one of another century, and one that only another order can read."""
+    """An invalid date, one of another century, and one valid only in another order."""
     cells = [day.strftime(pattern) for day in DAYS]
     parts = dict(zip("ymd", slip(DAYS[9]), strict=True))
     cells[9] = "".join(f"{parts[letter]:02}" for letter in pattern.replace("%", ""))
@@ -168,7 +168,7 @@ def test_marks_and_texts_for_missing_values_are_noted_without_values_of_hidden_c
 
 
 def test_a_minus_behind_is_read_in_a_column_declared_numeric() -> None:
-    """By itself "1500-" is a part number."""
+    """A value like "1500-" alone would be a part number."""
     cells = [f"{7 * k}-" if k % 5 == 0 else f"{7 * k}" for k in range(1, 101)]
     table = table_from_frame(pl.DataFrame({"balance": cells, "price": [*range(100)]}))
     assert infer_plan(table, ColumnOptions(numeric=("price",))).specs[0].role == "identifier"
@@ -294,10 +294,10 @@ DOTTED = pl.DataFrame({"a": [f"{k:,}".replace(",", ".") for k in SIZES[:70]]})
 @pytest.mark.parametrize(
     ("reference", "table", "words"),
     [
-        # One cell alone tells; the others read either way.
+        # One cell is unambiguous; the others can be read either way.
         (dated(AUTUMN, MONTH), dated([*DECEMBER, date(2024, 12, 25)], DAY), "1 cell cannot be"),
         (dated(AUTUMN, MONTH), dated(DECEMBER, DAY), "no cell shows whether it has month before"),
-        # Dots are day-first, unless those of the reference are not.
+        # Dates with dots are day-first, unless the reference shows otherwise.
         (dated(AUTUMN, "%m.%d.%Y"), dated(DECEMBER, DOTS), "no cell shows whether it has month"),
         (dated(AUTUMN, MONTH), dated(DECEMBER, DOTS), ""),
         (dated(AUTUMN, DOTS), dated(DECEMBER, DOTS), ""),
@@ -387,11 +387,11 @@ def test_a_mark_that_one_column_shows_counts_in_all(token: str) -> None:
         "scale": ("numeric", 15),
         "levels": ("categorical", 0),
     }
-    # Beside as few numbers it is a level, as of blood groups.
+    # Beside so few numbers, the letter is a level, as in blood groups.
     shown[24:36] = ["A"] * 12
     for least in (["A", token, "0"] * 20, [token] * 59 + ["7"]):
         assert plan_of({"shown": shown, "least": least})["least"] == ("categorical", 0)
-    # None of them shows that it is a mark.
+    # No cell shows that the letter is a mark.
     assert plan_of({"scale": scale, "levels": levels})["scale"][0] == "categorical"
 
 
@@ -408,14 +408,14 @@ SHARED = {
 @pytest.mark.parametrize(
     "write",
     [
-        lambda k: f"{k / 70:.1f}{' g' * (k % 4 == 0)}",  # another quantity
+        lambda k: f"{k / 70:.1f}{' g' * (k % 4 == 0)}",  # a different quantity
         lambda k: f"{k} {'bab'[k % 3]}",  # house numbers
         lambda k: f"{37 * k % 1900 + 1000}{['', ' b', '', ' e', ''][k % 5]}",  # articles
         lambda k: f"{1000 + k}{'-' * (k % 3 == 0)}",  # part numbers
         lambda k: f"{k % 31 + 2}{'HS'[k % 2]}",  # seats
         lambda k: f"{k % 31 + 2}{'H' * (k % 3 == 0)}",
-        lambda k: f"{k / 8:.1f}{' H' * (k % 3 == 0)}",  # the inductance of some
-        lambda k: f"{k / 8:.1f}{' Cr' * (k % 3 == 0)}",  # ten millions
+        lambda k: f"{k / 8:.1f}{' H' * (k % 3 == 0)}",  # some are inductances
+        lambda k: f"{k / 8:.1f}{' Cr' * (k % 3 == 0)}",  # crores
     ],
 )
 def test_marks_of_other_columns_take_nothing_off_what_is_no_mark(
@@ -472,7 +472,7 @@ def test_few_censored_numbers_beside_a_text_for_missing_are_numbers() -> None:
     role, values, notes = spec_and_values(["<0.05", "0.06", "0.07", "n.d."] * 25)
     assert role == "numeric" and np.isnan(values).sum() == 25
     assert "25 cells with a comparison sign and 25 cells with" in notes[0]
-    # Beside the steps of a scale, a word is one more.
+    # Beside the steps of a scale, a word is another level.
     for cells in (
         ["1", "2", "3", "n.d."],
         ["<5", "5", ">5", "n.d."],

@@ -1,4 +1,4 @@
-"""Names find the columns they mean: one where a column is chosen, all where it is hidden."""
+"""A name selects one column if it is to be used, and every match if it is to be hidden."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kpca_apps.tables.frames import read_frame, table_from_frame
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.table import Table, parted
 
-# Of Unicode's list of what is ignored where it is not supported: one of each range.
+# One character from each range of Unicode's Default_Ignorable_Code_Point.
 IGNORABLE = "\u00ad\u034f\u061c\u115f\u17b4\u180b\u180e\u200b\u202a\u2060\u2065\u3164\ufe00\ufeff"
 IGNORABLE += "\uffa0\ufff0\U0001bca0\U0001d173\U000e0000\U000e0100\U000e0fff"
 UNSEEN = IGNORABLE + "\t\n\x0b\x1f\x7f\x85 \u00a0\u2003\u2028\u3000\u2800"
@@ -45,7 +45,7 @@ def test_what_no_one_sees_makes_no_difference(name: str, unseen: str, is_upper: 
 @pytest.mark.parametrize("unseen", UNSEEN)
 def test_each_sign_that_no_one_sees_is_left_out(unseen: str) -> None:
     assert name_key(f"{unseen}sec{unseen}ret{unseen}") == "secret"
-    assert name_key(unseen) == unseen  # names of nothing else stay what they are
+    assert name_key(unseen) == unseen  # a name of invisible characters only stays as it is
 
 
 @given(st.text(min_size=1))
@@ -116,7 +116,7 @@ def test_a_reference_may_spell_a_hidden_name_otherwise() -> None:
     asked = ColumnOptions(hide=("secret",), exclude=("KIND",))
     found = resolve_columns(asked, table, reference=reference)
     assert (found.hide, found.exclude) == (("Secret", "secret"), ("kind",))
-    with pytest.raises(OptionError, match=r'--by names .*"kind"'):  # in the reference alone
+    with pytest.raises(OptionError, match=r'--by names .*"kind"'):  # only the reference has it
         resolve_columns(ColumnOptions(by=("kind",)), table, reference=reference)
     with pytest.raises(OptionError, match=r'--hide names .*"kind"'):
         resolve_columns(ColumnOptions(hide=("kind",)), table, reference=reference)

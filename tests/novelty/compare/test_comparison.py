@@ -103,7 +103,7 @@ def labelled(*values: object) -> Table:
 
 
 def read_labels(table: Table, column: str, positive: str | None = None) -> Labels:
-    """Read labels where no column is hidden."""
+    """Read labels with no column hidden."""
     with without_values(()):
         return of_tables.read_labels(table, column, positive)
 

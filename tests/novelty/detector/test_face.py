@@ -1,4 +1,4 @@
-"""What a scikit-learn user meets: sparse rows, float32, parameters that say nothing."""
+"""The scikit-learn interface: sparse rows, float32, parameters without an effect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_sparse_rows_are_scored_as_dense_ones() -> None:
 def test_rows_of_float32_are_judged_as_in_float64_and_scored_in_float32(
     convert: Callable[[Any], Any], contaminated: bool
 ) -> None:
-    """Of each width as scikit-learn's `test_lof_input_dtype_preservation` has it."""
+    """For each dtype, like scikit-learn's `test_lof_input_dtype_preservation`."""
     detector = KernelPCANovelty(contaminated=contaminated, random_state=0)
     rows = ROWS.astype(np.float32)
     wide = detector.fit(convert(rows.astype(np.float64)))

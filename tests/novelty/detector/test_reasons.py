@@ -1,4 +1,4 @@
-"""Reasons of single rows and of whole tables: true of the rows, and none left out."""
+"""Reasons of single rows and whole tables are correct and complete."""
 
 import numpy as np
 import polars as pl
@@ -57,7 +57,7 @@ def expected_by_hand(rows, row, column):
 
 
 def reasons_of(X, scores, score, rows, groups=None, *, own=-1, as_is=NONE, typical=0.0):
-    """Reasons for rows that score so, by the scores of changed copies and rows to be like."""
+    """Return reasons for rows with these scores, given a score function for changed copies."""
     own, groups = np.full(len(X), own), groups or singles(X.shape[1])
 
     def of_copies(copies, row):
@@ -68,7 +68,7 @@ def reasons_of(X, scores, score, rows, groups=None, *, own=-1, as_is=NONE, typic
 
 
 def expected(rows, row, groups, own=-1, as_is=NONE):
-    """What each group should read, by a score that drops with any replacement."""
+    """Return each group's expected value, by a score that drops with any replacement."""
     (told,) = reasons_of(
         row[None], np.ones(1), lambda copies: np.zeros(len(copies)), rows, groups,
         own=own, as_is=as_is, typical=1.0,
@@ -120,7 +120,7 @@ def nearest_by_sorting(
     nearest,
     radius,
 ):
-    """Fill what `nearest_without` does, by sums over the other groups alone."""
+    """Find the nearest rows as `nearest_without` does, by sums over the other groups."""
     for i, row in enumerate(rows):
         parts = [
             (lines[line] - row[column]) ** 2 if line >= 0 else of_levels[i][level_of[-1 - line]]
@@ -158,7 +158,7 @@ def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(
     reference = np.hstack([numbers[:, :2], levels, dates, numbers[:, 2:]])
     groups = [np.array(g) for g in ([0], [1], [2, 3, 4], [5, 6], [7], [8])]
     rows = reference[rng.integers(0, n_rows, 5)] + rng.normal(scale=0.3, size=(5, 9)).round(1)
-    rows[:, 7] *= size  # a part beside which others are small
+    rows[:, 7] *= size  # a group whose distances dwarf the others
     around = Surroundings(neighbours(reference), groups)
     none = [[-1, -1, -1], [4, -1, -1], [0, 4, -1], [1, 2, 3], [5, -1, -1], [3, -1, -1]]
     sets = np.tile(np.array([*none, [AGREEING, -1, -1], [UNASKED, -1, -1]]), (5, 1, 1))
@@ -167,7 +167,7 @@ def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(
     sort_for_nearest(monkeypatch)
     by_hand = around.near(rows, own, sets)
     np.testing.assert_allclose(found.radius, by_hand.radius, rtol=1e-12)
-    # Beside the largest part the others are rounding.
+    # Next to the largest group, the others are lost to rounding.
     seen = [1, 2, 6, 7] if size == 1e20 else slice(None)
     nearest, sorted_ones = (np.sort(one.nearest[:, seen], axis=2) for one in (found, by_hand))
     np.testing.assert_array_equal(nearest, sorted_ones)
@@ -285,7 +285,7 @@ def test_of_many_columns_the_farthest_from_expected_are_tried():
 
 
 def explained(rows, X, score):
-    """Reasons for rows, by a score of squared distances to the nearest of the reference."""
+    """Return reasons for rows, by a score of squared distances to the nearest reference rows."""
 
     def of_rows(candidates):
         nearest = np.partition(cdist(candidates, rows, "sqeuclidean"), 10, axis=1)[:, :10]
@@ -302,7 +302,7 @@ SCORES = [
 
 
 def stones(n, rng):
-    """Weight, price and two unrelated columns; length, width and depth follow the weight."""
+    """Return weight, price, two unrelated columns, and three sizes that follow the weight."""
     weight = rng.normal(size=n)
     sizes = weight[:, None] + 0.05 * rng.normal(size=(n, 3))
     price = weight + 0.2 * rng.normal(size=n)
@@ -377,7 +377,7 @@ def test_women_of_first_class_are_not_reported_that_they_should_have_died():
     rows = JudgedRows(women, model.encoder.matrix(women), saved)
     told = explain_rows(model.encoder, model.detector, rows)
     assert all(reason.column != "survived" for reasons in told for reason in reasons)
-    # Groups of 1 to 5 % of the rows are all among those that suggest values.
+    # Groups with 1 to 5 % of the rows are all among the rows that suggest values.
     kept = frame[model.detector.neighbours.index.tolist()].group_by(frame.columns).len()
     small = frame.group_by(frame.columns).len().filter(pl.col("len").is_between(22, 110))
     both = small.join(kept, on=frame.columns, how="left")

@@ -38,7 +38,7 @@ def test_more_landmarks_than_fit_in_memory_are_refused_beforehand(monkeypatch):
 
 
 def test_an_even_table_keeps_all_rows_but_the_sparse():
-    """No arc of a ring is cut away as if it were the sparse half."""
+    """No arc of a ring is removed as the sparse half."""
     rng = np.random.default_rng(5)
     angle = rng.uniform(0, 2 * np.pi, 300)
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
@@ -55,7 +55,7 @@ def test_an_even_table_keeps_all_rows_but_the_sparse():
     seed=st.integers(0, 10**6),
 )
 def test_one_sparse_row_more_never_decides_how_many_rows_are_kept(n, sparse, spread, seed):
-    """A dense majority with ever more sparse rows among it, and one row more each time."""
+    """A dense majority with a growing number of sparse rows, one more each time."""
     rng = np.random.default_rng(seed)
     dense = 1.0 + spread * rng.uniform(-1, 1, n)
     others = sparse * (1.0 + 0.1 * rng.uniform(-1, 1, n))
@@ -71,14 +71,14 @@ def test_one_sparse_row_more_never_decides_how_many_rows_are_kept(n, sparse, spr
 
 
 def test_where_the_dense_and_the_sparse_are_equally_many_neither_is_lost_at_a_blow():
-    # No two alike: of equal rows all are kept, or none.
+    # All densities differ, because equal rows are kept or removed together.
     density = np.r_[np.full(500, 1.0), np.full(520, 0.3)] - 1e-9 * np.arange(1020)
     kept = [densest(density[i:]).sum() for i in range(40)]
     assert max(kept) - min(kept) <= 25
 
 
 def test_what_is_dense_does_not_depend_on_the_order_of_rows():
-    """As of two machines whose rows take turns."""
+    """Like two machines whose rows alternate."""
     X = np.random.default_rng(0).normal(size=(3000, 4))
     X[1::2] += 5.0
     X[:20] += 40.0

@@ -1,4 +1,4 @@
-"""Rows that repeat others, against a comparison of all pairs."""
+"""Duplicate rows are those of a comparison of all pairs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def found_in(frame: pl.DataFrame, **options: tuple[str, ...]) -> DuplicateRows:
 
 
 def loose(cell: str, numeric: bool) -> object:
-    """A cell but for how it is written; written anew here."""
+    """Normalise a cell's spelling; an independent implementation."""
     text = " ".join(cell.split()).lower()
     if text in ("", "na", "?"):
         return None
@@ -51,7 +51,7 @@ Cells = list[tuple[str, ...]]
 
 
 def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...]], dict[str, int]]:
-    """Repeats, told groups of equal rows, told near groups, and common columns, by definition."""
+    """Return repeats, groups of equal and near-equal rows, and common columns, by definition."""
     n = len(rows)
     forms = [tuple(loose(cell, k < N_NUMERIC) for k, cell in enumerate(row)) for row in rows]
     counts = [
@@ -104,7 +104,7 @@ def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...
 def test_repeats_are_those_that_a_comparison_of_all_pairs_finds(data: st.DataObject) -> None:
     n = data.draw(st.integers(40, 90))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    # Mostly rare cells, some common ones, and copies with at most one cell or spelling changed.
+    # Mostly rare cells, some common ones, and copies that differ in at most one cell or spelling.
     rows: Cells = [
         (
             str(rng.choice(NUMBERS)) if rng.random() < 0.2 else f"{rng.normal():.4f}",
@@ -127,7 +127,7 @@ def test_repeats_are_those_that_a_comparison_of_all_pairs_finds(data: st.DataObj
     frame = pl.DataFrame(rows, schema=[f"c{k}" for k in range(N_COLUMNS)], orient="row")
     found = found_in(frame, numeric=("c0", "c1", "c2"), categorical=("c3", "c4", "c5"))
     n_repeats, equal, near, common = by_pairs(rows)
-    # Reports are bounded; here all groups fit unless there are more than 20.
+    # The report is limited; all groups fit unless there are more than 20.
     assert found.n_repeats == n_repeats
     assert found.n_near == len(near)
     if len(equal) <= module.MAX_GROUPS:
@@ -168,7 +168,7 @@ def test_a_repeated_row_and_one_with_a_changed_cell_are_told_with_their_rows() -
     options = ScreeningOptions(columns=ColumnOptions(exclude=("kind",), hide=("colour",)))
     result = screen(table_from_frame(frame), options=options)[0]
     found = result.findings.duplicates
-    # The name, an identifier but for one repeat, is not among the columns compared.
+    # The name, unique except for one repeat, is not compared.
     assert [group.rows for group in found.equal] == [(18, 301)]
     assert [(group.rows, group.columns) for group in found.near] == [((41, 302), ("colour",))]
     assert found.near[0].cells == (("(hidden)",), ("(hidden)",))
@@ -189,9 +189,9 @@ def test_what_single_precision_holds_tells_numbers_apart_and_sizes_do_not_matter
     assert single[2] == single[3] != single[4]
     assert not np.signbit(single[7])
     assert single == pytest.approx(numbers, rel=1e-7, abs=0)
-    # A balance to the cent, and places some metres apart.
+    # An amount to the cent, and locations some metres apart.
     assert len({*module._single(np.array([45678.91, 45678.92, 47.401059, 47.401140]))}) == 4
-    # Whole numbers are codes and counts, and of the largest floats none is infinite.
+    # Integers are codes and counts, and the largest float must not become infinite.
     whole = np.array([16_777_216.0, 16_777_217.0, np.finfo(float).max, np.inf, -np.inf, np.nan])
     np.testing.assert_array_equal(module._single(whole), whole)
 
@@ -212,7 +212,7 @@ def test_what_repeats_by_nature_is_one_sentence() -> None:
     found = found_in(frame)
     assert (found.n_repeats, found.n_groups, found.equal, found.near) == (1_973, 27, (), ())
     assert "1,973 rows repeat" in found.statement and "by chance" in found.statement
-    # One row a visit: rows of one patient differ in the day alone.
+    # Rows are visits: those of one patient differ only in the day.
     wide = pl.DataFrame({f"m{k}": np.repeat(rng.normal(size=60), 4) for k in range(4)})
     found = found_in(wide.with_columns(day=np.tile([0.5, 1.5, 4.5, 9.5], 60)))
     assert (found.n_repeats, found.n_near, found.common) == (0, 0, (("day", 240),))

@@ -1,4 +1,4 @@
-"""Slips planted in rows that are otherwise like the rest are told; ordinary rows get no hint."""
+"""Planted slips in otherwise ordinary rows get a hint; ordinary rows get none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = ("height", "arm", "hand", "age", "floor")
 
 
 def people(n: int, seed: int = 0) -> FloatArray:
-    """Three lengths that follow one size, an age, and a number on both sides of 0."""
+    """Return three correlated lengths, an age, and a number of either sign."""
     rng = np.random.default_rng(seed)
     size = np.exp(0.1 * rng.normal(size=n))[:, None] * np.array([170.0, 70.0, 18.0])
     lengths = size * np.exp(0.015 * rng.normal(size=(n, 3)))
@@ -58,7 +58,7 @@ def hints(
 )
 def test_a_planted_slip_is_told(change: tuple[float, ...], said: str) -> None:
     told = [hints(row * np.array(change)) for row in people(20, seed=1)]
-    # Rows that keep less to the others than three in four do get none.
+    # Rows that follow the others less than three in four do get no hint.
     assert sum(said in one for one in told) >= 14
     assert all(len(one) <= 1 for one in told)
 
@@ -68,9 +68,9 @@ def test_a_planted_slip_is_told(change: tuple[float, ...], said: str) -> None:
     [
         ("bodyWeight", "", "divided by 2.205 (pounds and kilograms?)"),
         ("body", "kg", "divided by 2.205 (pounds and kilograms?)"),
-        # Of what nobody says what it is, chance would fit some unit.
+        # If the quantity is unknown, some unit would fit by chance.
         ("body", "", ""),
-        # Nobody gives the length of a film in pounds, nor its speed.
+        # A film's length is never given in pounds, nor its speed.
         ("duration", "", ""),
         ("film", "min", ""),
     ],
@@ -131,9 +131,9 @@ def test_a_digit_typed_twice_is_told() -> None:
 def test_ordinary_rows_get_no_hint_also_where_one_column_is_extreme() -> None:
     rows = people(300, seed=4)
     assert sum(bool(hints(row)) for row in rows) == 0
-    # Somebody who is 30 % larger than all others is no slip of a unit.
+    # A person 30 % larger than all others is not a unit error.
     assert hints(rows[0] * np.array([1.3, 1.3, 1.3, 1, 1])) == ()
-    # What only makes a value small is no repair where 0 would do.
+    # A factor that only makes a value small is no repair if 0 would do as well.
     row = people(1, seed=5)[0]
     row[4] = 90.0
     assert hints(row) == ()
@@ -142,7 +142,7 @@ def test_ordinary_rows_get_no_hint_also_where_one_column_is_extreme() -> None:
 def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """500 such rows of 300 columns would take the better part of an hour."""
+    """500 such rows of 300 columns would take almost an hour."""
     rng = np.random.default_rng(7)
     n_columns = 40
     rows = rng.normal(size=(1000, 1)) + 0.05 * rng.normal(size=(1000, n_columns))
@@ -191,7 +191,7 @@ def test_hints_stand_beside_the_reasons_of_a_screening(frame: pl.DataFrame) -> N
 
 
 def test_no_repair_is_told_that_the_column_cannot_hold() -> None:
-    """A memory of 8192 is not one of 8.192, nor a count of 345 one of 3.45."""
+    """A memory size of 8192 is not 8.192 misread, nor a count of 345 a 3.45."""
     rng = np.random.default_rng(8)
     memory = rng.choice([1.0, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32], 800)
     for column, impossible, possible in (
@@ -204,7 +204,7 @@ def test_no_repair_is_told_that_the_column_cannot_hold() -> None:
 
 
 def test_a_broken_number_is_not_exchanged_into_a_whole_column() -> None:
-    """Two lengths alike, one of them rounded: 71.3 cannot have stood in that one."""
+    """Of two similar lengths one is rounded, so 71.3 cannot belong to it."""
     rows = people(1000, seed=9)
     rows[:, 1] = np.round(rows[:, 1])
     mean, sd = rows.mean(axis=0), rows.std(axis=0)

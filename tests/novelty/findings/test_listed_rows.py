@@ -1,4 +1,4 @@
-"""Reason, odd cell, hint and explanation never expect different values of one cell."""
+"""Reason, odd cell, hint and explanation agree on the expected value of a cell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ N = 400
 
 
 def people(seed: int) -> Table:
-    """People whose measures go together, with cells of every kind mistyped."""
+    """Return people with correlated measures, and typing errors of every kind."""
     rng = np.random.default_rng(seed)
     is_male = rng.random(N) < 0.5
     height = 165 + 13 * is_male + 6 * rng.normal(size=N)
@@ -115,7 +115,7 @@ def test_a_number_is_mended_where_the_neighbours_agree(
     (cell,) = suggestions.cells
     assert (reason.expected, cell.suggestion) == ((meant, meant) if is_kept else (expected, ""))
     assert suggestions.numbers(7) == ({"height": float(meant)} if is_kept else {})
-    # Other rows are as they were.
+    # Other rows are unchanged.
     other = Reason("height", 1.0, "3", "4")
     assert suggestions.reasons(8, [other]) == (other,)
 
@@ -138,7 +138,7 @@ def test_what_says_more_than_the_score_comes_first() -> None:
     own = Reason("town", 0.3, "Amstrdam", "Utrecht")
 
     def reasons(given: list[Reason], *cells: OddCell, part: float = 0.0) -> list[Reason]:
-        # Its score puts the row at rank 3 of 1,000.
+        # Its score gives the row rank 3 of 1,000.
         formats = dict.fromkeys(("town", "sex", "kind"))
         suggestions = OddCells(cells, formats, lambda row: part, {7: 3}, 1000)
         assert suggestions.hints(7) == tuple(f'"{one.column}": {one.sentence}' for one in cells)
@@ -147,14 +147,14 @@ def test_what_says_more_than_the_score_comes_first() -> None:
     first, *others = reasons([*small, own], clear)
     assert (first.column, first.expected, first.share) == ("town", "Amsterdam", 0.3)
     assert others == small
-    # It may be no reason by the score at all.
+    # The cell may contribute nothing to the score.
     assert reasons(small, clear)[0].share == 0.0
-    # 4 of 1,000 rows that are right would have such a cell.
+    # At this p-value, 4 of 1,000 correct rows have such a cell.
     doubtful = replace(clear, p_value=0.004)
     found = reasons([*small, own], doubtful)
     assert [(one.column, one.expected) for one in found][2] == ("town", "Amsterdam")
     assert [one.column for one in reasons(small, doubtful)] == ["sex", "kind", "town"]
-    # What the others of the row say is a part of its score.
+    # The shares of the other reasons sum to a part of the score.
     first, *others = reasons([*small, own], replace(clear, given=("sex",)), part=0.5)
     assert (first.column, first.share) == ("town", 0.5 + 0.5 * 0.3)
     assert [one.share for one in others] == [0.2, 0.15]
@@ -189,7 +189,7 @@ def test_a_cell_that_a_formula_gives_reads_so_however_odd_it_is_by_itself() -> N
     cells = {(cell.row - 1, cell.column): cell for cell in result.findings.odd_cells}
     assert {cells[place].kind for place in meant} == {"far above", "sign"}
     assert {place: float(cells[place].suggestion) for place in meant} == meant
-    # Equal cells whose rows give different values stand each for itself.
+    # Equal cells with different suggested values are listed separately.
     assert [cells[row, "total"].more_rows for row in (3, 40)] == [(), ()]
     for (row, column), value in meant.items():
         (ranked,) = (one for one in result.ranked if one.row == row + 1)
@@ -221,7 +221,7 @@ def test_long_texts_are_cut_where_they_differ() -> None:
 
 
 def months(factor: float, seed: int) -> tuple[pl.DataFrame, int, str]:
-    """Rows of one curve times their sizes, with one cell that is wrong by a factor."""
+    """Return rows of one curve at various scales, with one cell wrong by a factor."""
     rng = np.random.default_rng(seed)
     sizes = np.exp(0.3 * rng.normal(size=(60, 1)) + 0.05 * rng.normal(size=(60, 12)))
     values = np.round(1000 * sizes, 1)
@@ -246,7 +246,7 @@ def test_a_cell_that_the_rest_of_its_row_speaks_against_is_odd(factor: float, le
 def test_no_cell_of_rows_that_differ_in_size_alone_is_odd() -> None:
     clean = (months(1.0, seed)[0] for seed in range(4))
     assert not any(screen_table(table).findings.odd_cells for table in clean)
-    # Degrees come near 0, where logarithms make much of little.
+    # Temperatures near 0 have large differences in logarithms.
     rng = np.random.default_rng(7)
     warm = 12 + 9 * np.sin(np.arange(700) / 58) + 3 * rng.normal(size=700)
     days = {"low": warm - 5 + rng.normal(size=700), "high": warm + 5 + 2 * rng.normal(size=700)}

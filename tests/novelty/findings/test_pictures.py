@@ -13,7 +13,7 @@ from kpca_apps.tables.table import parted
 
 
 def frame() -> pl.DataFrame:
-    """A table whose "height" is wrong in rows 6 to 8, and "kind" in row 10."""
+    """Return a table with wrong "height" in rows 6 to 8 and wrong "kind" in row 10."""
     rng = np.random.default_rng(0)
     size = rng.normal(50, 5, 300)
     height = size + rng.normal(0, 0.5, 300)

@@ -1,4 +1,4 @@
-"""Which column of a broken rule is wrong, and its suggested value."""
+"""The wrong column of a broken rule, and its suggested value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kpca_apps.tables.frames import table_from_frame
 
 
 def stays(n: int = 400) -> dict[str, np.ndarray]:
-    """Make stays of which each row keeps three rules."""
+    """Return stays whose rows all satisfy three rules."""
     rng = np.random.default_rng(3)
     start = np.datetime64("2021-01-01") + rng.integers(0, 700, n)
     price, number = rng.lognormal(4, 0.6, n).round(2), rng.integers(1, 9, n)
@@ -41,7 +41,7 @@ def judged(columns: dict[str, np.ndarray], row: int = 7) -> list[Evidence]:
     return [Evidence(*one) for one in found.filter(pl.col("row") == row).rows()]
 
 
-# What is wrong in row 7: in which column, how, and what is expected there; of a formula the value.
+# By case: the wrong column in row 7, how to break it, and the expected text (None: its value).
 CASES = {
     "a century too late": ("start", lambda c: c["end"] + days(36500), "at most 20"),
     "a century too early": ("end", lambda c: c["start"] - days(36500), "at least 20"),
@@ -105,7 +105,7 @@ def test_of_columns_in_the_same_broken_rules_that_which_fits_them_all_is_named()
     right = columns["net"][7]
     columns["net"][7] = right + 1000
     found = judged(columns)
-    # To the cent: the rounded tax alone would leave several.
+    # Exact to the cent; the rounded tax alone would allow several values.
     named = {(one.column, *one.others, one.suggestion) for one in found}
     assert named == {("net", f"{right:.2f}")}
 
@@ -117,12 +117,12 @@ def test_a_rule_that_many_rows_break_takes_no_contradiction_of_another_away() ->
     learned = table_from_frame(pl.DataFrame(columns), "right")
     relations = Relations.learn(learned, infer_plan(learned))
     assert len(relations.rules) == 2
-    # The sum alone gives the exact net, and was broken by half of the rows.
+    # Only the sum gives the exact net, but half of the rows break it.
     rules = [
         msgspec.structs.replace(one, n_broken=200 if len(one.rule.columns) == 3 else 1)
         for one in relations.rules
     ]
-    # The tax, which is rounded, gives another net than the sum there.
+    # In this row, the rounded tax and the sum give different nets.
     net[np.flatnonzero((columns["tax"] / 0.19).round(2) != net)[0]] += 1000
     table = table_from_frame(pl.DataFrame(columns), "wrong")
     found = replace(relations, rules=tuple(rules)).judge(table).evidence

@@ -1,4 +1,4 @@
-"""Relations in the score of rows, and the cells that they contradict."""
+"""Relations raise the scores of rows, and name the cells that contradict them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kpca_apps.novelty.relations.relations import Relations
 from kpca_apps.tables.frames import table_from_frame
 
 PLACES = [("Bern", "3000"), ("Basel", "4000"), ("Genf", "1200"), ("Chur", "7000"), ("Zug", "6300")]
-TOWN, STAY, TOTAL = 30, 77, 200  # rows with a fault, from 0
+TOWN, STAY, TOTAL = 30, 77, 200  # 0-based rows with a fault
 
 
 def orders(n: int = 400) -> pl.DataFrame:
-    """Make orders of which three rows break what holds in all others."""
+    """Return orders of which three rows break a relation that all others satisfy."""
     rng = np.random.default_rng(5)
     place, street = rng.integers(0, len(PLACES), n), rng.integers(0, 40, n)
     place = np.arange(40)[street] % len(PLACES)
@@ -42,7 +42,7 @@ def orders(n: int = 400) -> pl.DataFrame:
     }
     columns["town"][TOWN] = "Zug" if columns["town"][TOWN] != "Zug" else "Bern"
     columns["end"][STAY] = start[STAY] - np.timedelta64(40, "D")
-    columns["total"][TOTAL] += 10.01  # a price of whole cents would not give it
+    columns["total"][TOTAL] += 10.01  # not a multiple of the price in cents
     return pl.DataFrame(columns).with_columns(pl.col("start", "end").cast(pl.String))
 
 
@@ -135,7 +135,7 @@ def test_later_rows_are_not_judged_by_the_width_of_what_names_them(width: int) -
     result = score_table(model, numbers[200:].with_columns(pid=pl.Series(later)))
     assert [*contradicted(result)] == [(59, "pid")]
     assert [rule.n_broken for rule in result.findings.rules if rule.kind == "code"] == [1]
-    # In the table of the others a digit too many is one.
+    # In a table of the others, an extra digit is an error.
     ids[7] = "P00080"
     screened = screen_table(numbers[:200].with_columns(pid=pl.Series(ids)))
     assert [*contradicted(screened)] == [(7, "pid")]
@@ -159,7 +159,7 @@ def test_hidden_cells_are_not_told_by_what_they_contradict(hidden: str) -> None:
 
 @pytest.mark.parametrize("seed", [2, 7, 16])
 def test_a_formula_confirms_the_cells_of_a_row_or_names_one(seed: int) -> None:
-    """Few prices and quantities: an amount recurs, and the rows that share it agree by chance.
+    """With few prices and quantities, amounts recur and rows agree by chance.
 
     With some prices, half cents are rounded in one of 50 rows (seed 16).
     """
@@ -206,7 +206,7 @@ def test_times_that_pass_midnight_are_not_odd(as_clock: bool) -> None:
     miles = rng.integers(90, 4_000, 3_000)
     found = screen_table(pl.DataFrame(columns | {"miles": miles}), explain=0)
     assert found.findings.n_odd_cells == 0
-    # Of days that end before midnight one is not before the other.
+    # If no flight passes midnight, the order is a rule.
     late = pl.DataFrame(columns | {"miles": miles}).filter(pl.Series(planned <= left))
     rules = screen_table(late, explain=0).findings.rules
     assert [one.rule for one in rules] == ["planned <= left"]

@@ -1,4 +1,4 @@
-"""Hidden columns that other columns reveal are named with those columns, in every face."""
+"""Hidden columns that other columns reveal are reported everywhere, with those columns."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_once_one_column_of_each_way_is_hidden_none_is_left() -> None:
         ways = ways_to_reveal(rules, names, hidden)
         closed = {way[-1] for of in ways.values() for way in of}
         assert {*hidden}.isdisjoint(ways_to_reveal(rules, names, [*hidden, *closed]))
-        # The hidden columns are the unknowns of the equations, which settle each that is named.
+        # The hidden columns are the unknowns of the equations, which determine each named one.
         matrix = np.array(
             [[(n == r.columns[0]) * 1.0 - (n in r.columns[1:]) for n in names] for r in rules]
         )
@@ -125,7 +125,7 @@ def test_python_says_so_of_screening_fitting_and_scoring() -> None:
     assert not any(REVEALED in one for one in both.run.warnings)
     model = fit_model(frame, hide="salary")
     assert NOTE in model.warnings
-    # Once, of the reference or of the table.
+    # Reported once, for the reference or for the table.
     of_both = score_table(model, people(seed=1)).run.warnings
     assert [NOTE in one for one in of_both].count(True) == 1
     plain = fit_model(frame.drop("salary"))
@@ -150,6 +150,6 @@ def test_the_command_says_what_excluding_is_not(
     assert main([*screen, "hidden", "--hide", "salary"]) == 0
     assert NOTE in " ".join(capsys.readouterr().err.split())
     assert "salary" not in Path("hidden/flagged.csv").read_text("utf-8")
-    # Who gets the page to send need not know the way.
+    # The page to send does not tell how to derive them.
     assert REVEALED in Path("hidden/report.html").read_text("utf-8")
     assert REVEALED not in Path("hidden/to-send/report.html").read_text("utf-8")

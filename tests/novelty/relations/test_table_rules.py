@@ -1,4 +1,4 @@
-"""Rules of a table of any size: in parts as in memory, and the rows that break them."""
+"""Rules of a table and the rows that break them are the same in parts and in memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORK = Execution()
 
 
 def orders(n: int = 300, seed: int = 0) -> pl.DataFrame:
-    """Invoices whose row 8 has the wrong sum, and row 11 a day too early."""
+    """Return invoices with a wrong sum in row 8 and a date too early in row 11."""
     rng = np.random.default_rng(seed)
     net, tax = rng.integers(100, 9000, n), rng.integers(1, 900, n)
     ordered = rng.integers(19000, 19300, n)
@@ -77,7 +77,7 @@ def test_rules_are_found_in_a_sample_and_verified_on_all_rows(
     assert by_phrase["gross = net + tax"].broken == (8,)
     assert by_phrase["ordered <= shipped"].broken == (11,)
     assert (whole.id, whole.n_rows, whole.table) == ("order", 300, "t")
-    # Of parts that are a sample whole, and where most of the rows that are not drawn break a rule.
+    # Parts that are their own sample, and a table whose unsampled rows mostly break a rule.
     table = parted(table_from_frame(frame, "t"), part_rows=50)
     assert find_table_rules(table, ColumnOptions(), seed=0, execution=WORK) == whole
     worse = pl.concat([frame, frame.with_columns(gross=pl.col("gross") * 3)])

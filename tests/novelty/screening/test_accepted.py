@@ -1,4 +1,4 @@
-"""Which rows of a table are accepted, judged by comparing every row with every other one."""
+"""Accepted rows are those of a comparison of every row with every accepted one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def find(accept: Table, rows: Table, *specs: ColumnSpec, most: float = 1.0) -> A
 def accepted(
     accept: Sequence[object], cells: Sequence[object] | pl.Series, spec: ColumnSpec
 ) -> str:
-    """The cells of one column that are accepted, as x, and the others; a last row never is."""
+    """Mark the accepted cells of a column with x, others with a dot, omitting a last dummy row."""
     rows = table(x=cells, y=["accepted"] * (len(cells) - 1) + ["never"])
     found = find(table(x=accept, y=["accepted"] * len(accept)), rows, spec)
     return "".join(".x"[int(one)] for one in found.is_accepted)
@@ -54,7 +54,7 @@ def accepted(
         ([None], ["", "NA", "?", "0", ""], POINT, "xxx.."),
         (["12O"], ["12O", "120", "12o", "", "12O"], POINT, "x...."),
         (["03/04/2008"], ["3/4/2008", "2008-04-03", "2008-03-04", "", "x"], DAY_FIRST, "xx..."),
-        # As a spreadsheet of another locale saves them.
+        # As a spreadsheet with another locale saves them.
         (["29.07.1997", "05.06.1997"], ["1997-07-29", "1997-05-06", "1997-06-05", ""], ISO, "x.x."),
         (["6/5/1997"], ["1997-06-05", "1997-05-06", "x"], ISO, "x.."),
         (["1.234,56"], ["1234.56", "1.23456", "123456"], POINT, "x.."),
@@ -64,11 +64,11 @@ def accepted(
         (["007"], ["007", "7", "7.0", "07", "007"], TEXT, "x...."),
         (["YES"], ["yes", "Yes", "no", "y", "yes"], TRUTH, "xx..."),
         (["*"], ["yes", "", "no", "*", "yes"], TEXT, "...x."),
-        # What spreadsheets keep of numbers: 15 digits.
+        # Spreadsheets keep 15 digits of a number.
         (["0.3"], [0.1 + 0.2, 0.3, 0.3000000001, 0.0, 0.3], POINT, "xx..."),
         (["0.1"], pl.Series([0.1, 0.2, 0.1], dtype=pl.Float32), POINT, "x.."),
         ([1e40], pl.Series([0.1, 0.2, 0.1], dtype=pl.Float32), POINT, "..."),
-        # Numbers and dates that the plan takes for nothing stay what they are.
+        # Numbers and dates that the plan ignores stay as they are.
         (["1.0"], [1.0, 2.0, 1.0], TEXT, "x.."),
         (["2020-01-05"], [date(2020, 1, 5), date(2020, 5, 1), date(2020, 1, 5)], TEXT, "x.."),
     ],
@@ -132,7 +132,7 @@ def test_a_column_that_gave_way_to_one_of_ours_is_known() -> None:
     rows = table(rank=["a", "b", "c"], share=["1", "1", "1"])
     found = find(table(rank=["1"], rank_input=["b"], share_input=["1"], share=[".9"]), rows)
     assert found.is_accepted.tolist() == [False, True, False]
-    # Alone it is the column itself.
+    # Alone, it is the column itself.
     assert find(table(rank=["c"]), rows).is_accepted.tolist() == [False, False, True]
 
 
@@ -171,7 +171,7 @@ def test_what_would_accept_nearly_everything_is_refused(
 
 
 def test_the_plan_of_a_table_reads_what_is_accepted() -> None:
-    """Typed files and text name the same rows."""
+    """Typed files and text files identify the same rows."""
     rng = np.random.default_rng(0)
     frame = pl.DataFrame(
         {

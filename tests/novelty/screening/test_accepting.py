@@ -1,4 +1,4 @@
-"""Rows that were judged fine are learned as normal, and neither flagged nor listed."""
+"""Accepted rows are learned as normal, and neither flagged nor listed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ N, RARE, FAULTS = 600, range(20), range(20, 26)
 
 
 def parcels(seed: int = 0) -> pl.DataFrame:
-    """Parcels by weight, length and price: 20 from CH are light and long, and 6 have faults."""
+    """Return parcels: 20 from CH are light and long, and 6 have faults."""
     rng = np.random.default_rng(seed)
     weight = rng.normal(4000, 500, N)
     length = weight / 40 + rng.normal(0, 5, N)
@@ -72,7 +72,7 @@ def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool
     assert flagged(after).isdisjoint(RARE)
     assert set(FAULTS) <= flagged(after)
     assert set(after.rows.ranks[list(FAULTS)]) == set(range(1, 7))
-    # The share is of the others; those accepted keep their scores, and come last.
+    # The share counts the other rows; accepted rows keep their scores and rank last.
     assert after.n_flagged == round(0.04 * (N - 20)) and after.n_judged == N - 20
     assert "of 580 that score highest" in after.threshold.statement
     assert (
@@ -107,7 +107,7 @@ def test_others_of_the_kind_that_no_one_accepted_score_lower() -> None:
         for one in (before, after)
     ]
     assert places[1] > 2 * places[0]
-    # New ones of the kind, too, that the model has never seen.
+    # So do new rows of that kind, which the model has not seen.
     later = table(parcels(seed=9)[:20], "later.csv")
     flags = [score(model, later).n_flagged for model in (old, new)]
     assert flags[1] < flags[0]
@@ -129,7 +129,7 @@ def test_a_row_whose_cell_has_changed_is_listed_again() -> None:
 
 def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
     first, model = screen(table(), options=OPTIONS)
-    # Rows with an odd cell are on the list, too.
+    # Rows with an odd cell are listed, too.
     odd = {row - 1 for cell in first.findings.odd_cells for row in (cell.row, *cell.more_rows)}
     assert odd == {*FAULTS}
     for name in ("flagged.csv", "flagged.xlsx"):
@@ -139,7 +139,7 @@ def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
         assert again.rows.is_accepted is not None
         assert set(np.flatnonzero(again.rows.is_accepted)) == flagged(first) | odd
         assert not any("flagged" in text for text in again.run.warnings)
-    # So is a scored table cut down, and rows without the columns that are hidden.
+    # So can a shortened scored table, and rows without the hidden columns.
     hidden = replace(OPTIONS, columns=ColumnOptions(hide=("price",)))
     result = changed(screen(table(), options=hidden)[0], flagged_file="h.csv")
     write_tables(tmp_path, table(), result, model.encoder.plan)
@@ -153,7 +153,7 @@ def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
     frame = frame.with_columns(country=pl.col("country").replace({"CH": "DE"}))
     frame[50, "country"], frame[51, "country"] = "Fr", "fR"
     before, _ = screen(table(frame), options=OPTIONS)
-    # Others may contradict the rest of their rows.
+    # Other cells may contradict the rest of their rows.
     seen = {cell.seen for cell in before.findings.odd_cells if cell.kind != CONTRADICTED}
     assert seen == {"90000.0", "80000.0", "Fr", "fR"}
     fine = table(frame[[40, 50]], "fine.csv")
@@ -173,7 +173,7 @@ def test_scoring_passes_them_over_and_leaves_the_model_alone() -> None:
     assert flagged(rates) == flagged(plain) - set(RARE)
     assert rates.lists.accepted is not None
     assert rates.lists.accepted.statement == "20 rows are accepted in fine.csv and not listed."
-    # A list with a rate, and a choice, are of the others alone.
+    # A false discovery rate and a selection count only the other rows.
     options = replace(model.options, fdr=0.1)
     listed = score(model, table(), accept=[PATTERN], options=options)
     others = score(model, table(parcels()[20:]), options=options)
@@ -211,12 +211,12 @@ def test_they_join_a_clean_reference() -> None:
     assert model.source.name == "clean.csv and 14 accepted rows"
     assert result.threshold.n_calibration == N - 30 + 14
     assert flagged(result).isdisjoint(range(14)) and set(FAULTS) <= flagged(result)
-    # The others of the kind were never seen before; now their level is known.
+    # Other rows of that kind were unknown before; now the model knows their level.
     assert len(flagged(plain) & set(RARE)) == 20
     assert np.median(result.rows.scores[14:20]) < np.median(plain.rows.scores[14:20]) - 1
     levels = model.encoder.coders[[c.spec.name for c in model.encoder.coders].index("country")]
     assert "CH" in str(levels)
-    # Rows of the reference itself are in it.
+    # Rows of the reference itself may be accepted.
     same, fitted = screen(reference, reference=reference, accept=[table(parcels(seed=1)[40:41])])
     assert fitted.source.n_rows == N - 30
     assert same.rows.is_accepted is not None and same.rows.is_accepted.sum() == 1
@@ -240,7 +240,7 @@ def test_a_reference_in_parts_takes_them_as_one_in_memory_does(tmp_path: Path) -
 
 @pytest.mark.release
 def test_accepted_false_alarms_do_not_raise_the_rate() -> None:
-    """Rows of the tail join those that calibrate: rows like the reference are flagged less."""
+    """Accepted tail rows join the calibration, so similar rows are flagged less often."""
     rates = []
     for seed in range(4):
         reference, first, later = (
@@ -293,7 +293,7 @@ def test_groups_of_rows_leave_accepted_ones_out_too(in_parts: bool) -> None:
     some = table(frame.filter(country="CH")[:8], "fine.csv")
     for accept, n_accepted, groups in ((some, 8, {"DE", "FR", "CH"}), (PATTERN, 60, {"DE", "FR"})):
         result, model = screen(rows, accept=[accept], options=options)
-        # A group needs rows enough that are judged.
+        # A group needs enough rows that are not accepted.
         assert {group.values[0] for group in model.groups if group.values} == groups
         accepted = result.rows.is_accepted
         assert accepted is not None and accepted.sum() == n_accepted
@@ -301,7 +301,7 @@ def test_groups_of_rows_leave_accepted_ones_out_too(in_parts: bool) -> None:
         n_judged = len(frame) - n_accepted
         assert result.n_flagged == round(0.04 * n_judged)
         assert result.rows.ranks[accepted].min() == n_judged + 1
-    # As if the others were all there is.
+    # As if the table contained only the other rows.
     alone, _ = screen(table(frame[: len(frame) - 60]), options=options)
     np.testing.assert_array_equal(result.rows.scores[: len(frame) - 60], alone.rows.scores)
 

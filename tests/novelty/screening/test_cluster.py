@@ -1,4 +1,4 @@
-"""Workers that see no file of the driver's give the same bits as one machine."""
+"""Workers without access to the driver's files give the same bits as one machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.novelty.tables import changed
 from tests.stores import BUCKET, moto_store
 from tests.system.cluster import Cluster, apart
 
-# Workers of Dask are closed while their connections still speak.
+# Dask workers are closed while their connections are still in use.
 pytestmark = [
     pytest.mark.release,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),
@@ -44,7 +44,7 @@ N_ROWS, PART_ROWS = 20_000, 2048
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with one of the driver's, which no worker sees, and one that all see."""
+    """Create a folder that only the driver sees, and a shared one."""
     place = tmp_path_factory.mktemp("cluster")
     for name in ("driver", "shared"):
         (place / name).mkdir()
@@ -82,13 +82,13 @@ def cluster(place: Path) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def here(place: Path) -> ScreeningResult:
-    """What one machine finds."""
+    """Return the result of one machine."""
     return screen(opened(place / "driver" / "rows.csv"), options=OPTIONS)[0]
 
 
 @pytest.fixture
 def carried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The parts that were sent with their rows."""
+    """Record the parts that were sent with their rows."""
     sent: list[str] = []
     carry = TablePart.carried
 
@@ -111,7 +111,7 @@ def opened(path: Path) -> PartedTable:
 
 
 def killed_driver(path: Path, folder: Path | str, address: str, last: str) -> None:
-    """Screen until a few parts of a pass are done, and end without a word."""
+    """Screen until a few parts of a pass are finished, then exit at once."""
 
     @contextmanager
     def progress(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
@@ -151,7 +151,7 @@ def test_a_driver_killed_and_started_again_keeps_what_was_done(
     np.testing.assert_array_equal(again.rows.scores, here.rows.scores)
     assert again.findings.odd_cells == here.findings.odd_cells
     assert {"far above", "unreadable"} <= {one.kind for one in again.findings.odd_cells}
-    # The copy of the text lay where the workers see it; nothing of it is left.
+    # The copy of the text was shared with the workers; none of it remains.
     assert carried == []
     assert [one.name for one in folder.iterdir()] == ["rows.parquet"]
 
@@ -184,7 +184,7 @@ def test_a_copy_that_workers_see_is_read_by_them_and_another_file_is_not(
 ) -> None:
     path = place / "shared" / "rows.parquet"
     table = opened(path)
-    os.utime(path, (0, 0))  # as where times are not copied with a file
+    os.utime(path, (0, 0))  # as if copying files does not preserve times
     with Workers("dask", scheduler=cluster.client) as workers:
         found, _ = screen(table, options=OPTIONS, execution=Execution(workers))
         np.testing.assert_array_equal(found.rows.scores, here.rows.scores)
@@ -256,7 +256,7 @@ def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
         np.testing.assert_array_equal(again.rows.scores, here.rows.scores)
         assert again.findings.odd_cells == here.findings.odd_cells
         assert carried == []
-        # What a run that was killed has copied stays as long as it may go on.
+        # The copy of a killed run stays as long as the run may resume.
         assert held().keys() == {copy}
         monkeypatch.setattr(kept_parts, "_KEPT_FOR", -1.0)
         with work_folder(folder, on_dask=True):
@@ -267,7 +267,7 @@ def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
 def test_rows_that_do_not_fit_into_the_memory_of_workers_change_no_bit(
     place: Path, here: ScreeningResult, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # Of a process that holds libraries alone a limit would be far above these rows.
+    # A process with its libraries loaded already needs more memory than these rows.
     for what in ("SPILL", "PAUSE", "TERMINATE"):
         monkeypatch.setenv(f"DASK_DISTRIBUTED__WORKER__MEMORY__{what}", "False")
     n_moved: list[int] = []

@@ -51,7 +51,7 @@ def test_a_threshold_parts_the_rows_and_says_what_it_means(
 
 @st.composite
 def scores_with_ties(draw: st.DrawFn) -> np.ndarray:
-    """Few different scores, some of which differ by rounding only."""
+    """Draw few distinct scores, some of which differ by rounding only."""
     n, n_values = draw(st.integers(2, 300)), draw(st.integers(1, 40))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     size = 10.0 ** draw(st.integers(-12, 12))
@@ -68,17 +68,17 @@ def test_ties_are_flagged_together_and_the_threshold_parts_the_rows(
     np.testing.assert_array_equal(flagged, scores > info.value)
     by_count, other, _ = flag(Rule("count", count), scores)
     assert (by_count.tolist(), other.value) == (flagged.tolist(), info.value)
-    # By comparing each row with each: those above the last row asked for, and those equal to it
-    # but for rounding (values drawn apart differ by far more).
+    # By brute force: rows above the last requested score, or equal to it up to rounding (distinct
+    # values differ by far more).
     last = np.sort(scores)[-count]
     wanted = scores > last * (1 - 1e-11)
     if wanted.all():
-        # Those above the last, which all others are equal to.
+        # Only the rows above the last one, because all others tie with it.
         wanted = scores > last * (1 + 1e-11)
         said = " of them score alike: only the other " if wanted.any() else "all score alike: none "
         assert said in info.statement
     np.testing.assert_array_equal(flagged, wanted)
-    # A list by rank begins with the flagged rows, in whatever order ties are.
+    # A ranked list begins with the flagged rows, in any order of ties.
     ranks = novelty_ranks(scores, scores[::-1])
     assert ranks[flagged].max(initial=0) == flagged.sum()
     assert (" more that score" in info.statement) == (flagged.sum() > count)
@@ -114,7 +114,7 @@ def test_too_few_clean_rows_flag_nothing_and_say_the_smallest_rate() -> None:
 def test_fdr_says_when_no_single_row_can_be_listed() -> None:
     _, info, warnings = flag(Rule("fdr", 0.1), SCORES, np.arange(9.0), "split")
     assert math.isinf(info.value)
-    # A fiftieth of the rate is for single cells.
+    # A fiftieth of the rate is reserved for single cells.
     assert "the smallest p-value they allow is 0.1, which is above the 9.8 % that scores have" in (
         info.statement
     )
@@ -123,7 +123,7 @@ def test_fdr_says_when_no_single_row_can_be_listed() -> None:
     calibration = np.arange(199.0)
     _, info, _ = flag(Rule("fdr", 0.05), np.full(1_000, 0.5), calibration, "split")
     assert "is 0.005, and among 1,000 rows it takes 103 that have it." in info.statement
-    # So it is: 103 rows beyond all reference rows make a list, 102 and usual ones do not.
+    # Confirm it: 103 rows beyond all reference rows are listed, but 102 are not.
     for n_far, listed in ((103, 103), (102, 0)):
         scores = np.array([9e9] * n_far + [0.5] * (1_000 - n_far))
         flagged, _, _ = flag(Rule("fdr", 0.05), scores, calibration, "split")
@@ -149,7 +149,7 @@ HOFFMANN = ScreeningOptions(explain=0, method="hoffmann")
 def test_ranks_are_places_by_score_then_score_as_it_came_then_row(n, n_values):
     rng = np.random.default_rng([n, n_values])
     scores = rng.choice(rng.lognormal(size=n_values), n)
-    # Rows that agree in eight digits only, and rows that are equal.
+    # Rows that agree to eight digits, and equal rows.
     scores *= 1 + rng.choice([0, 1e-12], n)
     raw = rng.integers(0, 3, n).astype(float)
     ranks = novelty_ranks(scores, raw)
@@ -160,7 +160,7 @@ def test_ranks_are_places_by_score_then_score_as_it_came_then_row(n, n_values):
 
 @st.composite
 def mixed_frames(draw: st.DrawFn) -> pl.DataFrame:
-    """Numbers on a coarse grid beside a category, some absurd: equal rows and far ones abound."""
+    """Draw coarse numbers beside a category, some absurd, with many ties and far rows."""
     n, seed = draw(st.integers(12, 60)), draw(st.integers(0, 10**6))
     rng = np.random.default_rng(seed)
     numbers = rng.normal(size=(n, draw(st.integers(1, 4)))).round(draw(st.integers(0, 3)))
@@ -178,7 +178,7 @@ def test_no_rank_contradicts_a_score(frame, options, split):
     result, _ = screen(table_from_frame(frame), reference=clean, options=options)
     assert sorted(result.rows.ranks.tolist()) == list(range(1, len(frame) + 1))
     listed = np.argsort(result.rows.ranks)
-    # A cell that is odd by itself moves its row ahead of others, among those listed.
+    # A row with an odd cell may precede others in the list.
     has_cell = np.isin(listed + 1, [row for cell in result.findings.odd_cells for row in cell.rows])
     by_score = listed[~has_cell]
     assert np.all(np.diff(result.rows.scores[by_score]) <= 0)
@@ -295,15 +295,15 @@ def test_a_table_of_few_rows_is_held_to_what_the_reference_allows() -> None:
     }
     (above,) = (one for one in found if one.kind == "far above")
     assert above.sentence.startswith("Far above the numbers of the reference, whose largest is 19")
-    # Of a column that has moved as a whole nothing is said cell by cell.
+    # A column that moved as a whole has no odd cells.
     moved = new.with_columns(height=pl.col("height") * 100).drop("index")
     assert score(model, table_from_frame(moved)).findings.odd_cells == ()
 
 
 @pytest.mark.parametrize("by", [(), ("place",)])
 def test_a_false_discovery_rate_lists_one_cell_that_is_far_out(by: tuple[str, ...]) -> None:
-    # Of 400 calibrating rows no score is rarer than 1 in 401, and of 1,000 rows the first of a
-    # list must be rarer than 1 in 10,000.
+    # With 400 calibration rows no score is rarer than 1 in 401, but the first of 1,000 rows must be
+    # rarer than 1 in 10,000.
     def draw(n: int, seed: int) -> pl.DataFrame:
         rng = np.random.default_rng(seed)
         pressure = rng.normal(140, 12, n).round()
@@ -321,7 +321,7 @@ def test_a_false_discovery_rate_lists_one_cell_that_is_far_out(by: tuple[str, ..
 
 
 def test_columns_that_follow_one_another_with_exceptions_fill_no_list() -> None:
-    # Of right rows some have another town than their ZIP code says, and none is odd by its number.
+    # In some correct rows the town contradicts the ZIP code, and no number is odd.
     towns = np.random.default_rng(100).integers(0, 12, (5, 40))
 
     def draw(n: int, seed: int) -> pl.DataFrame:

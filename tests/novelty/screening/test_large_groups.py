@@ -1,4 +1,4 @@
-"""A group too large to be odd does not fill the list; a small one that is odd does."""
+"""A group too large to be odd does not fill the list, but a small odd one does."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ APART = "apart from the others"
 
 
 def visits(part: float, seed: int = 0, *, n_odd: int = 8) -> tuple[pl.DataFrame, np.ndarray]:
-    """Rows of two sizes that go together; a part of them is limited, sparser and lies apart.
+    """Return rows of two correlated sizes; a part of them is limited, sparser and apart.
 
-    The first `n_odd` rows of either kind have sizes that do not go together. Return the rows and
-    which of them are limited.
+    In the first `n_odd` rows of either kind, the sizes disagree. Also return which rows are
+    limited.
     """
     rng = np.random.default_rng(seed)
     is_limited = np.arange(N) < round(part * N)
@@ -61,7 +61,7 @@ def test_a_large_group_has_about_its_share_of_the_list_and_its_oddest_are_there(
     flagged = result.rows.is_flagged
     assert flagged[odd_of(is_limited)].mean() > 0.8
     others = np.setdiff1d(np.flatnonzero(flagged), odd_of(is_limited))
-    # Relations between the columns count besides, and the group is wider than the others.
+    # Relations between columns count too, and the group is more scattered than the others.
     assert is_limited[others].mean() < 3.5 * part
     (said,) = [text for text in result.run.warnings if APART in text]
     assert f'{100 * part:.0f} % of the rows have "yes" in "limits"' in said

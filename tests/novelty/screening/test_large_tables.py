@@ -1,4 +1,4 @@
-"""A table read in parts gives what the same table gives in memory, whoever works on it."""
+"""A table read in parts gives the same result as in memory, with any scheduler."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import Load, PartedTable, Table
 from tests.novelty.tables import changed
 
-# Workers of Dask are closed while their connections still speak.
+# Dask workers are closed while their connections are still in use.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 ONLY_IN_PARTS = ("read", "rows drawn for columns and figures")
@@ -45,13 +45,13 @@ DRAWN = 300
 
 @pytest.fixture
 def drawing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hold 300 rows in memory instead of 100,000."""
+    """Lower the sample size from 100,000 rows to 300."""
     for module in ("novelty.screening.model", "novelty.screening.fit", "engine.rows"):
         monkeypatch.setattr(f"kpca_apps.{module}.SAMPLE_ROWS", DRAWN)
 
 
 def mixed(n_rows: int, seed: int = 0) -> pl.DataFrame:
-    """Rows on a ring with categories, gaps, faults and dates; every fiftieth row is odd."""
+    """Return rows on a ring with categories, gaps, faults and dates; every fiftieth row is odd."""
     rng = np.random.default_rng(seed)
     angle = rng.uniform(0, 6, n_rows)
     planted = np.arange(n_rows) % 50 == 20
@@ -194,7 +194,7 @@ def test_a_model_of_a_sample_is_that_of_the_sample_as_a_table(birds: Path, clean
     others = np.setdiff1d(np.arange(700), index)
     as_new = score(of_drawn, take_rows(parted, others, Execution())).rows.scores
     np.testing.assert_allclose(of_all[others], as_new, rtol=0, atol=1e-12)
-    # What refers to rows refers to all of the table.
+    # Row numbers refer to the whole table.
     np.testing.assert_array_equal(model.detector.landmarks, index[of_drawn.detector.landmarks])
     near = model.detector.neighbours
     np.testing.assert_array_equal(
@@ -254,7 +254,7 @@ def test_other_processes_find_the_same(birds: Path, whole: ScreeningResult) -> N
 
 @dataclass(frozen=True)
 class DiesOnce:
-    """What loads rows, and ends the process that does so, the third time."""
+    """A loader that kills its process on the third call."""
 
     load: Load
     marks: Path

@@ -1,4 +1,4 @@
-"""Columns that moved against the table of the model."""
+"""Columns whose distribution differs from the model's table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_score_says_which_columns_moved_and_what_that_means(tmp_path: Path) ->
     (moved,) = result.findings.moved
     assert (moved.column, moved.what) == ("weight", "distribution")
     assert moved.size > 0.9 and moved.words.startswith("median 15")
-    # It is what to know first: rates hold for rows like the reference.
+    # This comes first, because rates hold only for rows like the reference.
     assert result.run.warnings[0].startswith(
         '"weight" is distributed differently than in table: p-'
     )

@@ -22,10 +22,10 @@ AMOUNTS = pl.Series([f"1,{i}07.30" if i % 4 else f"1.{i}07,30" for i in range(10
         (FRAME, None, "bird 00", 'Rows are named by "name", which differs in every row'),
         (FRAME, "name", "bird 00", ""),
         (FRAME.drop("name"), None, None, ""),
-        # The first of several, unless the name of one says that it is made for this.
+        # The first of several identifiers, unless a name shows that it is one.
         (FRAME.with_columns(other=FRAME["name"].reverse()), None, "bird 00", 'by "name"'),
         (FRAME.with_columns(PID=NUMBERS), None, "", 'by "PID"'),
-        # A repeated id names nothing, and a row number is shown anyway.
+        # A repeated id identifies nothing, and row numbers are shown anyway.
         (
             FRAME.with_columns(name=pl.Series(["bird 1", *FRAME["name"][1:-1], "bird 1"])),
             None,
@@ -33,7 +33,7 @@ AMOUNTS = pl.Series([f"1,{i}07.30" if i % 4 else f"1.{i}07,30" for i in range(10
             "",
         ),
         (FRAME.drop("name").with_columns(row=pl.int_range(40)), None, None, ""),
-        # Nor do amounts, written in two ways.
+        # Nor do amounts in mixed formats.
         (FRAME.drop("name").with_columns(sum=AMOUNTS), None, None, ""),
         (FRAME, "colour", None, '"colour" names 2 different rows of 40'),
     ],

@@ -68,7 +68,7 @@ def test_rows_that_are_odd_as_those_marked_wrong_move_up() -> None:
         [ranks[rows].mean() for rows in left] for ranks in (first.rows.ranks, again.rows.ranks)
     )
     assert after[0] < before[0] and after[1] - after[0] > before[1] - before[0]
-    # Rows that are scored with the model later are moved alike.
+    # Rows scored with the model later are shifted in the same way.
     new = {"slips": [5.0, 0.0], "tails": [0.0, 5.0], "other": [0.0, 0.0]}
     lead = [np.subtract(*score_table(one.model, new).rows.scores) for one in (first, again)]
     assert lead[1] > lead[0] + 1.0
@@ -96,7 +96,7 @@ def test_marks_of_a_large_table_teach_as_much_as_those_of_a_small_one(
 
     of_small = by_marks()
     assert of_small[0] > 2.0 and of_small[1] < -2.0
-    # Cells are learned from some of the rows; then, too, of a table in parts whose sample is drawn.
+    # Cells are learned from a sample of the rows; also for a table in parts, with its own sample.
     for name in ("MOST_ROWS", "FEWEST_ROWS"):
         monkeypatch.setattr(f"kpca_apps.novelty.detector.fit.{name}", 400)
     np.testing.assert_allclose(by_marks(), of_small, atol=0.6)

@@ -1,4 +1,4 @@
-"""Columns of few values given each other."""
+"""Columns with few values are predicted from each other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Words = tuple[int, int] | tuple[str, str]
 
 
 def machines(n: int = 6_000, seed: int = 0, *, digits: Words = (0, 1)) -> pl.DataFrame:
-    """Machines that fail for any of four causes, and two flags that have nothing to do with it."""
+    """Return machines that fail for any of four causes, and two unrelated flags."""
     rng = np.random.default_rng(seed)
     causes = rng.random((n, 4)) < (0.01, 0.012, 0.02, 0.005)
     flags = {f"cause {j}": causes[:, j] for j in range(4)} | {"failed": causes.any(axis=1)}
@@ -39,7 +39,7 @@ def test_a_flag_without_any_of_its_causes_is_found(digits: Words) -> None:
         assert one.support == alike.sum() - 1
         n_agreeing = alike.sum() - len(rows)
         assert one.sentence.startswith(f"{n_agreeing:,} of the {one.support:,} other rows with")
-    # Rows judged as new ones are as odd, and a value never seen is no error of the program.
+    # Judged as new rows they are as odd, and an unknown value raises no error.
     table = table_from_frame(frame[rows.tolist()].with_columns(night=pl.lit("9")), "new")
     assert (learned.judge(table).surprise > 5).all()
 

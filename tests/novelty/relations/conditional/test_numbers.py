@@ -1,4 +1,4 @@
-"""Numbers that a sequence or another column predicts: found, named, and calibrated."""
+"""Numbers predicted by a sequence or another column: found, explained and calibrated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AGES = np.r_[np.arange(0.25, 2, 0.25), np.arange(2, 8.5, 0.5), np.arange(9, 17, 
 
 
 def children(seed: int = 0) -> pl.DataFrame:
-    """Weights and heights of sixty children at 36 visits each."""
+    """Return weights and heights of sixty children at 36 visits each."""
     rng = np.random.default_rng(seed)
     child, age = np.repeat(np.arange(60), len(AGES)), np.tile(AGES, 60)
     size = rng.normal(1, 0.1, 60)[child]
@@ -28,7 +28,7 @@ def children(seed: int = 0) -> pl.DataFrame:
 
 
 def gases(n: int = 2_000, seed: int = 0) -> pl.DataFrame:
-    """Saturation and pressure of oxygen, on a curve, among twenty columns with gaps."""
+    """Return oxygen saturation and pressure, which follow a curve, and twenty columns with gaps."""
     rng = np.random.default_rng(seed)
     saturation = np.clip(rng.normal(92, 4, n), 60, 100).round(1)
     pressure = 27 * (saturation / (100.3 - saturation)) ** 0.37 * rng.lognormal(0, 0.06, n)
@@ -40,7 +40,7 @@ def gases(n: int = 2_000, seed: int = 0) -> pl.DataFrame:
 
 
 def days(n: int = 800, seed: int = 0) -> pl.DataFrame:
-    """Cumulative counts by day, of one place."""
+    """Return cumulative counts of one place by day."""
     rng = np.random.default_rng(seed)
     rate = np.exp(np.interp(np.arange(n), [0, n // 8, n // 4, n // 2, n], [1, 6, 3, 7, 2]))
     day = [date(2020, 3, 1) + timedelta(place) for place in range(n)]
@@ -62,7 +62,7 @@ def test_a_number_between_its_neighbours_is_found_whatever_the_id_reads() -> Non
     assert ("weight", "age", "child") in [one.names(names) for one in learned.numbers.predictors]
     assert {*np.argsort(-of.surprise)[:3].tolist()} == {*rows.tolist()}
     assert {(one.row, one.column) for one in of.numbers} == {(row, "weight") for row in rows}
-    # Between the visits before and after, and no row beside them is odd for it.
+    # Expected between the visits before and after; the neighbouring rows are not odd.
     for one in of.numbers:
         low, high = sorted(frame["weight"][one.row + step] for step in (-1, 1))
         assert low <= float(one.expected.removeprefix("about ")) <= high
@@ -84,7 +84,7 @@ def test_the_line_between_neighbours_is_that_of_brute_force() -> None:
         if frame["child"][row - 1] == frame["child"][row + 1]:
             line = np.interp(age[row], age[[row - 1, row + 1]], weight[[row - 1, row + 1]])
             assert found.expected[row] == pytest.approx(line)
-    # First and last visits lie between no others, and new rows are judged as known ones.
+    # First and last visits have one neighbour only; new rows are judged like known ones.
     assert np.isnan(found.ratio[:: len(AGES)]).all()
     again = of.ratios(table, cells, np.zeros(frame.height, dtype=bool))
     np.testing.assert_array_equal(again.ratio, found.ratio)
@@ -123,7 +123,7 @@ def test_of_two_numbers_a_third_says_which_is_wrong() -> None:
 
 
 def heavy(seed: int) -> pl.DataFrame:
-    """Columns that follow each other on curves, with scatter that differs along them."""
+    """Return columns that follow each other on curves with varying scatter."""
     rng = np.random.default_rng(seed)
     x = rng.lognormal(0, 1, 2_000)
     return pl.DataFrame(

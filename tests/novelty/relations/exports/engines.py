@@ -1,8 +1,8 @@
-"""What programs find that run exported rules; the matrix of rules, cells and programs.
+"""Run exported rules in other programs; print a matrix of rules, cells and programs.
 
 Each program takes pairs of a frame and its rules, and returns for each rule the rows that break it,
-from 1, or None where the rule is left out of the export. Printed, with the Python of an environment
-that has dqx (``pip install databricks-labs-dqx pyspark pandas pyarrow``, and Java) or without::
+from 1, or None if the rule is not exported. Run it with or without an environment that has dqx
+(``pip install databricks-labs-dqx pyspark pandas pyarrow``, and Java)::
 
     KPCA_DQX=DQX/bin/python python -m tests.novelty.relations.exports.engines
 """
@@ -36,7 +36,7 @@ Given = list[tuple[pl.DataFrame, HeldRules]]
 
 
 def by_sql(given: Given) -> list[Broken]:
-    """Run the script in DuckDB."""
+    """Run the exported script in DuckDB."""
     return [_in_duckdb(frame, rules) for frame, rules in given]
 
 
@@ -58,7 +58,7 @@ def _in_duckdb(frame: pl.DataFrame, rules: HeldRules) -> Broken:
     return found
 
 
-# In a process of its own, as a user would: pandera changes how others read times with zones.
+# In a subprocess, as for a user: pandera changes how other libraries parse times with zones.
 _VALIDATE = """
 import json, pickle, sys
 import pandera.errors
@@ -76,7 +76,7 @@ for schema, frame in pickle.load(sys.stdin.buffer):
 
 
 def by_pandera(given: Given, *, of_arrow: bool = False) -> list[Broken]:
-    """Validate frames of pandas, of its own types or of Arrow's."""
+    """Validate pandas frames with pandas or Arrow dtypes."""
     frames = [
         (rules_as_pandera(rules), frame.to_pandas(use_pyarrow_extension_array=of_arrow))
         for frame, rules in given
@@ -99,7 +99,7 @@ def by_pandera(given: Given, *, of_arrow: bool = False) -> list[Broken]:
     return found
 
 
-# Prints as JSON the checks of each file, and the rows that they find, from 1.
+# Prints as JSON the checks of each file and the rows that break them, from 1.
 _IN_SPARK = """
 import json, sys
 from pathlib import Path
@@ -126,12 +126,12 @@ for file in sorted(Path(sys.argv[1]).glob("*.yml")):
 
 
 def by_dqx(given: Given) -> list[Broken]:
-    """Apply checks to frames of Spark, in the environment of the Python that KPCA_DQX names."""
+    """Apply checks to Spark frames with the Python named by KPCA_DQX."""
     with tempfile.TemporaryDirectory() as folder:
         for number, (frame, rules) in enumerate(given):
             file = Path(folder, f"{number:04}.yml")
             file.write_text(rules_as_dqx(rules), encoding="utf-8")
-            # Spark has no times of day.
+            # Spark has no time type.
             frame.with_row_index("its row").cast({pl.Time: pl.String}).write_parquet(
                 file.with_suffix(".parquet")
             )
@@ -155,7 +155,7 @@ ENGINES: dict[str, Callable[[Given], list[Broken]]] = {
 
 
 def tables() -> dict[str, tuple[pl.DataFrame, HeldRules]]:
-    """A table for each kind of cell, typed and as text, and how the rules hold in it."""
+    """Return a table for each kind of cell, typed and as text, with its rules."""
     found = {}
     for kind, frame in (("typed", ruled_frame()), ("text", as_texts(ruled_frame()))):
         for cell, other in with_cells(frame):
@@ -164,7 +164,7 @@ def tables() -> dict[str, tuple[pl.DataFrame, HeldRules]]:
 
 
 def differences(engine: str) -> tuple[Counter[str], list[str]]:
-    """Count what became of each rule and kind of cell, and name those that differ."""
+    """Count the outcomes by rule and kind of cell; return the differences."""
     given, counts, named = tables(), Counter[str](), []
     for (cell, (_, rules)), found in zip(
         given.items(), ENGINES[engine]([*given.values()]), strict=True
@@ -179,7 +179,7 @@ def differences(engine: str) -> tuple[Counter[str], list[str]]:
 
 
 def main(engines: Iterable[str]) -> int:
-    """Print the matrix; return how many differ."""
+    """Print the matrix; return the number of differences."""
     n_differ = 0
     for engine in engines:
         counts, named = differences(engine)

@@ -1,4 +1,4 @@
-"""What is exported finds the same rows as `check` does, whatever the columns are called."""
+"""Exported rules find the same rows as `check`, for any column names."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def ruled(request: pytest.FixtureRequest) -> tuple[pl.DataFrame, HeldRules]:
 
 
 def broken(found: Broken, rules: HeldRules) -> Broken:
-    """What the rules are broken by here, of those that are exported."""
+    """Return the rows that break each exported rule, by `check`."""
     return [
         None if rows is None else of.broken for rows, of in zip(found, rules.rules, strict=True)
     ]
@@ -72,7 +72,7 @@ def test_the_table_breaks_every_rule(ruled: tuple[pl.DataFrame, HeldRules]) -> N
 
 
 def left_out(given: Given, found: list[Broken]) -> list[set[str]]:
-    """Name the rules of each table that are left out."""
+    """Return the rules of each table that are not exported."""
     return [
         {
             phrase(of.rule, rules.by_name)
@@ -83,7 +83,7 @@ def left_out(given: Given, found: list[Broken]) -> list[set[str]]:
     ]
 
 
-# Of a typed table, rules of the text of numbers, which every program writes in its own way.
+# Rules on numbers as text, which each program formats differently in a typed table.
 AS_TEXT = {
     "number has the form 999",
     'sex is empty unless net is "1e-07"',
@@ -125,7 +125,7 @@ def test_thousands_separators_in_text_are_read_in_sql(low: list[str], high: list
     second = tuple(range(2, 41, 4))
     assert [of.broken for of in rules.rules] == by_sql([(frame, rules)])[0] == [second]
     assert rules_as_sql(rules, "t").replace("\n", "").isprintable()
-    # A database may have made numbers of them.
+    # A database may have stored them as numbers.
     cells = [Column(frame[name]).read(rules.by_name[name].numbers).values for name in frame.columns]
     assert by_sql([(pl.DataFrame(cells, ["low", "high"]), rules)]) == [[second]]
 
@@ -201,7 +201,7 @@ def test_names_that_queries_use_are_names_of_columns_too() -> None:
     assert sum(of.n_broken > 0 for of in rules.rules) >= 10
 
 
-# What dqx's documentation says of a check, and of the arguments of the one function used here.
+# The structure of a check, and the one function's arguments, in dqx's documentation.
 CHECK = {"name": str, "criticality": str, "check": dict}
 ARGUMENTS = {"expression": str, "msg": str, "negate": bool}
 
@@ -248,7 +248,7 @@ def test_no_rules_are_empty_lists() -> None:
 
 
 def test_index_labels_may_repeat_for_the_rules_of_rows_alike() -> None:
-    """The checks themselves say which rows hold; pandera names none whose label repeats."""
+    """The checks report the rows; pandera reports none if an index label repeats."""
     frame = pl.DataFrame({"a": [1, 1, 2, None], "b": ["x", "y", "z", "z"]})
     rules = held(frame, (Unique(columns=("a",)), Determines(columns=("a", "b"))))
     names = helpers(rules)
@@ -259,7 +259,7 @@ def test_index_labels_may_repeat_for_the_rules_of_rows_alike() -> None:
 
 
 def helpers(rules: HeldRules) -> dict[str, Any]:
-    """What a schema of pandera defines before it; without pandera, as that changes others."""
+    """Return the helpers of the exported schema, without importing pandera."""
     names: dict[str, Any] = {}
     source = rules_as_pandera(rules).partition("schema = ")[0]
     exec(source.replace("import pandera.pandas as pa", ""), names)
@@ -273,7 +273,7 @@ PIECES = (
 
 
 def test_any_text_is_the_same_number_date_and_time() -> None:
-    """Pandera reads all that is read here; DuckDB reads all numbers, and dates as its head says."""
+    """Pandera reads all the texts; DuckDB reads all numbers, and dates as its header says."""
     rng = np.random.default_rng(3)
     texts = ["".join(rng.choice(PIECES, 1 + n % 5)) for n in range(10_000)]
     column = Column(pl.Series("cells", texts))

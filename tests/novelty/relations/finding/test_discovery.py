@@ -36,7 +36,7 @@ def kinds_of(frame: pl.DataFrame) -> set[tuple[str, frozenset[str]]]:
 
 
 def fields(rule: AnyRule) -> dict[str, object]:
-    """What a rule says but for its tolerances, numbers to six digits."""
+    """Return a rule's fields without its tolerances, numbers to six digits."""
     plain = msgspec.to_builtins(rule)
     del_ = {"tolerance", "relative"}
     return {name: _rounded(value) for name, value in plain.items() if name not in del_}
@@ -49,7 +49,7 @@ def _rounded(value: object) -> object:
 
 
 def between(held: HeldRule) -> bool:
-    """Whether a rule says more than that a column is as it is."""
+    """Return True if a rule relates columns or rows."""
     return len(held.rule.columns) > 1 or isinstance(held.rule, Sorted)
 
 
@@ -78,7 +78,7 @@ def test_a_table_of_text_has_the_same_rules(text: bool) -> None:
 @settings(max_examples=2)
 def test_the_order_of_rows_and_columns_is_of_no_account(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    # Of two columns that are equal, the first stands for both.
+    # Of two equal columns, the first represents both.
     frame = planted().drop("town again")
     wanted = named(RULES) - {("Equal", frozenset({"town", "town again"}))}
     rows = frame[rng.permutation(frame.height)]
@@ -95,7 +95,7 @@ def test_shuffled_columns_have_no_rules_between_them() -> None:
 
 
 def test_columns_that_only_go_together_have_no_rules() -> None:
-    """Iris: its lengths correlate at .96, and no measure names a species."""
+    """Iris: the lengths correlate at .96, and no measure determines a species."""
     iris = load_iris()
     frame = pl.DataFrame(iris.data, schema=list(iris.feature_names))
     frame = frame.with_columns(species=pl.Series(iris.target_names[iris.target]))
@@ -187,7 +187,7 @@ def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give(
 
 
 def test_what_only_comes_near_is_no_rule() -> None:
-    """A month from the day of the year, a weight from the size: most differences are small."""
+    """Month from day of year, weight from size: most differences are small."""
     rng, days = np.random.default_rng(0), np.arange("2021-01-01", "2022-01-01", dtype="M8[D]")
     month = days.astype("M8[M]").astype(int) % 12 + 1
     day = rng.permutation(np.arange(1, 366))
@@ -195,7 +195,7 @@ def test_what_only_comes_near_is_no_rule() -> None:
     weight = (0.956 * size**2 * (1 + rng.normal(0, 2e-5, 365))).round(2)
     frame = pl.DataFrame({"day": day, "month": month[day - 1], "size": size, "weight": weight})
     assert not [held for held in rules_of(frame) if isinstance(held.rule, Linear | Product)]
-    # Of inches and centimetres the few that differ do so by any amount.
+    # Of inches and centimetres, the few deviations are arbitrary.
     inches = rng.uniform(55, 80, 365).round(1)
     height = (2.54 * inches).round(1)
     height[:4] += [10, -25, 31, 7]
@@ -220,7 +220,7 @@ def test_dates_may_be_a_constant_time_apart() -> None:
     found = [held for held in rules_of(frame) if between(held)]
     apart = Linear(columns=("delivered", "ordered"), coefficients=(1.0,), offset=3 * 86400.0)
     assert found[0].rule == apart and found[0].broken == (18,)
-    # That one is not before the other needs no rule of its own.
+    # Their order follows, so it needs no rule of its own.
     assert all("returned" in held.rule.columns for held in found[1:])
 
 
@@ -288,7 +288,7 @@ def test_flags_are_set_where_one_of_others_is() -> None:
     rule = PositiveOnlyIf(columns=("failed", *causes), values=("1",), both=True)
     assert (held.rule, held.n_rows, held.n_broken) == (rule, n, 3)
     assert {*held.broken} == {*(wrong + 1).tolist()}
-    # A machine that failed has stopped, which may have other causes.
+    # A failed machine has stopped, but it may stop for other reasons.
     frame = frame.select("failed", stopped=pl.Series(stopped.astype(int)))
     (held,) = rules_of(frame)
     assert held.rule == PositiveOnlyIf(columns=("failed", "stopped"), values=("1",))
