@@ -1,4 +1,4 @@
-"""Data frames of other libraries: what their columns are read as, and what comes back."""
+"""Data frames of other libraries: how columns are read, and the kind of frame returned."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ FOUND = {
 
 
 def read(values: Any, **others: Any) -> tuple[list[Any], tuple[str, ...]]:
-    """Cells that a column of a pandas frame is read as, and the notes on it."""
+    """Return the cells read from a column of a pandas frame, and the notes on it."""
     table = read_frame(pd.DataFrame({"x": values, "y": [1, 2, 3], **others})).table
     return table.frame["x"].to_list(), table.source.notes
 
 
-# Column, what its cells are read as, and the beginning of the note on it.
+# Column, expected cells, and the start of its note.
 COLUMNS: list[tuple[str, Any, list[Any], str]] = [
     ("text", ["a", None, "b"], ["a", None, "b"], ""),
     ("string", pd.array(["a", None, "b"], dtype="string"), ["a", None, "b"], ""),
@@ -115,7 +115,7 @@ def test_times_with_zones_are_the_same_moments(
     assert read(mixed)[0] == [*moments[:2], None]
     fixed = pd.to_datetime(["2020-05-01T00:00+02:00"] * 3)
     assert read(fixed)[0][0] == dt.datetime(2020, 4, 30, 22, tzinfo=dt.UTC)
-    # One without a zone is no moment at all beside them.
+    # A time without a zone cannot be compared with them.
     cells, notes = read(pd.Series([moments[0], dt.datetime(2020, 5, 1), None], dtype=object))
     assert cells == ["2020-05-01 00:00:00+09:00", "2020-05-01 00:00:00", None]
     assert notes[0].startswith("Read as text")
@@ -185,7 +185,7 @@ def test_the_index_names_the_rows_unless_it_counts_them() -> None:
     assert named(several, id="number") == ("number", [7, 8, 9])
     texts = ["2020-05-01 / 7", "2020-05-02 12:00:00 / 8", " / 9"]
     assert named(towns.set_index([dates, "number"])) == ("number", texts)
-    # A column of the name of the index keeps it.
+    # A column with the index's name keeps its name.
     both = towns.set_index(pd.Index(["a", "b", "c"], name="town"))
     assert named(both, id="town") == ("town", [])
     assert read_frame(both).id == "town_2"
@@ -198,12 +198,12 @@ def test_categories_of_numbers_are_known() -> None:
     found = read_frame(frame)
     assert found.categories == ("zone",)
     assert found.table.frame["zone"].to_list() == ["3", "1", "3"]
-    # The index comes first in the table and moves none of them.
+    # The index is the first column of the table and does not shift the others.
     assert read_frame(frame.set_index("y")).categories == ("zone",)
 
 
 class Streaming:
-    """A frame of a library that nobody here knows, and that speaks Arrow."""
+    """A frame of an unknown library that supports Arrow's protocol."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return pl.DataFrame(as_arrow()).__arrow_c_stream__(requested_schema)
@@ -389,11 +389,11 @@ def test_arrow_and_polars_rename_what_has_an_added_name() -> None:
 
 
 def test_the_interface_of_pandas_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Versions before 2.2 have none, and all may lack pyarrow's strings."""
+    """pandas before 2.2 lacks the interface, and any version may lack pyarrow strings."""
     monkeypatch.delattr(pd.DataFrame, "__arrow_c_stream__")
     assert read_frame(FRAME).table.frame.height == 3
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what becomes of the option
+        warnings.simplefilter("ignore")  # about the option's future
         with pd.option_context("future.infer_string", False):
             frame = pd.DataFrame({"town": ["Ulm", None, "Bonn"]})
     assert frame["town"].dtype == object

@@ -1,4 +1,4 @@
-"""Reading tables: formats, what is stated about them, and what is refused."""
+"""Reading tables: formats, their metadata, and errors."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_durations_are_seconds_and_far_dates_are_text() -> None:
             "at": far.cast(pl.Datetime("us")),
             "zoned": far.cast(pl.Datetime("ms", "Europe/Berlin")),
             "near": pl.Series([1, 2, None]).cast(pl.Datetime("ns")),
-            # What many programs write for "never" and "for ever".
+            # Many programs write these for "never" and "forever".
             "ends": [datetime.datetime.min, datetime.datetime.max, None],
             "end days": [datetime.date.min, datetime.date.max, None],
         }
@@ -185,7 +185,7 @@ def test_json_lines_are_known_by_their_content_unless_a_delimiter_is_given(tmp_p
 
 
 class Piped:
-    """Standard input as a pipe holds it: bytes only."""
+    """Standard input as a pipe: bytes only."""
 
     def __init__(self, data: bytes) -> None:
         self.buffer = io.BytesIO(data)
@@ -246,14 +246,14 @@ def test_unknown_encoding_is_refused_with_the_nearest_name(tmp_path: Path) -> No
     for encoding in ("mbcs", "MBCS", "oem", "uft8", "latni1"):
         try:
             codecs.lookup(encoding)
-            continue  # a codec of this system
+            continue  # this system has the codec
         except LookupError:
             pass
         with pytest.raises(ConfigError) as error:
             read_table(path, encoding=encoding)
         for suggested in re.findall('Did you mean "(.*)"', str(error.value)):
             codecs.lookup(suggested)
-    for encoding in ("hex", "zlib", "bz2"):  # turn bytes into bytes, not into text
+    for encoding in ("hex", "zlib", "bz2"):  # these map bytes to bytes, not to text
         with pytest.raises(ConfigError, match=f'"{encoding}"'):
             read_table(path, encoding=encoding)
     with pytest.raises(InputError, match="punycode"):
@@ -276,7 +276,7 @@ def test_a_name_promises_nothing_of_a_text(
     path.write_bytes(data)
     with pytest.raises(InputError, match=said):
         read_table(path)
-    path.write_bytes(b"a,b\n1,2\na,b\n")  # ends as it begins
+    path.write_bytes(b"a,b\n1,2\na,b\n")  # its last line repeats the header
     assert read_table(path, layout="off").frame.rows() == [("1", "2"), ("a", "b")]
 
 
@@ -380,7 +380,7 @@ def test_a_pipe_without_a_writer_is_named_while_it_is_waited_for(
 
     class Stderr(io.StringIO):
         def write(self, text: str) -> int:
-            """Write to the pipe once the message is there."""
+            """Write to the pipe once the message is printed."""
             threading.Thread(target=path.write_text, args=("a,b\n1,2\n",)).start()
             return stderr.write(text)
 

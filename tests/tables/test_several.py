@@ -1,4 +1,4 @@
-"""Several files as one table: a list, a folder, a pattern; rows know their file and line."""
+"""Several files as one table: a list, a folder, a pattern; rows keep their file and line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CUT_GZIP = gzip.compress(b"id,v\n1,2\n", mtime=0)[:-9]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder of three files of as many rows as their place, cut and packed differently."""
+    """Create a folder of three differently formatted files with one, two and three rows."""
     home = tmp_path / "data"
     home.mkdir()
     (home / "a.csv").write_text("id,v\na1,1\n")
@@ -153,7 +153,7 @@ def test_what_names_no_files_is_refused(
         (["data/*.csv", "data/*.csv"], "is named twice"),
         ("data/*.tsv", "no file has such a name"),
         ("nowhere/*.csv", "no file has such a name"),
-        *([("data/**.csv", "data/")] if sys.version_info < (3, 13) else []),  # then as data/*.csv
+        *([("data/**.csv", "data/")] if sys.version_info < (3, 13) else []),  # reads data/*.csv
         ("data/*\0.csv", "no file has such a name"),
         (["data/a.csv", "-"], "standard input: is not a file"),
         (["data/a.csv", "data/z.csv"], "data/z.csv"),
@@ -179,12 +179,12 @@ def test_types_that_differ_from_file_to_file_meet(tmp_path: Path) -> None:
 def test_packed_texts_are_read_to_their_end(
     tmp_path: Path, suffix: str, name: str, pack: object, n_bytes: int
 ) -> None:
-    """Also where unpacked chunks end with the text, or within a letter."""
+    """Also if a decompressed chunk ends with the text or within a character."""
     assert callable(pack)
     text = b"v,w\n" + b"\xc3\xa91,2\n" * (n_bytes // 6 - 2)
     text += b"1," + b"3" * (n_bytes - len(text) - 3) + b"\n"
     packed = tmp_path / f"t.csv{suffix}"
-    packed.write_bytes(pack(text[:600_004]) + pack(text[600_004:]))  # of two members
+    packed.write_bytes(pack(text[:600_004]) + pack(text[600_004:]))  # two gzip members
     table = read_table(packed)
     assert table.frame.height == n_bytes // 6 - 1
     assert table.frame["v"].n_unique() == 2
@@ -236,7 +236,7 @@ def test_lines_left_out_of_several_files_are_listed_behind_the_names_of_theirs(
     found = open_table([tmp_path / "a.csv", tmp_path / "b.csv"]).source
     assert "5 more in result.json" in found.notes[1] and len(lines) == 10
     assert found.left_out == ((f"a.csv: {kind}", lines), (f"b.csv: {kind}", lines))
-    # Where the column of the files is hidden, so are their names.
+    # If the file column is hidden, so are the file names.
     assert redact_source(found, {"file"}).left_out == ()
 
 
@@ -292,7 +292,7 @@ def test_a_file_that_leaves_the_order_of_its_dates_open_is_said(tmp_path: Path) 
     days = {
         "1": [f"01/{day}/2024" for day in range(11, 28)],
         "2": [f"{day}/02/2024" for day in range(11, 28)],
-        "3": [f"{day:02}/03/2024" for day in range(5, 14)],  # only the last one tells
+        "3": [f"{day:02}/03/2024" for day in range(5, 14)],  # only the last date shows the order
         "4": [f"{day:02}/04/2024" for day in range(5, 13)],
     }
     for name, cells in days.items():

@@ -131,7 +131,7 @@ def test_plain_dates_read_as_the_calendar_says() -> None:
     assert seconds.tolist() == [
         (moment - datetime(1970, 1, 1)).total_seconds() for moment in moments
     ]
-    # The same by the shapes that take any spelling.
+    # The same by the patterns that accept any spelling.
     spelt = [cell.replace("-", "/").replace(" ", "  ") for cell in cells]
     assert read_dates(pl.Series(spelt), DateFormat())[0].tolist() == seconds.tolist()
 
@@ -208,9 +208,9 @@ def test_words_between_day_month_and_year(cell: str) -> None:
 @pytest.mark.parametrize(
     "cells",
     [
-        ["Mainz 1, 2000", "Augsburg 2, 2001", "Genoa 3, 2002"],  # begin as months do
+        ["Mainz 1, 2000", "Augsburg 2, 2001", "Genoa 3, 2002"],  # start like months
         ["5 sets 14", "2 decks 11", "3 novels 12"],
-        ["Gen 3, 2021", "Set 5, 2022", "Mai 4, 2023"],  # in English alone the month is first
+        ["Gen 3, 2021", "Set 5, 2022", "Mai 4, 2023"],  # only in English does the month come first
     ],
 )
 def test_words_beside_numbers_are_no_months(cells: list[str]) -> None:

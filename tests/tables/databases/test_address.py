@@ -1,4 +1,4 @@
-"""Addresses, names and passwords: what is meant, and what is refused without being repeated."""
+"""Addresses, names and passwords: what they mean, and errors that do not repeat them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_an_address_says_what_is_read() -> None:
     assert [scheme_of(one) for one in (Path("sqlite:///a"), "a.csv", "C://a", "S3://a/b")] == [
         None, None, None, "s3",
     ]  # fmt: skip
-    # What looks like a pattern is part of the address.
+    # Wildcards in an address are part of the address.
     assert expand("postgresql://h/shop?sslmode=require") == ["postgresql://h/shop?sslmode=require"]
     assert with_file("postgresql://h/home/a", str.upper) == "postgresql://h/home/a"
 

@@ -1,4 +1,4 @@
-"""Tables of databases: cells, types, order and keys are those that their own libraries give."""
+"""Database tables have the cells, types, order and keys that the native libraries return."""
 
 from __future__ import annotations
 
@@ -112,13 +112,13 @@ def test_scores_are_those_of_the_same_parquet_file(make: Make, tmp_path: Path) -
 
 
 def found(table: AnyTable) -> pl.DataFrame:
-    """What a screening finds in each row."""
+    """Return the columns that a screening adds to each row."""
     columns = found_columns(screen(table)[0])
     return pl.DataFrame({name: one for name, one in columns.items() if one is not None})
 
 
 def test_the_primary_key_names_the_rows_and_is_not_learned_from(make: Make) -> None:
-    # Nothing but the key says that these numbers name the rows.
+    # Only the key shows that these numbers identify the rows.
     frame = FRAME.with_columns(bird=(pl.col("bird") * 37 + 5) ** 2 % 99991)
     uri = make(frame.cast({"bird": pl.Int64}), key="bird")
     result = screen(read_table(uri, query="SELECT * FROM birds ORDER BY bird"))[0]
@@ -145,7 +145,7 @@ def test_a_query_whose_batches_never_end_is_bounded(
         read_table(uri, query=ENDLESS[kind], timeout=0.5)
     monkeypatch.setattr("kpca_apps.system.files.spools._RESERVE", 1)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10_000_000))
-    query = f"{ENDLESS[kind]} LIMIT 1500000"  # SQLite looks at all cells before it yields rows
+    query = f"{ENDLESS[kind]} LIMIT 1500000"  # SQLite reads all cells before it yields rows
     with pytest.raises(InputError, match=r"no room for more than .* read less \(LIMIT"):
         read_table(uri, query=query)
     assert not [*temporary.iterdir()]

@@ -1,4 +1,4 @@
-"""Types of databases: read as what they mean, or as text, and what is lost is told."""
+"""Database types are read by their meaning or as text, and any loss is reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BIG = 2**53 + 1
 
 
 def cells(table: Any) -> dict[str, Any]:
-    """What the first row of a table holds."""
+    """Return the cells of the first row by column."""
     return dict(zip(table.columns, table.frame.row(0), strict=True))
 
 
@@ -34,7 +34,7 @@ def test_each_column_of_sqlite_has_one_type(tmp_path: Path) -> None:
     ]
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute("CREATE TABLE a (whole, number, mixed, bytes, blob, none, text)")
-        # Many rows of one type first: a driver that looks at the first would stumble.
+        # Many rows of one type first, which would mislead a driver that infers types from them.
         first = [(k, k, k, k, b"", None, "b") for k in range(20_000)]
         connection.executemany("INSERT INTO a VALUES (?, ?, ?, ?, ?, ?, ?)", [*first, *rows])
     table = read_table(f"sqlite:///{tmp_path}/a.db")
@@ -82,7 +82,7 @@ def test_text_of_sqlite_that_is_not_utf_8_is_refused_without_being_shown(tmp_pat
 
 
 def test_what_a_killed_writer_left_half_done_in_sqlite_is_no_obstacle(tmp_path: Path) -> None:
-    """Who only reads a file could not undo it, and SQLite would refuse to read."""
+    """A reader cannot undo the unfinished write, and SQLite would refuse to read."""
     path = tmp_path / "shop.db"
     killed = (
         "import os, signal, sqlite3\n"

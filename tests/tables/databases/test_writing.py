@@ -1,4 +1,4 @@
-"""New tables: whole or not there, whatever they are called and whatever is in them."""
+"""New tables are written whole or not at all, for any name and any cells."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_who_may_not_write_is_told_before_the_work(make: Make) -> None:
 
 def test_a_table_that_ends_with_the_connection_is_refused(make: Make, kind: str) -> None:
     uri = make(FRAME)
-    # DuckDB does not make such a table without the word TEMPORARY.
+    # DuckDB requires the keyword TEMPORARY for such a table.
     refused = (InputError, "says") if kind == "duckdb" else (RefusedError, "temporary")
     for table in ("pg_temp.scores",) if kind == "postgresql" else ("temp.scores", "TEMP.scores"):
         for attempt in (check_new_table, partial(write_rows, rows=iter([SCORES]))):

@@ -1,4 +1,4 @@
-"""Delta tables: one version without deleted rows, as the library or the protocol writes them."""
+"""Delta tables: one version without its deleted rows, from the library or by the protocol."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def opened(folder: Path, **how: Any) -> Table:
 
 
 def delete_by_vector(folder: Path, places: list[int]) -> None:
-    """Delete rows of the only file as Spark does: a bitmap in the log, the file stays as it is.
+    """Delete rows of the only file by a deletion vector in the log, as Spark does.
 
-    By the protocol: Z85 of a magic number and a 64-bit Roaring bitmap, here of one array.
+    The protocol's Z85 encoding of a magic number and a 64-bit Roaring bitmap with one array.
     """
     bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(places) - 1, 16)
     bitmap += struct.pack(f"<{len(places)}H", *places)
@@ -77,7 +77,7 @@ def test_deleted_rows_are_not_read_and_the_version_is_named(tmp_path: Path) -> N
     assert found.frame.equals(ROWS[:30])
     assert (found.source.format, found.source.version) == ("delta", "1")
     assert "Version 1 of the Delta table." in found.source.notes
-    # Its files alone would bring them back.
+    # Reading the files alone would restore the deleted rows.
     assert len([*tmp_path.glob("*.parquet")]) == 2
     assert expand_each(tmp_path) == [tmp_path]
 

@@ -1,4 +1,4 @@
-"""Workbooks: which sheet is read, from which row on, and what its cells become."""
+"""Workbooks: which sheet is read, from which row, and how its cells are converted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def workbook(*rows: tuple[Any, ...], sheets: tuple[str, ...] = ()) -> bytes:
 
 
 def sheets(path: Path, **rows_of: list[list[Any]]) -> Path:
-    """Write a workbook of some sheets; a name that ends in "_hidden" is of one that is hidden."""
+    """Write a workbook of several sheets; a name that ends in "_hidden" makes the sheet hidden."""
     book = openpyxl.Workbook()
     book.remove(book.active)
     for name, rows in rows_of.items():
@@ -148,7 +148,7 @@ def test_a_first_sheet_that_is_no_table_beside_one_is_refused_with_a_list(
     said = str(caught.value)
     assert '"data" (61 x 3 cells), "old_hidden" (3 x 3 cells, hidden)' in said
     assert "--sheet" in said and said.isprintable()
-    # What is asked for is read, or said to be empty, however small.
+    # A sheet chosen by name is read, however small, or reported as empty.
     if len(first) > 1:
         assert read_table(path, sheet="first").frame.height
     else:
@@ -177,7 +177,7 @@ def test_hidden_sheets_are_read_only_by_name(tmp_path: Path) -> None:
 def test_titles_above_a_header_are_left_out_and_rows_keep_their_numbers(
     left: int, tmp_path: Path
 ) -> None:
-    # The title stands further left than the table.
+    # The title starts further left than the table.
     rows = [["Sales"], [None], *([None] * left + row for row in DATA)]
     table = read_table(sheets(tmp_path / "t.xlsx", s=rows))
     assert table.frame.columns == DATA[0]

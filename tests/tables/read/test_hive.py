@@ -1,4 +1,4 @@
-"""Folders named after values are the one file that they were cut from."""
+"""Hive-partitioned folders are read as the table they were partitioned from."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROWS = pl.DataFrame(
 
 
 def write_partitioned(frame: pl.DataFrame, folder: Path, *columns: str) -> None:
-    """Write folders as pyarrow does for Spark; in the order of names, rows stay in order."""
+    """Write Hive partitions with pyarrow; their names sort in row order."""
     kinds = frame.to_arrow().select(columns).schema
     layout = ds.partitioning(kinds, flavor="hive")
     ds.write_dataset(frame.to_arrow(), folder, format="parquet", partitioning=layout)
@@ -101,7 +101,7 @@ def test_files_that_are_named_one_by_one_keep_the_columns(suffix: str, tmp_path:
         assert found.frame.drop("file").equals(expected)
         files = found.frame["file"].unique(maintain_order=True).to_list()
         assert files == [f"a{suffix} #{number}" for number in range(1, 5)]
-    # As of the folder with that name: all are of one year.
+    # A file of the folder "year=2024" alone has no column of years.
     assert open_table(str(tmp_path / "year=2024" / "*" / "*")).columns == ("size", "zone", "file")
     (tmp_path / "site=1").mkdir()
     own = tmp_path / "year=2023" / "zone=01" / f"a{suffix}"

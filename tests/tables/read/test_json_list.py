@@ -1,4 +1,4 @@
-"""One JSON document with a list of records: what is read, by which lines, and what is refused."""
+"""One JSON document with a list of records: cells, line numbers and errors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_integers_keep_all_digits(tmp_path: Path) -> None:
 
 def test_records_on_lines_of_their_own_are_named_by_them(tmp_path: Path) -> None:
     table = read('{"data": [\n{"a": 1}, {"b": 3}\n,\n{"a": 2}]}', tmp_path)
-    assert table.lines is None  # two begin on line 2
+    assert table.lines is None  # two records begin on line 2
     table = read('{"n": 3,\n "data": [\n{"a":\n1},\n{"a": 2}\n,\n{"a": 3}]}', tmp_path)
     assert table.lines is not None and table.lines.tolist() == [3, 5, 7]
     assert table.source.notes == ('Read the list under the key "data"; left out: "n".',)
@@ -150,7 +150,7 @@ def test_options_of_lines_do_not_apply(option: dict[str, Any], tmp_path: Path) -
 
 @pytest.mark.parametrize("indent", [None, 1])
 def test_in_parts_a_list_is_what_it_is_at_once(indent: int | None, tmp_path: Path) -> None:
-    # The type of a column is known with its last record.
+    # Only the last record determines the column's type.
     records = [*RECORDS * 40, {"a": 0.5, "d": True}]
     path = written(json.dumps(records, indent=indent), tmp_path)
     whole = read_both_ways(path, 64)

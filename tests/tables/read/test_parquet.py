@@ -1,4 +1,4 @@
-"""Parquet in parts: one file or a folder, the types of the whole in every part."""
+"""Parquet in parts: a file or a folder, with the same column types in every part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in an object store are those of the files; what a store refuses is told in one line."""
+"""Object-store tables equal the local files, and a store's failures are one-line errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def store() -> Iterator[Any]:
 
 
 def put(store: Any, folder: Path, prefix: str) -> str:
-    """Upload the files of a folder; return their address."""
+    """Upload the files of a folder and return their address."""
     for path in folder.rglob("*"):
         if path.is_file():
             store.upload_file(str(path), BUCKET, f"{prefix}/{path.relative_to(folder)}")
@@ -187,7 +187,7 @@ def test_an_interrupt_is_heard_while_a_store_stalls() -> None:
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             open_table("s3://bucket/rows.csv")
-        assert time.monotonic() - began < 2.5  # it would answer after 3 s
+        assert time.monotonic() - began < 2.5  # the server would answer after 3 s
 
 
 def test_names_of_objects_lead_nowhere_else(

@@ -1,4 +1,4 @@
-"""Arrow streams: read once, in bounded pieces, the same however their rows are cut."""
+"""Arrow streams: read once with bounded memory, the same for any batch sizes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_relation_of_duckdb_is_a_table() -> None:
 
 
 class Stream:
-    """What gives its rows by Arrow's protocol, and in no other way."""
+    """Yields rows by Arrow's stream protocol only."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows

@@ -1,4 +1,4 @@
-"""What is no data in a file as people export it: left out, filled down, and said with its lines."""
+"""Lines of an exported file that are not data are removed or filled down, and reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kpca_apps.tables.table import Table
 from tests.tables.whole_and_parts import read_both_ways
 
 REGIONS = ["North", "South", "East", "West"]
-# Region, month, orders, revenue; and measures of a station.
+# Columns: region, month, orders, revenue; and the measurements of a station.
 SALES = [[r, f"m{m}", str(80 + 7 * m + k), f"{3.5 * m + 11 * k + 40:.2f}"]
          for k, r in enumerate(REGIONS) for m in range(6)]  # fmt: skip
 STATION = [[f"2025-05-01 {h:02}:00:00", f"{10 + h % 5}.5", str(60 + h % 7), "ab"[h % 2]]
@@ -25,7 +25,7 @@ Cells = list[list[str]]
 
 
 def as_text(rows: Cells, *, padded: bool = True, cut: str = ",") -> str:
-    """Write rows as delimited text; unpadded ones end with their last cell that is filled."""
+    """Format rows as delimited text; without padding, a row ends with its last filled cell."""
     width, lines = max(map(len, rows)), []
     for row in rows:
         quoted = ('"' + c.replace('"', '""') + '"' if cut in c or '"' in c else c for c in row)
@@ -35,7 +35,7 @@ def as_text(rows: Cells, *, padded: bool = True, cut: str = ",") -> str:
 
 
 def as_sheet(path: Path, rows: Cells) -> Path:
-    """Write rows as a sheet, numbers as numbers."""
+    """Write rows as a sheet, with numbers as numbers."""
     with xlsxwriter.Workbook(path, {"strings_to_numbers": True}) as book:
         sheet = book.add_worksheet()
         for number, row in enumerate(rows):
@@ -46,7 +46,7 @@ def as_sheet(path: Path, rows: Cells) -> Path:
 
 
 def path_of(folder: Path, rows: Cells) -> Path:
-    """Write rows as a text."""
+    """Write rows as a text file and return its path."""
     (folder / "t.csv").write_text(as_text(rows))
     return folder / "t.csv"
 
@@ -56,7 +56,7 @@ def cells_of(table: Table) -> Cells:
 
 
 def values_of(rows: Cells) -> list[list[object]]:
-    """Cells as numbers where they are: a sheet knows 40 alone, a text 40.00 as well."""
+    """Convert numeric cells to floats: a sheet stores 40 where a text file has 40.00."""
 
     def value(cell: str) -> object:
         try:
@@ -77,7 +77,7 @@ def check(
     sheet: bool = False,
     ways: int = 3,
 ) -> None:
-    """Check that rows are read as a table, however they are written; nothing is said else."""
+    """Check that rows are read as this table in every format, with only these notes."""
     tables = []
     for number, (padded, cut) in enumerate(((True, ","), (False, ","), (True, ";"))[:ways]):
         path = folder / f"t{number}.csv"
@@ -94,7 +94,7 @@ def check(
 
 
 def untouched(folder: Path, rows: Cells, *, sheet: bool = False) -> None:
-    """Check that a table is read as it is."""
+    """Check that a table is read unchanged."""
     check(folder, rows, rows[0], rows[1:], [*range(2, len(rows) + 1)], sheet=sheet, ways=1)
 
 
@@ -179,7 +179,7 @@ def test_units_below_the_header_are_left_out(units: list[str], tmp_path: Path) -
     names = ["TIMESTAMP", "AirTC", "RH", "Kind"]
     rows, said = [names, units, *STATION], "line 2 (units)"
     check(tmp_path, rows, names, STATION, [*range(3, 27)], said, sheet=True)
-    # In the column of dates they would be no numbers; below, they are data.
+    # Numbers in the column of dates, or units further below, are data.
     untouched(tmp_path, [names, ["m", *units[1:]], *STATION])
     untouched(tmp_path, [names, *STATION[:5], units, *STATION[5:]])
 
@@ -188,7 +188,7 @@ def test_units_below_the_header_are_left_out(units: list[str], tmp_path: Path) -
     "flags", [["", "(H)", "(L)", ""], ["", "%", "", ""], ["", "m", "s", ""], ["", "kg", "n.d.", ""]]
 )
 def test_flags_below_the_header_are_data(flags: list[str], tmp_path: Path) -> None:
-    """As is a single unit: more than flags, several are no numbers of a row by chance."""
+    """So is a single unit; unlike flags, several units are unlikely in one row by chance."""
     untouched(tmp_path, [["TIMESTAMP", "AirTC", "RH", "Kind"], flags, *STATION])
 
 
@@ -213,7 +213,7 @@ def test_two_header_rows_are_joined(
     head: Cells, names: list[str], data: Cells, tmp_path: Path
 ) -> None:
     names = names or ["Region", "2022 Q1", "2022 Q2", "2023 Q1", "2022 Q2"]
-    if len({*names}) < 5:  # the same names twice: the groups do not tell them apart
+    if len({*names}) < 5:  # the names repeat, so the groups do not distinguish them
         assert read_table(as_sheet(tmp_path / "t.xlsx", [*head, *data])).frame.columns != names
         return
     lines = [*range(3, 3 + len(data))]
@@ -232,7 +232,7 @@ def test_years_below_the_name_of_a_group_are_joined(n: int, tmp_path: Path) -> N
     names = ["Country", *(f"Rate {year}" for year in years)]
     said = "line 2 (second row of names, joined)"
     check(tmp_path, [*head, *data], names, data, [*range(3, 15)], said, sheet=True)
-    # Years below them, or a row with a name, are data.
+    # With years in the rows below, or a name in its first cell, the row is data.
     born = [[row[0], *(str(1950 + 3 * k + j) for j in range(n))] for k, row in enumerate(data)]
     for rows in ([["", *years], *born], [["X", *years], *data]):
         path = path_of(tmp_path, [head[0], *rows])
@@ -267,11 +267,11 @@ def test_kinds_of_answers_below_questions_are_joined(
     names += [f"Age? {words[0]}", f"Job? {words[0]}", f"More? {words[1]}"]
     said = "line 2 (second row of names, joined)"
     check(tmp_path, [first, second, *data], names, data, [*range(3, 23)], said, sheet=True)
-    # With an id it is an answer.
+    # A row with an id is an answer.
     first = [name or f"column_{k}" for k, name in enumerate(first)]
     answered = ["900", "2024-03-01", *[""] * len(options), *second[-3:]]
     untouched(tmp_path, [first, answered, *data])
-    # So it is beside a number, without an id as well.
+    # So is a row with a number but no id.
     kinds = [[f"{n}", "Request", f"{n % 4}"] for n in range(12)]
     untouched(tmp_path, [["id", "kind", "hours"], ["", words[0], "3"], *kinds])
 
@@ -284,7 +284,7 @@ def test_a_first_row_of_years_above_years_is_data(names: list[str], tmp_path: Pa
     check(tmp_path, [names, *data], given, data, [2, 3, 4, 5], ways=1)
     data[0][0] = "Paris"
     check(tmp_path, [names, *data], given, data, [2, 3, 4, 5], ways=1)
-    # Below a title they name columns, unless rows below hold years as well.
+    # Below a title, they name columns, unless rows below contain years as well.
     path = tmp_path / "y.csv"
     for rows, n in ((data, 4), ([data[0], *([r[0], "3", "1", "4"] for r in data[1:])], 3)):
         path.write_text(as_text([["Shops of", "the town", "", ""], ["", "", "", ""], *rows]))
@@ -292,7 +292,7 @@ def test_a_first_row_of_years_above_years_is_data(names: list[str], tmp_path: Pa
 
 
 def test_rows_below_sparse_or_repeated_names_are_data(tmp_path: Path) -> None:
-    """A second row of names has words above all numbers, and tells the columns of groups apart."""
+    """A second header row has words above all numbers and distinguishes the columns of groups."""
     for head in (["shop", "2022", "", "2023", ""], ["shop", "a", "a", "b", "b"]):
         for first in (
             ["x", "7", "8", "9", "6"],
@@ -334,7 +334,7 @@ def test_a_first_line_wider_than_the_table(tmp_path: Path) -> None:
     table = read_both_ways(path, 7)
     assert table.frame.columns == NAMES and cells_of(table) == SALES
     assert 'line 1 (title "EXTF")' in table.source.notes[0]
-    # Names above all columns but the first, of the rows' numbers: not a title.
+    # Names of all columns but the first, above numbers, are not a title.
     path.write_text(as_text([NAMES[1:], *SALES], padded=False))
     with pytest.raises(InputError, match="line 2 has 4 cells where line 1 has 3"):
         read_table(path)
@@ -373,7 +373,7 @@ def test_semicolons_in_all_rows_below_a_title_or_above_a_foot(
             path.write_text(as_text(rows, padded=False))
             table = read_both_ways(path, 7)
             assert table.frame.columns == OF_PLACES and cells_of(table) == data
-    # A comma in titles and numbers, but not in the header.
+    # The titles and numbers contain commas, but the header does not.
     path.write_text("Sales, Q1\nOslo, 2024\nname;sum\n" + "a;1,5\n" * 8)
     assert read_table(path).frame.columns == ["name", "sum"]
 
@@ -434,7 +434,7 @@ def test_units_below_remarks_and_blank_lines_are_left_out(above: Cells, tmp_path
     check(tmp_path, rows, names, STATION, lines, f"{2 + len(above)} (units)", sheet=True)
     if above != [[""]]:
         check(tmp_path, rows, names, STATION, lines, "remark", sheet=True)
-    # A row of data above them is data, as they are then.
+    # Below a row of data, they are data.
     untouched(tmp_path, [names, STATION[0], *rows[-25:]])
 
 
@@ -449,10 +449,10 @@ def test_words_above_text_hide_no_units(above: str, numbers: str, tmp_path: Path
     ]
     said = "line 2 (units)"
     check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], said, sheet=True)
-    # A level, and a number, are of a row.
+    # A known level, or a number, belongs to a data row.
     untouched(tmp_path, [names, [*units[:2], "red", *units[3:]], *data])
     untouched(tmp_path, [names, [*units[:4], "7.5"], *data])
-    # Most numbers of a lead column are below a limit.
+    # Most values of the lead column are below a detection limit.
     for n, row in enumerate(data):
         row[0] = "<0.5" if n % 3 else row[0]
     check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], said, ways=1)
@@ -461,7 +461,7 @@ def test_words_above_text_hide_no_units(above: str, numbers: str, tmp_path: Path
 def test_codes_above_whole_numbers_are_no_units(tmp_path: Path) -> None:
     untouched(tmp_path, [["code", "iso"], ["EUR", "min"], ["840", "2"], ["826", "3"]])
     untouched(tmp_path, [["team", "won"], ["A", "%"], ["1", "2"], ["2", "4"], ["3", "1"]])
-    # In no row below is a cell blank.
+    # No cell is blank in any row below.
     names, data = (
         ["Zeit", "Temp", "Druck"],
         [[f"{h}:00", str(20 + h), str(990 + h)] for h in range(9)],
@@ -481,7 +481,7 @@ def test_a_name_or_level_is_no_total(tmp_path: Path) -> None:
     for labels in (["***", "*", "**"], ["****", "*****", "*"]):
         rows = [[label, *row] for label, row in zip(labels, sums, strict=True)]
         untouched(tmp_path, [["stars", "rooms", "beds"], *rows])
-    # A customer beside totals of another word, filled as these are.
+    # A customer called "Total SA" beside subtotals, with the same cells filled.
     rows, _ = pivot("Subtotal")
     given = [*rows[:3], ["Total SA", "", "7", "9.50"], *rows[3:-1]]
     assert "unmatched" not in str(read_table(path_of(tmp_path, given)).source.notes)
@@ -500,7 +500,7 @@ def test_a_delimiter_that_ends_all_rows_but_the_header(tmp_path: Path) -> None:
 
 
 def test_rows_that_repeat_a_row_of_data_are_data(tmp_path: Path) -> None:
-    """Where the first row may be data itself, its repeats are, too."""
+    """If the first row may be data itself, its repeats are data."""
     for first in (["ada", "x", "n"], ["ada", "n.d.", "1"], ["ada", "2020-01-01", "x"]):
         others = [["bob", "y", "2"], ["cy", "z", "m"]] if first[2] != "1" else [["b", "4", "2"]] * 3
         untouched(tmp_path, [first, *others, first])
@@ -556,7 +556,7 @@ def test_other_words_below_a_table_are_data(last: list[str], tmp_path: Path) -> 
     last = [*last, "", "", ""][:4]
     numbered = [[str(100 + n), *row[1:]] for n, row in enumerate(SALES)]
     untouched(tmp_path, [NAMES, *SALES, last], sheet=last[0] == "Total")
-    if last[0] not in ("Note: broken", "Dr Ann Lee"):  # words below numbers
+    if last[0] not in ("Note: broken", "Dr Ann Lee"):  # text below numbers
         untouched(tmp_path, [NAMES, *numbered, last])
 
 
@@ -568,7 +568,7 @@ def test_words_of_a_foot_are_data_where_rows_above_hold_no_more(tmp_path: Path) 
 
 
 def with_rows(data: Cells, *others: tuple[int, list[str]]) -> tuple[Cells, list[int]]:
-    """Put rows in front of those at places in the data; return all, and the lines of the data."""
+    """Insert rows into the data; return all rows and the line numbers of the data."""
     rows, lines = [NAMES], []
     for number, row in enumerate([*data, []]):
         rows += [[*other, *[""] * (4 - len(other))] for place, other in others if place == number]
@@ -582,7 +582,7 @@ def test_rows_of_separators_are_blank_lines(blank: str, tmp_path: Path) -> None:
     given = [NAMES, *SALES[:3], [blank] * 4, *SALES[3:], [blank] * 4, [blank] * 4]
     lines = [2, 3, 4, *range(6, 27)]
     check(tmp_path, given, NAMES, SALES, lines, "lines 5, 27-28 (3 blank lines)", ways=1)
-    # A formula may leave a text without characters.
+    # A formula may evaluate to an empty text.
     with xlsxwriter.Workbook(tmp_path / "f.xlsx", {"strings_to_numbers": True}) as book:
         sheet = book.add_worksheet()
         for number, row in enumerate(given):
@@ -594,7 +594,7 @@ def test_rows_of_separators_are_blank_lines(blank: str, tmp_path: Path) -> None:
     table = read_table(tmp_path / "f.xlsx")
     assert table.lines is not None and table.lines.tolist() == lines
     assert read_table(path_of(tmp_path, given), layout="off").frame.height == len(given) - 1
-    # A row with one cell, wherever it stands, is data.
+    # A row with a single cell is data, wherever it stands.
     untouched(tmp_path, [NAMES, *SALES[:3], ["", "", "", "4"], ["", "m1", "", ""], *SALES[3:]])
 
 
@@ -656,7 +656,7 @@ def test_a_row_with_its_first_cell_alone_may_be_data(kind: str, first: str, tmp_
 
 @pytest.mark.parametrize("kind", FIRSTS)
 def test_columns_that_are_mostly_empty_make_no_remarks(kind: str, tmp_path: Path) -> None:
-    """Words in the first column alone, where few rows have more."""
+    """Text in the first column only, where few rows have more cells."""
     data = [[FIRSTS[kind](n), "x" * (n % 9 == 4), "", ""] for n in range(24)]
     untouched(tmp_path, [NAMES, *data])
     notes = ["late, see 3 and 4", "Seen 2 of 3", "a b", "at 10:15 and 11:20"]
@@ -675,10 +675,10 @@ def test_what_repeats_below_codes_is_a_level(tmp_path: Path) -> None:
     data = [[f"P{n:03}", *SALES[n % 24][1:]] for n in range(100)]
     rows, lines = with_rows(data, *((place, ["Gift card"]) for place in (10, 30, 50, 70)))
     untouched(tmp_path, rows)
-    # Up to three it is a remark, as in lines with too few cells.
+    # Up to three lines are remarks, as lines with too few cells are.
     rows, lines = with_rows(data, *((place, ["Gift card"]) for place in (10, 30, 50)))
     check(tmp_path, rows, NAMES, data, lines, "12, 33, 54 (3 remarks)", ways=1)
-    # Pages have numbers of their own.
+    # Page footers contain numbers of their own.
     marks = ((10 * page, [f"Strana {page} z 9"]) for page in range(1, 10))
     rows, lines = with_rows(data, *marks)
     check(tmp_path, rows, NAMES, data, lines, "(9 remarks)", ways=1)
@@ -706,7 +706,7 @@ def test_numbers_below_words_are_of_the_first_pages(
     ["Page 1 of 3", "Seite 2 von 3", "Subtotal", "Zwischensumme", "Source: us", "Total: 40, 3"],
 )
 def test_remarks_with_too_few_cells_are_left_out(kind: str, remark: str, tmp_path: Path) -> None:
-    """As where separators follow them, wherever they stand."""
+    """So are those followed by separators, wherever they stand."""
     data = [[FIRSTS[kind](n), *row[1:]] for n, row in enumerate(SALES)]
     path = tmp_path / "t.csv"
     for places, what in (((0,), "remark"), ((9, 17), "2 remarks"), ((24,), "footer")):
@@ -740,13 +740,13 @@ def test_what_a_letter_stands_for_ends_a_table(legend: str, padded: bool, tmp_pa
     path.write_text(as_text([NAMES, *data, [legend]], padded=padded))
     table = read_both_ways(path, 7)
     assert cells_of(table) == data and "(footer)" in table.source.notes[0]
-    # Below names it may be one.
+    # Below column names, it may be data.
     untouched(tmp_path, [NAMES, *SALES, [legend, *[""] * (len(NAMES) - 1)]])
 
 
 @pytest.mark.parametrize("width", [3, 4, 5])
 def test_totals_with_too_few_cells_are_left_out(width: int, tmp_path: Path) -> None:
-    """However many of the columns have one, from the left; what is called so alone stays out."""
+    """Totals may fill any number of columns from the left; a label alone is also left out."""
     data = [[f"P{n:03}", *(f"{7 * n % 11 + k}" for k in range(1, width))] for n in range(24)]
     names, path = ["Part", "A", "B", "C", "D"][:width], tmp_path / "t.csv"
     for n, word in zip(range(2, width), ("Total", "Endsaldo", "Closing balance"), strict=False):
@@ -801,7 +801,7 @@ def test_rows_with_too_few_cells_are_errors(kind: str, row: list[str], tmp_path:
 
 
 def test_the_rest_of_a_text_without_quotes_is_no_remark(tmp_path: Path) -> None:
-    """Left out, it would be lost without an error."""
+    """Leaving it out would lose the text without an error."""
     data = [[f"P{n:03}", str(n), "arrived in time"] for n in range(24)]
     path = tmp_path / "t.csv"
     path.write_text(as_text([NAMES[:3], *data[:9], ["left at the door"], *data[9:]], padded=False))
@@ -810,7 +810,7 @@ def test_the_rest_of_a_text_without_quotes_is_no_remark(tmp_path: Path) -> None:
 
 
 def test_rows_too_short_for_total_and_blank_line(tmp_path: Path) -> None:
-    """Cells that are empty at the end of a row are often left out."""
+    """Programs often omit empty cells at the end of a row."""
     names = ["Region", "Orders", "Revenue", "By", "Note"]
     data = [[row[0], row[2], row[3], "me", "x"] for row in SALES]
     sums = [str(sum(int(row[1]) for row in data)), f"{sum(float(row[2]) for row in data):.2f}"]
@@ -858,7 +858,7 @@ def test_all_lines_left_out_are_listed(tmp_path: Path) -> None:
 
 
 def pivot(word: str = "Total {}", text: str = "") -> tuple[Cells, list[int]]:
-    """Return a pivot table with its totals, and the lines of its data."""
+    """Return a pivot table with its totals, and the line numbers of its data."""
     rows, lines = [NAMES], []
     for k, region in enumerate(REGIONS):
         block = SALES[6 * k : 6 * k + 6]
@@ -878,7 +878,7 @@ def test_totals_are_left_out_and_labels_filled_down(word: str, tmp_path: Path) -
     labels = 'in "Region", into 20 empty cells'
     sheet = word == "Total {}"
     check(tmp_path, rows, NAMES, SALES, lines, totals, labels, sheet=sheet)
-    # Numbers with decimal commas; rounded totals; a wrong cell that is in its total.
+    # Decimal commas; rounded totals; a wrong cell that is included in its total.
     path = tmp_path / "c.csv"
     for old, new in ((".", ","), ("", ""), (".50", ".5")):
         path.write_text(as_text([[c.replace(old, new) for c in row] for row in rows], cut=";"))
@@ -891,7 +891,7 @@ def test_a_total_that_does_not_add_up_is_left_out_beside_others(line: int, tmp_p
     rows[line - 1][2] = "9999"
     said = f"line{'s' * (line > 8)} ", f"{line} (unmatched total)", "(4 totals)"
     check(tmp_path, rows, NAMES, SALES, lines, *said[1:])
-    # A customer of that name, whose cells are filled as those of others, is none.
+    # A customer of that name, with the same cells filled as others, is not a total.
     rows, lines = pivot(text="m9")
     rows[line - 1][2] = "9999"
     found = read_table(path_of(tmp_path, rows))
@@ -940,13 +940,13 @@ def test_a_row_with_words_for_numbers_is_data(first: list[str], tmp_path: Path) 
 @pytest.mark.parametrize(
     "row",
     [
-        ["Peru", "", "", ""],  # a name like others
+        ["Peru", "", "", ""],  # a name like any other
         ["Total", "m1", "10", "30.00"],  # an oil company
         ["Total", "", "10", "30.00"],  # not the sum
         ["Total", "", "", "30.00"],
         ["Sum 41", "", "9", ""],
-        ["Total Wine & More", "m1", "2430", "1682.00"],  # the sums, by chance
-        ["Total", "", "2430", "1"],  # one of two by chance
+        ["Total Wine & More", "m1", "2430", "1682.00"],  # matches the sums by chance
+        ["Total", "", "2430", "1"],  # matches one of two sums by chance
         ["Page", "m1", "1", "2"],
     ],
 )
@@ -960,11 +960,11 @@ def test_rows_that_only_look_like_a_foot_or_total_are_data(row: list[str], tmp_p
 
 
 def test_a_total_in_the_middle_alone_is_data(tmp_path: Path) -> None:
-    """A customer may be called so, and may happen to buy as much as all before."""
+    """A customer may have this name and happen to buy as much as all customers above."""
     rows = [["Ann", "1", "2"], ["Bob", "2", "2"], ["Total", "3", "4"], ["Cem", "4", "7"]]
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows])
     untouched(tmp_path, [["Name", "Orders"], *(row[:2] for row in rows)])
-    # Which of the two is a total, is open.
+    # Either of the two may be the total.
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows, ["Grand total", "10", "15"]])
 
 
@@ -990,7 +990,7 @@ def test_negative_totals_and_numbers_that_cancel(tmp_path: Path) -> None:
     end = [["Total", *sums]]
     lines = [*range(2, 10)]
     check(tmp_path, [names, *rows, *end], names, rows, lines, "line 10 (total)", sheet=True)
-    # Nothing adds up to nothing.
+    # A total of zeros is no evidence.
     rows = [[f"a{n}", "0", "0"] for n in range(8)]
     untouched(tmp_path, [names, *rows, ["Total", "0", "0"]])
 
@@ -998,7 +998,7 @@ def test_negative_totals_and_numbers_that_cancel(tmp_path: Path) -> None:
 def test_tables_of_all_kinds_stay_as_they_are(tmp_path: Path) -> None:
     people = [["ada", "london", "x"], ["bob", "paris", "y"], ["cy", "rome", "x"]]
     tables: list[Cells] = [
-        [["name", "city", "kind"], *people],  # text alone, three rows
+        [["name", "city", "kind"], *people],  # three rows of text only
         [["name", "size", "kind"], ["ada", "1", "x"], ["bob", "2", "y"], ["cy", "400", "x"]],
         [["name", "city", "kind"], ["Total", "Total", "Total"], *people],
         [["size"], *([str(n)] for n in range(9))],  # one column
@@ -1034,7 +1034,7 @@ def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
         path.write_text(as_text([NAMES, *SALES]) + end)
         with pytest.raises(InputError, match=r"line 2\d has \d cells? where line 1 has 4"):
             read_table(path)
-    # Rows below a foot are data: what seemed to be one is a remark.
+    # Rows below a footer are data, so the line is a remark.
     path.write_text(as_text([NAMES, *SALES]) + "Source: us\n" + as_text(SALES))
     table = read_table(path)
     assert table.frame.height == 48 and "line 26 (remark)" in table.source.notes[0]
@@ -1059,7 +1059,7 @@ def test_one_option_turns_recognition_off(tmp_path: Path) -> None:
         assert table.frame.height == len(given) - 1 and table.frame.columns[0] == "A title"
         found = read_table(file)
         assert found.frame.height == 24 and table.source.fingerprint != found.source.fingerprint
-    # Lines above the header, given by hand, are no title; what lies below it is found.
+    # Lines skipped by hand are not a title; the layout below them is still detected.
     assert cells_of(read_table(path, skip_rows=1)) == SALES
     assert read_table(path, skip_rows=1, layout="off").frame.height == len(given) - 2
     parted = open_table(path, layout="off", in_memory_rows=5, part_rows=5)
