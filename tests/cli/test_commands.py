@@ -17,12 +17,12 @@ from tests.quick import quick
 
 
 def steps(folder: str) -> dict[str, tuple[str, list[str]]]:
-    """Sentence and words of each next step, by the command it runs."""
+    """Return sentence and words of each next step, by its command."""
     found = {}
     for sentence, command in result(folder)["run"]["next_steps"]:
         words = shlex.split(command)
         assert words[:2] == ["kpca", "novelty"]
-        if "--marks" in words:  # of a page that somebody saves
+        if "--marks" in words:  # needs a page that somebody saved
             continue
         found[words[2]] = (sentence, words[2:])
     return found

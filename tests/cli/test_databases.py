@@ -1,4 +1,4 @@
-"""Databases by the command: scores beside the rows, what comes next, passwords, interrupts."""
+"""Databases on the command line: output tables, next steps, passwords, interrupts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ENDLESS = {
 
 
 def fill(connection: Any, types: str) -> None:
-    """Make the table of birds, with a primary key."""
+    """Create the table of birds with a primary key."""
     connection.execute(f"CREATE TABLE birds ({types.format(text='TEXT', real='DOUBLE PRECISION')})")
     connection.executemany("INSERT INTO birds VALUES (?, ?, ?, ?, ?, ?, ?)", FRAME.rows())
 
@@ -50,7 +50,7 @@ TYPES = (
 
 @pytest.fixture
 def shop(folder: Path) -> Path:
-    """Databases of both kinds in the working folder, with the same table of birds."""
+    """Create an SQLite and a DuckDB database with the same table of birds."""
     with closing(sqlite3.connect("shop.db")) as connection, connection:
         fill(connection, TYPES)
     duckdb = pytest.importorskip("duckdb", reason="the extra duckdb is not installed")
@@ -76,7 +76,7 @@ def test_scores_are_written_beside_the_key(uri: str, kpca: Run, shop: Path) -> N
         expected = written[name].cast(pl.Int64) if kind == pl.Boolean else written[name]
         found = scores[name].cast(pl.Int64) if kind == pl.Boolean else scores[name]
         assert found.cast(expected.dtype).equals(expected), name
-    # It is the table of scores now: what is there is only replaced when asked, and no other ever.
+    # --force replaces the run's own table of scores, and never another table.
     assert_refused(kpca(*words, "--out", "next"), 4, "exists already; replace it with --force")
     assert kpca(*words, "--out", "out", "--force", "--count", 9).code == 0
     assert query(uri, 'SELECT bird FROM "bird scores" WHERE flagged').height == 9
@@ -128,7 +128,7 @@ def test_rules_are_learned_from_a_query(kpca: Run, shop: Path) -> None:
 @pytest.mark.parametrize("uri", ENDLESS)
 def test_the_next_steps_work_as_they_stand(uri: str, kpca: Run, run_kpca: Run, shop: Path) -> None:
     assert kpca("screen", uri, "--query", "SELECT * FROM birds WHERE mass > 0").code == 0
-    # All queries have the same folder by default: none takes the place of another unasked.
+    # All queries share a default folder, which is only replaced with --force.
     other = kpca("screen", uri, "--query", "SELECT * FROM birds WHERE mass > 1")
     assert_refused(other, 4, "kpca-novelty-query-of-shop: exists already; replace it with --force")
     found = result("kpca-novelty-query-of-shop")
@@ -218,7 +218,7 @@ def test_a_password_in_an_address_is_said_nowhere(
 def command(
     *words: str, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE, **environment: str
 ) -> subprocess.Popen[str]:
-    """Start ``kpca`` in a process of its own."""
+    """Start ``kpca`` in a subprocess."""
     code = f"{HEARS_INTERRUPTS}\nimport sys; from kpca_apps.cli.entry import main; sys.exit(main())"
     return subprocess.Popen(
         [sys.executable, "-c", code, *words],
@@ -230,7 +230,7 @@ def command(
 
 
 def until(happened: Any, seconds: float = 60) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     end = time.monotonic() + seconds
     while not happened() and time.monotonic() < end:
         time.sleep(0.1)
@@ -246,7 +246,7 @@ def test_an_interrupt_ends_a_query_and_leaves_nothing(
     own.mkdir()
     asked = ENDLESS[uri]
     if how == "table":
-        # A view of rows that never end, as a file that someone sent may hold one.
+        # A view of endless rows, as a file from a stranger may hold.
         rows = asked.replace("count(*) AS a", "*").replace(" WHERE i < 4000000000", "")
         library = sqlite3 if uri.startswith("sqlite") else pytest.importorskip("duckdb")
         with closing(library.connect(uri.rpartition("/")[2])) as connection:
@@ -265,7 +265,7 @@ def test_an_interrupt_ends_a_query_and_leaves_nothing(
 
 
 def opened_by(pid: int) -> str:
-    """Name the files that a process has open."""
+    """Return the files that a process has open."""
     names = []
     for one in Path(f"/proc/{pid}/fd").glob("*"):
         try:

@@ -22,7 +22,7 @@ MODEL = ("--model", "digits.kpca")
 
 @pytest.fixture
 def digits(kpca: Run) -> np.ndarray:
-    """Sixty clean digits in ``clean`` and three with noise in ``noisy``."""
+    """Create sixty clean digits in ``clean`` and three noisy ones in ``noisy``."""
     images = np.asarray(load_digits().images[:63] * 15.9, np.uint8)
     noise = np.random.default_rng(0).normal(0, 50, images.shape)
     for number, image in enumerate(images[:60]):

@@ -9,12 +9,12 @@ from pathlib import Path
 from tests.cli.tree import each_command
 
 TESTS = Path(__file__).parents[1]
-# Files of these names in tests run no test.
+# Folders without tests that are run.
 HELPERS = ("benchmarks", "oracles")
 
 
 def features() -> Iterator[tuple[str, str]]:
-    """Yield each command with each of its options, and with "" for the command itself."""
+    """Yield each command with "" and with each of its options."""
     for words, command in each_command():
         yield words, ""
         for one in command.params:
@@ -23,7 +23,7 @@ def features() -> Iterator[tuple[str, str]]:
 
 
 def words_by_test() -> list[tuple[set[str], set[str]]]:
-    """Return the words each test is written with, and those of its whole file."""
+    """Return the strings of each test, and those of its whole file."""
     found = []
     for path in sorted(TESTS.rglob("test_*.py")):
         if path.parent.name in HELPERS:
@@ -47,7 +47,7 @@ def words_by_test() -> list[tuple[set[str], set[str]]]:
 
 def _words(node: ast.AST) -> Iterator[str]:
     for one in ast.walk(node):
-        if isinstance(one, ast.Dict):  # options by their names in Python
+        if isinstance(one, ast.Dict):  # options as keys of a dictionary
             for key in one.keys:
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
                     yield f"--{key.value.replace('_', '-')}"

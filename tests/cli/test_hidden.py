@@ -1,4 +1,4 @@
-"""Values of hidden columns are in no byte that a run writes or prints, but for the model."""
+"""Values of hidden columns are in nothing that a run writes or prints, except the model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.cli.conftest import Run
 from tests.quick import quick
 
 N_ROWS, N_ODD = 132, 6
-# What a value of each column looks like, also where it is expected, a median or on an axis.
+# Patterns of each column's values, which also match expected values, medians and axis labels.
 SECRETS = {
     "patient": r"XQ\d{4}",
     "site": "QZsite",
@@ -33,7 +33,7 @@ KINDS = ("csv", "parquet", "arrow", "jsonl", "json", "xlsx")
 
 
 def frame(seed: int = 0, *, odd: int = N_ODD) -> pl.DataFrame:
-    """Rows whose columns follow one size: half of them secret; the last `odd` do not follow it."""
+    """Return rows whose columns, half of them secret, follow one size, except the last `odd`."""
     rng = np.random.default_rng(seed)
     size = rng.normal(size=N_ROWS)
     sizes = [size + 0.1 * rng.normal(size=N_ROWS) for _ in range(4)]
@@ -57,7 +57,7 @@ def frame(seed: int = 0, *, odd: int = N_ODD) -> pl.DataFrame:
         "kind": ["odd" if k >= N_ROWS - odd else "usual" for k in range(N_ROWS)],
     }
     if odd:
-        for name, cells in columns.items():  # a row that repeats another but for one cell
+        for name, cells in columns.items():  # duplicate a row except for one cell
             if name not in ("patient", "dose", "kind"):
                 cells[8] = cells[7]
         columns["visit"][11] = "1889-02-30"  # type: ignore[index]
@@ -77,7 +77,7 @@ def write(table: pl.DataFrame, name: str, kind: str) -> str:
 
 
 def texts(*folders: str) -> dict[str, str]:
-    """Everything that runs wrote, as text."""
+    """Return everything that runs wrote, as text."""
     found = {}
     for path in sorted(path for folder in folders for path in Path(folder).rglob("*")):
         if path.suffix == ".kpca" or path.is_dir():
@@ -88,14 +88,14 @@ def texts(*folders: str) -> dict[str, str]:
         if path.suffix == ".xlsx":
             with zipfile.ZipFile(io.BytesIO(data)) as book:
                 data = b"\n".join(book.read(name) for name in book.namelist())
-        # Pictures are the markup that they are made of; only those of the page's own are packed.
+        # Figures are searched as SVG; of images embedded in a page, only our own are encoded.
         text = re.sub(r"data:[\w/+-]+;base64,[\w+/=]+", "", data.decode("utf-8"))
         found[str(path)] = text
     return found
 
 
 def leaks(found: dict[str, str], names: tuple[str, ...] = tuple(SECRETS)) -> list[str]:
-    """Where values of some columns are, and what stands there."""
+    """Return where values of secret columns appear, with the text around them."""
     return [
         f"{where}: {name}: ...{text[max(match.start() - 60, 0) : match.end() + 30]!r}"
         for where, text in found.items()
@@ -107,7 +107,7 @@ def leaks(found: dict[str, str], names: tuple[str, ...] = tuple(SECRETS)) -> lis
 
 @pytest.fixture
 def legible(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write pictures as the markup that they are made of."""
+    """Write figures as their SVG source."""
     monkeypatch.setattr(
         "kpca_apps.report.drawing.to_png", lambda drawing: str(to_svg(drawing)).encode()
     )
@@ -115,7 +115,7 @@ def legible(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("legible")
 def test_without_hide_the_values_of_every_column_are_found(whole_kpca: Run) -> None:
-    """The search finds what is there, in each kind of file."""
+    """The search finds the values in each kind of file."""
     table = write(frame(), "given", "parquet")
     words = ("--id", "patient", "--count", N_ODD, "--flagged", "xlsx", "--format", "parquet")
     done = whole_kpca("screen", table, *words, "--out", "seen")
@@ -131,7 +131,7 @@ def test_without_hide_the_values_of_every_column_are_found(whole_kpca: Run) -> N
 
 
 def run_all(run: Run, *commands: tuple[object, ...]) -> dict[str, str]:
-    """Run commands that must go well; return what they wrote and said."""
+    """Run commands that must succeed; return what they wrote and printed."""
     said = ""
     for words in commands:
         done = run(*words)
@@ -158,7 +158,7 @@ def fitted_and_scored(
     clean, table = write(frame(1, odd=0), "clean", kind), write(frame(), "given", kind)
     fit = ("fit", clean, "--model", "m.kpca", "--exclude", "kind", "--json")
     of_fit, of_score = (hide, ()) if by_model else ((), hide)
-    # A fit that hides nothing may tell everything.
+    # A fit that hides nothing may write every value.
     first = run_all(run, (*fit, *of_fit))
     return (first if by_model else {}) | run_all(
         run,
@@ -235,7 +235,7 @@ def test_the_scored_table_has_hidden_columns_if_asked_and_else_their_names(
     assert kpca("screen", table, *words, "--keep-hidden", "--out", "kept").code == 0
     seen, kept = (read(f"{name}/scored.{kind}") for name in ("seen", "kept"))
     assert seen.columns == kept.columns
-    # Row for row: what lies beside a line of the input is what was found about it.
+    # The rows keep the order of the input, with the same findings beside them.
     assert seen.drop("dose", "patient").equals(kept.drop("dose", "patient"))
     assert kept["patient"].to_list() == frame()["patient"].to_list()
     assert seen["dose"].null_count() == seen["patient"].null_count() == N_ROWS

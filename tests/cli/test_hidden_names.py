@@ -1,8 +1,8 @@
-"""However the header writes the name of a hidden column, no face shows its values.
+"""A hidden column's values appear nowhere, however the header spells its name.
 
-Each shape of header is written as each kind of table that can hold it, and given to the command, to
+Each form of header is written as each kind of table that supports it, and given to the command, to
 Python and to the server for assistants; all that they write, print, return and show in a notebook
-is searched. A sample of the shapes runs by default, all of them as `release`.
+is searched. A sample of the cases runs by default, all of them as `release`.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Nest = Callable[[object], object]
 
 @dataclass(frozen=True)
 class Shape:
-    """How the header writes the names of secret columns, and what is asked to be hidden."""
+    """How a header spells the names of secret columns, and the name given to --hide."""
 
     headers: tuple[str, ...]
     asked: str
-    nest: Nest | None = None  # puts a cell into a record
-    seen: str = "size"  # what a column that can be seen is called
+    nest: Nest | None = None  # wraps a cell in a record
+    seen: str = "size"  # the name of the visible column
 
     @property
     def is_unique(self) -> bool:
@@ -100,7 +100,7 @@ SHAPES = {
 FILES = ("csv", "several", "xlsx", "json", "jsonl", "parquet", "arrow")
 DATABASES = ("sqlite", "duckdb")
 FRAMES = ("polars", "pandas", "pyarrow")
-NO_REPEAT = ("json", "jsonl", "parquet", "polars")  # kinds that hold no name twice
+NO_REPEAT = ("json", "jsonl", "parquet", "polars")  # kinds without repeated names
 CASES = [
     (shape, kind)
     for shape in SHAPES
@@ -118,7 +118,7 @@ QUICK = [
 
 
 def columns_of(shape: Shape) -> tuple[list[str], list[list[object]]]:
-    """Names and cells: two columns that can be seen, and secrets that go with them but for one."""
+    """Return names and cells: two visible columns, and secrets that follow them except once."""
     rng = np.random.default_rng(5)
     size = rng.normal(size=N_ROWS)
     weight = size + 0.05 * rng.normal(size=N_ROWS)
@@ -137,7 +137,7 @@ def columns_of(shape: Shape) -> tuple[list[str], list[list[object]]]:
 
 
 def written(shape: Shape, kind: str) -> tuple[Any, dict[str, str]]:
-    """Write a table, or make a frame; return it, and how it is read."""
+    """Write a table or create a frame; return it and its reading options."""
     names, cells = columns_of(shape)
     if kind in FRAMES:
         return frame(kind, names, cells), {}
@@ -188,7 +188,7 @@ def frame(kind: str, names: list[str], cells: list[list[object]]) -> Any:
 
 
 def database(path: Path, names: list[str], cells: list[list[object]]) -> tuple[str, dict[str, str]]:
-    """Write a table of a database; the query names its columns, and cites a secret value."""
+    """Create a database; return its address and a query that renames columns and cites a secret."""
     places = range(len(names))
     kinds = ("TEXT" if isinstance(of[0], str) else "DOUBLE" for of in cells)
     made = ", ".join(f"c{k} {kind}" for k, kind in zip(places, kinds, strict=True))
@@ -205,7 +205,7 @@ def database(path: Path, names: list[str], cells: list[list[object]]) -> tuple[s
 
 
 def by_command(run: Run, table: str, reading: dict[str, str], asked: str) -> dict[str, str]:
-    """Screen, score and explain; return what was written and said."""
+    """Screen, score and explain; return the files and the terminal output."""
     how = [word for name, value in reading.items() for word in (f"--{name}", value)]
     hide = (*how, f"--hide={asked}")
     said = ""
@@ -246,7 +246,7 @@ def by_python(table: Any, reading: dict[str, str], asked: str) -> dict[str, str]
 
 
 def by_server(table: str, asked: str) -> dict[str, str]:
-    """Screen, explain and compare; return the answers and what was written."""
+    """Screen, explain and compare; return the answers and the files."""
     tools = Tools(Roots.of([Path.cwd()], 50_000_000), (asked,))
     answers = [
         tools.screen_table(table, count=2, out="served"),
@@ -257,7 +257,7 @@ def by_server(table: str, asked: str) -> dict[str, str]:
 
 
 def leaks(found: dict[str, str]) -> Iterator[str]:
-    """Name the places where a secret is, with what stands around it."""
+    """Yield the places that contain a secret, with the text around it."""
     for where, text in found.items():
         if match := SECRET.search(text):
             yield f"{where}: {text[max(match.start() - 60, 0) : match.end() + 30]!r}"
@@ -282,7 +282,7 @@ def test_no_face_shows_what_is_hidden(kpca: Run, name: str, kind: str) -> None:
     check(kpca, name, kind)
 
 
-# Every fifth case, so that each shape meets some kinds of file; all take 10 minutes of a core.
+# Every fifth case tests each form with some kinds of file; all cases take 10 minutes.
 @pytest.mark.release
 @pytest.mark.parametrize(("name", "kind"), CASES if "KPCA_EXAMPLES" in os.environ else CASES[::5])
 def test_no_face_shows_what_is_hidden_in_any_shape_of_header(

@@ -1,4 +1,4 @@
-"""The command on tables of object stores and lakes: what it prints, writes and refuses."""
+"""Tables of object stores and lakes on the command line: output, files and errors."""
 
 from __future__ import annotations
 

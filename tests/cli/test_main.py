@@ -51,7 +51,7 @@ def test_what_a_command_does_is_told_whole_in_80_columns(group: list[str]) -> No
     assert "..." not in shown.split("Commands")[1]
 
 
-# The words that call each group and command.
+# The words of each group and command.
 COMMANDS = sorted({(*words.split(),)[:n] for words, _ in each_command() for n in range(3)})
 FLAGS = {
     words: [flag for one in command.params for flag in (*one.opts, *one.secondary_opts)]
@@ -70,7 +70,7 @@ def test_help_explains_every_option(
     for flag in FLAGS.get(" ".join(words), ()):
         if flag.startswith("--"):
             assert re.search(rf"^\u2502 .*{flag}\b", shown, re.MULTILINE), flag
-    # The example of a config file can be used.
+    # The example of a config file works.
     examples = re.findall(r"--config FILE .*?: (\w+ = \w+)", some)
     assert len(examples) == some.count("--config")
     for example in examples:
@@ -125,7 +125,7 @@ def test_every_ending_is_one_line_and_its_code(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    # Who takes the name from there is loaded before, or would keep the one that fails.
+    # Import modules that use the name before it is patched, or they would keep the patch.
     for module in ("cli.novelty.run", "novelty.run"):
         import_module(f"kpca_apps.{module}")
     monkeypatch.setattr("kpca_apps.novelty.screening.model.resolve_rule", fail)
@@ -139,7 +139,7 @@ def test_every_ending_is_one_line_and_its_code(
 
 
 SCREEN = ["novelty", "screen", "birds.csv", "--dry-run"]
-GONE = "exec 3> >(true); wait $!; {} "  # 3 is a pipe whose reader has gone away
+GONE = "exec 3> >(true); wait $!; {} "  # 3 is a pipe without a reader
 
 
 FULL = (SCREEN, "{} > /dev/full", 3, "output cannot be written: No space left")
@@ -171,7 +171,7 @@ def test_a_request_to_end_is_an_interrupt_and_leaves_nothing(
     def ask_to_end(*_: object, **__: object) -> None:
         with suppress(KeyboardInterrupt):
             signal.raise_signal(number)
-        signal.raise_signal(ENDING[0])  # an impatient one disturbs nothing
+        signal.raise_signal(ENDING[0])  # further signals change nothing
         raise KeyboardInterrupt
 
     monkeypatch.setattr("kpca_apps.novelty.run.screen", ask_to_end)

@@ -1,4 +1,4 @@
-"""Every option of every command, used wrongly: one line, the code of usage, and nothing written."""
+"""Wrong uses of every option print one line, exit with a usage error and write nothing."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def test_what_is_said_of_wrong_options_is_as_it_was_read_and_approved(
         assert said.err.startswith("error: ") and said.err.count("\n") == 1, (case, said.err)
         assert said.code in (2, 3, 4), case
         assert said.err.rstrip("\n").isprintable(), case
-    # New or changed lines are to be read before the table is written again (see messages.py).
+    # Read new or changed lines before writing the table again (see messages.py).
     assert ours(as_table(found)) == ours(TABLE.read_text("utf-8"))
 
 
 def ours(table: str) -> list[str]:
-    """Return the lines of a table without what is said in the words of libraries."""
+    """Return the lines of a table without those worded by libraries."""
     return [line for line in table.splitlines() if not any(word in line for word in OF_LIBRARIES)]

@@ -53,7 +53,7 @@ def test_flagged_rows_are_written_to_be_sent_on(
     assert sheet.max_row == n + 1
     ids = [row[2].value for row in sheet.iter_rows(min_row=2)]
     assert ids == [row["id"] for row in found["lists"]["flagged"]]
-    # The library is missed before any work.
+    # A missing library is reported before any work.
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     refused = kpca("score", "no.kpca", "no.csv", "--flagged", "xlsx", "--out", "other")
     assert_refused(refused, 2, 'pip install ".[excel]"')
@@ -63,7 +63,7 @@ LISTS = ("scored.csv", "flagged.csv", "odd_cells.csv")
 
 
 def german(path: Path, delimiter: str = ";") -> pl.DataFrame:
-    """Write the birds of two places with decimal commas, and return them."""
+    """Write the birds of two places with decimal commas; return the frame."""
     frame = frame_of(200, odd=3)
     frame[5, "wing"] = 1043.25
     numbers = ["wing", "bill", "mass"]
@@ -94,7 +94,7 @@ def test_lists_are_written_like_the_input_if_asked(
         )
         ours = [n for n in ("novelty_score", "rarity", "p_value", "share") if n in same.columns]
         assert same.columns == plain.columns
-        # An empty number is a pair of quotes where numbers are quoted.
+        # A missing number is an empty pair of quotes if numbers are quoted.
         points = pl.col(ours).str.replace(",", ".", literal=True).replace("", None)
         assert same.with_columns(points).equals(plain)
         assert not ours or "," in same[ours[0]].drop_nulls()[0]
@@ -320,7 +320,7 @@ def test_a_key_that_is_there_twice_is_told_with_its_lines(kpca: Run, folder: Pat
 def test_a_missing_input_is_not_taken_for_a_run_that_was_done(
     kpca: Run, folder: Path, words: str
 ) -> None:
-    """Exit code 4 says that there is a result, which a script may go on with."""
+    """A script may use the results after exit code 4, so a missing input must exit differently."""
     (folder / "out").mkdir()
     (folder / "out" / "run.json").touch()
     assert kpca("screen", "birds.csv", "--out", "out").code == 4

@@ -1,4 +1,4 @@
-"""``kpca novelty screen --each``: a report a table, and an index of them."""
+"""``kpca novelty screen --each``: one report per table, and an index of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.report.pages import check_isolated, check_sound
 
 @pytest.fixture
 def tables(folder: Path) -> Path:
-    """A folder of three tables, of which the last is damaged."""
+    """Create a folder of three tables, the last of them damaged."""
     (folder / "data").mkdir()
     for seed, name in enumerate(("may", "june")):
         frame_of(60, seed=seed, odd=3).write_csv(folder / "data" / f"{name}.csv")
@@ -59,7 +59,7 @@ def test_each_table_has_the_report_that_it_has_by_itself(kpca: Run, tables: Path
     assert of_may["n_odd_cells"] == result["findings"]["n_odd_cells"]
     top = result["ranked"][0]
     assert of_may["oddest"].startswith(f"{top['id']} (line {top['line']}): its ")
-    # The command of a report replaces that report, and the index can still be replaced.
+    # The command in a report replaces that report; the index can still be replaced.
     assert kpca(*told["run"]["command"].split()[2:]).code == 0
     assert kpca("screen", "data", "--each", "--out", "out", "--force").code == 5
 
@@ -76,7 +76,7 @@ def test_an_index_links_every_report_and_tells_what_failed(kpca: Run, tables: Pa
     for link in links:
         assert Path("out", unquote(link)).is_file()
     assert "not screened: the row on line 2 opens a quote" in page.text
-    # Where it lay is not told.
+    # The page does not show the absolute path.
     assert str(tables) not in html
 
 
@@ -161,7 +161,7 @@ def test_the_runs_of_each_can_be_compared(kpca: Run, tables: Path) -> None:
 def test_a_full_disk_is_no_fault_of_a_table(
     kpca: Run, tables: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An index of failures would take the place of the reports that were there."""
+    """An index of failures would replace the existing reports."""
     assert kpca("screen", "data", "--each", "--out", "out").code == 5
     before = index()
 

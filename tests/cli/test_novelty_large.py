@@ -1,4 +1,4 @@
-"""Tables in parts through the command: the same folder, whoever works, and clear refusals."""
+"""Large tables on the command line: the same results from all schedulers, and clear errors."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ TAKEN = [
 
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is done to the rows of tables in parts, whoever does it."""
+    """Record each pass over the rows of tables in parts."""
     done: list[str] = []
     over = Execution.over
 
@@ -110,7 +110,7 @@ def test_a_wrong_column_name_is_refused_before_any_pass(
     needed = ("--label", "kind") if command == "compare" and option != "--label" else ()
     refused = kpca(*COMMANDS[command], option, "wnig", *needed)
     assert (refused.code, refused.out) == (2, "")
-    # A name to hide may be that of a field of records, which the cells tell.
+    # --hide may name a field of records, which only the cells show.
     assert not passes or (option == "--hide" and passes[0] == "Looking for records")
     said = " ".join(refused.err.split())
     assert f'.csv: {option} names a column "wnig" that the table does not have.' in said

@@ -48,7 +48,7 @@ TOLD_OF_COLUMNS = {
     "--monthfirst": {"dayfirst": False},
 }
 LABEL = "--label colour --positive red"
-# Of the table, the work and the files; not of what is found.
+# Options for the table, the workers and the files, which do not change the scores.
 OTHERS = (
     "--reference --accept --marks --workers --scheduler --work-dir --out --force --each "
     "--to-send --format --keep-hidden --flagged --write-to --junit --fail-on-flagged "
@@ -116,7 +116,7 @@ def test_the_command_line_replaces_a_threshold_of_a_configuration_and_adds_to_wh
     assert result()["run"]["settings"]["count"] == 2  # type: ignore[index]
     told = "kpca novelty screen birds.csv --count 2 --hide mass --hide colour"
     assert str(result()["run"]["command"]).startswith(told)
-    # Names that are numbers stand without quotes.
+    # A column name that is a number needs no quotes.
     Path("run.toml").write_text("share = 0.1\nhide = [2024]\n", encoding="utf-8")
     pl.read_csv("birds.csv").rename({"mass": "2024"}).write_csv("of_years.csv")
     words = ("of_years.csv", "--config", "run.toml", "--hide", "colour", "--quiet")
@@ -190,7 +190,7 @@ def test_the_command_of_a_report_gives_the_same_report(whole_kpca: Run, folder: 
 
 
 def _novelty(kpca: Run, command: str, table: str, *words: object) -> Done:
-    """Run a command with options; of `fit`, score the table with what was fitted."""
+    """Run a command with options; after `fit`, score the table with the model."""
     if command == "fit":
         fitted = kpca("fit", table, "--model", "m.kpca", "--force", *words)
         return fitted if fitted.code else kpca("score", "m.kpca", "birds.csv", *RUN)
@@ -203,7 +203,7 @@ RUN = ("--out", "out", "--force", "--json")
 
 @pytest.mark.parametrize("command", ["screen", "fit", "score", "explain", "compare"])
 def test_a_sheet_below_titles_is_read_by_every_command(command: str, kpca: Run) -> None:
-    # A workbook keeps 15 digits.
+    # A workbook stores 15 digits.
     frame = pl.read_csv("birds.csv").with_columns(pl.selectors.float().round(3))
     frame.write_csv("birds.csv")
     with xlsxwriter.Workbook("book.xlsx") as book:
@@ -234,7 +234,7 @@ def test_a_sheet_below_titles_is_read_by_every_command(command: str, kpca: Run) 
 
 
 def _numbers(result: dict[str, Any]) -> list[Any]:
-    """Return what a result says of rows: scores, reasons, or the metrics of a comparison."""
+    """Return the row figures of a result: scores, reasons, or the metrics of a comparison."""
     names = ("scores", "score", "novelty_score", "reasons", "evaluations", "detectors", "methods")
     return [result[name] for name in names if name in result]
 
@@ -251,7 +251,7 @@ def test_options_of_the_model_reach_it(command: str, kpca: Run) -> None:
     )
     roles = [{one["name"]: one["role"] for one in result["columns"]} for result in (plain, other)]
     assert [of["grade"] for of in roles] == ["numeric", "categorical"]
-    if command == "compare":  # whose settings hold what was asked for
+    if command == "compare":  # its settings show the option
         assert other["evaluations"] != plain["evaluations"]
     else:
         assert other["run"]["settings"]["landmarks"] == 20 < plain["run"]["settings"]["landmarks"]
@@ -282,7 +282,7 @@ def test_hidden_cells_are_kept_if_asked(command: str, kpca: Run) -> None:
 
 
 def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
-    """What is left out is decided by each file, and whether it is by the fit, unless told."""
+    """Each file decides which lines to leave out; the fit decides whether to, unless overridden."""
     names, *rows = Path("birds.csv").read_text().splitlines()
     pages = [line for start in range(0, 60, 20) for line in (names, *rows[start : start + 20])]
     commas = "," * names.count(",")
@@ -303,7 +303,7 @@ def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
     assert len({tuple(scores) for scores in frames.values()}) == 1
     done = kpca("score", "off.kpca", "pages.csv", *RUN)
     assert_refused(done, 3, "is missing, which the model uses")
-    # A row is found by its line in the file: 41 rows, their titles and headers stand above.
+    # A row is looked up by its line in the file; with 41 rows, titles and headers stand above it.
     for row in (1, 21, 60):
         line = row + 2 + (row - 1) // 20
         found = [
@@ -316,7 +316,7 @@ def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
 
 
 def test_a_wrong_cell_among_totals_is_flagged_by_its_line(kpca: Run) -> None:
-    """The totals, which are larger than any cell, take no place on the list."""
+    """The totals exceed every cell, but are not listed."""
     lines = ["Region,Month,Orders,Revenue"]
     for block, region in enumerate(("North", "South", "East", "West")):
         orders = [80 + (7 * n + 11 * block) % 40 for n in range(24)]

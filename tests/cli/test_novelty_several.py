@@ -1,4 +1,4 @@
-"""Titles, bad lines and several files, from the command to what it says."""
+"""Title lines, bad lines and several files on the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.novelty.tables import frame_of
 
 
 def split(folder: Path) -> list[str]:
-    """Write the table in three files of twenty rows; return its lines."""
+    """Split the table into three files of twenty rows; return its lines."""
     header, *rows = (folder / "birds.csv").read_text().splitlines()
     (folder / "data").mkdir()
     for place, name in enumerate(("a.csv", "b.csv", "c.csv")):

@@ -1,4 +1,4 @@
-"""``kpca papers`` as a user meets it: words, files, exit codes."""
+"""``kpca papers`` as a user meets it: options, files, exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.cli.conftest import Run
 
 @pytest.fixture
 def kpca(papers: Run) -> Run:
-    """Run ``kpca papers ...`` in a folder of its own."""
+    """Run ``kpca papers ...`` in a temporary folder."""
     return papers
 
 
@@ -118,7 +118,7 @@ def test_bad_input_ends_before_any_work(kpca: Run) -> None:
 
 
 def _with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Let there be three experiments, of which the second ends in an error."""
+    """Replace the experiments by three, the second of which raises an error."""
     known = all_experiments()
 
     def fail(data: PaperData) -> Outcome:
@@ -148,7 +148,7 @@ def test_an_interrupt_keeps_what_is_done(kpca: Run, monkeypatch: pytest.MonkeyPa
 
 
 def _interrupting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let an interrupt come while the page is made."""
+    """Raise an interrupt while the page is rendered."""
     render = gallery.render_gallery
 
     def interrupted(result: Any) -> str:

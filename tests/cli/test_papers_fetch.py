@@ -1,4 +1,4 @@
-"""``kpca papers fetch`` against a server on this machine that does what servers do."""
+"""``kpca papers fetch`` against a local server with the faults of real ones."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ ANSWERS = {
 
 
 class Host(BaseHTTPRequestHandler):
-    """Answers by path, as ANSWERS and `do_GET` have it; anything else is not found."""
+    """Respond by path, as in ANSWERS and `do_GET`; anything else is not found."""
 
     released = threading.Event()
 
     def do_GET(self) -> None:
-        """Answer as the path says."""
+        """Respond as the path says."""
         body = {"/other": b"another file"}.get(self.path, CONTENT)
         if self.path == "/silent":
             self.released.wait(10.0)
@@ -53,7 +53,7 @@ class Host(BaseHTTPRequestHandler):
             self.send_error(404)
 
     def log_message(self, format: str, *words: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def served(address: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Let the data be files of the server, a path each."""
+    """Return a function that sets the papers' data to files of the server, one per path."""
     monkeypatch.setenv("no_proxy", "*")
     digest = hashlib.sha256(CONTENT).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What a run says of its time."""
+"""The times in a run's result."""
 
 from __future__ import annotations
 

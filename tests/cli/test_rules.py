@@ -1,4 +1,4 @@
-"""kpca novelty rules: rules found, written in each format, and checked on other tables."""
+"""kpca novelty rules: discover rules, write them in each format, and check other tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.novelty.relations.test_table_rules import orders
 
 @pytest.fixture
 def invoices(folder: Path) -> Path:
-    """A table with a wrong sum on line 9 and a date too early on line 12; a second with two."""
+    """Write a table with a wrong sum on line 9 and a date too early on line 12; one with two."""
     orders().write_csv("invoices.csv")
     more = orders(seed=1).head(60)
     more.with_columns(net=pl.col("net") + (pl.col("order") == more["order"][4])).write_csv(
@@ -99,7 +99,7 @@ def test_a_check_is_a_suite_of_test_cases(invoices: Path, kpca: Run) -> None:
     assert [line.split(" (")[0] for line in str(sums[0].text).splitlines()] == ["line 6", "line 9"]
     cases = {case.get("name"): case for case in ElementTree.parse("screen.xml").getroot()[0]}
     assert [child.text for child in cases["gross = net + tax"]] == ["line 9"]
-    # Nothing but rules is replaced, and these only when asked for.
+    # Only rule files are replaced, and only with --force.
     again = kpca("rules", "more.csv", "--rules", "rules.json", "--junit", "rules.xml")
     assert_refused(again, 4, "exists already")
     table = kpca("screen", "invoices.csv", "--junit", "good.csv", "--force")
@@ -123,7 +123,7 @@ def test_test_cases_replace_no_rules_and_no_results(invoices: Path, kpca: Run) -
     assert_refused(kpca(*check, "--junit", "rules.json"), 4, "holds no test cases, so it is never")
     taken = "--junit is where other results are written; choose another place"
     assert_refused(kpca(*check, "--out", "new.txt", "--junit", "./new.txt"), 2, taken)
-    # Of screen: results of a folder that holds anything else are never replaced.
+    # Likewise for screen: a results folder that holds anything else is never replaced.
     for path in ("new", "new/rules.xml", "../" + Path.cwd().name + "/new/rules.xml"):
         found = kpca("screen", "more.csv", "--out", "new", "--junit", path)
         assert_refused(found, 2, taken)
@@ -170,7 +170,7 @@ def test_a_file_is_written_as_its_name_ends(
     assert text.endswith(printed.out)
     if name == "a":
         assert text.startswith("Rules between the columns of invoices.csv\n\n")
-    # The same again is refused, unless asked for; and nothing but rules is ever replaced.
+    # Writing the file again needs --force; only rule files are ever replaced.
     again = kpca("rules", "invoices.csv", "--out", name, *asked)
     assert_refused(again, 4, "exists already; replace it with --force")
     assert kpca("rules", "invoices.csv", "--out", name, "--force", *asked).code == 0
@@ -254,7 +254,7 @@ def test_files_of_one_table_are_told_apart(invoices: Path, kpca: Run) -> None:
 
 
 def secret_table() -> pl.DataFrame:
-    """A table whose rules would quote values of its columns."""
+    """Return a table whose rules would quote values of its columns."""
     frame = orders()
     sex = pl.Series(["QZfem", "QZmal", "QZmal"] * 100)
     return frame.with_columns(
@@ -272,7 +272,7 @@ def test_hidden_values_are_in_no_byte(invoices: Path, kpca: Run, format: str) ->
     shown = kpca("rules", "secret.csv", "--format", format)
     hide = [word for name in ("sex", "patient") for word in ("--hide", name)]
     done = kpca("rules", "secret.csv", "--format", format, *hide)
-    if format != "pandera":  # no value quoted, nothing to hide
+    if format != "pandera":  # this format quotes no value, so nothing is hidden
         assert "QZ" in shown.out
     kpca("rules", "secret.csv", "--out", "open.json")
     checked = kpca("rules", "worse.csv", "--rules", "open.json", "--format", format, *hide)

@@ -1,4 +1,4 @@
-"""``kpca schema`` prints the schema of every kind of JSON, and files of runs follow theirs."""
+"""``kpca schema`` prints the schema of every kind of JSON, which the files of runs follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All commands, as the command line has them."""
+"""All commands of the command-line interface."""
 
 from __future__ import annotations
 

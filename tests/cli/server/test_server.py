@@ -1,4 +1,4 @@
-"""An assistant's work with the server, by the client of the protocol's own package."""
+"""An assistant's calls to the server, made with the protocol's own client."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ SECRET = "QZsecret"
 
 
 class Refused(Exception):
-    """What a tool said instead of an answer."""
+    """Raised with the error text of a tool."""
 
 
 async def run_here(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a tool in this process: another one takes seconds to start."""
+    """Call a tool in this process, because a subprocess takes seconds to start."""
     return function(*arguments)
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> Path:
-    """Folder that is served, beside one that is not; each has a table."""
+    """Create a served folder beside a private one, each with a table."""
     for name in ("served", "private"):
         (tmp_path / name).mkdir()
         frame_of(60, odd=3).write_csv(tmp_path / name / "birds.csv")
@@ -53,7 +53,7 @@ def served(tmp_path: Path) -> Path:
 
 
 def asking(folder: Path, *hide: str, largest: int = 50 * MEGABYTE) -> Ask:
-    """Return what calls a tool of a server by its name."""
+    """Return a function that calls a tool of a server by name."""
     server = make_server(Tools(Roots.of([folder], largest), hide), run_here)
 
     async def call(name: str, arguments: dict[str, Any]) -> Any:
@@ -80,7 +80,7 @@ def ask(served: Path) -> Ask:
 
 
 def refused(ask: Ask, name: str, **arguments: Any) -> str:
-    """Return the one line that a tool refuses a call with."""
+    """Return the one-line error of a refused tool call."""
     with pytest.raises(Refused) as caught:
         ask(name, **arguments)
     text = str(caught.value)
@@ -98,7 +98,7 @@ def test_the_tools_are_offered_with_words_and_nothing_else() -> None:
     assert {one.name for one in found} == {*READS, *WRITES}
     for one in found:
         assert len(one.description) > 60
-        # Each parameter is told of in the words of the tool.
+        # The description of a tool mentions each of its parameters.
         missing = [
             key for key in one.input_schema.get("properties", {}) if key not in one.description
         ]
@@ -138,7 +138,7 @@ def test_screen_explain_accept_and_screen_again(served: Path, ask: Ask) -> None:
     assert not (served / "compared").exists()
     written = ask("diff_runs", old=first["folder"], new="third", out="compared")
     assert (served / written["folder"] / "report.html").is_file()
-    # No other list is added to.
+    # Only a list of accepted rows is appended to.
     (served / "kpca-accepted-birds.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     assert "no list of accepted rows" in refused(ask, "accept_rows", table="birds.csv", rows=[1])
 
@@ -294,7 +294,7 @@ def test_hidden_columns_stay_hidden(served: Path, by_server: bool) -> None:
     assert said[0]["hidden_columns"] == ["mass", "site"]
     (served / "a.csv").unlink()
     (served / "b.csv").unlink()
-    # The model holds rows, as the table itself does.
+    # The model holds rows of the table, so it is not searched.
     files = [one for one in served.rglob("*") if one.is_file() and one.suffix != ".kpca"]
     for text in (*map(str, said), *(one.read_text("utf-8", "replace") for one in files)):
         assert SECRET not in text
@@ -329,7 +329,7 @@ def test_a_run_that_shows_what_the_server_hides_is_not_compared(served: Path, as
     strict = asking(served, "colour")
     strict("screen_table", table="birds.csv", out="hidden")
     assert "without hiding colour" in refused(strict, "diff_runs", old="open", new="hidden")
-    # A column of the input that is called as one of ours in a list of flagged rows.
+    # An input column named like a column of the list of flagged rows.
     lines = (served / "birds.csv").read_text("utf-8").replace("colour", "line", 1)
     (served / "lines.csv").write_text(lines, "utf-8")
     ask("screen_table", table="lines.csv", out="lines")
@@ -344,7 +344,7 @@ def test_a_model_is_no_table_and_a_reference_hides_no_less(served: Path, ask: As
     frame_of(60, odd=3).drop("colour").write_csv(served / "less.csv")
     asked = {"table": "less.csv", "reference": "birds.csv"}
     assert 'hide= names a column "colour"' in refused(strict, "screen_table", **asked)
-    # A table without a column that the server hides is opened by no tool.
+    # Every tool refuses a table that lacks a column the server hides.
     for tool, of_tool in (
         ("screen_table", {}),
         ("accept_rows", {"rows": [1]}),
@@ -430,7 +430,7 @@ def test_over_standard_input_and_output_nothing_else_is_written(served: Path) ->
     assert n_tools == len(READS) + len(WRITES)
     assert not found.is_error
     assert found.structured_content["n_flagged"] == 3
-    # The client may pass over what is not of the protocol: the whole stream is looked at.
+    # The client ignores lines outside the protocol, so check the whole stream.
     request = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     done = subprocess.run(
         [sys.executable, "-c", code, "mcp", "--root", str(served)],
@@ -570,7 +570,7 @@ SENTENCES = "says sentence reason statement notes hints rule rules words matched
 
 
 def _sentences(answer: Any, key: str = "") -> Iterator[str]:
-    """Yield the texts of answers that are sentences, and not cells by themselves."""
+    """Yield the strings of answers that are sentences rather than cells."""
     if isinstance(answer, str):
         yield from [answer] * (key in SENTENCES.split())
     elif isinstance(answer, dict | list):
