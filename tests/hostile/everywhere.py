@@ -1,7 +1,7 @@
-"""Every place that a stranger's text comes from, given all hostile texts at once.
+"""Put all hostile texts into every place that untrusted text can come from.
 
-Each function here fills a folder, and runs the commands that read what is in it. What they write
-lies in the folder's `out`, and what they say as files there, for the checks of `outputs.py`.
+Each function here fills a folder and runs the commands that read its files. What they write goes to
+the folder's `out`, and what they print to files there, for the checks of `outputs.py`.
 
 `python -m tests.hostile.everywhere` runs all of them and counts; see `test_texts_everywhere.py`.
 """
@@ -37,7 +37,7 @@ from tests.hostile.tables import as_csv
 from tests.hostile.texts import NULS, TEXTS, file_names
 from tests.novelty.tables import frame_of
 
-OUT = Path("out")  # what is written and said, in the working folder
+OUT = Path("out")  # files and printed output, in the working folder
 FLAGS = ("--count", "40", "--flagged", "xlsx", "--to-send")
 rng = np.random.default_rng(0)
 
@@ -48,7 +48,7 @@ class _Terminal(io.StringIO):
 
 
 def kpca(*words: object, code: int | None = 0) -> str:
-    """Run a command, with a terminal for what it prints; keep what it said as files."""
+    """Run a command with a terminal as its stdout; save what it prints as files."""
     given = [str(word) for word in words]
     OUT.mkdir(exist_ok=True)
     with (
@@ -65,7 +65,7 @@ def kpca(*words: object, code: int | None = 0) -> str:
 
 
 def columns(n_rows: int, names: Sequence[str]) -> dict[str, list[float]]:
-    """Return columns that follow one another, of which the last rows do not."""
+    """Return correlated columns, whose last rows break the correlation."""
     size = rng.normal(size=n_rows)
     found = {}
     for place, name in enumerate(names):
@@ -77,13 +77,13 @@ def columns(n_rows: int, names: Sequence[str]) -> dict[str, list[float]]:
 
 
 def write_csv(path: str, cells: dict[str, list[Any]]) -> None:
-    """Write a table of which every cell is quoted."""
+    """Write a table with every cell quoted."""
     rows = [tuple(map(str, row)) for row in zip(*cells.values(), strict=True)]
     Path(path).write_bytes(as_csv(tuple(cells), rows))
 
 
 def rule_outputs(table: str, *words: object) -> None:
-    """Find the rules of a table, and write and print them in every way."""
+    """Find the rules of a table; write and print them in every format."""
     kpca("novelty", "rules", table, *words)
     kpca("novelty", "rules", table, "--out", OUT / "rules.json", *words)
     for kind in ("sql", "py", "yaml", "txt"):
@@ -94,7 +94,7 @@ def rule_outputs(table: str, *words: object) -> None:
 
 
 def column_names() -> None:
-    """Names of columns of a text file."""
+    """Put the texts into the column names of a text file."""
     write_csv("names.csv", columns(60, TEXTS))
     kpca("novelty", "screen", "names.csv", *FLAGS, "--out", OUT / "screened")
     kpca("novelty", "screen", "names.csv", "--dry-run")
@@ -109,7 +109,7 @@ def column_names() -> None:
 
 
 def cells_of(texts: Sequence[str]) -> dict[str, list[Any]]:
-    """Return a table with the texts as identifiers, as rare values, and where numbers should be."""
+    """Return a table with the texts as identifiers, as rare values, and where numbers belong."""
     n, rows = len(texts), 6 * len(texts)
     cells: dict[str, list[Any]] = {"id": [*texts, *(f"n{row}" for row in range(rows - n))]}
     for place in range(4):
@@ -126,7 +126,7 @@ def cells_of(texts: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def cells() -> None:
-    """Cells of a text file: identifiers, words and what should be numbers."""
+    """Put the texts into the cells of a text file: identifiers, words and numbers."""
     write_csv("cells.csv", cells_of(TEXTS))
     words = ("--id", "id", "--label", "kind", "--positive", "odd", "--count", len(TEXTS))
     kpca("novelty", "screen", "cells.csv", *words, *FLAGS[2:], "--out", OUT / "screened")
@@ -142,7 +142,7 @@ def cells() -> None:
 
 
 def groups() -> None:
-    """Values that rows are grouped by, and labels."""
+    """Put the texts into group values and labels."""
     texts = [text for text in TEXTS if text.strip()][::3]
     names = [text for text in texts for _ in range(50)]
     found: dict[str, list[Any]] = {"group": names, **columns(len(names), ["a", "b", "c"])}
@@ -152,7 +152,7 @@ def groups() -> None:
 
 
 def other_files() -> None:
-    """Names and cells of JSON, Parquet and Arrow, with NUL and what their schemas hold."""
+    """Put the texts and NUL into names, cells and schema metadata of JSON, Parquet and Arrow."""
     texts = (*TEXTS, *NULS)
     found = {
         **cells_of(texts),
@@ -172,14 +172,14 @@ def other_files() -> None:
         out = OUT / Path(name).suffix[1:]
         kpca("novelty", "screen", name, "--id", "id", *FLAGS, "--out", out)
     result = screen_table("a.parquet", id="id", count=40)
-    # A part, as a notebook has it, behind what keeps browsers from guessing.
+    # The notebook's fragment, after a header that stops browsers from guessing its type.
     page = f"<!DOCTYPE html><meta charset=utf-8>{result._repr_html_()}"
     (OUT / "notebook.html").write_text(page, "utf-8")
     (OUT / "said-repr.txt").write_text(f"{result!r}\n{find_rules('a.arrow')!r}\n", "utf-8")
 
 
 def databases() -> None:
-    """Names of tables and columns of a database, its cells and what is written into it."""
+    """Put the texts into a database: names of tables and columns, cells, and output tables."""
     texts = [text for text in TEXTS if "\0" not in text and len(text) < 2000]
     found: dict[str, list[Any]] = {"key": [*range(60)], **columns(60, texts[::4])}
     found |= {"a": texts[:60], "b": texts[-60:]}
@@ -201,7 +201,7 @@ def databases() -> None:
         marks = ", ".join("?" * len(found))
         shop.executemany(f"INSERT INTO birds VALUES ({marks})", zip(*found.values(), strict=True))
     uri = "sqlite:///shop.db"
-    kpca("novelty", "screen", uri, code=None)  # the names of its tables are listed
+    kpca("novelty", "screen", uri, code=None)  # lists the names of the tables
     kpca("novelty", "screen", uri, "--table", "birds", *FLAGS, "--out", OUT / "screened")
     for place, text in enumerate(texts[::4]):
         kpca("novelty", "screen", uri, f"--table={text}", "--dry-run", code=None)
@@ -214,7 +214,7 @@ def databases() -> None:
 
 
 def marks() -> None:
-    """Identifiers and notes of marks in a page, and lists of rows that are fine."""
+    """Put the texts into identifiers and notes of marks, and into lists of accepted rows."""
     write_csv("cells.csv", cells_of(TEXTS))
     words = ("--id", "id", "--count", len(TEXTS))
     kpca("novelty", "screen", "cells.csv", *words, "--out", "first")
@@ -231,7 +231,7 @@ def marks() -> None:
     text = json.dumps(block, ensure_ascii=False).replace("<", "\\u003c")
     Path("marked.html").write_text(page.replace(empty[1], text), "utf-8")  # type: ignore[index]
     kpca("novelty", "screen", "cells.csv", *words, "--marks", "marked.html", "--out", OUT / "again")
-    # Rows of another table, so that every mark is of no row.
+    # The rows come from another table, so no mark matches a row.
     write_csv("others.csv", cells_of([f"{text}." for text in TEXTS]))
     kpca("novelty", "screen", "others.csv", *words, "--marks", "marked.html", "--out", OUT / "none",
          code=None)  # fmt: skip
@@ -249,7 +249,7 @@ def marks() -> None:
 
 
 def rule_files() -> None:
-    """Columns, values, forms and sentences of a file of rules."""
+    """Put the texts into a rule file: columns, values, forms and sentences."""
     names = [text for text in TEXTS if len(text) < 400 and not is_pattern(text)]
     found = columns(30, names)
     write_csv("names.csv", {name: found[name] for name in names})
@@ -283,7 +283,7 @@ def rule_files() -> None:
 
 
 def models() -> None:
-    """Texts of a model: the table it is of, its notes, its versions."""
+    """Put the texts into a model: its table's name, notes and versions."""
     frame_of(60, odd=3).write_csv("birds.csv")
     kpca("novelty", "fit", "birds.csv", "--model", "m.kpca")
     model = load_model("m.kpca")
@@ -299,7 +299,7 @@ def models() -> None:
 
 
 def configs() -> None:
-    """Keys and values of a config file."""
+    """Put the texts into keys and values of a config file."""
     frame_of(60, odd=3).write_csv("birds.csv")
     for text in TEXTS[::2]:
         key, value = json.dumps(text), json.dumps(text)
@@ -310,7 +310,7 @@ def configs() -> None:
 
 
 def noisy(*shape: int) -> np.ndarray:
-    """Return a small picture with noise."""
+    """Return a small noisy picture."""
     draw = np.random.default_rng(1)
     return np.clip(120 + draw.normal(0, 20, shape or (12, 12)), 0, 255).astype(np.uint8)
 
@@ -319,7 +319,7 @@ RUN = ("--quality", "draft", "--jobs", 1)
 
 
 def image_files() -> None:
-    """Names of images, in a batch, in its tables, in a dictionary."""
+    """Put the texts into names of images in a batch, its tables and a dictionary."""
     Path("in").mkdir()
     names = file_names(suffix=".png")
     for name in names:
@@ -345,7 +345,7 @@ def image_files() -> None:
 
 
 def workbooks() -> None:
-    """Cells, comments, sheets, names and properties of a workbook."""
+    """Put the texts into a workbook: cells, comments, sheets, names and properties."""
     texts = [text for text in TEXTS if len(text) < 1000]
     found = cells_of(texts)
     metadata.write_workbook(Path("a.xlsx"), {**found, **columns(6 * len(texts), texts)}, TEXTS)
@@ -358,13 +358,13 @@ def workbooks() -> None:
 
 
 def image_metadata() -> None:
-    """What images say of themselves, kept with their pixels, shown or refused."""
+    """Put the texts into image metadata, which is kept, shown or refused."""
     Path("in").mkdir()
     for place, text in enumerate(TEXTS):
         for kind in islice(cycle(metadata.KINDS), place, place + 2):
             metadata.KINDS[kind](Path(f"in/{place}.{kind}"), noisy(), text)
     kpca("denoise", "run", "in", *RUN, "--out", OUT / "all", code=5)
-    (OUT / "all/images").rename("images")  # which say what those before said
+    (OUT / "all/images").rename("images")  # their metadata is that of the input
     kpca("denoise", "run", "in", "--dry-run", "--json", code=None)
     kpca("denoise", "noise", "in", code=None)
     for text in TEXTS[::3]:
@@ -376,7 +376,7 @@ def image_metadata() -> None:
 
 
 def compared_runs() -> None:
-    """Runs beside each other: their names, columns, cells, settings and warnings."""
+    """Put the texts into runs to compare: names, columns, cells, settings and warnings."""
     names = [text for text in TEXTS if text.strip()]
     texts = TEXTS[::2]
     found = cells_of(texts) | columns(6 * len(texts), names[::12])
@@ -395,7 +395,7 @@ def compared_runs() -> None:
     for number, pair in enumerate(pairwise(runs)):
         kpca("novelty", "diff", *pair, "--out", OUT / f"{number} runs")
         kpca("novelty", "diff", *pair, "--json", "--out", OUT / f"{number} told")
-    # Results that a stranger wrote: each text of them is another.
+    # Replace every string in a stranger's result file.
     result, others = runs[1] / "result.json", cycle(TEXTS)
     told = json.loads(result.read_text("utf-8"))
 
@@ -413,7 +413,7 @@ def compared_runs() -> None:
 
 
 def words_of_calls() -> None:
-    """Words of the command line itself, as a script may pass them on."""
+    """Put the texts on the command line, as a script may pass them on."""
     frame_of(60, odd=3).write_csv("birds.csv")
     calls = (
         "novelty screen birds.csv --hide", "novelty screen birds.csv --encoding",
@@ -446,7 +446,7 @@ PLACES: dict[str, Callable[[], None]] = {
 
 @contextlib.contextmanager
 def visited(place: str, folder: Path) -> Iterator[Path]:
-    """Give a place all texts, in a folder of its own; yield what was written and said."""
+    """Put all texts into one place, in a folder of its own; yield the output folder."""
     before = Path.cwd()
     folder.mkdir(parents=True)
     os.chdir(folder)
@@ -458,7 +458,7 @@ def visited(place: str, folder: Path) -> Iterator[Path]:
 
 
 def reached(folder: Path, texts: Iterable[str] = TEXTS) -> int:
-    """Count the texts that can be found, written out or as they are, in what was written."""
+    """Count the texts, escaped or not, that occur in the output."""
     found = texts_in(folder)
     flat = re.sub(r"\s+", "", found)
 
@@ -470,7 +470,7 @@ def reached(folder: Path, texts: Iterable[str] = TEXTS) -> int:
 
 
 def run_all(names: Sequence[str], keep: Path | None = None) -> int:
-    """Run places, print what was counted and what was found; return the number of faults."""
+    """Run places, print counts and faults; return the number of faults."""
     n_faults = 0
     with tempfile.TemporaryDirectory() as made:
         top = keep or Path(made)

@@ -1,6 +1,6 @@
-"""Workbooks and images that hold hostile texts wherever their formats keep any.
+"""Workbooks and images with hostile texts in every field of their formats.
 
-Texts that a library would refuse to write are put into its file afterwards, as bytes.
+Texts that a library refuses to write are patched into its file as bytes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MAKE, MODEL, SOFTWARE, ARTIST, COMMENT, EXIF, ISO = 271, 272, 305, 315, 37510, 3
 
 
 def in_xml(text: str) -> str:
-    """Leave out what no XML can hold, however it is escaped."""
+    """Remove characters that XML cannot hold, even escaped."""
     return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text)
 
 
 def write_workbook(path: Path, cells: dict[str, list[Any]], texts: Sequence[str]) -> None:
-    """Write a table, and texts as comments, values of formulas, sheets, names and properties."""
+    """Write a table, and the texts as comments, formula values, sheets, names and properties."""
     names = list(dict.fromkeys(filter(str.strip, map(in_xml, texts))))
     with xlsxwriter.Workbook(
         path, {"strings_to_urls": False, "strings_to_formulas": False}
@@ -189,7 +189,7 @@ def nd2(path: Path, pixels: np.ndarray, text: str) -> None:
 
 
 def zarr(path: Path, pixels: np.ndarray, text: str, *, place: str = "", copy: str = "0") -> None:
-    """Write an OME-Zarr whose texts are names of channels, units and notes, or also of an axis."""
+    """Write an OME-Zarr with the text as names of channels, units, notes or an axis."""
     import zarr as library
 
     group = library.open_group(str(path), mode="w", zarr_format=3)

@@ -1,7 +1,7 @@
-"""What a fuzzer found at the doors by which files of strangers come in stays mended.
+"""Faults that the fuzzer found in reading untrusted files stay fixed.
 
-Each file of ``corpus/TARGET`` is called what it stands for. More are found by
-``python -m tests.benchmarks.fuzz``.
+Each file of ``corpus/TARGET`` is named after its fault. ``python -m tests.benchmarks.fuzz`` finds
+more.
 """
 
 from __future__ import annotations

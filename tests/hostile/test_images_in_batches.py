@@ -1,4 +1,4 @@
-"""A batch meets pipes, links in a circle, names too long and files in the way: the rest goes on."""
+"""A batch with pipes, circular links, long names and blocked paths finishes its other images."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def keep(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Any]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with one good image."""
+    """Return a folder with one good image."""
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "good.png").write_bytes(GREY)

@@ -1,4 +1,4 @@
-"""Every number that a function of the package takes: what is none is refused in one line."""
+"""Invalid values of every numeric parameter of the package are refused in one line."""
 
 import inspect
 import re
@@ -27,9 +27,9 @@ ROWS = RNG.standard_normal((20, 2))
 FRAME = pl.DataFrame(ROWS, schema=["a", "b"])
 MODEL = kpca.fit_model(FRAME)
 EXAMPLES = [RNG.random((8, 8)) for _ in range(20)]
-# Keywords whose annotation does not say that they are numbers.
+# Numeric keywords whose annotation does not show it.
 ALSO = {"noise", "random_state"}
-# A version of a Delta table and a sheet are refused as what they are, by tests of their own.
+# A Delta table's version and a sheet have tests of their own.
 NOT_THESE = {"as_of", "sheet"}
 
 
