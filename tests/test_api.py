@@ -1,4 +1,4 @@
-"""Screening from Python: keywords, data frames in and out, and a result that shows itself."""
+"""Screening from Python: keyword arguments, data frames, and how a result is displayed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FUNCTIONS = (screen_table, fit_model, score_table)
 
 
 def birds(n: int = 60, seed: int = 0, *, odd: int = 3) -> pd.DataFrame:
-    """The table of other tests as a frame of pandas, its names as the index."""
+    """Return the shared test table as a pandas frame, with the names as its index."""
     columns = frame_of(n, seed, odd=odd).drop("kind").to_dict(as_series=False)
     return pd.DataFrame(columns).set_index("name")
 
@@ -119,7 +119,6 @@ def test_paths_are_read_as_asked_and_frames_are_not(tmp_path: Path) -> None:
     found = screen_table(path, delimiter="bar", encoding="utf-16", explain=0)
     assert (found.source.delimiter, found.source.encoding) == ("|", "utf-16")
     assert found.run.command.startswith("kpca_apps.screen_table('birds.csv', explain=0, delimiter=")
-    # One of two is a path.
     score_table(found.model, path, delimiter="|")
     screen_table(frame, reference=path, delimiter="|", explain=0)
     for function, given in ((screen_table, (frame,)), (score_table, (found.model, frame))):
@@ -165,7 +164,7 @@ def test_the_index_of_pandas_names_the_rows_and_comes_back(result: Screening) ->
     pd.testing.assert_frame_equal(flagged[whole.columns], expected)
     assert set(flagged.columns) - set(whole.columns) == {"row", "hint"}
     assert set(flagged.index) == {"bird 0057", "bird 0058", "bird 0059"}
-    # Columns that have the name of an added one give way.
+    # An input column named like an added column is renamed.
     renamed = screen_table(frame.rename(columns={"mass": "rank"}), explain=0)
     assert list(renamed.to_frame().columns)[:4] == ["wing", "bill", "rank_input", "colour"]
 
@@ -245,7 +244,7 @@ def test_a_model_is_fitted_saved_and_scores_frames(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.rows.is_flagged, found.rows.p_values <= 0.1)
     as_screened = screen_table(new, reference=clean, alpha=0.1)
     np.testing.assert_array_equal(found.rows.scores, as_screened.rows.scores)
-    # The model of a screening is one like another.
+    # A screening's model scores like any other model.
     again = score_table(as_screened.model, new, count=2, explain=1)
     assert (again.n_flagged, again.flagged().shape[0]) == (2, again.n_listed)
     assert again.run.command == "kpca_apps.score_table(model, table, count=2, explain=1)"
@@ -313,7 +312,7 @@ def test_a_hidden_index_is_in_no_frame_unless_it_is_asked_for() -> None:
     frame.iloc[7, frame.columns.get_loc("bill")] = 77777.125
     found = screen_table(frame, hide=["bill", "index"])
     assert not re.search("secret [0-9]|77,?777", repr(found) + found._repr_html_())
-    # Rows are known by their place.
+    # Rows are identified by position.
     assert found.to_frame()["bill"].isna().all() and found.to_frame().index[7] == 7
     assert found.flagged().loc[7, found.to_frame().columns].equals(found.to_frame().loc[7])
     kept = found.flagged(keep_hidden=True)
@@ -382,7 +381,7 @@ def test_a_notebook_shows_the_first_screen(name: str) -> None:
     assert not re.search(
         r"\b(src|href|id|on[a-z]+)\s*=", re.sub(r"(?s)<style>.*</style>|&[^;]+;|>[^<]*<", "", html)
     )
-    # What is beyond it says where it is.
+    # If a list is cut, the page says where to find the rest.
     assert ".flagged()" in html
     shown = re.search(r'(?s)<ul class="warnings".*?</ul>', html)
     n_shown = shown[0].count("<li>") if shown else 0
@@ -427,7 +426,7 @@ def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
     assert found[1].run.command == ("kpca_apps.screen_table(table, accept='fine.csv', count=2)")
     again = score_table(found[0].model, frame, accept=names)
     assert again.rows.is_flagged.tolist() == found[0].rows.is_flagged.tolist()
-    # An index that only counts is no column to compare.
+    # A default integer index is not compared as a column.
     counted = frame.reset_index()
     part = screen_table(counted, count=3).flagged().iloc[:2]
     again = screen_table(counted, accept=part, count=2)

@@ -1,4 +1,4 @@
-"""Rules from Python: found in frames of any library, kept, exported, checked."""
+"""Rules from Python: discovered in any library's frames, saved, exported and checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The house keeps its own rules: rooms, sizes, lean start, and a README that is true."""
+"""The repository follows its own rules: imports between packages, machine paths, README."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXT = {".py", ".md", ".toml", ".html", ".css", ".js", ".json", ".csv", ".cfg", 
 
 
 def told_commands(repository: Path) -> list[list[str]]:
-    """Every ``kpca ...`` command in the README and the documentation, cut as a shell would."""
+    """Return every ``kpca ...`` command of the README and the documentation as a list of words."""
     pages = (repository / "README.md", *(repository / "docs").glob("*/*.md"))
     readme = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     fenced = re.findall(r"^```sh\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE)
@@ -35,7 +35,7 @@ def test_imports_keep_the_arrows_between_rooms(repository: Path) -> None:
 
 def test_no_path_of_one_machine_stands_in_the_repository(repository: Path) -> None:
     roots = "|".join(("home", "root", "opt", "work", "Users", "mnt"))
-    # a folder below one of those roots, not a fragment of an address or of a relative path
+    # An absolute path below one of these roots, not part of a URL or a relative path.
     pattern = re.compile(rf"(?<![\w./:-])/(?:{roots})/\w")
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=repository, capture_output=True, text=True, check=False
@@ -54,7 +54,7 @@ def test_no_path_of_one_machine_stands_in_the_repository(repository: Path) -> No
 
 
 def command_of(words: list[str]) -> tuple[str, ...]:
-    """Return the words that name a command, or its group alone; some are of no group."""
+    """Return the words that name a command: its group, if any, and its name."""
     from kpca_apps.cli.main import app
 
     alone = [command.name for command in app.registered_commands]

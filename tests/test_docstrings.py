@@ -1,4 +1,4 @@
-"""Public names are documented as numpydoc asks: parameters, results, and examples that run."""
+"""Public names have numpydoc docstrings: parameters, returns, and examples that run."""
 
 import inspect
 from collections.abc import Iterator
@@ -11,19 +11,19 @@ from numpydoc.validate import validate
 
 import kpca_apps
 
-# Results of functions, whose fields are attributes.
+# Result classes, whose fields are documented as attributes.
 RESULTS = {"DenoiseInfo", "RuleCheck", "Rules", "Screening"}
-# No summary, parameters missing, unknown or out of order, no section on the result.
+# Numpydoc errors: missing summary, wrong or missing parameters, missing Returns section.
 REQUIRED = {"GL08", "SS01", "SS03", "PR01", "PR02", "PR03", "PR10", "RT01"}
-# Of the engine also: no description of a parameter or of the result.
+# For the engine also: parameters and return values without a description.
 REQUIRED_OF_ENGINE = REQUIRED | {"PR07", "RT03"}
-# Functions that need a file of an earlier run, whose examples are in the how-to guides.
+# These need a file of an earlier run; their examples are in the how-to guides.
 WITHOUT_EXAMPLE = {"load_model", "save_model", "run_batch"}
 LONGEST_SUMMARY = 90
 
 
 def names() -> Iterator[str]:
-    """Yield public functions and classes, and the methods of these."""
+    """Yield the names of public functions and classes, and of the classes' methods."""
     for name in sorted({*kpca_apps.__all__} - {"__version__"}):
         found = getattr(kpca_apps, name)
         yield name
@@ -56,7 +56,7 @@ def test_attributes_are_described(name: str) -> None:
     public = getattr(kpca_apps, name)
     described = NumpyDocString(inspect.getdoc(public) or "")["Attributes"]
     assert [one.name for one in described if not "".join(one.desc).strip()] == []
-    # `ScreeningResult` describes the fields that `Screening` inherits.
+    # `ScreeningResult` documents the fields that `Screening` inherits.
     if name in RESULTS - {"Screening"}:
         names = {name for one in described for name in one.name.split(", ")}
         assert {field.name for field in fields(public) if field.name[0] != "_"} == names

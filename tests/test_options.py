@@ -1,4 +1,4 @@
-"""Options are declared once: every face has them from there, or agrees with it."""
+"""Options are declared once; the commands, Python and JSON take them from there."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Readers that did not write a file find its values, or the page of other tools says what else.
+"""Other readers get the same values from our files, or other_tools.md lists the difference.
 
-A matrix, which is printed: each format with each type of values that it has, by two or more.
+Prints a matrix: each format with each of its types of values, read by two readers or more.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from tests.images.laboratory.test_ome_zarr import made
 pytestmark = [pytest.mark.release, pytest.mark.filterwarnings("ignore")]
 
 Reader = Callable[[Path], Any]
-# Readers whose distribution has another name.
+# Readers whose distribution has a different name.
 OTHERS = {"OpenCV": "opencv-python-headless", "LibRaw": "rawpy"}
 GREY, RGB, RGBA, PLANES = (20, 30), (20, 30, 3), (20, 30, 4), (5, 20, 30)
 SHAPES = {GREY: "grey", RGB: "RGB", RGBA: "RGBA", PLANES: "planes"}
@@ -58,7 +58,7 @@ FLOATS = "float32 float64"
 
 
 def by_opencv(path: Path) -> Any:
-    import cv2  # which brings a linear algebra library of its own
+    import cv2  # here, because it loads a linear algebra library of its own
 
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     is_read, pages = cv2.imreadmulti(str(path), flags=cv2.IMREAD_UNCHANGED)
@@ -95,7 +95,7 @@ def by_tensorstore(path: Path) -> Any:
 
 
 def by_hand(path: Path) -> Any:
-    """Put together chunks of one page each."""
+    """Read a Zarr array from its chunks of one page each."""
     told = json.loads(next(iter(path.glob("0/*arr*"))).read_text())
     dtype = told.get("dtype") or told["data_type"]
     unpacked = imagecodecs.blosc_decode if "dtype" in told else imagecodecs.zstd_decode
@@ -136,7 +136,7 @@ def tagged(path: Path, pixels: np.ndarray, **options: Any) -> None:
 
 
 def of_mode_0(path: Path, pixels: np.ndarray) -> None:
-    """Bytes without a sign, as the range in the header of an MRC file tells."""
+    """Write unsigned bytes; the range in the MRC header shows that they are unsigned."""
     with mrcfile.new(path) as file:
         file.set_data(pixels.view("int8"))
         file.header.dmin, file.header.dmax, file.header.dmean = 0.0, 255.0, 127.5
@@ -157,7 +157,7 @@ def zarred(path: Path, pixels: np.ndarray, *, layout: int) -> None:
 LOSSLESS = {"level": 0, "reversible": True}
 JPEG_2000, JPEG_XL = partial(by_imagecodec, "jpeg2k", **LOSSLESS), partial(by_imagecodec, "jpegxl")
 AVIF = partial(by_imagecodec, "avif", level=100, speed=8)
-# Format, suffix, what makes the file that is read first, types, shapes, readers.
+# Format, suffix, writer of the input file, types, shapes, readers.
 PICTURES: list[tuple[str, str, Any, str, list[tuple[int, ...]], str]] = [
     ("TIFF", ".tif", tagged, f"{WHOLE} {FLOATS} float16", [GREY, RGB, PLANES],
      "tifffile OpenImageIO OpenCV SimpleITK Pillow"),
@@ -215,7 +215,7 @@ def drawn(kind: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def written(format: str, path: Path, out: Path) -> np.ndarray:
-    """Write the pixels of an image upside down, and return them."""
+    """Write the pixels of an image upside down and return them."""
     image = read_image(path)
     pages = [image.page(number)[::-1] for number in range(len(image.pages))]
     if out.suffix == ".zarr":
@@ -267,9 +267,9 @@ def numbers(told: str) -> list[int]:
 
 
 def judged(outcomes: dict[Row, str], repository: Path) -> tuple[set[Row], set[Row]]:
-    """Print a matrix; return differences that the page does not name, and those it names in vain.
+    """Print the matrix; return differences not on the page, and listed ones that did not occur.
 
-    Of a reader that is installed in another version than the page tells, nothing is in vain.
+    Listed differences of a reader installed in another version are not required to occur.
     """
     for (format, values, reader), outcome in outcomes.items():
         print(f"{format:22}{values:18}{reader:14}{outcome}")
@@ -356,7 +356,7 @@ def save(table: Table, path: Path, format: str) -> None:
 
 
 def is_cell(read: Any, cell: Any) -> bool:
-    """Tell whether a cell is what was written, be it as text: nothing, NaN and "" are missing."""
+    """Return True if a reader returned the cell's value, also as text; NaN and "" are missing."""
     if pd.isna(read) or read == "":
         return cell is None
     if isinstance(read, str) and not isinstance(cell, str | None):

@@ -1,8 +1,8 @@
-"""What the package does where the names that only Unix has do not exist.
+"""The package works without the names that only Unix has.
 
-The package is imported and run in a child whose kpca_apps sees another `sys`, `os` and `signal`:
-the platform is "win32" and what Windows lacks is gone. Libraries of others, made for the system
-they run on, see the real ones.
+A child process imports and runs kpca_apps with modified `sys`, `os` and `signal`: the platform is
+"win32", and names that Windows lacks are missing. Third-party libraries, built for the actual
+system, see the original modules.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ from kpca_apps.cli.main import main
 
 sys.exit(main(sys.argv[1:]))
 """
-# Imported before the child loses anything: what else would be imported on the way.
+# Import these before the child loses the Unix names: they would be imported later anyway.
 LIBRARIES = (
     "asyncio", "ctypes", "joblib.externals.loky", "matplotlib.font_manager", "matplotlib.pyplot",
     "mcp.server.stdio", "multiprocessing.context", "numba", "PIL.Image", "polars", "psutil",

@@ -1,4 +1,4 @@
-"""What is released says which version it is, what it holds, and where it was tried."""
+"""Releases state their version, the origin of their files and the platforms tested."""
 
 from __future__ import annotations
 

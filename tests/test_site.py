@@ -1,4 +1,4 @@
-"""The search of the built site finds every command, option, public name, method and result."""
+"""The site's search finds every command, option, public name, method and result field."""
 
 import dataclasses
 import inspect
@@ -14,13 +14,13 @@ from tests.cli.tree import each_command
 
 SITE = Path(__file__).parents[1] / "docs" / "_build"
 INDEX = SITE / "searchindex.js"
-# What a screening holds that is more than a number.
+# Classes of a screening's fields that are more than numbers.
 RESULTS = ("RankedRow", "Reason", "OddCell", "ColumnProfile", "ThresholdInfo", "DuplicateRows")
 
 
 @pytest.fixture(scope="module")
 def index() -> dict[str, Any]:
-    """What the search of the site looks into."""
+    """Return the search index of the site."""
     if not INDEX.exists():
         pytest.skip("the site is not built: sphinx-build docs docs/_build")
     text = INDEX.read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def index() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def found(index: dict[str, Any]) -> set[str]:
-    """Full names of what is found: of Python, and options behind their command."""
+    """Return the full names in the index: Python names, and options after their command."""
     entries = index["objects"].items()
     return {f"{prefix}.{entry[-1]}".lstrip(".") for prefix, some in entries for entry in some}
 
@@ -57,7 +57,7 @@ def test_every_public_name_and_method_is_found(found: set[str]) -> None:
             asked |= {
                 f"kpca_apps.{name}.{method}"
                 for method, value in vars(public).items()
-                # the default of a field may be a function, which has a private name of its own
+                # A field's default may be a function with a private name.
                 if inspect.isfunction(value) and not value.__name__.startswith("_")
             }
     assert asked - found == set()

@@ -1,4 +1,4 @@
-"""Planes of a layer, without napari: parts as in the whole, all of them, and an end on the way."""
+"""Planes of a layer, without napari: previews, all planes, and cancelling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The widget in napari's own viewer: a preview, the whole in the background, an end on the way."""
+"""The widget in napari's viewer: a preview, all planes in the background, and cancelling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.napari.test_layers import FILM
 
 pytestmark = [
     pytest.mark.release,
-    # What napari and what it stands on warn of is no matter of ours.
+    # Ignore warnings of napari and its dependencies.
     pytest.mark.filterwarnings("default"),
 ]
 
