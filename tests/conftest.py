@@ -112,10 +112,10 @@ def every_result_follows_its_schema() -> Iterator[None]:
 
     def shortened(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: shortened(one) for key, one in value.items()}
+            return {key: shortened(item) for key, item in value.items()}
         if isinstance(value, list):
             some = value if len(value) <= 2 * CHECKED else value[:CHECKED] + value[-CHECKED:]
-            return [shortened(one) for one in some]
+            return [shortened(item) for item in some]
         return value
 
     def checked(document: Any, content: Any) -> str:

@@ -131,7 +131,7 @@ def running_server() -> Iterator[Server]:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         settings = ("fsync=off", "listen_addresses=127.0.0.1", "unix_socket_directories=")
-        words = [word for one in settings for word in ("-c", one)]
+        words = [word for option in settings for word in ("-c", option)]
         process = subprocess.Popen(
             [programs / "postgres", "-D", data, "-p", str(port), *words],
             stdout=subprocess.DEVNULL,

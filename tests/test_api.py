@@ -60,10 +60,10 @@ def test_every_option_is_a_keyword_with_its_default() -> None:
     known: dict[str, Any] = vars(ScreeningOptions()) | vars(ColumnOptions())
     del known["columns"], known["layout"]
     for function, lacking in ((screen_table, set()), (fit_model, {"positive"})):
-        found = {n: one.default for n, one in signature(function).items() if n in known}
+        found = {n: option.default for n, option in signature(function).items() if n in known}
         assert found == {n: value for n, value in known.items() if n not in lacking}
     of_model = dict.fromkeys((*RULES, "id", "label", "positive", "explain", "jobs", "hide"))
-    found = {n: one.default for n, one in signature(score_table).items() if n in known}
+    found = {n: option.default for n, option in signature(score_table).items() if n in known}
     assert found == of_model
     assert {*READING} == {*Reading.__annotations__}
     with pytest.raises(TypeError, match=r"argument 'shar'. Did you mean \"share\""):
@@ -416,12 +416,12 @@ def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
     path = tmp_path / "fine.csv"
     fine.to_csv(path)
     names = {"name": list(fine.index)}
-    found = [screen_table(frame, accept=one, count=2) for one in (fine, path, names)]
-    for one in found:
-        assert one.lists.accepted is not None and one.lists.accepted.n_rows == 2
-        assert one.flagged().index.intersection(fine.index).empty
-        assert not [text for text in one.run.warnings if "nothing" in text or "none of" in text]
-        assert one.rows.scores.tobytes() == found[0].rows.scores.tobytes()
+    found = [screen_table(frame, accept=form, count=2) for form in (fine, path, names)]
+    for result in found:
+        assert result.lists.accepted is not None and result.lists.accepted.n_rows == 2
+        assert result.flagged().index.intersection(fine.index).empty
+        assert not [text for text in result.run.warnings if "nothing" in text or "none of" in text]
+        assert result.rows.scores.tobytes() == found[0].rows.scores.tobytes()
     assert found[0].to_frame().query("accepted").index.tolist() == sorted(fine.index)
     assert found[1].run.command == ("kpca_apps.screen_table(table, accept='fine.csv', count=2)")
     again = score_table(found[0].model, frame, accept=names)

@@ -39,8 +39,8 @@ def rules() -> Rules:
 def test_keywords_are_options_with_their_defaults(function: Callable[..., Any]) -> None:
     known = vars(NoveltyOptions()) | vars(ColumnOptions())
     parameters = dict(inspect.signature(function).parameters)
-    for name, one in parameters.items():
-        assert one.default in (known.get(name), inspect.Parameter.empty), name
+    for name, option in parameters.items():
+        assert option.default in (known.get(name), inspect.Parameter.empty), name
 
 
 def test_rules_are_said_and_exported(rules: Rules) -> None:
@@ -54,7 +54,7 @@ def test_rules_are_said_and_exported(rules: Rules) -> None:
     invoices = orders()
     with duckdb.connect() as database:
         database.register("invoices", invoices.to_arrow())
-        place = [one.startswith("gross") for one in rules.sentences].index(True)
+        place = [text.startswith("gross") for text in rules.sentences].index(True)
         macros, *queries = rules.to_sql("invoices").split("\n\n")
         database.execute(macros)
         first = queries[place]
@@ -100,7 +100,7 @@ def test_the_index_of_pandas_names_the_rows() -> None:
 
 def test_options_of_columns() -> None:
     found = find_rules(orders(), exclude=["gross"], hide="net", seed=3)
-    assert not any("gross" in one for one in found.sentences)
+    assert not any("gross" in text for text in found.sentences)
     check = check_rules(orders(), find_rules(orders()), hide=("net", "order"))
     cells = check.to_frame().filter(pl.col("rule") == "gross = (hidden)")["cells"]
     assert "net (hidden)" in cells[0]

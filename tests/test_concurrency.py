@@ -34,7 +34,7 @@ else:
 
 def digest(*arrays: Any) -> str:
     return hashlib.sha256(
-        b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)
+        b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
     ).hexdigest()
 
 
@@ -66,7 +66,7 @@ def screening() -> str:
 
 
 WORK: dict[str, Callable[[], str]] = {
-    one.__name__: one for one in (exact, landmarks, novelty, denoising, screening)
+    function.__name__: function for function in (exact, landmarks, novelty, denoising, screening)
 }
 # Reading tables starts threads, which do not survive a fork: api.py refuses at once.
 FORKABLE = [name for name in WORK if name != "screening"]

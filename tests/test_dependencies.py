@@ -68,7 +68,7 @@ def test_what_the_package_imports_is_declared_and_no_more(
     imported = imported_distributions(repository / "kpca_apps")
     needed = names(project["dependencies"])
     extras = project["optional-dependencies"]
-    optional = names([one for name in (*OPTIONAL, "napari") for one in extras[name]])
+    optional = names([item for name in (*OPTIONAL, "napari") for item in extras[name]])
     assert {"numpy", "scikit-learn", "distributed"} < set(imported)
     assert {k: v for k, v in imported.items() if k not in needed | optional} == {}
     assert (needed | optional) - set(imported) == NOT_IMPORTED_HERE
@@ -93,16 +93,16 @@ def test_what_the_tests_and_scripts_import_is_declared(
 
 def test_the_test_extra_holds_what_the_other_extras_need(project: dict[str, Any]) -> None:
     extras = project["optional-dependencies"]
-    beside = {one for name in OPTIONAL for one in extras[name]}
+    beside = {item for name in OPTIONAL for item in extras[name]}
     assert beside <= set(extras["test"])
 
 
 def test_each_dependency_has_one_lower_bound_that_can_be_tried(project: dict[str, Any]) -> None:
     extras = project["optional-dependencies"]
-    every = {one for extra in (project["dependencies"], *extras.values()) for one in extra}
+    every = {name for extra in (project["dependencies"], *extras.values()) for name in extra}
     bounds = sorted(every)
     # The package uses private names of numba, which may change; DuckDB 2.0.0 scans frames wrongly.
     others = ["duckdb>=1.5,!=2.0.0", "numba>=0.60,<0.69"]
-    assert [one for one in bounds if not BOUND.fullmatch(one)] == others
-    bounded = [normalised(re.split(r"\[|>=", one)[0]) for one in bounds]
+    assert [bound for bound in bounds if not BOUND.fullmatch(bound)] == others
+    bounded = [normalised(re.split(r"\[|>=", bound)[0]) for bound in bounds]
     assert len(bounded) == len(set(bounded))

@@ -55,8 +55,8 @@ def test_summary_is_short_and_functions_have_an_example(name: str) -> None:
 def test_attributes_are_described(name: str) -> None:
     public = getattr(kpca_apps, name)
     described = NumpyDocString(inspect.getdoc(public) or "")["Attributes"]
-    assert [one.name for one in described if not "".join(one.desc).strip()] == []
+    assert [field.name for field in described if not "".join(field.desc).strip()] == []
     # `ScreeningResult` documents the fields that `Screening` inherits.
     if name in RESULTS - {"Screening"}:
-        names = {name for one in described for name in one.name.split(", ")}
+        names = {name for field in described for name in field.name.split(", ")}
         assert {field.name for field in fields(public) if field.name[0] != "_"} == names

@@ -276,11 +276,11 @@ def judged(outcomes: dict[Row, str], repository: Path) -> tuple[set[Row], set[Ro
     page = (repository / "docs" / "reference" / "other_tools.md").read_text("utf-8")
     lines = re.findall(r"^\| (.+) \| (.+) \| (\S+) ([0-9.]+) \|(?:.*\|){2}$", page, re.MULTILINE)
     readers = {(reader, told) for *_, reader, told in lines}
-    if any(numbers(version(OTHERS.get(one, one))) < numbers(told) for one, told in readers):
+    if any(numbers(version(OTHERS.get(name, name))) < numbers(told) for name, told in readers):
         pytest.skip("a reader is older than the page tells")
     named, current = set[Row](), set[Row]()
     for formats, values, reader, told in lines:
-        rows = {(one, kind, reader) for one in formats.split(", ") for kind in values.split(", ")}
+        rows = {(form, kind, reader) for form in formats.split(", ") for kind in values.split(", ")}
         named |= rows
         if told == version(OTHERS.get(reader, reader)):
             current |= rows

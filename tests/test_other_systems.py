@@ -92,7 +92,7 @@ def test_commands_run_without_what_only_unix_has(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(200, 3))
     values[7] = 9
-    lines = ["a,b,c", *(",".join(f"{one:.3f}" for one in row) for row in values)]
+    lines = ["a,b,c", *(",".join(f"{value:.3f}" for value in row) for row in values)]
     (tmp_path / "table.csv").write_text("\n".join(lines) + "\n", "utf-8")
     noisy = 100 + 20 * rng.standard_normal((60, 70))
     Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(tmp_path / "image.png")

@@ -275,11 +275,11 @@ class Said(NamedTuple):
 def cases(command: str, parameters: list[Any]) -> Iterator[Case]:
     """Yield wrong calls of a command: single options, combinations, and missing arguments."""
     right = CALLS[command]
-    for one in parameters:
-        flags = [flag for flag in (*one.opts, *one.secondary_opts) if flag.startswith("--")]
-        if not flags or one.name == "help":
+    for option in parameters:
+        flags = [flag for flag in (*option.opts, *option.secondary_opts) if flag.startswith("--")]
+        if not flags or option.name == "help":
             continue
-        if one.is_flag:
+        if option.is_flag:
             yield from (Case(command, right, f"{flag}=yes") for flag in flags)
             continue
         (flag,) = flags

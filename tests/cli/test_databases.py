@@ -267,9 +267,9 @@ def test_an_interrupt_ends_a_query_and_leaves_nothing(
 def opened_by(pid: int) -> str:
     """Return the files that a process has open."""
     names = []
-    for one in Path(f"/proc/{pid}/fd").glob("*"):
+    for path in Path(f"/proc/{pid}/fd").glob("*"):
         try:
-            names.append(str(one.readlink()))
+            names.append(str(path.readlink()))
         except OSError:
             continue
     return " ".join(names)

@@ -303,7 +303,7 @@ def test_noise_is_a_table_of_what_the_library_measures(kpca: Run) -> None:
     assert rows[0].endswith("28 x 24")
     assert rows[2].endswith("24 x 24")
     told = json.loads(kpca("noise", "in", "--json").out)["images"]
-    assert [one["status"] for one in told] == ["ok", "failed", "ok", "ok"]
+    assert [image["status"] for image in told] == ["ok", "failed", "ok", "ok"]
     assert told[0]["sigma"] == expected
     assert len(told[3]["channel_sigma"]) == 3
 
@@ -315,7 +315,7 @@ def test_raw_files_are_written_as_raw_files_where_that_is_asked(kpca: Run) -> No
     for words, name in (((), "a.tif"), (("--raw-out", "dng"), "a.dng")):
         out = f"as-{name}"
         assert kpca("run", "a.dng", *FAST, *words, "--out", out).code == 0
-        assert [one.name for one in Path(out, IMAGES).glob("a.*")] == [name]
+        assert [path.name for path in Path(out, IMAGES).glob("a.*")] == [name]
     assert_refused(kpca("run", "a.dng", "--raw-out", "png"), 2, "--raw-out")
 
 
@@ -329,7 +329,7 @@ def test_a_preview_offers_three_strengths(kpca: Run) -> None:
     told = result_of("kpca-preview-a")
     assert str(told["command"]) == "kpca denoise run in --quality fast --luma 1.2"
     trials = told["trials"]
-    assert [one["option"] for one in trials] == ["--strength 0.6", "--strength 1", "--luma 1.56"]
+    assert [item["option"] for item in trials] == ["--strength 0.6", "--strength 1", "--luma 1.56"]
     assert "Luma 1.56: removes" in done.err
     assert done.err.count(" of 255.\n") == 3
 
@@ -358,7 +358,7 @@ def test_what_may_be_texture_is_left_as_it_was_and_said_to_be(kpca: Run) -> None
     save("mixed/b.png", noisy(1, (64, 64)))
     said = " ".join(kpca("run", "mixed", *FAST).err.split())
     images = result()["images"]
-    assert [one["established"] for one in images] == [False, True]
+    assert [image["established"] for image in images] == [False, True]
     option = images[0]["evidence"]["option"]
     assert "a.png: left as it is: what was measured" in said
     assert f"{option} takes it out." in said
@@ -417,8 +417,8 @@ def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
     lines = kpca("noise", "late").out.splitlines()
     assert max(map(len, lines)) <= 80
     shown = [line.split()[0] for line in lines[1:]]
-    assert [one[-6:] for one in shown] == [name[-6:] for name in names]
-    assert all(len(one) < len(name) for one, name in zip(shown, names, strict=True))
+    assert [name[-6:] for name in shown] == [name[-6:] for name in names]
+    assert all(len(item) < len(name) for item, name in zip(shown, names, strict=True))
     save(f"late/{'long' * 20}.png", noisy(3, (96, 96, 3)))
     assert max(map(len, kpca("noise", "late").out.splitlines())) <= 80
     shared = noisy(4, (96, 96))[..., np.newaxis] // 2 + np.array([0, 10, 20])
@@ -476,4 +476,4 @@ def test_the_same_noise_for_a_batch_is_measured_and_said(kpca: Run) -> None:
     assert done.code == 0, done.err
     images = result()["images"]
     assert images[0]["sigma"] == images[1]["sigma"]
-    assert all("--same-noise" in one["notes"][-1] for one in images)
+    assert all("--same-noise" in image["notes"][-1] for image in images)

@@ -48,7 +48,7 @@ def frame(seed: int = 0, *, odd: int = N_ODD) -> pl.DataFrame:
     columns = {
         "patient": [f"XQ{(7 * k + seed) % 9000 + 1000:04d}" for k in range(N_ROWS)],
         "site": [("QZsiteA", "QZsiteB")[k % 2] if k % 22 else "QZsiteC" for k in range(N_ROWS)],
-        "visit": [str(one) for one in day],
+        "visit": [str(moment) for moment in day],
         "dose": dose,
         "grade": grade.tolist(),
         "remark": [" ".join(rng.choice(words, 5)) for _ in range(N_ROWS)],

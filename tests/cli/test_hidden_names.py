@@ -125,10 +125,10 @@ def columns_of(shape: Shape) -> tuple[list[str], list[list[object]]]:
     weight[-1] = -4 * np.sign(size[-1])
     names, cells = [shape.seen, "weight"], [size.round(3).tolist(), weight.round(3).tolist()]
     for number, header in enumerate(shape.headers):
-        secret: list[object] = ["QZhigh" if one > 0 else "QZlow" for one in size]
+        secret: list[object] = ["QZhigh" if value > 0 else "QZlow" for value in size]
         secret[-2], secret[-1] = "QZodd", "QZlow" if size[-1] > 0 else "QZhigh"
         if number % 2:
-            secret = [77_771.5 + round(one, 2) for one in size.tolist()]
+            secret = [77_771.5 + round(value, 2) for value in size.tolist()]
             secret[-1] = 77_779.25
         nested = secret if shape.nest is None else list(map(shape.nest, secret))
         names.insert(1 + 2 * number, header)

@@ -54,7 +54,7 @@ def test_what_a_command_does_is_told_whole_in_80_columns(group: list[str]) -> No
 # The words of each group and command.
 COMMANDS = sorted({(*words.split(),)[:n] for words, _ in each_command() for n in range(3)})
 FLAGS = {
-    words: [flag for one in command.params for flag in (*one.opts, *one.secondary_opts)]
+    words: [flag for option in command.params for flag in (*option.opts, *option.secondary_opts)]
     for words, command in each_command()
 }
 

@@ -18,17 +18,17 @@ from tests.cli.messages import (
 )
 
 FLAGS = {
-    (command, flag): one
+    (command, flag): option
     for command, found in each_command()
-    for one in found.params
-    for flag in one.opts
+    for option in found.params
+    for flag in option.opts
     if flag.startswith("--") and flag != "--help"
 }
 
 
 def test_each_option_has_wrong_values_that_are_tried() -> None:
     assert {*CALLS} == {command for command, _ in each_command()}
-    with_value = {key for key, one in FLAGS.items() if not one.is_flag}
+    with_value = {key for key, option in FLAGS.items() if not option.is_flag}
     assert {flag for key in with_value - ANY_TEXT for flag in key[1:]} == {*WRONG}
 
 

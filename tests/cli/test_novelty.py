@@ -121,13 +121,13 @@ def test_rows_marked_in_a_report_are_known_to_every_command(kpca: Run) -> None:
     top = result("first")["ranked"][:3]
     head = "row_key,row,mark"
     marked = zip(top, ("fine", "known", "wrong"), strict=True)
-    lines = [f"{one['key']},{one['row']},{mark}" for one, mark in marked]
+    lines = [f"{entry['key']},{entry['row']},{mark}" for entry, mark in marked]
     Path("marks.csv").write_text("\n".join([head, *lines]), encoding="utf-8")
     words = ("--count", "3", "--marks", "marks.csv")
     done = kpca("screen", "birds.csv", *words, "--out", "second")
     said = " ".join(done.err.split())
     assert "1 fine and learned as normal, 1 known and not listed and 1 wrong" in said
-    listed = [one["row"] for one in result("second")["lists"]["flagged"]]
+    listed = [entry["row"] for entry in result("second")["lists"]["flagged"]]
     assert listed[0] == top[2]["row"] and not {top[0]["row"], top[1]["row"]} & {*listed}
     done = kpca("score", "first/model.kpca", "birds.csv", *words, "--out", "third")
     assert "1 fine and not listed" in " ".join(done.err.split())

@@ -85,7 +85,7 @@ def test_columns_that_moved_are_those_of_a_diff_with_the_run_before(
 ) -> None:
     words = ("screen", "data/may.csv", "data/june.csv", "--each", "--out", "out", "--json")
     first = json.loads(kpca(*words).out)
-    assert [one["before"] for one in first["tables"]] == [None, None]
+    assert [table["before"] for table in first["tables"]] == [None, None]
     Path("out").rename("kept")
     frame = pl.read_csv("data/may.csv")
     frame.with_columns(pl.col("mass") + 5 * pl.col("mass").std()).write_csv("data/may.csv")
@@ -94,7 +94,7 @@ def test_columns_that_moved_are_those_of_a_diff_with_the_run_before(
     Path("kept").rename("out")
     again = json.loads(kpca(*words, "--force").out)
     may, june = again["tables"]
-    assert [one["column"] for one in may["moved"]] == ["mass"]
+    assert [item["column"] for item in may["moved"]] == ["mass"]
     assert (june["moved"], june["n_new"], june["n_removed"]) == ([], 0, 0)
     assert "columns moved in may.csv" in again["sentence"]
     assert again["$schema"] == schemas()["novelty-index"]["$id"]

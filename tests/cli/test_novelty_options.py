@@ -71,7 +71,7 @@ def test_every_option_reaches_the_application() -> None:
     labelled = ScreeningOptions(positive="red", columns=ColumnOptions(label="colour"))
     assert told_by(LABEL) == labelled
     tried = " ".join([*TOLD_OF_THE_MODEL, *TOLD_OF_COLUMNS, LABEL, OTHERS])
-    flags = [flag for one in SCREEN.params for flag in (*one.opts, *one.secondary_opts)]
+    flags = [flag for option in SCREEN.params for flag in (*option.opts, *option.secondary_opts)]
     assert {flag for flag in flags if flag.startswith("--")} == {
         word for word in tried.split() if word.startswith("--")
     }
@@ -320,7 +320,7 @@ def test_a_wrong_cell_among_totals_is_flagged_by_its_line(kpca: Run) -> None:
     lines = ["Region,Month,Orders,Revenue"]
     for block, region in enumerate(("North", "South", "East", "West")):
         orders = [80 + (7 * n + 11 * block) % 40 for n in range(24)]
-        revenue = [50 * one + (one * 37) % 400 for one in orders]
+        revenue = [50 * n + (n * 37) % 400 for n in orders]
         revenue[9] *= 10 if region == "East" else 1
         for n, cells in enumerate(zip(orders, revenue, strict=True)):
             lines.append(f"{'' if n else region},2024-{n:02},{cells[0]},{cells[1]}")

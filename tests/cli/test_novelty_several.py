@@ -66,7 +66,7 @@ def test_names_that_polars_takes_for_patterns_change_no_number(kpca: Run, folder
             words = ("--id", "name", "--out", f"{part} {place}")
             assert kpca("screen", f"{part}.csv", *words).code == 0
         assert kpca("diff", f"old {place}", f"new {place}", "--out", place).code == 0
-    plain, odd = (json.loads(Path(one, "result.json").read_text()) for one in ("plain", "odd"))
+    plain, odd = (json.loads(Path(item, "result.json").read_text()) for item in ("plain", "odd"))
     for said in ("appeared", "removed", "stayed"):
         rows = [[(r["name"], r["before"], r["now"], len(r["changed"])) for r in found[said]]
                 for found in (plain, odd)]  # fmt: skip

@@ -40,9 +40,9 @@ def test_every_experiment_is_listed(kpca: Run) -> None:
     assert "Hoffmann (2007)" in lines
     assert any(line.endswith("Three clusters, exp(-0.3 |x - y|^2) [Fig. 1]") for line in lines)
     told = json.loads(kpca("list", "--json").out)["experiments"]
-    assert [one["name"] for one in told] == names
+    assert [trial["name"] for trial in told] == names
     assert {"name": "chairs", "data": []}.items() <= {
-        key: value for one in told if one["name"] == "chairs" for key, value in one.items()
+        key: value for trial in told if trial["name"] == "chairs" for key, value in trial.items()
     }.items()
 
 
@@ -138,7 +138,7 @@ def test_an_interrupt_keeps_what_is_done(kpca: Run, monkeypatch: pytest.MonkeyPa
         "kpca-papers-all/report.html"
     ]
     told = json.loads(Path("kpca-papers-all/result.json").read_text(encoding="utf-8"))
-    assert [one["failed"] for one in told["experiments"]] == [
+    assert [trial["failed"] for trial in told["experiments"]] == [
         "",
         "interrupted before it was done.",
         "interrupted before it was done.",
@@ -273,7 +273,7 @@ def test_only_json_goes_to_stdout(kpca: Run) -> None:
     told = json.loads(done.out, parse_constant=refuse)
     written = Path("kpca-papers-statements/result.json").read_text(encoding="utf-8")
     assert told == json.loads(written, parse_constant=refuse)
-    assert [one["name"] for one in told["experiments"]] == ["statements"]
+    assert [trial["name"] for trial in told["experiments"]] == ["statements"]
 
 
 def test_a_run_without_figures_can_be_replaced(kpca: Run) -> None:

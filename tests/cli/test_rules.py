@@ -148,8 +148,8 @@ def test_a_check_as_json(invoices: Path, kpca: Run) -> None:
     done = kpca("rules", "more.csv", "--rules", "rules.json", "--json", "--id", "net")
     found = json.loads(done.out)
     assert (done.code, found["table"], found["n_rows"]) == (5, "more.csv", 60)
-    assert found["n_broken_rules"] == sum(one["n_broken"] > 0 for one in found["rules"])
-    (one,) = [one for one in found["rules"] if one["says"] == "gross = net + tax"]
+    assert found["n_broken_rules"] == sum(rule["n_broken"] > 0 for rule in found["rules"])
+    (one,) = [rule for rule in found["rules"] if rule["says"] == "gross = net + tax"]
     assert [row["line"] for row in one["broken"]] == [6, 9]
     assert one["broken"][0]["id"] == str(pl.read_csv("more.csv")["net"][4])
 
@@ -182,11 +182,11 @@ def test_a_file_is_written_as_its_name_ends(
 def test_the_rules_of_a_file_are_exported_too(invoices: Path, kpca: Run) -> None:
     kpca("rules", "invoices.csv", "--out", "rules.json")
     rules = json.loads(Path("rules.json").read_text("utf-8"))
-    rules["rules"] = [one for one in rules["rules"] if one["says"].startswith("gross")]
+    rules["rules"] = [rule for rule in rules["rules"] if rule["says"].startswith("gross")]
     Path("mine.json").write_text(json.dumps(rules), encoding="utf-8")
     done = kpca("rules", "good.csv", "--rules", "mine.json", "--format", "dqx")
     assert done.code == 0
-    assert [one["name"] for one in yaml.safe_load(done.out)] == ["gross = net + tax"]
+    assert [check["name"] for check in yaml.safe_load(done.out)] == ["gross = net + tax"]
     done = kpca("rules", "more.csv", "--rules", "mine.json", "--format", "sql")
     assert done.code == 5
     assert '-- gross = net + tax in 58 of 60 rows\nSELECT * FROM "more"\n' in done.out
@@ -278,8 +278,8 @@ def test_hidden_values_are_in_no_byte(invoices: Path, kpca: Run, format: str) ->
     checked = kpca("rules", "worse.csv", "--rules", "open.json", "--format", format, *hide)
     as_json = kpca("rules", "worse.csv", "--rules", "open.json", "--json", *hide)
     assert (done.code, checked.code, as_json.code) == (0, 5, 5)
-    for one in (done, checked, as_json):
-        assert not any(word in one.out + one.err for word in ("QZ", "XQ1"))
+    for run in (done, checked, as_json):
+        assert not any(word in run.out + run.err for word in ("QZ", "XQ1"))
     assert "left out for quoting values of hidden columns" in " ".join(done.err.split())
     assert "(hidden)" in as_json.out
 

@@ -101,9 +101,9 @@ def _unpacked(data: bytes, path: Path) -> bool:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
-            if sum(one.file_size for one in members) > 1 << 24:
+            if sum(file.file_size for file in members) > 1 << 24:
                 return False
-            if not all(one.filename for one in members):
+            if not all(file.filename for file in members):
                 return False
             archive.extractall(path)
     except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):

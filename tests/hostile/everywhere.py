@@ -156,7 +156,7 @@ def other_files() -> None:
     texts = (*TEXTS, *NULS)
     found = {
         **cells_of(texts),
-        **columns(6 * len(texts), [one for one in texts[::4] if not is_pattern(one)]),
+        **columns(6 * len(texts), [text for text in texts[::4] if not is_pattern(text)]),
     }
     frame = pl.DataFrame({name: list(map(str, values)) for name, values in found.items()})
     frame.write_ndjson("a.jsonl")
@@ -235,8 +235,8 @@ def marks() -> None:
     write_csv("others.csv", cells_of([f"{text}." for text in TEXTS]))
     kpca("novelty", "screen", "others.csv", *words, "--marks", "marked.html", "--out", OUT / "none",
          code=None)  # fmt: skip
-    listed = {"row_key": keys, "row": [one["row"] for one in given],
-              "mark": ["fine"] * len(keys), "note": [one["note"] for one in given]}  # fmt: skip
+    listed = {"row_key": keys, "row": [entry["row"] for entry in given],
+              "mark": ["fine"] * len(keys), "note": [row["note"] for row in given]}  # fmt: skip
     write_csv("accept.csv", listed)
     accepted = ("--accept", "accept.csv", "--out", OUT / "listed")
     kpca("novelty", "screen", "cells.csv", *words, *accepted, code=None)
@@ -276,9 +276,9 @@ def rule_files() -> None:
         written = ("--rules", "rules.json", "--out", OUT / f"rules.{kind}")
         kpca("novelty", "rules", "names.csv", *written, code=None)
     text = Path("rules.json").read_text("utf-8")
-    for one in TEXTS[::4]:
+    for item in TEXTS[::4]:
         for part in ('"equal"', '"format"', '"columns"'):
-            Path("bad.json").write_text(text.replace(part, json.dumps(one), 1), "utf-8")
+            Path("bad.json").write_text(text.replace(part, json.dumps(item), 1), "utf-8")
             kpca("novelty", "rules", "names.csv", "--rules", "bad.json", code=None)
 
 
@@ -403,7 +403,7 @@ def compared_runs() -> None:
         if isinstance(value, dict):
             return {key: value[key] if key in kept else changed(value[key], *kept) for key in value}
         if isinstance(value, list):
-            return [changed(one, *kept) for one in value]
+            return [changed(item, *kept) for item in value]
         return next(others) if isinstance(value, str) else value
 
     for kept in ((), ("kind", "role", "format", "name"), ("kind", "columns"), ("kind", "source")):
@@ -435,8 +435,8 @@ def words_of_calls() -> None:
 
 
 PLACES: dict[str, Callable[[], None]] = {
-    one.__name__.replace("_", " "): one
-    for one in (
+    place.__name__.replace("_", " "): place
+    for place in (
         column_names, cells, groups, other_files, databases, marks,
         rule_files, models, configs, image_files, workbooks, image_metadata, compared_runs,
         words_of_calls,
@@ -463,8 +463,8 @@ def reached(folder: Path, texts: Iterable[str] = TEXTS) -> int:
     flat = re.sub(r"\s+", "", found)
 
     def forms(text: str) -> Iterator[str]:
-        for one in (text, visible(text), json.dumps(text)[1:-1], json.dumps(visible(text))[1:-1]):
-            yield re.sub(r"\s+", "", one)[:18]
+        for form in (text, visible(text), json.dumps(text)[1:-1], json.dumps(visible(text))[1:-1]):
+            yield re.sub(r"\s+", "", form)[:18]
 
     return sum(any(form and form in flat for form in forms(text)) for text in texts)
 

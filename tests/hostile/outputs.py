@@ -164,7 +164,7 @@ def workbook(data: bytes) -> list[str]:
         for name in book.namelist():
             text = book.read(name)
             root = ElementTree.fromstring(text) if name.endswith((".xml", ".rels")) else None
-            tags = [] if root is None else [one.tag.rpartition("}")[2] for one in root.iter()]
+            tags = [] if root is None else [node.tag.rpartition("}")[2] for node in root.iter()]
             if {"f", "hyperlink", "oleObject", "ddeLink", "externalReference"} & {*tags}:
                 faults.append(f"{name} has {sorted({*tags})}")
             if b'TargetMode="External"' in text or b"<!DOCTYPE" in text or b"<!ENTITY" in text:
@@ -192,13 +192,13 @@ def document(data: bytes) -> list[str]:
         text.splitlines() if "\n{" in text.strip() and not text.startswith("{\n") else [text]
     ):
         json.loads(line)
-    return [f"has {one}" for one in unshowable(text)]
+    return [f"has {sign}" for sign in unshowable(text)]
 
 
 def said(data: bytes) -> list[str]:
     """Find characters in a command's output that a terminal would obey."""
     text = data.decode("utf-8", "surrogateescape")
-    faults = [f"says {one}" for one in unshowable(text)]
+    faults = [f"says {sign}" for sign in unshowable(text)]
     return faults + [f"has a {w}" for w in ("Traceback", "a bug in kpca") if w in text]
 
 
@@ -207,7 +207,7 @@ def python(data: bytes) -> list[str]:
     text = data.decode("utf-8")
     ast.parse(text)
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    names = {one.string for one in tokens if one.type == tokenize.NAME}
+    names = {token.string for token in tokens if token.type == tokenize.NAME}
     return [f"calls {name}" for name in names & {"pwned", "window", "eval", "exec", "open", "os"}]
 
 
@@ -217,7 +217,7 @@ def yaml(data: bytes) -> list[str]:
 
     checks = library.safe_load(data.decode("utf-8"))
     expected = {"name", "criticality", "check"}
-    return [f"has {one}" for one in checks if {*one} != expected]
+    return [f"has {check}" for check in checks if {*check} != expected]
 
 
 def sql(data: bytes) -> list[str]:
@@ -226,10 +226,10 @@ def sql(data: bytes) -> list[str]:
     bare = re.sub(r"--[^\n]*|\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'", " ", text)
     # The macros that read cells come first, and end with the connection.
     macro = re.compile(r"CREATE OR REPLACE TEMP MACRO kpca_\w+\(cell\) AS\b")
-    statements = (one.strip() for one in bare.split(";"))
-    starts = {one.split()[0] for one in statements if one and not macro.match(one)}
-    return [f"does {one}" for one in starts - {"SELECT"}] + [
-        f"has {one}" for one in re.findall(r"pwned|DROP|ATTACH|COPY|INSTALL|--|/\*", bare)
+    statements = (part.strip() for part in bare.split(";"))
+    starts = {text.split()[0] for text in statements if text and not macro.match(text)}
+    return [f"does {word}" for word in starts - {"SELECT"}] + [
+        f"has {word}" for word in re.findall(r"pwned|DROP|ATTACH|COPY|INSTALL|--|/\*", bare)
     ]
 
 
@@ -257,7 +257,7 @@ def faults_of(folder: Path) -> Iterator[str]:
                 found = check(path.read_bytes())
             except Exception as error:  # an unreadable file is a fault as well
                 found = [f"{type(error).__name__}: {str(error)[:200]!a}"]
-            yield from (f"{where}: {one}" for one in dict.fromkeys(found))
+            yield from (f"{where}: {fault}" for fault in dict.fromkeys(found))
 
 
 def count_of(folder: Path) -> dict[str, int]:

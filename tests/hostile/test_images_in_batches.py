@@ -216,7 +216,7 @@ def test_a_folder_called_like_an_address_is_on_this_disk(
         ("./s3:/bucket/x.png", ["x.png"]),
     ):
         result = run_batch([given], folder.parent / "out", {}, denoise=keep, reference=None)
-        assert [(one.name, one.status) for one in result.images] == [(one, "ok") for one in names]
+        assert [(one.name, one.status) for one in result.images] == [(name, "ok") for name in names]
     with pytest.raises(ConfigError, match="is the noisy image itself"):
         run_batch(["."], folder.parent / "out", {}, denoise=keep, reference=".")
     result = run_batch(["good.png"], "./s3:/out", {}, denoise=keep, reference="./s3:/bucket/x.png")

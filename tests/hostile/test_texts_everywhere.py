@@ -89,7 +89,7 @@ def opened(browser: Any) -> Iterator[Opened]:
     for context in contexts:
         assert all(page.evaluate("window.pwned") is None for page in context.pages)
         context.close()
-    assert [one for one in complaints if not one.startswith("blob:")] == []
+    assert [url for url in complaints if not url.startswith("blob:")] == []
 
 
 @pytest.mark.browser

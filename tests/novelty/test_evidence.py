@@ -51,9 +51,9 @@ def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
     # Only the score flags rows; the list contains both in one order.
     assert found.n_flagged == 3
     assert found.n_listed == 3 + int((~found.rows.is_flagged[rows]).sum())
-    listed = [one.row for one in found.lists.flagged]
+    listed = [entry.row for entry in found.lists.flagged]
     assert listed == (np.argsort(found.rows.ranks)[: found.n_listed] + 1).tolist()
-    assert [one.flagged for one in found.lists.flagged] == found.rows.is_flagged[
+    assert [row.flagged for row in found.lists.flagged] == found.rows.is_flagged[
         np.array(listed) - 1
     ].tolist()
     assert found.flagged()["rank"].to_list() == [*range(1, found.n_listed + 1)]
@@ -67,9 +67,9 @@ def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
     n_cells = found.n_listed - 3
     assert f"3 of 1,500 rows stand out and {n_cells} more ha" in "".join(headline(found))
     # A row listed for one cell names that cell and the reason.
-    for one in found.ranked[:8]:
-        assert one.reasons[0].column in ("dbp", "sbp", "height", "town")
-        assert one.hints
+    for entry in found.ranked[:8]:
+        assert entry.reasons[0].column in ("dbp", "sbp", "height", "town")
+        assert entry.hints
 
 
 def test_a_sensor_that_stands_still_takes_one_place_of_the_list() -> None:
@@ -142,13 +142,13 @@ def test_rows_are_counted_once_by_their_strongest_evidence() -> None:
     lines += [line(5, -6.0, column="b", seen="9", **rule)]
     both = {("a", "b"), ("b", "a")}  # the columns of a rule
     lines = [
-        one._replace(given=tuple(b for a, b in both if a == one.column)) if one.rule else one
-        for one in lines
+        line._replace(given=tuple(b for a, b in both if a == line.column)) if line.rule else line
+        for line in lines
     ]
     # Similar odd cells of one row form one kind, named by the clearest.
     lines += [line(8, -5.0, kind="zero", column="b"), line(8, -4.0, kind="zero")]
     lines += [line(9, -5.5, kind="zero"), line(9, -4.5, kind="zero", column="b")]
-    found = [(one.rows, one.sentence) for one in kinds_of_evidence(findings(lines), ["a", "b"])]
+    found = [(kind.rows, kind.sentence) for kind in kinds_of_evidence(findings(lines), ["a", "b"])]
     assert sorted(found) == [
         ((3,), '1 row: "a" has the wrong sign.'),
         ((4, 5), "2 rows: a <= b does not hold."),
@@ -177,10 +177,10 @@ def test_a_gap_is_no_headline_and_no_value_is_never_expected() -> None:
         note=pl.when(pl.Series(gaps)).then(pl.lit("seen")).otherwise(None),
     )
     found = screen_table(some, explain=60)
-    reasons = [one for row in found.ranked for one in row.reasons]
-    assert not any(one.expected == "(missing)" for one in reasons)
+    reasons = [reason for row in found.ranked for reason in row.reasons]
+    assert not any(reason.expected == "(missing)" for reason in reasons)
     for row in found.ranked:
-        is_gap = [one.seen == "(missing)" for one in row.reasons if not one.together]
+        is_gap = [reason.seen == "(missing)" for reason in row.reasons if not reason.together]
         assert is_gap == sorted(is_gap)
 
 

@@ -98,7 +98,7 @@ def test_marks_hold_in_parts_and_for_every_row_that_shows_the_same() -> None:
         assert got.is_accepted.tolist() == [False, True, False, True, True]
         assert got.is_fine.tolist() == [False, True, False, True, False]
         assert got.is_wrong.tolist() == [True, False, False, False, False]
-        assert [(one.row, one.mark) for one in got.marks] == [
+        assert [(item.row, item.mark) for item in got.marks] == [
             *((1, "wrong"), (2, "fine"), (4, "fine"), (5, "known"))
         ]
         assert got.notes == ()
@@ -268,7 +268,7 @@ def frame() -> pl.DataFrame:
 def test_marked_rows_leave_the_list_or_stay_on_top(frame: pl.DataFrame, tmp_path: Path) -> None:
     first = screen_table(frame, count=6)
     top = first.ranked[:6]
-    kinds = dict(zip((one.row for one in top), ["fine", "known", "wrong"] * 2, strict=True))
+    kinds = dict(zip((entry.row for entry in top), ["fine", "known", "wrong"] * 2, strict=True))
     block = {
         "format": 1,
         "columns": frame.columns,
@@ -282,7 +282,7 @@ def test_marked_rows_leave_the_list_or_stay_on_top(frame: pl.DataFrame, tmp_path
     path.write_text(page.replace(empty, written), encoding="utf-8")
     again = screen_table(frame, count=6, marks=path)
     wrong = [row for row, kind in kinds.items() if kind == "wrong"]
-    assert sorted(one.row for one in again.ranked[:2]) == sorted(wrong)
+    assert sorted(entry.row for entry in again.ranked[:2]) == sorted(wrong)
     assert again.rows.is_flagged[np.array(wrong) - 1].all()
     left = [row for row, kind in kinds.items() if kind != "wrong"]
     assert not again.rows.is_flagged[np.array(left) - 1].any()
@@ -304,7 +304,7 @@ def test_known_rows_set_no_threshold_for_later_tables(frame: pl.DataFrame) -> No
     known = {"row_key": [o.key for o in top], "row": [o.row for o in top], "mark": ["known"] * 8}
     again = screen_table(frame, share=0.05, marks=known)
     assert again.model.detector.threshold == pytest.approx(again.threshold.value)
-    assert again.threshold.value < min(one.score for one in top)
+    assert again.threshold.value < min(row.score for row in top)
 
 
 def test_usual_rows_beside_a_row_are_the_nearest_that_are_not_flagged(frame: pl.DataFrame) -> None:
@@ -312,9 +312,9 @@ def test_usual_rows_beside_a_row_are_the_nearest_that_are_not_flagged(frame: pl.
     usual = {row.row: row for row in result.lists.usual}
     rows = frame.select("x", "y").to_numpy()
     rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
-    for one in result.ranked[:5]:
-        distances = np.abs(rows - rows[one.row - 1]).sum(axis=1)
+    for entry in result.ranked[:5]:
+        distances = np.abs(rows - rows[entry.row - 1]).sum(axis=1)
         distances[result.rows.is_flagged] = np.inf
         # The detector's scales come from the middle of the rows, so the order is almost the same.
-        assert {*one.nearest} <= {*(np.argsort(distances)[:4] + 1).tolist()}
-        assert dict(usual[one.nearest[0]].cells)["x"] == str(frame["x"][one.nearest[0] - 1])
+        assert {*entry.nearest} <= {*(np.argsort(distances)[:4] + 1).tolist()}
+        assert dict(usual[entry.nearest[0]].cells)["x"] == str(frame["x"][entry.nearest[0] - 1])

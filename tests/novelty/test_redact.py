@@ -71,7 +71,7 @@ def made(kind: Any, name: str = "") -> Any:
     """Create a value of a declared type, with a secret in every possible place."""
     if is_dataclass(kind):
         hints = get_type_hints(kind)
-        values = {one.name: made(hints[one.name], one.name) for one in fields(kind)}
+        values = {field.name: made(hints[field.name], field.name) for field in fields(kind)}
         if kind is GroupInfo:
             values["name"] = TEXT
         return kind(**values)  # type: ignore[operator]
@@ -80,7 +80,7 @@ def made(kind: Any, name: str = "") -> Any:
     args = get_args(kind)
     if origin in (Union, UnionType):
         # Prefer text to a number or None.
-        return made(next((one for one in args if one is str), args[0]), name)
+        return made(next((arg for arg in args if arg is str), args[0]), name)
     if origin is Literal:
         return args[0]
     if origin is np.ndarray:
@@ -92,7 +92,7 @@ def made(kind: Any, name: str = "") -> Any:
         if name in ("hints", "notes"):
             return ("Read from 2 files.", f'"{NAME}" fits if read as {TEXT}.')
         kinds = (args[0],) if args[1:] == (...,) else args
-        return tuple(made(one, name) for one in kinds)
+        return tuple(made(kind, name) for kind in kinds)
     if origin is not None and issubclass(origin, Mapping):
         return {1: TEXT} if args[0] is int else {"what": TEXT}
     if name == "hint":
@@ -105,11 +105,11 @@ def made(kind: Any, name: str = "") -> Any:
 def secrets(value: Any, where: str = "") -> Iterator[str]:
     """Yield the fields that contain a secret."""
     if is_dataclass(value):
-        for one in fields(value):
-            yield from secrets(getattr(value, one.name), f"{type(value).__name__} {one.name}")
+        for field in fields(value):
+            yield from secrets(getattr(value, field.name), f"{type(value).__name__} {field.name}")
     elif isinstance(value, tuple | list):
-        for one in value:
-            yield from secrets(one, where)
+        for item in value:
+            yield from secrets(item, where)
     elif isinstance(value, Mapping):
         yield from secrets([*value.values()], where)
     elif isinstance(value, np.ndarray):
@@ -123,7 +123,7 @@ def secrets(value: Any, where: str = "") -> Iterator[str]:
 )
 def test_every_field_with_values_is_redacted(kind: type, redact: Callable[..., object]) -> None:
     result = made(kind)
-    free = {f"{name} {one}" for name, names in FREE.items() for one in names.split()}
+    free = {f"{name} {field}" for name, names in FREE.items() for field in names.split()}
     before = {*secrets(result)}
     # `made` covers every class that a result contains.
     assert {
@@ -163,10 +163,10 @@ def test_what_a_hidden_cell_gives_for_another_is_not_stated() -> None:
 
 def test_a_note_is_what_may_be_stated_unless_it_is_reported_otherwise() -> None:
     note = Note("cell 17 reads secret", "cell 17 is no number", ("a",)).after("In x: ")
-    for one in (note, copy.deepcopy(note), pickle.loads(pickle.dumps(note))):
-        assert f"{one}" == str(one) == "".join([one]) == "In x: cell 17 is no number"
-        assert visible_notes([one, "b"], {"b"}) == ("In x: cell 17 reads secret", "b")
-        assert visible_notes([one], {"a"}) == ("In x: cell 17 is no number",)
+    for same in (note, copy.deepcopy(note), pickle.loads(pickle.dumps(note))):
+        assert f"{same}" == str(same) == "".join([same]) == "In x: cell 17 is no number"
+        assert visible_notes([same, "b"], {"b"}) == ("In x: cell 17 reads secret", "b")
+        assert visible_notes([same], {"a"}) == ("In x: cell 17 is no number",)
 
 
 def test_an_error_cites_hidden_values_nowhere() -> None:
@@ -183,5 +183,5 @@ def test_rules_cite_no_value_of_a_hidden_column() -> None:
     )
     result: ScreeningResult = made(ScreeningResult)
     result = changed(result, rules=(FoundRule(rule, "empty unless", ("beds", "kind"), 90, 1),))
-    assert [one.rule for one in redact(result, {"kind"}).findings.rules] == [str(rule)]
-    assert [one.rule for one in redact(result, ()).findings.rules] == [rule.text]
+    assert [item.rule for item in redact(result, {"kind"}).findings.rules] == [str(rule)]
+    assert [item.rule for item in redact(result, ()).findings.rules] == [rule.text]

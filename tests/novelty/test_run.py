@@ -164,7 +164,7 @@ def test_hidden_labels_judge_the_list_and_are_not_named() -> None:
     told = screen(table, options=ScreeningOptions(columns=columns))[0]
     hidden = ScreeningOptions(columns=replace(columns, hide=("kind",)))
     result = screen(table, options=hidden)[0]
-    aurocs = [[one.auroc for one in of.evaluations[0].methods] for of in (told, result)]
+    aurocs = [[method.auroc for method in of.evaluations[0].methods] for of in (told, result)]
     assert aurocs[0] == aurocs[1]
     assert (told.evaluations[0].positive, result.evaluations[0].positive) == ("odd", "(hidden)")
     assert any("one value is taken to mean outlier" in text for text in result.run.warnings)

@@ -90,20 +90,20 @@ def write(
 
 def test_every_flagged_row_has_the_reason_that_was_planted(screened: Screened) -> None:
     listed = screened[0].lists.flagged
-    assert [one.rank for one in listed] == list(range(1, N_ODD + 1))
-    assert {one.row for one in listed} == set(range(1, N_ODD + 1))
-    for one in listed:
-        if one.row <= 10:
-            assert one.columns == ("length",)
+    assert [row.rank for row in listed] == list(range(1, N_ODD + 1))
+    assert {entry.row for entry in listed} == set(range(1, N_ODD + 1))
+    for flagged in listed:
+        if flagged.row <= 10:
+            assert flagged.columns == ("length",)
         else:
-            assert {"width", "depth"} <= {*one.columns}
-        cells = parcels().row(one.row - 1, named=True)
-        assert one.seen == tuple(cells[name] for name in one.columns)
-        if one.columns == ("length",):
-            assert float(one.expected[0]) == pytest.approx(float(cells["weight"]) / 3, 0.1)
-        assert one.share is not None
-        assert 0.5 < one.share <= 1.0
-        assert (one.id, one.line) == (cells["id"], one.row + 1)
+            assert {"width", "depth"} <= {*flagged.columns}
+        cells = parcels().row(flagged.row - 1, named=True)
+        assert flagged.seen == tuple(cells[name] for name in flagged.columns)
+        if flagged.columns == ("length",):
+            assert float(flagged.expected[0]) == pytest.approx(float(cells["weight"]) / 3, 0.1)
+        assert flagged.share is not None
+        assert 0.5 < flagged.share <= 1.0
+        assert (flagged.id, flagged.line) == (cells["id"], flagged.row + 1)
 
 
 def test_rows_beyond_those_explained_in_full_have_the_same_reasons(
@@ -118,8 +118,8 @@ def test_rows_beyond_those_explained_in_full_have_the_same_reasons(
         first = {reason.column: reason.expected for reason in in_full.reason_sets[0]}
         assert {reason.column: reason.expected for reason in row.reasons} == first
     assert not any(row.explained for row in result.ranked[16:])
-    for one, other in zip(result.lists.flagged, screened[0].lists.flagged, strict=True):
-        assert (one.columns, one.seen, one.expected, one.share, one.id, one.line) == (
+    for entry, other in zip(result.lists.flagged, screened[0].lists.flagged, strict=True):
+        assert (entry.columns, entry.seen, entry.expected, entry.share, entry.id, entry.line) == (
             (other.columns, other.seen, other.expected, other.share, other.id, other.line)
         )
 
@@ -149,7 +149,7 @@ def test_what_is_not_listed_is_stated_and_stays_empty(
 ) -> None:
     monkeypatch.setattr(listed_rows, "MOST_ROWS", 4)
     result = screen(read_table(file), options=OPTIONS)[0]
-    assert [one.rank for one in result.lists.flagged] == [1, 2, 3, 4]
+    assert [row.rank for row in result.lists.flagged] == [1, 2, 3, 4]
     (said,) = (text for text in result.run.warnings if "are flagged" in text)
     assert said.startswith("16 rows are flagged or have an odd cell: the 4 oddest stand in")
     found = found_columns(result)
@@ -174,7 +174,7 @@ def test_found_columns_of_parts_make_those_of_the_whole(screened: Screened) -> N
     whole = found(slice(None))
     assert whole.equals(pl.concat(found(slice(at, at + 7)) for at in range(0, N_ROWS, 7)))
     assert whole.height == N_ROWS
-    of_set = next(one for one in screened[0].lists.flagged if one.row == 13)
+    of_set = next(entry for entry in screened[0].lists.flagged if entry.row == 13)
     assert whole["reason_column"][0] == "length"
     assert whole["reason_column"][12] == ", ".join(of_set.columns)
     assert whole["seen"][12] == ", ".join(of_set.seen)
@@ -197,17 +197,17 @@ def test_the_csv_holds_the_flagged_rows_oddest_first(
     others = [name for name in given.columns if name != "id"]
     assert list(rows[0]) == [*FOUND[:2], "id", *FOUND[2:], *others]
     assert [row["rank"] for row in rows] == [str(rank) for rank in range(1, N_ODD + 1)]
-    for row, one in zip(rows, screened[0].lists.flagged, strict=True):
-        cells = given.row(one.row - 1, named=True)
-        assert row["line"] == str(one.row + 1)
+    for row, listed in zip(rows, screened[0].lists.flagged, strict=True):
+        cells = given.row(listed.row - 1, named=True)
+        assert row["line"] == str(listed.row + 1)
         assert {name: row[name] for name in ("id", *others[:-1])} == {
             name: cells[name] for name in ("id", *others[:-1])
         }
         assert row["note"] == ("'=1+1" if cells["note"] == "=1+1" else cells["note"])
-        assert row["reason_column"] == ", ".join(one.columns)
-        assert row["seen"] == ", ".join(one.seen)
-        assert float(row["share"]) == one.share
-    hinted = {one.row: one.hint for one in screened[0].lists.flagged}
+        assert row["reason_column"] == ", ".join(listed.columns)
+        assert row["seen"] == ", ".join(listed.seen)
+        assert float(row["share"]) == listed.share
+    hinted = {entry.row: entry.hint for entry in screened[0].lists.flagged}
     assert {int(row["line"]) - 1: row["hint"] for row in rows} == hinted
 
 
@@ -229,13 +229,13 @@ def test_the_workbook_colours_the_odd_cells_and_no_other(
     assert names == [*FOUND[:2], "id", *FOUND[2:], *parcels().columns[1:]]
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("D2", f"A1:O{N_ODD + 1}")
     assert "odd together" in header[names.index("reason_column")].comment.text
-    for cells, one in zip(rows, screened[0].lists.flagged, strict=True):
+    for cells, entry in zip(rows, screened[0].lists.flagged, strict=True):
         coloured = {
             name for name, cell in zip(names, cells, strict=True) if cell.fill.fill_type == "solid"
         }
-        assert coloured == set(one.columns)
+        assert coloured == set(entry.columns)
         by_name = {name: cell.value for name, cell in zip(names, cells, strict=True)}
-        given = parcels().row(one.row - 1, named=True)
+        given = parcels().row(entry.row - 1, named=True)
         assert by_name["id"] == given["id"]  # text, with leading zeros
         assert by_name["length"] == float(given["length"])
         assert str(by_name["sent"].date()) == given["sent"]
@@ -247,9 +247,9 @@ def test_values_of_hidden_columns_reach_neither_list_nor_file(file: Path, tmp_pa
     hide = ColumnOptions(id="id", exclude=("note",), hide=("length", "id"))
     table = read_table(file)
     result, model = screen(table, options=ScreeningOptions(count=N_ODD, columns=hide))
-    by_length = [one for one in result.lists.flagged if one.columns == ("length",)]
+    by_length = [row for row in result.lists.flagged if row.columns == ("length",)]
     assert by_length
-    assert {(*one.seen, *one.expected, one.id) for one in by_length} == {
+    assert {(*row.seen, *row.expected, row.id) for row in by_length} == {
         ("(hidden)", "(hidden)", None)
     }
     secrets = {row[name] for row in parcels()[:N_ODD].to_dicts() for name in ("length", "id")}
@@ -362,7 +362,7 @@ def test_rows_with_an_odd_cell_are_on_the_list_too(
     table = open_table(of_two)
     result, model = screen(table, options=options)
     rows_of_cells = {row + 1 for _, row in ODD}
-    others = {one.row for one in result.lists.flagged if not one.flagged}
+    others = {entry.row for entry in result.lists.flagged if not entry.flagged}
     assert others == rows_of_cells - {*(np.flatnonzero(result.rows.is_flagged) + 1).tolist()}
     assert 201 in others
     write((result, model), table, tmp_path / "flagged.csv")

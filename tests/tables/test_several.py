@@ -42,8 +42,8 @@ LINES = [2, 2, 4, 2, 3, 4]
 
 def whole(table: Table | PartedTable) -> tuple[list[tuple[object, ...]], list[int]]:
     tables = [p.read() for p in table.parts] if isinstance(table, PartedTable) else [table]
-    rows = [row for one in tables for row in one.frame.rows()]
-    return rows, [int(n) for one in tables if one.lines is not None for n in one.lines]
+    rows = [row for table in tables for row in table.frame.rows()]
+    return rows, [int(n) for table in tables if table.lines is not None for n in table.lines]
 
 
 @pytest.mark.parametrize("rows", [1e9, 4, 0])
@@ -73,7 +73,7 @@ def test_a_list_a_folder_and_a_pattern_are_one_table(folder: Path) -> None:
     assert expand(folder) == expand(str(folder / "*.csv*")) == expand(named) == named
     assert expand([folder / "b.csv", str(folder / "a*")]) == [folder / "b.csv", folder / "a.csv"]
     assert expand(str(folder.parent / "**" / "a.csv")) == [folder / "a.csv"]
-    found = [open_table(one) for one in (folder, str(folder / "*.csv*"), named)]
+    found = [open_table(place) for place in (folder, str(folder / "*.csv*"), named)]
     assert len({table.source.sha256 for table in found}) == 1
 
 

@@ -180,7 +180,7 @@ def test_months_are_read_in_other_languages(cells: list[str]) -> None:
 )
 def test_no_month_of_a_language_is_left_unread(months: str) -> None:
     written = [f"{day} {month} 2024" for month in months.split() for day in (2, 21)]
-    seconds, _ = read_dates(pl.Series(written + [one.upper() for one in written]), DateFormat())
+    seconds, _ = read_dates(pl.Series(written + [text.upper() for text in written]), DateFormat())
     read = seconds.astype("datetime64[s]").astype("datetime64[M]").astype(int) % 12
     assert read.tolist() == [month for month in range(12) for _ in range(2)] * 2
 

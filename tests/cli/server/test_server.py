@@ -95,14 +95,14 @@ def test_the_tools_are_offered_with_words_and_nothing_else() -> None:
             return (await client.list_tools()).tools
 
     found = asyncio.run(tools())
-    assert {one.name for one in found} == {*READS, *WRITES}
-    for one in found:
-        assert len(one.description) > 60
+    assert {tool.name for tool in found} == {*READS, *WRITES}
+    for tool in found:
+        assert len(tool.description) > 60
         # The description of a tool mentions each of its parameters.
         missing = [
-            key for key in one.input_schema.get("properties", {}) if key not in one.description
+            key for key in tool.input_schema.get("properties", {}) if key not in tool.description
         ]
-        assert missing == [] or "as for screen_table" in one.description, one.name
+        assert missing == [] or "as for screen_table" in tool.description, tool.name
 
 
 def test_screen_explain_accept_and_screen_again(served: Path, ask: Ask) -> None:
@@ -295,8 +295,8 @@ def test_hidden_columns_stay_hidden(served: Path, by_server: bool) -> None:
     (served / "a.csv").unlink()
     (served / "b.csv").unlink()
     # The model holds rows of the table, so it is not searched.
-    files = [one for one in served.rglob("*") if one.is_file() and one.suffix != ".kpca"]
-    for text in (*map(str, said), *(one.read_text("utf-8", "replace") for one in files)):
+    files = [path for path in served.rglob("*") if path.is_file() and path.suffix != ".kpca"]
+    for text in (*map(str, said), *(path.read_text("utf-8", "replace") for path in files)):
         assert SECRET not in text
         assert "777.25" not in text
         assert "9000000000" not in text
@@ -408,7 +408,7 @@ def test_a_preview_of_an_image(served: Path, ask: Ask, compiled: None) -> None:
     Image.fromarray(grey).save(served / "noisy.png")
     told, pictures = ask("denoise_preview", image="noisy.png", quality="fast", sigma=20.0)
     assert len(told["strengths"]) == 3
-    assert [one.mime_type for one in pictures] == ["image/jpeg"] * 2
+    assert [picture.mime_type for picture in pictures] == ["image/jpeg"] * 2
     assert (served / told["folder"] / "report.html").is_file()
     assert "quality" in refused(ask, "denoise_preview", image="noisy.png", quality="best", out="x")
 
@@ -454,7 +454,7 @@ def test_a_line_that_is_no_message_is_answered(line: str, code: int) -> None:
     async def work() -> list[Any]:
         files = anyio.wrap_file(io.StringIO(f"{line}\n{ping}\n")), anyio.wrap_file(out)
         async with stdio_server(*files) as (received, sent):  # type: ignore[arg-type]
-            found = [one async for one in _messages(received, sent)]
+            found = [message async for message in _messages(received, sent)]
             await sent.aclose()
         return found
 
@@ -561,9 +561,9 @@ def test_what_cells_say_stands_in_quotes_in_every_sentence(served: Path, ask: As
         ask("check_rules", table="second.csv", rules="r.json"),
     ]
     sentences = [*_sentences(answers)]
-    assert sum("OBEY" in one for one in sentences) > 5
-    for one in sentences:
-        assert "OBEY" not in re.sub(r'"(?:[^"\\]|\\.)*"', "", one), one
+    assert sum("OBEY" in text for text in sentences) > 5
+    for sentence in sentences:
+        assert "OBEY" not in re.sub(r'"(?:[^"\\]|\\.)*"', "", sentence), sentence
 
 
 SENTENCES = "says sentence reason statement notes hints rule rules words matched_by"

@@ -56,7 +56,7 @@ def test_what_moved_is_stated_in_the_units_of_the_column() -> None:
         pl.col("day") + pl.duration(days=400),
         pl.when(pl.arange(pl.len()) % 4 == 0).then(None).otherwise("counts").alias("counts"),
     )
-    found = {one.column: one for one in moved(before, after)}
+    found = {item.column: item for item in moved(before, after)}
     assert set(found) == {"weight", "town", "day", "counts"}
     assert found["weight"].what == "distribution" and found["weight"].size == pytest.approx(1)
     assert found["weight"].words == "median 0.07, was 69.75"

@@ -236,9 +236,9 @@ def test_expected_values_are_in_the_notation_of_their_column() -> None:
     encoder = fitted(table)
     again = from_file(encoder)
     row = encoder.matrix(table)[0]
-    for one in (encoder, again):
+    for item in (encoder, again):
         texts = [
-            one.coders[g].describe(row[list(group.columns)]) for g, group in enumerate(one.groups)
+            item.coders[g].describe(row[list(group.columns)]) for g, group in enumerate(item.groups)
         ]
         assert [text for text, _ in texts] == ["1.000 EUR", "1.3.2008", "Yes"]
         assert texts[0][1] == 1000.5

@@ -130,7 +130,7 @@ def test_which_number_is_the_day_among_six_digits_can_be_reported() -> None:
 def test_six_digits_have_the_centuries_of_all_years_of_two_digits() -> None:
     days = [date(1969 + 9 * k % 100, 1 + k % 12, 1 + 3 * k % 28) for k in range(100)]
     for pattern in ("%d%m%y", "%y%m%d", "%m%d%y"):
-        order = DateFormat(digits="".join(2 * one for one in pattern[1::2].upper()))
+        order = DateFormat(digits="".join(2 * letter for letter in pattern[1::2].upper()))
         for written, format in ((pattern, order), ("%d.%m.%y", DateFormat(True))):
             cells = Column(pl.Series([day.strftime(written) for day in days]))
             found = cells.read(format).values / 86_400
@@ -215,12 +215,12 @@ def test_the_error_is_found_in_columns_of_an_export(tmp_path: Path) -> None:
     )
     frame[30, "lead"] = ">2400"
     result = screened(frame, tmp_path / "export.csv")
-    assert {one.role for one in result.columns} == {"numeric"}
-    assert {(one.column, one.row) for one in result.findings.odd_cells} == {
+    assert {column.role for column in result.columns} == {"numeric"}
+    assert {(cell.column, cell.row) for cell in result.findings.odd_cells} == {
         ("net", 71),
         ("lead", 31),
     }
-    assert {one.row for one in result.ranked[:2]} == {71, 31}
+    assert {entry.row for entry in result.ranked[:2]} == {71, 31}
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -256,10 +256,10 @@ def test_dates_of_a_later_table_are_those_it_says(reference: str, later: str) ->
     model = fit_model(dated(AUTUMN, reference))
     result = score_table(model, dated(DECEMBER, later))
     assert not result.findings.moved
-    (spec,) = (one for one in model.encoder.plan.specs if one.name == "date")
+    (spec,) = (spec for spec in model.encoder.plan.specs if spec.name == "date")
     cells = pl.Series([day.strftime(later) for day in DECEMBER])
     found = Column(cells).read(spec.format).values.astype("datetime64[s]").tolist()
-    assert [one.date() for one in found] == DECEMBER
+    assert [moment.date() for moment in found] == DECEMBER
 
 
 def test_a_later_table_that_would_be_misread_is_refused() -> None:
@@ -454,7 +454,7 @@ def test_a_text_for_a_missing_value_is_no_odd_cell(tmp_path: Path) -> None:
             cells[row] = "n.d."
     few["x3"][4] = "5O.1"
     result = screened(pl.DataFrame(few), tmp_path / "t.csv")
-    assert {(one.column, one.row) for one in result.findings.odd_cells} == {("x3", 5)}
+    assert {(cell.column, cell.row) for cell in result.findings.odd_cells} == {("x3", 5)}
 
 
 def test_a_laboratory_qualifies_some_of_its_numbers() -> None:

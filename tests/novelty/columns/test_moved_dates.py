@@ -63,7 +63,7 @@ def test_the_next_month_is_flagged_for_its_faults(tmp_path: Path) -> None:
     assert not any("fit a new model if" in text for text in result.run.warnings)
     assert {"ordered", "sent"} == {moved.column for moved in result.findings.moved}
     late = next(row for row in result.ranked if row.row == 11)
-    (reason,) = [one for one in late.reasons if one.column == "ordered"]
+    (reason,) = [reason for reason in late.reasons if reason.column == "ordered"]
     assert reason.expected.endswith(".04.2026")
 
 

@@ -91,7 +91,7 @@ def test_columns_may_have_the_names_that_rows_are_matched_by(name: str) -> None:
     before, after = table().rename({"height": name}), table().rename({"height": name})
     after[7, "weight"], after[20, name] = 60.0, 17.0
     diff = diff_runs(run(before, "old"), run(after, "new"))
-    (new,) = [one for one in diff.appeared if one.name == "N020"]
+    (new,) = [row for row in diff.appeared if row.name == "N020"]
     assert new.changed == ((name, str(before[20, name]), "17.0"),)
 
 
@@ -119,9 +119,9 @@ def test_a_row_that_was_accepted_is_stated_to_be(tmp_path: Path) -> None:
     frame[7, "weight"] = 60.0
     frame[[7]].write_csv("fine.csv")
     diff = diff_runs(run(frame, "old"), run(frame, "new", "--accept", "fine.csv"))
-    (removed,) = [one for one in diff.removed if one.name == "N007"]
+    (removed,) = [row for row in diff.removed if row.name == "N007"]
     assert (removed.before, removed.now, removed.elsewhere) == (1, None, "accepted")
-    assert {one.elsewhere for one in diff.removed} <= {"accepted", "not listed"}
+    assert {row.elsewhere for row in diff.removed} <= {"accepted", "not listed"}
 
 
 @pytest.mark.release
@@ -130,7 +130,7 @@ def test_rows_without_an_identifier_are_the_same_if_their_cells_are() -> None:
     after = before.filter(pl.arange(pl.len()) != 7)
     diff = diff_runs(run(before, "old"), run(after, "new"))
     assert diff.matched_by == "the cells of all shared columns"
-    assert [(one.in_both, one.now) for one in diff.removed] == [(False, None)]
+    assert [(row.in_both, row.now) for row in diff.removed] == [(False, None)]
     again = diff_runs(Path("old"), Path("old"))
     assert (len(again.stayed), again.appeared, again.removed) == (1, (), ())
 

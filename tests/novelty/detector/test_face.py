@@ -63,7 +63,7 @@ def test_projections_and_what_comes_of_them_are_as_wide_as_the_rows(preimage: An
         model = KernelPCA(3, preimage=preimage, random_state=0).fit(rows)
         projected = model.transform(rows)
         found = (projected, model.inverse_transform(projected), model.reconstruction_error(rows))
-        assert {one.dtype for one in found} == {np.dtype(dtype)}
+        assert {array.dtype for array in found} == {np.dtype(dtype)}
 
 
 @pytest.mark.parametrize(

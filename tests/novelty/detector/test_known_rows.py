@@ -73,8 +73,8 @@ def test_one_that_is_far_out_hides_no_fault() -> None:
     after = KernelPCANovelty(share=0.05, random_state=0).fit(X, normal=known)
     np.testing.assert_allclose(after.detector_.views.scales.sd, before.detector_.views.scales.sd)
     places = [
-        (one.novelty_scores_ >= one.novelty_scores_[:10, None]).sum(axis=1)
-        for one in (before, after)
+        (result.novelty_scores_ >= result.novelty_scores_[:10, None]).sum(axis=1)
+        for result in (before, after)
     ]
     assert np.median(places[1]) <= np.median(places[0]) + 1
 

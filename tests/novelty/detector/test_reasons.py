@@ -169,7 +169,7 @@ def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(
     np.testing.assert_allclose(found.radius, by_hand.radius, rtol=1e-12)
     # Next to the largest group, the others are lost to rounding.
     seen = [1, 2, 6, 7] if size == 1e20 else slice(None)
-    nearest, sorted_ones = (np.sort(one.nearest[:, seen], axis=2) for one in (found, by_hand))
+    nearest, sorted_ones = (np.sort(near.nearest[:, seen], axis=2) for near in (found, by_hand))
     np.testing.assert_array_equal(nearest, sorted_ones)
 
 
@@ -221,9 +221,9 @@ def test_reasons_of_many_rows_are_those_of_each_row_by_sorted_neighbours(kind, m
         (alone,) = explained(rows, row[None], np.sqrt)
         assert [drop.group for drop in reasons] == [drop.group for drop in alone]
         assert [drop.together for drop in reasons] == [drop.together for drop in alone]
-        for one, other in zip(reasons, alone, strict=True):
-            assert one.share == pytest.approx(other.share, rel=1e-9)
-            np.testing.assert_array_equal(one.expected, other.expected)
+        for reason, other in zip(reasons, alone, strict=True):
+            assert reason.share == pytest.approx(other.share, rel=1e-9)
+            np.testing.assert_array_equal(reason.expected, other.expected)
 
 
 def test_a_row_is_not_its_own_neighbour():
@@ -432,8 +432,8 @@ def test_the_first_reason_is_that_of_the_full_explanation():
     full = explain_rows(model.encoder, model.detector, rows)
     first = first_reasons(rows, model.encoder, model.detector)
     together = 0
-    for all_of, one in zip(full, first, strict=True):
+    for all_of, few in zip(full, first, strict=True):
         names = all_of[0].together or (all_of[0].column,) if all_of else ()
-        assert one == tuple(reason for reason in all_of if reason.column in names)
+        assert few == tuple(reason for reason in all_of if reason.column in names)
         together += len(names) > 1
     assert together

@@ -108,7 +108,7 @@ def test_rows_in_parts_are_fitted_like_rows_in_memory(rows, contaminated, kernel
     np.testing.assert_allclose(parted.novelty_scores_, whole.novelty_scores_, rtol=1e-10)
     np.testing.assert_array_equal(parted.detector_.landmarks, whole.detector_.landmarks)
     if kernel is None:
-        of_one, of_other = (parts_of(one.combined_)[1] for one in (whole, parted))
+        of_one, of_other = (parts_of(fit.combined_)[1] for fit in (whole, parted))
         for name, array in of_one.items():
             np.testing.assert_allclose(of_other[name], array, rtol=1e-7, err_msg=name)
     assert parted.threshold_ == pytest.approx(whole.threshold_, rel=1e-10)

@@ -59,8 +59,8 @@ def hints(
 def test_a_planted_slip_is_told(change: tuple[float, ...], said: str) -> None:
     told = [hints(row * np.array(change)) for row in people(20, seed=1)]
     # Rows that follow the others less than three in four do get no hint.
-    assert sum(said in one for one in told) >= 14
-    assert all(len(one) <= 1 for one in told)
+    assert sum(said in hint for hint in told) >= 14
+    assert all(len(hint) <= 1 for hint in told)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_units_are_suggested_where_the_column_is_of_them(name: str, unit: str, s
     finder = HintFinder(STORED, GROUPS, names, {name: unit})
     rows = people(20, seed=1) * np.array([1 / 0.45359237, 1, 1, 1, 1])
     told = [" ".join(hints(row, finder)) for row in rows]
-    assert sum(said in one and bool(one) == bool(said) for one in told) >= 14
+    assert sum(said in hint and bool(hint) == bool(said) for hint in told) >= 14
 
 
 def test_what_filled_a_gap_is_no_value_of_the_column() -> None:
@@ -110,13 +110,13 @@ def test_a_sign_is_missed_in_a_column_below_0_too() -> None:
     stored = NeighbourRows(turned, STORED.standardised, STORED.as_is, STORED.index)
     finder = HintFinder(stored, GROUPS, dict(enumerate(NAMES)))
     told = [hints(row, finder) for row in people(20, seed=6)]
-    assert sum(one == ('"arm" fits if its sign is turned.',) for one in told) >= 15
+    assert sum(hint == ('"arm" fits if its sign is turned.',) for hint in told) >= 15
 
 
 def test_exchanged_columns_are_told_once() -> None:
     rows = people(20, seed=2)[:, [0, 2, 1, 3, 4]]
     told = [hints(row) for row in rows]
-    assert sum(one == ('"arm" and "hand" fit if exchanged.',) for one in told) >= 15
+    assert sum(hint == ('"arm" and "hand" fit if exchanged.',) for hint in told) >= 15
 
 
 def test_a_digit_typed_twice_is_told() -> None:
@@ -125,7 +125,7 @@ def test_a_digit_typed_twice_is_told() -> None:
     rows[:, 0] = [float(f"1{value}") for value in meant]
     told = [" ".join(hints(row)) for row in rows]
     words = [f"read as {value} (a digit typed twice?)" for value in meant]
-    assert sum(said in one for said, one in zip(words, told, strict=True)) >= 14
+    assert sum(said in hint for said, hint in zip(words, told, strict=True)) >= 14
 
 
 def test_ordinary_rows_get_no_hint_also_where_one_column_is_extreme() -> None:
@@ -158,7 +158,7 @@ def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
 
     monkeypatch.setattr(HintFinder, "_beside", counted)
     unlike = rng.uniform(-2, 2, n_columns)
-    assert not any("exchanged" in one for one in hints(unlike, finder, unlike))
+    assert not any("exchanged" in hint for hint in hints(unlike, finder, unlike))
     assert looked_up == []
 
 
@@ -234,4 +234,4 @@ def test_a_row_of_totals_is_called_one(name: str) -> None:
     assert row.hints == ('"sales", "costs" hold the sums of all other rows: a row of totals?',)
     half = frame.with_columns(sales=pl.col("sales").replace(int(sales.sum()), 3000))
     others = screen(table_from_frame(half), options=ScreeningOptions(count=3))[0].ranked
-    assert not any("totals" in hint for one in others for hint in one.hints)
+    assert not any("totals" in hint for row in others for hint in row.hints)

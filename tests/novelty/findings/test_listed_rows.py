@@ -141,7 +141,7 @@ def test_what_says_more_than_the_score_comes_first() -> None:
         # Its score gives the row rank 3 of 1,000.
         formats = dict.fromkeys(("town", "sex", "kind"))
         suggestions = OddCells(cells, formats, lambda row: part, {7: 3}, 1000)
-        assert suggestions.hints(7) == tuple(f'"{one.column}": {one.sentence}' for one in cells)
+        assert suggestions.hints(7) == tuple(f'"{cell.column}": {cell.sentence}' for cell in cells)
         return [*suggestions.reasons(7, given)]
 
     first, *others = reasons([*small, own], clear)
@@ -152,14 +152,14 @@ def test_what_says_more_than_the_score_comes_first() -> None:
     # At this p-value, 4 of 1,000 correct rows have such a cell.
     doubtful = replace(clear, p_value=0.004)
     found = reasons([*small, own], doubtful)
-    assert [(one.column, one.expected) for one in found][2] == ("town", "Amsterdam")
-    assert [one.column for one in reasons(small, doubtful)] == ["sex", "kind", "town"]
+    assert [(reason.column, reason.expected) for reason in found][2] == ("town", "Amsterdam")
+    assert [reason.column for reason in reasons(small, doubtful)] == ["sex", "kind", "town"]
     # The shares of the other reasons sum to a part of the score.
     first, *others = reasons([*small, own], replace(clear, given=("sex",)), part=0.5)
     assert (first.column, first.share) == ("town", 0.5 + 0.5 * 0.3)
-    assert [one.share for one in others] == [0.2, 0.15]
+    assert [reason.share for reason in others] == [0.2, 0.15]
     far = OddCell("sex", "far above", "9", "Far above.", "", 7, None, p_value=1e-9)
-    assert [one.column for one in reasons(small, far, clear)] == ["sex", "town", "kind"]
+    assert [reason.column for reason in reasons(small, far, clear)] == ["sex", "town", "kind"]
     assert reasons([], far)[0].expected == "less"
     assert reasons([], replace(far, kind="form"))[0].expected == "the usual form"
 
@@ -192,7 +192,7 @@ def test_a_cell_that_a_formula_gives_reads_so_however_odd_it_is_by_itself() -> N
     # Equal cells with different suggested values are listed separately.
     assert [cells[row, "total"].more_rows for row in (3, 40)] == [(), ()]
     for (row, column), value in meant.items():
-        (ranked,) = (one for one in result.ranked if one.row == row + 1)
+        (ranked,) = (entry for entry in result.ranked if entry.row == row + 1)
         assert (ranked.reasons[0].column, float(ranked.reasons[0].expected)) == (column, value)
         assert "total = number * price in 396 of 400 rows." in " ".join(ranked.hints)
 

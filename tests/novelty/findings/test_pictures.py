@@ -61,7 +61,7 @@ def test_a_cell_without_value_has_no_place() -> None:
     result, _ = screen(table_from_frame(frame()), options=replace(OPTIONS, columns=only))
     assert result.pictures.plane is not None and result.pictures.plane.y is not None
     weight = next(
-        one for one in (result.pictures.plane.x, result.pictures.plane.y) if one.name == "weight"
+        axis for axis in (result.pictures.plane.x, result.pictures.plane.y) if axis.name == "weight"
     )
     assert np.isnan(weight.values).sum() == 1
 

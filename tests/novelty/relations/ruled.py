@@ -80,7 +80,7 @@ def ruled_frame(n: int = 200, seed: int = 0) -> pl.DataFrame:
     """Return rows that break each rule now and then, with missing cells in all columns."""
     rng = np.random.default_rng(seed)
     start = [date(2020, 1, 1) + timedelta(int(k)) for k in rng.integers(0, 1000, n)]
-    end = [one + timedelta(int(k)) for one, k in zip(start, rng.integers(-2, 30, n), strict=True)]
+    end = [day + timedelta(int(k)) for day, k in zip(start, rng.integers(-2, 30, n), strict=True)]
     net, tax = rng.integers(0, 100, n) / 4, rng.integers(0, 100, n) / 4
     wrong = rng.random((4, n)) < 0.05
     codes = ["AB-12", "XY-3", "é9-12", "A.[]^%_-9", "n/a", "  ", "None", " AB-12 "]

@@ -38,7 +38,7 @@ def judged(columns: dict[str, np.ndarray], row: int = 7) -> list[Evidence]:
     table = table_from_frame(frame, "stays")
     own = np.ones(frame.height, dtype=bool)
     found = Relations.learn(table, infer_plan(table)).judge(table, own=own).evidence
-    return [Evidence(*one) for one in found.filter(pl.col("row") == row).rows()]
+    return [Evidence(*line) for line in found.filter(pl.col("row") == row).rows()]
 
 
 # By case: the wrong column in row 7, how to break it, and the expected text (None: its value).
@@ -60,10 +60,10 @@ def test_the_wrong_one_of_several_columns_is_named(case: str) -> None:
     columns[name][7] = fault({name: of[7] for name, of in columns.items()})
     found = judged(columns)
     assert found
-    for one in found:
-        assert (one.column, [*one.others]) == (name, [])
+    for fault in found:
+        assert (fault.column, [*fault.others]) == (name, [])
         if expected is not None:
-            assert one.expected.startswith(expected)
+            assert fault.expected.startswith(expected)
     if expected is None:
         assert float(found[0].suggestion) == pytest.approx(float(right), abs=0.02)
 
@@ -106,7 +106,7 @@ def test_of_columns_in_the_same_broken_rules_that_which_fits_them_all_is_named()
     columns["net"][7] = right + 1000
     found = judged(columns)
     # Exact to the cent; the rounded tax alone would allow several values.
-    named = {(one.column, *one.others, one.suggestion) for one in found}
+    named = {(fault.column, *fault.others, fault.suggestion) for fault in found}
     assert named == {("net", f"{right:.2f}")}
 
 
@@ -119,8 +119,8 @@ def test_a_rule_that_many_rows_break_takes_no_contradiction_of_another_away() ->
     assert len(relations.rules) == 2
     # Only the sum gives the exact net, but half of the rows break it.
     rules = [
-        msgspec.structs.replace(one, n_broken=200 if len(one.rule.columns) == 3 else 1)
-        for one in relations.rules
+        msgspec.structs.replace(item, n_broken=200 if len(item.rule.columns) == 3 else 1)
+        for item in relations.rules
     ]
     # In this row, the rounded tax and the sum give different nets.
     net[np.flatnonzero((columns["tax"] / 0.19).round(2) != net)[0]] += 1000

@@ -72,13 +72,13 @@ def test_what_a_row_contradicts_is_named_with_its_evidence(screened: Screening) 
 
 def test_such_rows_rank_first_and_begin_with_it(screened: Screening) -> None:
     for row, column in ((TOWN, "town"), (TOTAL, "total")):
-        ranked = next(one for one in screened.ranked if one.row == row + 1)
+        ranked = next(entry for entry in screened.ranked if entry.row == row + 1)
         assert ranked.rank <= 8 and ranked.reasons[0].column == column
         assert any(column in hint for hint in ranked.hints)
 
 
 def test_rules_are_part_of_the_result(screened: Screening) -> None:
-    rules = {one.rule: one for one in screened.findings.rules}
+    rules = {item.rule: item for item in screened.findings.rules}
     assert rules["start <= end"].rows == (STAY + 1,)
     assert rules["total = price * number"].n_broken == 1
 
@@ -209,7 +209,7 @@ def test_times_that_pass_midnight_are_not_odd(as_clock: bool) -> None:
     # If no flight passes midnight, the order is a rule.
     late = pl.DataFrame(columns | {"miles": miles}).filter(pl.Series(planned <= left))
     rules = screen_table(late, explain=0).findings.rules
-    assert [one.rule for one in rules] == ["planned <= left"]
+    assert [item.rule for item in rules] == ["planned <= left"]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -105,7 +105,7 @@ def test_columns_left_out_of_the_model_reveal_and_are_revealed(changed: dict[str
     table, options = table_from_frame(people(), "people"), ColumnOptions(hide=("salary",))
     options = replace(options, **changed)
     model, _ = fit_table(table, ScreeningOptions(columns=options), clean=False)
-    assert [one for one in model.warnings if REVEALED in one] == [NOTE]
+    assert [text for text in model.warnings if REVEALED in text] == [NOTE]
 
 
 def test_a_copy_is_named_in_a_table_too_small_for_rules() -> None:
@@ -114,20 +114,20 @@ def test_a_copy_is_named_in_a_table_too_small_for_rules() -> None:
     table = table_from_frame(frame.with_columns(gap=pl.col("empty")), "people")
     model, _ = fit_table(table, ScreeningOptions(columns=options), clean=False)
     note = '"salary" is hidden, but follows from "pay": hide it, too.'
-    assert [one for one in model.warnings if REVEALED in one] == [note]
+    assert [text for text in model.warnings if REVEALED in text] == [note]
 
 
 def test_python_says_so_of_screening_fitting_and_scoring() -> None:
     frame = people()
     assert NOTE in screen_table(frame, hide="salary").run.warnings
-    assert not any(REVEALED in one for one in screen_table(frame).run.warnings)
+    assert not any(REVEALED in text for text in screen_table(frame).run.warnings)
     both = screen_table(frame, hide=["salary", "bonus"])
-    assert not any(REVEALED in one for one in both.run.warnings)
+    assert not any(REVEALED in text for text in both.run.warnings)
     model = fit_model(frame, hide="salary")
     assert NOTE in model.warnings
     # Reported once, for the reference or for the table.
     of_both = score_table(model, people(seed=1)).run.warnings
-    assert [NOTE in one for one in of_both].count(True) == 1
+    assert [NOTE in text for text in of_both].count(True) == 1
     plain = fit_model(frame.drop("salary"))
     assert NOTE in score_table(plain, people(seed=1), hide="salary").run.warnings
 
@@ -141,7 +141,7 @@ def test_the_command_says_what_excluding_is_not(
     screen = ("novelty", "screen", "people.csv", "--exclude", "salary", "--to-send", "--out")
     assert main([*screen, "out"]) == 0
     warnings = json.loads(Path("out/result.json").read_text("utf-8"))["run"]["warnings"]
-    (note,) = [one for one in warnings if "salary" in one]
+    (note,) = [text for text in warnings if "salary" in text]
     assert note == (
         "Excluded columns are left out of the model, not of the results: values of "
         '"salary" are shown; --hide keeps them out.'

@@ -41,7 +41,7 @@ def accepted(
     """Mark the accepted cells of a column with x, others with a dot, omitting a last dummy row."""
     rows = table(x=cells, y=["accepted"] * (len(cells) - 1) + ["never"])
     found = find(table(x=accept, y=["accepted"] * len(accept)), rows, spec)
-    return "".join(".x"[int(one)] for one in found.is_accepted)
+    return "".join(".x"[int(flag)] for flag in found.is_accepted)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_a_row_is_accepted_if_some_row_equals_it(
         for lines in ([*rows, ("never", "9", "never")], accept)
     )
     found = find(other, whole, POINT)
-    expected = [any(equal(row, one) for one in accept) for row in rows]
+    expected = [any(equal(row, other) for other in accept) for row in rows]
     assert found.is_accepted.tolist() == [*expected, False]
-    idle = sum(not any(equal(row, one) for row in rows) for one in accept)
+    idle = sum(not any(equal(row, other) for row in rows) for other in accept)
     assert (f"{idle} rows are none" in " ".join(found.notes)) == (idle > 1)
     assert (f"{idle} row is none" in " ".join(found.notes)) == (idle == 1)
     in_parts = find_accepted(other, parted(whole, part_rows=size), [POINT])

@@ -103,8 +103,8 @@ def test_others_of_the_kind_that_no_one_accepted_score_lower() -> None:
     after, new = screen(table(), accept=[SOME], options=OPTIONS)
     others = slice(14, 20)
     places = [
-        np.median([(one.rows.scores[14:] >= score).sum() for score in one.rows.scores[others]])
-        for one in (before, after)
+        np.median([(run.rows.scores[14:] >= score).sum() for score in run.rows.scores[others]])
+        for run in (before, after)
     ]
     assert places[1] > 2 * places[0]
     # So do new rows of that kind, which the model has not seen.

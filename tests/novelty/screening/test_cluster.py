@@ -150,10 +150,10 @@ def test_a_driver_killed_and_started_again_keeps_what_was_done(
         assert finished is not None and kept.keys() < finished.used
     np.testing.assert_array_equal(again.rows.scores, here.rows.scores)
     assert again.findings.odd_cells == here.findings.odd_cells
-    assert {"far above", "unreadable"} <= {one.kind for one in again.findings.odd_cells}
+    assert {"far above", "unreadable"} <= {cell.kind for cell in again.findings.odd_cells}
     # The copy of the text was shared with the workers; none of it remains.
     assert carried == []
-    assert [one.name for one in folder.iterdir()] == ["rows.parquet"]
+    assert [path.name for path in folder.iterdir()] == ["rows.parquet"]
 
 
 def written(
@@ -236,7 +236,7 @@ def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
 
         def held() -> dict[str, object]:
             found = store.list_objects_v2(Bucket=BUCKET).get("Contents", [])
-            return {one["Key"]: one["ETag"] for one in found if not one["Key"].endswith("/")}
+            return {item["Key"]: item["ETag"] for item in found if not item["Key"].endswith("/")}
 
         driver = multiprocessing.get_context("spawn").Process(
             target=killed_driver, args=(path, folder, cluster.address, "Scoring rows")

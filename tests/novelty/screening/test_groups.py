@@ -220,7 +220,7 @@ def test_a_table_in_parts_has_the_groups_of_the_whole(
     np.testing.assert_allclose(found.rows.scores, whole.rows.scores, rtol=1e-6)
     assert [group.name for group in found.groups] == [group.name for group in whole.groups]
     assert found.ranked[0].row == whole.ranked[0].row == ODD + 1
-    first, second = (one.ranked[0].reasons[0] for one in (found, whole))
+    first, second = (result.ranked[0].reasons[0] for result in (found, whole))
     assert (first.column, first.seen) == (second.column, second.seen)
     again = score(model, parted(table_from_frame(two_kinds(seed=4), "new"), part_rows=100))
     assert np.isfinite(again.rows.scores).all()
@@ -297,6 +297,6 @@ def test_a_choice_by_groups_of_a_clean_reference_is_read_back(tmp_path: Path) ->
     model, _ = fit_table(table_from_frame(two_kinds(), "clean"), by("kind", share=0.02))
     save_model(model, tmp_path / "m.kpca")
     new = table_from_frame(two_kinds(70, 30, seed=3), "new")
-    before, after = (score(one, new) for one in (model, load_model(tmp_path / "m.kpca")))
+    before, after = (score(fitted, new) for fitted in (model, load_model(tmp_path / "m.kpca")))
     assert before.rows.scores.tobytes() == after.rows.scores.tobytes()
     assert before.n_flagged == after.n_flagged == round(0.02 * 170)

@@ -63,8 +63,8 @@ def test_skipped_lines_and_another_delimiter_make_another_table(tmp_path: Path) 
 def test_frames_are_known_by_their_cells_names_and_types() -> None:
     frame = pl.DataFrame({"a": [1, 2, None], "b": ["x", None, "z"]})
     prints = [
-        table_from_frame(one).source.fingerprint
-        for one in (
+        table_from_frame(other).source.fingerprint
+        for other in (
             frame,
             frame[::-1],
             frame.rename({"a": "c"}),

@@ -289,11 +289,11 @@ def test_a_table_of_few_rows_is_held_to_what_the_reference_allows() -> None:
         weight=pl.when(pl.col("index") == 5).then(-64.5).otherwise("weight"),
     ).drop("index")
     found = score(model, table_from_frame(odd)).findings.odd_cells
-    assert {(one.column, one.row, one.kind) for one in found} == {
+    assert {(cell.column, cell.row, cell.kind) for cell in found} == {
         ("height", 4, "far above"),
         ("weight", 6, "sign"),
     }
-    (above,) = (one for one in found if one.kind == "far above")
+    (above,) = (cell for cell in found if cell.kind == "far above")
     assert above.sentence.startswith("Far above the numbers of the reference, whose largest is 19")
     # A column that moved as a whole has no odd cells.
     moved = new.with_columns(height=pl.col("height") * 100).drop("index")
@@ -327,10 +327,10 @@ def test_columns_that_follow_one_another_with_exceptions_fill_no_list() -> None:
     def draw(n: int, seed: int) -> pl.DataFrame:
         rng = np.random.default_rng(seed)
         code = rng.integers(0, 40, n)
-        frame = {"zip": [f"{10_000 + 137 * one}" for one in code], "x": rng.normal(size=n)}
+        frame = {"zip": [f"{10_000 + 137 * n}" for n in code], "x": rng.normal(size=n)}
         for name, town in zip("abcde", towns, strict=True):
             own = np.where(rng.random(n) < 0.002, rng.integers(0, 12, n), town[code])
-            frame[name] = [f"{name}{one:02}" for one in own]
+            frame[name] = [f"{name}{code:02}" for code in own]
         return pl.DataFrame(frame)
 
     kinds = set[str]()

@@ -110,15 +110,15 @@ def assert_same(whole: ScreeningResult, parted: ScreeningResult, atol: float = 1
     settings = {k: v for k, v in parted.run.settings.items() if k not in ONLY_IN_PARTS}
     assert settings.keys() == whole.run.settings.keys()
     assert set(whole.run.warnings) <= set(parted.run.warnings)
-    for one, other in zip(whole.ranked, parted.ranked, strict=True):
-        assert (one.row, one.line, one.id, one.cells) == (
+    for entry, other in zip(whole.ranked, parted.ranked, strict=True):
+        assert (entry.row, entry.line, entry.id, entry.cells) == (
             other.row,
             other.line,
             other.id,
             other.cells,
         )
-        assert one.hints == other.hints
-        assert [(r.column, r.seen, r.expected) for r in one.reasons] == [
+        assert entry.hints == other.hints
+        assert [(r.column, r.seen, r.expected) for r in entry.reasons] == [
             (r.column, r.seen, r.expected) for r in other.reasons
         ]
     assert (parted.findings.odd_cells, parted.findings.n_odd_cells) == (

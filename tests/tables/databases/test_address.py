@@ -76,7 +76,7 @@ def test_an_address_says_what_is_read() -> None:
     assert database_address(
         "postgresql://ada@h:5432/shop?sslmode=require", query="TABLE a"
     ).name == ("query of shop")
-    assert [scheme_of(one) for one in (Path("sqlite:///a"), "a.csv", "C://a", "S3://a/b")] == [
+    assert [scheme_of(item) for item in (Path("sqlite:///a"), "a.csv", "C://a", "S3://a/b")] == [
         None, None, None, "s3",
     ]  # fmt: skip
     # Wildcards in an address are part of the address.

@@ -114,7 +114,7 @@ def test_scores_are_those_of_the_same_parquet_file(make: Make, tmp_path: Path) -
 def found(table: AnyTable) -> pl.DataFrame:
     """Return the columns that a screening adds to each row."""
     columns = found_columns(screen(table)[0])
-    return pl.DataFrame({name: one for name, one in columns.items() if one is not None})
+    return pl.DataFrame({name: column for name, column in columns.items() if column is not None})
 
 
 def test_the_primary_key_names_the_rows_and_is_not_learned_from(make: Make) -> None:
@@ -125,7 +125,7 @@ def test_the_primary_key_names_the_rows_and_is_not_learned_from(make: Make) -> N
     assert result.lists.id_column != "bird"
     result = screen(read_table(uri))[0]
     assert result.lists.id_column == "bird"
-    (key,) = (one for one in result.columns if one.name == "bird")
+    (key,) = (column for column in result.columns if column.name == "bird")
     assert not key.used and key.why == "the primary key of the table"
 
 

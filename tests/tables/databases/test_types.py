@@ -58,7 +58,7 @@ def test_numbers_of_sqlite_among_text_keep_their_digits(tmp_path: Path) -> None:
     numbers = [123456789.123456789, 0.1, 1e300, -5e-324, 2.5]
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute("CREATE TABLE a (mixed, bytes)")
-        connection.executemany("INSERT INTO a VALUES (?, ?)", [(one, one) for one in numbers])
+        connection.executemany("INSERT INTO a VALUES (?, ?)", [(item, item) for item in numbers])
         connection.execute("INSERT INTO a VALUES ('x', x'ff')")
     frame = read_table(f"sqlite:///{tmp_path}/a.db").frame
     for column in frame:

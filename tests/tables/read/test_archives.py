@@ -34,7 +34,7 @@ def test_the_one_table_is_read_wherever_it_lies(name: str, tmp_path: Path) -> No
     assert any("t.csv" in note for note in table.source.notes)
     # The hash is of the archive on disk, and nothing is unpacked beside it.
     assert table.source.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert [one.name for one in tmp_path.iterdir()] == ["t.zip"]
+    assert [path.name for path in tmp_path.iterdir()] == ["t.zip"]
 
 
 def test_a_table_in_it_may_be_of_any_kind_and_length(tmp_path: Path) -> None:

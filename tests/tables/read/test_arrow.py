@@ -52,7 +52,7 @@ def test_values_are_those_of_the_same_table_as_parquet(
     write: Any, compression: str | None, name: str, tmp_path: Path
 ) -> None:
     views = {"view": pa.string(), "views": pa.list_(pa.string())}
-    fields = [one.with_type(views.get(one.name, one.type)) for one in TABLE.schema]
+    fields = [field.with_type(views.get(field.name, field.type)) for field in TABLE.schema]
     pq.write_table(TABLE.cast(pa.schema(fields)), tmp_path / "table.parquet")
     (tmp_path / name).write_bytes(write(TABLE, compression))
     table = read_table(tmp_path / name)

@@ -102,7 +102,7 @@ def test_rows_have_the_same_places_each_time(tmp_path: Path) -> None:
         write(tmp_path, ROWS[start : start + 4], partition_by=["town"])
     first = open_table(tmp_path, in_memory_rows=10, part_rows=16)
     again = open_table(tmp_path, in_memory_rows=10, part_rows=16)
-    frames = [pl.concat([part.read().frame for part in one.parts]) for one in (first, again)]  # type: ignore[union-attr]
+    frames = [pl.concat([part.read().frame for part in result.parts]) for result in (first, again)]  # type: ignore[union-attr]
     assert frames[0].equals(frames[1])
     assert first.source == again.source
     assert frames[0].sort("number").equals(ROWS)

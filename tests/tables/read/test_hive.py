@@ -57,7 +57,7 @@ def test_scores_are_those_of_one_file_to_the_bit(tmp_path: Path) -> None:
     ROWS.write_parquet(tmp_path / "flat.parquet")
     found = [screen_table(tmp_path / name) for name in ("folders", "flat.parquet")]
     assert np.array_equal(found[0].rows.scores, found[1].rows.scores)
-    names = [[column.name for column in one.columns] for one in found]
+    names = [[column.name for column in result.columns] for result in found]
     assert names == [ROWS.columns, ROWS.columns]
 
 

@@ -59,11 +59,11 @@ def test_a_file_of_any_kind_is_the_same_table_there(
     write(ROWS, path)
     address = f"{put(store, tmp_path, f'kinds{suffix}')}/{path.name}"
     here, there = (
-        open_table(one, in_memory_rows=in_memory, part_rows=16) for one in (path, address)
+        open_table(place, in_memory_rows=in_memory, part_rows=16) for place in (path, address)
     )
     assert here.source == there.source
     assert type(here) is type(there) is (Table if in_memory == 1000 else PartedTable)
-    frames = [pl.concat([part.frame for part in one.tables()]) for one in (here, there)]
+    frames = [pl.concat([part.frame for part in table.tables()]) for table in (here, there)]
     assert frames[0].equals(frames[1])
 
 
@@ -76,7 +76,7 @@ def test_folders_and_patterns_are_read_as_those_on_disk(
     (tmp_path / "_SUCCESS").touch()
     address = put(store, tmp_path, f"folder{suffix}")
     for here, there in ((tmp_path, address), (tmp_path / "part-[01]*", f"{address}/part-[01]*")):
-        tables = [open_table(str(one)) for one in (here, there)]
+        tables = [open_table(str(table)) for table in (here, there)]
         assert tables[0].source.sha256 == tables[1].source.sha256
         assert tables[0].frame.equals(tables[1].frame)  # type: ignore[union-attr]
     files = [f"{address}/part-{number}{suffix}" for number in range(3)]
@@ -89,7 +89,7 @@ def test_folders_named_after_values_are_read_as_those_on_disk(
 ) -> None:
     for (town,), part in ROWS.group_by(["town"], maintain_order=True):
         write(part.drop("town"), tmp_path / f"town={town}" / f"part{suffix}")
-    here, there = (open_table(one) for one in (tmp_path, put(store, tmp_path, f"hive{suffix}")))
+    here, there = (open_table(place) for place in (tmp_path, put(store, tmp_path, f"hive{suffix}")))
     assert here.source.sha256 == there.source.sha256
     assert here.frame.equals(there.frame)  # type: ignore[union-attr]
     assert there.frame["town"].unique().sort().to_list() == ["Bonn", "Köln", "Ulm"]  # type: ignore[union-attr]

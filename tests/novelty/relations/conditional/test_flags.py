@@ -31,14 +31,14 @@ def test_a_flag_without_any_of_its_causes_is_found(digits: Words) -> None:
     frame = frame.with_columns(pl.Series("failed", failed))
     learned, of = judged(frame)
     assert {*np.argsort(-of.surprise, kind="stable")[:7].tolist()} == {*rows.tolist()}
-    assert {(one.row, one.column) for one in of.cells} == {(row, "failed") for row in rows}
+    assert {(cell.row, cell.column) for cell in of.cells} == {(row, "failed") for row in rows}
     causes = frame.select(f"cause {j}" for j in range(4)).to_numpy()
     alike = (causes == digits[0]).all(axis=1)
-    for one in of.cells:
-        assert one.expected == str(digits[0]) and {*one.given} == {f"cause {j}" for j in range(4)}
-        assert one.support == alike.sum() - 1
+    for item in of.cells:
+        assert item.expected == str(digits[0]) and {*item.given} == {f"cause {j}" for j in range(4)}
+        assert item.support == alike.sum() - 1
         n_agreeing = alike.sum() - len(rows)
-        assert one.sentence.startswith(f"{n_agreeing:,} of the {one.support:,} other rows with")
+        assert item.sentence.startswith(f"{n_agreeing:,} of the {item.support:,} other rows with")
     # Judged as new rows they are as odd, and an unknown value raises no error.
     table = table_from_frame(frame[rows.tolist()].with_columns(night=pl.lit("9")), "new")
     assert (learned.judge(table).surprise > 5).all()
@@ -50,7 +50,7 @@ def test_a_row_with_two_flags_of_which_one_is_set_or_none_is_odd(digits: Words) 
     flags = np.eye(3, dtype=np.int64)[rng.integers(0, 3, 3_000)]
     flags[7], flags[70] = (1, 1, 0), (0, 0, 0)
     _, of = judged(pl.DataFrame(np.array(digits)[flags], schema=["a", "b", "c"]))
-    assert {one.row for one in of.cells} == {7, 70}
+    assert {cell.row for cell in of.cells} == {7, 70}
 
 
 def test_rare_flags_that_have_nothing_to_do_with_others_are_not_odd() -> None:
@@ -96,4 +96,4 @@ def test_what_one_table_of_ten_would_have_by_chance_is_not_named() -> None:
         is_high = both.all(axis=0) ^ (rng.random(n) < 0.003)
         columns |= {f"a{k}": both[0], f"b{k}": both[1], f"high{k}": is_high}
     found = judged(pl.DataFrame(columns))[1].cells
-    assert found and max(one.log_p for one in found) <= np.log(0.1)
+    assert found and max(cell.log_p for cell in found) <= np.log(0.1)

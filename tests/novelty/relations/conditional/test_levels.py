@@ -93,8 +93,8 @@ def test_a_row_is_judged_by_all_others(rows: list[tuple[str, str]], m: float, d:
     judged = relation.judge(columns, codes, np.ones(len(rows), dtype=bool))
     wanted = [tail_left_out(rows, row, m, d, relation.isolated) for row in range(len(rows))]
     np.testing.assert_allclose(np.exp(judged.log_p), wanted, rtol=1e-12)
-    for row, (one, _) in enumerate(rows):
-        group = Counter(v for i, (g, v) in enumerate(rows) if g == one and i != row)
+    for row, (item, _) in enumerate(rows):
+        group = Counter(v for i, (g, v) in enumerate(rows) if g == item and i != row)
         assert judged.n_rows[row] == group.total()
         assert judged.n_expected[row] == max(group.values(), default=0)
         if group:
@@ -172,7 +172,7 @@ def test_of_two_columns_alone_either_may_be_wrong() -> None:
     # Of two pairs that agree internally, either may be wrong.
     levels = np.random.default_rng(0).integers(0, 6, 900).tolist()
     levels[8] = 0
-    pairs = pl.DataFrame({one: [f"{one}{level}" for level in levels] for one in "abcd"})
+    pairs = pl.DataFrame({name: [f"{name}{level}" for level in levels] for name in "abcd"})
     pairs = changed(changed(pairs, 8, "c", "c2"), 8, "d", "d2")
     assert fit(pairs)[1].cells == ()
     # A value that occurs nowhere else is the wrong one.

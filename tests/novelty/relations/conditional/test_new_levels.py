@@ -60,11 +60,11 @@ def test_equal_new_levels_are_described_once_and_no_more_than_are_kept(
     _, found = find_new_levels([learned], [cells], np.zeros(7, dtype=bool))
     meant = {"Lodnon": "London", "Prais": "Paris"}
     wanted = [(row, texts[row], meant[texts[row]]) for row in (0, 2, 3, 4, 5)]
-    assert sorted((one.row, one.seen, one.suggestion) for one in found) == wanted
+    assert sorted((cell.row, cell.seen, cell.suggestion) for cell in found) == wanted
     assert sorted(looked_up) == [*meant]
     monkeypatch.setattr(new_levels, "MAX_EVIDENCE", 3)
     _, found = find_new_levels([learned], [cells], np.zeros(7, dtype=bool))
-    assert sorted(one.row for one in found) == [0, 2, 3]
+    assert sorted(cell.row for cell in found) == [0, 2, 3]
 
 
 @pytest.fixture(scope="module")

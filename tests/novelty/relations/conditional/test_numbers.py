@@ -59,9 +59,9 @@ def test_a_number_between_its_neighbours_is_found_whatever_the_id_reads() -> Non
     rows = np.array([20, 700, 1_500])
     learned, of = judged(with_numbers(frame, "weight", rows, 1.5))
     names = [column.name for column in learned.columns]
-    assert ("weight", "age", "child") in [one.names(names) for one in learned.numbers.predictors]
+    assert ("weight", "age", "child") in [item.names(names) for item in learned.numbers.predictors]
     assert {*np.argsort(-of.surprise)[:3].tolist()} == {*rows.tolist()}
-    assert {(one.row, one.column) for one in of.numbers} == {(row, "weight") for row in rows}
+    assert {(cell.row, cell.column) for cell in of.numbers} == {(row, "weight") for row in rows}
     # Expected between the visits before and after; the neighbouring rows are not odd.
     for one in of.numbers:
         low, high = sorted(frame["weight"][one.row + step] for step in (-1, 1))
@@ -75,7 +75,7 @@ def test_the_line_between_neighbours_is_that_of_brute_force() -> None:
     table = table_from_frame(frame, "table")
     learned, _ = judged(frame)
     names = [column.name for column in learned.columns]
-    of = next(one for one in learned.numbers.predictors if isinstance(one, Sequenced))
+    of = next(item for item in learned.numbers.predictors if isinstance(item, Sequenced))
     assert of.names(names) == ("weight", "age", "child")
     cells = [column.cells(table) for column in learned.columns]
     found = of.ratios(table, cells, np.ones(frame.height, dtype=bool))
@@ -94,7 +94,7 @@ def test_counts_of_one_place_are_a_sequence_of_all_rows() -> None:
     rows = np.array([300, 500])
     frame = days()
     learned, of = judged(with_numbers(frame, "cases", rows, 1.1))
-    (sequence,) = (one for one in learned.numbers.predictors if isinstance(one, Sequenced))
+    (sequence,) = (item for item in learned.numbers.predictors if isinstance(item, Sequenced))
     assert sequence.given == ALL
     assert {*np.argsort(-of.surprise)[:2].tolist()} == {*rows.tolist()}
 
@@ -102,10 +102,10 @@ def test_counts_of_one_place_are_a_sequence_of_all_rows() -> None:
 def test_a_broken_pair_is_found_among_many_columns_with_gaps() -> None:
     rows = np.array([5, 900, 1_700])
     learned, of = judged(with_numbers(gases(), "pressure", rows, 0.1))
-    names = [one.names(()) for one in learned.numbers.predictors if isinstance(one, Paired)]
+    names = [item.names(()) for item in learned.numbers.predictors if isinstance(item, Paired)]
     assert sorted(names) == [("pressure", "saturation"), ("saturation", "pressure")]
     assert {*np.argsort(-of.surprise)[:3].tolist()} == {*rows.tolist()}
-    assert {one.row for one in of.numbers} == {*rows.tolist()}
+    assert {cell.row for cell in of.numbers} == {*rows.tolist()}
 
 
 def test_of_two_numbers_a_third_says_which_is_wrong() -> None:
@@ -179,7 +179,7 @@ def test_rows_of_many_patients_that_share_their_days_are_no_sequence() -> None:
     kind, day = np.repeat(rng.choice([*"abc"], 60), 30), np.tile(np.arange(1, 31), 60)
     time = (np.repeat(start, 30) + day + rng.normal(0, 0.1, 1_800)).round(2)
     learned, of = judged(pl.DataFrame({"kind": kind, "day": day, "time": time}))
-    assert not any(isinstance(one, Sequenced) for one in learned.numbers.predictors)
+    assert not any(isinstance(predictor, Sequenced) for predictor in learned.numbers.predictors)
     assert not of.numbers
 
 
@@ -188,5 +188,5 @@ def test_an_id_is_no_number() -> None:
     learned, _ = judged(frame)
     names = [column.name for column in learned.columns]
     assert learned.numbers.predictors
-    for one in learned.numbers.predictors:
-        assert "child" not in one.names(names)[: 1 if isinstance(one, Sequenced) else None]
+    for item in learned.numbers.predictors:
+        assert "child" not in item.names(names)[: 1 if isinstance(item, Sequenced) else None]

@@ -43,7 +43,7 @@ def by_sql(given: Given) -> list[Broken]:
 def _in_duckdb(frame: pl.DataFrame, rules: HeldRules) -> Broken:
     head, *parts = re.split(r"\n\n(?=-- )", rules_as_sql(rules, 'a "b'))
     comments = [one_line(sentence(of, rules.by_name), 1_000) for of in rules.rules]
-    assert [part.split("\n")[0] for part in parts] == [f"-- {one}".rstrip() for one in comments]
+    assert [part.split("\n")[0] for part in parts] == [f"-- {text}".rstrip() for text in comments]
     with duckdb.connect() as database:
         database.register("given", frame.to_arrow())
         database.execute('CREATE TABLE "a ""b" AS SELECT * FROM given')
@@ -89,11 +89,11 @@ def by_pandera(given: Given, *, of_arrow: bool = False) -> list[Broken]:
         checks, cases = json.loads(line)
         phrases = [phrase(of.rule, rules.by_name) for of in rules.rules]
         assert {check for check, _ in cases} <= {*checks} <= {*phrases}
-        places = [sorted({place for check, place in cases if check == one}) for one in phrases]
+        places = [sorted({place for check, place in cases if check == item}) for item in phrases]
         found.append(
             [
-                tuple(place + 1 for place in of) if one in checks else None
-                for one, of in zip(phrases, places, strict=True)
+                tuple(place + 1 for place in of) if phrase in checks else None
+                for phrase, of in zip(phrases, places, strict=True)
             ]
         )
     return found
@@ -142,7 +142,7 @@ def by_dqx(given: Given) -> list[Broken]:
     for line, (_, rules) in zip(lines, given, strict=True):
         rows = json.loads(line.removeprefix("found "))
         phrases = [phrase(of.rule, rules.by_name) for of in rules.rules]
-        found.append([tuple(rows[one]) if one in rows else None for one in phrases])
+        found.append([tuple(rows[phrase]) if phrase in rows else None for phrase in phrases])
     return found
 
 
@@ -190,4 +190,4 @@ def main(engines: Iterable[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(one for one in ENGINES if one != "dqx" or "KPCA_DQX" in os.environ))
+    sys.exit(main(name for name in ENGINES if name != "dqx" or "KPCA_DQX" in os.environ))

@@ -178,7 +178,7 @@ def test_no_name_or_value_ends_what_quotes_it() -> None:
     rows = [(1,), (2,), (), (1, 4)] * len(NAMES)
     assert by_sql([(frame, rules)]) == by_pandera([(frame, rules)]) == [rows]
     checks = yaml.safe_load(rules_as_dqx(rules))
-    texts = [one["check"]["arguments"]["expression"] for one in checks]
+    texts = [item["check"]["arguments"]["expression"] for item in checks]
     assert len(texts) == len(kinds)
     for name, own in zip(NAMES, zip(*[iter(texts)] * 4, strict=True), strict=True):
         assert all(name.replace("`", "``") in text for text in own)
@@ -210,12 +210,12 @@ def test_checks_of_dqx_follow_its_schema() -> None:
     rules = held(FRAMES["texts"])
     text = rules_as_dqx(rules)
     checks = yaml.safe_load(text)
-    for one in checks:
-        assert {key: type(value) for key, value in one.items()} == CHECK
-        assert one["criticality"] in ("warn", "error")
-        assert {*one["check"]} == {"function", "arguments"}
-        assert one["check"]["function"] == "sql_expression"
-        arguments = one["check"]["arguments"]
+    for item in checks:
+        assert {key: type(value) for key, value in item.items()} == CHECK
+        assert item["criticality"] in ("warn", "error")
+        assert {*item["check"]} == {"function", "arguments"}
+        assert item["check"]["function"] == "sql_expression"
+        arguments = item["check"]["arguments"]
         assert {key: type(value) for key, value in arguments.items()} == ARGUMENTS
         assert arguments["negate"]
     in_order = [of for of in rules.rules if isinstance(of.rule, Sorted)]
@@ -224,7 +224,7 @@ def test_checks_of_dqx_follow_its_schema() -> None:
     assert text.count(": left out, as Spark has no times of day\n") == len(of_times) == 1
     rest = [of for of in rules.rules if of not in (*in_order, *of_times)]
     names = [phrase(of.rule, rules.by_name) for of in rest]
-    assert [one["name"] for one in checks] == names
+    assert [check["name"] for check in checks] == names
 
 
 def test_rules_of_six_digit_dates_are_left_out_where_nothing_reads_these() -> None:

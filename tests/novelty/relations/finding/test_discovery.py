@@ -44,7 +44,7 @@ def fields(rule: AnyRule) -> dict[str, object]:
 
 def _rounded(value: object) -> object:
     if isinstance(value, list | tuple):
-        return [_rounded(one) for one in value]
+        return [_rounded(item) for item in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
@@ -238,8 +238,8 @@ def test_long_whole_numbers_are_keys_and_equal_to_the_last_digit() -> None:
             "size": rng.normal(size=300),
         }
     )
-    for one in (frame, frame.cast({"id": pl.String}), frame.cast({"account": pl.Int128})):
-        found = {(type(h.rule).__name__, *h.rule.columns): h.broken for h in rules_of(one)}
+    for other in (frame, frame.cast({"id": pl.String}), frame.cast({"account": pl.Int128})):
+        found = {(type(h.rule).__name__, *h.rule.columns): h.broken for h in rules_of(other)}
         assert found["Equal", "id", "copy"] == (1,)
         assert found["Unique", "id"] == found["Determines", "account", "town"] == ()
         assert ("Equal", "account", "time") in found

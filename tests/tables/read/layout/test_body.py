@@ -258,12 +258,12 @@ def test_kinds_of_answers_below_questions_are_joined(
     data = [
         [
             *(str(900 + 7 * n), f"2024-03-{1 + n:02}"),
-            *(one * (n % 2) for one in options),
+            *(word * (n % 2) for word in options),
             *(str(20 + n % 9), ["clerk", "boss"][n % 2], "fine" * (n % 3 == 0)),
         ]
         for n in range(20)
     ]
-    names = [*first[:2], *(f"Which? {one}" for one in options)]
+    names = [*first[:2], *(f"Which? {word}" for word in options)]
     names += [f"Age? {words[0]}", f"Job? {words[0]}", f"More? {words[1]}"]
     said = "line 2 (second row of names, joined)"
     check(tmp_path, [first, second, *data], names, data, [*range(3, 23)], said, sheet=True)
@@ -791,7 +791,7 @@ def test_rows_with_too_few_cells_are_errors(kind: str, row: list[str], tmp_path:
             read_table(path, bad_lines="skip"),
             open_table(path, bad_lines="skip", in_memory_rows=5, part_rows=5),
         ):
-            frames = [one.frame for one in found.tables()]
+            frames = [table.frame for table in found.tables()]
             assert [list(r) for frame in frames for r in frame.rows()] == data
             left_out, bad, *_ = found.source.notes
             foot = "27-28 (footer)" if place == 24 else f"{place + 3} (remark), 28 (footer)"
