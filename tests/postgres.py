@@ -87,8 +87,8 @@ class Server:
 
 def _programs() -> Path | None:
     """Return the folder of the server's programs, or None."""
-    if found := shutil.which("initdb"):
-        return Path(found).resolve().parent
+    if initdb := shutil.which("initdb"):
+        return Path(initdb).resolve().parent
     for folder in _FOLDERS:
         for program in sorted(Path(folder).glob("**/bin/initdb"), reverse=True):
             return program.parent

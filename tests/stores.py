@@ -59,8 +59,8 @@ def moto_store(bucket: str = BUCKET) -> Iterator[Any]:
 
 def held(store: Any, prefix: str = "out") -> dict[str, bytes]:
     """Return the objects below a folder of the bucket, without empty folder markers."""
-    found = store.list_objects_v2(Bucket=BUCKET, Prefix=f"{prefix}/").get("Contents", [])
-    keys = [item["Key"] for item in found if not item["Key"].endswith("/")]
+    objects = store.list_objects_v2(Bucket=BUCKET, Prefix=f"{prefix}/").get("Contents", [])
+    keys = [item["Key"] for item in objects if not item["Key"].endswith("/")]
     return {
         key.removeprefix(f"{prefix}/"): store.get_object(Bucket=BUCKET, Key=key)["Body"].read()
         for key in keys

@@ -68,10 +68,10 @@ def test_frames_of_any_library(kind: Callable[..., Any], rules: Rules) -> None:
     assert find_rules(given).sentences == rules.sentences
     check = check_rules(given, rules, id="order")
     assert isinstance(check, RuleCheck) and not check.passed
-    found = check.to_frame()
+    checked = check.to_frame()
     expected = {pd.DataFrame: pd.DataFrame, pa.table: pa.Table}.get(kind, pl.DataFrame)  # type: ignore[call-overload]
-    assert isinstance(found, expected)
-    rows = found.to_dict("records") if kind is pd.DataFrame else pl.DataFrame(found).to_dicts()
+    assert isinstance(checked, expected)
+    rows = checked.to_dict("records") if kind is pd.DataFrame else pl.DataFrame(checked).to_dicts()
     (row,) = [row for row in rows if row["rule"] == "gross = net + tax"]
     net, tax, gross, order = orders()["net", "tax", "gross", "order"].row(7)
     assert (row["row"], row["id"]) == (8, order)
@@ -94,13 +94,13 @@ def test_the_index_of_pandas_names_the_rows() -> None:
     given = orders().to_pandas().set_index("order")
     rules = find_rules(given)
     assert rules.id == "order"
-    found = check_rules(given, rules).to_frame()
-    assert [*found[found["rule"] == "gross = net + tax"]["id"]] == [given.index[7]]
+    checked = check_rules(given, rules).to_frame()
+    assert [*checked[checked["rule"] == "gross = net + tax"]["id"]] == [given.index[7]]
 
 
 def test_options_of_columns() -> None:
-    found = find_rules(orders(), exclude=["gross"], hide="net", seed=3)
-    assert not any("gross" in text for text in found.sentences)
+    rules = find_rules(orders(), exclude=["gross"], hide="net", seed=3)
+    assert not any("gross" in text for text in rules.sentences)
     check = check_rules(orders(), find_rules(orders()), hide=("net", "order"))
     cells = check.to_frame().filter(pl.col("rule") == "gross = (hidden)")["cells"]
     assert "net (hidden)" in cells[0]

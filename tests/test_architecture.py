@@ -20,8 +20,8 @@ def told_commands(repository: Path) -> list[list[str]]:
     fenced = re.findall(r"^```sh\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE)
     quoted = re.findall(r"`(kpca [^`]+)`", readme)
     parts = [part.strip() for block in fenced for part in re.split(r"&&|\n", block)]
-    told = [part for part in [*parts, *quoted] if re.match(r"(\S*/)?kpca ", part)]
-    commands = [shlex.split(part, comments=True) for part in told]
+    calls = [part for part in [*parts, *quoted] if re.match(r"(\S*/)?kpca ", part)]
+    commands = [shlex.split(part, comments=True) for part in calls]
     return [words[1:] for words in commands if Path(words[0]).name == "kpca"]
 
 
@@ -43,14 +43,14 @@ def test_no_path_of_one_machine_stands_in_the_repository(repository: Path) -> No
     if listed.returncode:
         pytest.skip("not a git checkout")
     paths = [repository / name for name in listed.stdout.split("\0") if name]
-    found = [
+    paths_found = [
         str(path)
         for path in paths
         if path.is_file()
         and path.suffix in TEXT
         and pattern.search(path.read_text(encoding="utf-8", errors="replace"))
     ]
-    assert found == []
+    assert paths_found == []
 
 
 def command_of(words: list[str]) -> tuple[str, ...]:
@@ -83,11 +83,11 @@ def test_readme_options_exist(repository: Path) -> None:
 
     from kpca_apps.cli.main import app
 
-    asked: dict[tuple[str, ...], set[str]] = {}
+    used: dict[tuple[str, ...], set[str]] = {}
     for words in told_commands(repository):
         options = {word for word in words if word.startswith("--")}
-        asked.setdefault(command_of(words), set()).update(options)
-    for command, options in asked.items():
+        used.setdefault(command_of(words), set()).update(options)
+    for command, options in used.items():
         shown = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}).invoke(
             app, [*command, "--help"]
         )

@@ -61,8 +61,8 @@ def denoising() -> str:
 
 
 def screening() -> str:
-    found = screen_table({"a": ROWS[:200, 0], "b": ROWS[:200, 1], "c": [*"xyxyz"] * 40})
-    return digest(found.rows.scores, found.rows.is_flagged)
+    result = screen_table({"a": ROWS[:200, 0], "b": ROWS[:200, 1], "c": [*"xyxyz"] * 40})
+    return digest(result.rows.scores, result.rows.is_flagged)
 
 
 WORK: dict[str, Callable[[], str]] = {
@@ -97,11 +97,11 @@ def test_one_model_serves_several_threads() -> None:
     detector = KernelPCANovelty(random_state=0).fit(ROWS)
 
     def use(_: int) -> str:
-        found = []
+        outputs = []
         for model in models:
             T = model.transform(NEW[:40])
-            found += [T, model.inverse_transform(T)]
-        return digest(*found, detector.novelty_scores(NEW))
+            outputs += [T, model.inverse_transform(T)]
+        return digest(*outputs, detector.novelty_scores(NEW))
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(use, range(8)))) == 1
@@ -121,8 +121,8 @@ def test_joblib_works_with_any_backend(backend: str, alone: dict[str, str]) -> N
     with warnings.catch_warnings():
         # joblib's own warning about forking with threads is expected here.
         warnings.simplefilter("ignore", DeprecationWarning)
-        found = Parallel(n_jobs=2, backend=backend)(delayed(work)(name) for name in names)
-    assert found == [alone[name] for name in names]
+        results = Parallel(n_jobs=2, backend=backend)(delayed(work)(name) for name in names)
+    assert results == [alone[name] for name in names]
 
 
 @pytest.mark.release
@@ -156,8 +156,8 @@ def test_processes_that_are_forked_after_use_or_spawned_do_the_same(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         with multiprocessing.get_context(start).Pool(2) as pool:
-            found = pool.map_async(work, names).get(timeout=300)
-    assert found == [alone[name] for name in names]
+            results = pool.map_async(work, names).get(timeout=300)
+    assert results == [alone[name] for name in names]
 
 
 def forked(code: str) -> str:

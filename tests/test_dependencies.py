@@ -43,15 +43,15 @@ def imported_modules(source: str) -> Iterator[str]:
 def imported_distributions(folder: Path) -> dict[str, str]:
     """Return the distributions imported below a folder, each with one importing file."""
     distributions = packages_distributions()
-    found = {}
+    importing = {}
     for path in sorted(folder.rglob("*.py")):
         beside = (*path.parent.glob("*.py"), *(folder.parent / "datasets").glob("*.py"))
         own = {"kpca_apps", "tests", *(script.stem for script in beside)}
         for module in imported_modules(path.read_text(encoding="utf-8")):
             if module not in own and module not in sys.stdlib_module_names:
                 for name in set(distributions.get(module, [module])):
-                    found[normalised(name)] = str(path)
-    return found
+                    importing[normalised(name)] = str(path)
+    return importing
 
 
 def normalised(name: str) -> str:

@@ -25,11 +25,11 @@ LONGEST_SUMMARY = 90
 def names() -> Iterator[str]:
     """Yield the names of public functions and classes, and of the classes' methods."""
     for name in sorted({*kpca_apps.__all__} - {"__version__"}):
-        found = getattr(kpca_apps, name)
+        member = getattr(kpca_apps, name)
         yield name
-        if inspect.isclass(found) and not issubclass(found, Exception):
-            for method, value in vars(found).items():
-                is_field = method in inspect.get_annotations(found)
+        if inspect.isclass(member) and not issubclass(member, Exception):
+            for method, value in vars(member).items():
+                is_field = method in inspect.get_annotations(member)
                 if inspect.isfunction(value) and not (is_field or method.startswith("_")):
                     yield f"{name}.{method}"
 

@@ -33,9 +33,9 @@ BLOCK = re.compile(
 def blocks_of(page: str) -> list[tuple[str, str]]:
     """Return (language, code) of a page's blocks to run, its Python blocks joined."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    found = [block for block in BLOCK.findall(text) if not is_left_out(block[0])]
-    python = "\n".join(code for _, language, code in found if language == "python")
-    shell = [(language, code) for _, language, code in found if language == "sh"]
+    blocks = [block for block in BLOCK.findall(text) if not is_left_out(block[0])]
+    python = "\n".join(code for _, language, code in blocks if language == "python")
+    shell = [(language, code) for _, language, code in blocks if language == "sh"]
     return [*shell, *([("python", python)] if python else [])]
 
 

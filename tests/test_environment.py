@@ -116,9 +116,9 @@ def test_no_locale_time_zone_or_home_changes_a_byte(
     settings = ENVIRONMENTS[name]
     if name in MADE:
         settings = settings | {"LOCPATH": str(request.getfixturevalue("locales"))}
-    found = written(tmp_path / "out", inputs, **settings)
-    assert [*found] == [*usual]
-    assert [name for name in found if found[name] != usual[name]] == []
+    files = written(tmp_path / "out", inputs, **settings)
+    assert [*files] == [*usual]
+    assert [name for name in files if files[name] != usual[name]] == []
 
 
 @pytest.mark.release
@@ -128,8 +128,8 @@ def test_names_beyond_ascii_are_files_like_others_where_the_locale_has_ascii_alo
     """Messages may spell the name differently; the scores are the same."""
     named = tmp_path / "Maße"
     shutil.copytree(inputs, named)
-    found = written(tmp_path / "out", named, LC_ALL="C", **ASCII)
-    assert found["screened/scored.csv"] == usual["screened/scored.csv"]
+    files = written(tmp_path / "out", named, LC_ALL="C", **ASCII)
+    assert files["screened/scored.csv"] == usual["screened/scored.csv"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of another kind")
@@ -139,10 +139,10 @@ def test_files_and_folders_have_the_rights_of_any_other(mask: int, tmp_path: Pat
 
     before = os.umask(mask)
     try:
-        found = screen_table({"a": [*range(40)], "b": [i % 7 for i in range(40)]})
-        found.save_tables(tmp_path / "out")
-        found.save_report(tmp_path / "report.html")
-        save_model(found.model, tmp_path / "model.kpca")
+        files = screen_table({"a": [*range(40)], "b": [i % 7 for i in range(40)]})
+        files.save_tables(tmp_path / "out")
+        files.save_report(tmp_path / "report.html")
+        save_model(files.model, tmp_path / "model.kpca")
     finally:
         os.umask(before)
     for path in tmp_path.rglob("*"):

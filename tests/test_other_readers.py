@@ -72,8 +72,8 @@ def by_openimageio(path: Path) -> Any:
     pages, how = list[Any](), oiio.ImageSpec()
     how.attribute("oiio:UnassociatedAlpha", 1)
     while (file := oiio.ImageInput.open(str(path), how)).seek_subimage(len(pages), 0):
-        told = file.spec()
-        pages.append(file.read_image(len(pages), 0, 0, told.nchannels, str(told.format)))
+        spec = file.spec()
+        pages.append(file.read_image(len(pages), 0, 0, spec.nchannels, str(spec.format)))
     return pages
 
 
@@ -96,9 +96,9 @@ def by_tensorstore(path: Path) -> Any:
 
 def by_hand(path: Path) -> Any:
     """Read a Zarr array from its chunks of one page each."""
-    told = json.loads(next(iter(path.glob("0/*arr*"))).read_text())
-    dtype = told.get("dtype") or told["data_type"]
-    unpacked = imagecodecs.blosc_decode if "dtype" in told else imagecodecs.zstd_decode
+    metadata = json.loads(next(iter(path.glob("0/*arr*"))).read_text())
+    dtype = metadata.get("dtype") or metadata["data_type"]
+    unpacked = imagecodecs.blosc_decode if "dtype" in metadata else imagecodecs.zstd_decode
     chunks = sorted([*path.glob("0/0.*.0.0"), *path.glob("0/c/*/*/0/0")])
     pages = (unpacked(chunk.read_bytes()) for chunk in chunks)
     return [np.frombuffer(page, dtype).reshape(GREY) for page in pages]
@@ -262,8 +262,8 @@ def is_alike(read: Any, pixels: np.ndarray, near: int) -> bool:
 Row = tuple[str, str, str]
 
 
-def numbers(told: str) -> list[int]:
-    return [int(number) for number in told.split(".")]
+def numbers(release: str) -> list[int]:
+    return [int(number) for number in release.split(".")]
 
 
 def judged(outcomes: dict[Row, str], repository: Path) -> tuple[set[Row], set[Row]]:
@@ -275,14 +275,14 @@ def judged(outcomes: dict[Row, str], repository: Path) -> tuple[set[Row], set[Ro
         print(f"{format:22}{values:18}{reader:14}{outcome}")
     page = (repository / "docs" / "reference" / "other_tools.md").read_text("utf-8")
     lines = re.findall(r"^\| (.+) \| (.+) \| (\S+) ([0-9.]+) \|(?:.*\|){2}$", page, re.MULTILINE)
-    readers = {(reader, told) for *_, reader, told in lines}
-    if any(numbers(version(OTHERS.get(name, name))) < numbers(told) for name, told in readers):
+    readers = {(reader, listed) for *_, reader, listed in lines}
+    if any(numbers(version(OTHERS.get(name, name))) < numbers(listed) for name, listed in readers):
         pytest.skip("a reader is older than the page tells")
     named, current = set[Row](), set[Row]()
-    for formats, values, reader, told in lines:
+    for formats, values, reader, listed in lines:
         rows = {(form, kind, reader) for form in formats.split(", ") for kind in values.split(", ")}
         named |= rows
-        if told == version(OTHERS.get(reader, reader)):
+        if listed == version(OTHERS.get(reader, reader)):
             current |= rows
     differing = {row for row, outcome in outcomes.items() if outcome == "differs"}
     read = {row[:2] for row, outcome in outcomes.items() if outcome in ("equal", "differs")}
@@ -387,7 +387,7 @@ def test_tables_are_the_same_to_other_readers(tmp_path: Path, repository: Path) 
             path = tmp_path / f"{values}.{format.lower().replace('excel', 'xlsx')}"
             save(table, path, format)
             for reader, read in readers.items():
-                found = read(path)
-                is_equal = len(found) == len(cells) and all(map(is_cell, found, cells))
+                read_cells = read(path)
+                is_equal = len(read_cells) == len(cells) and all(map(is_cell, read_cells, cells))
                 outcomes[format, values, reader] = "equal" if is_equal else "differs"
     assert judged(outcomes, repository) == (set(), set())

@@ -31,6 +31,6 @@ def test_the_notes_name_every_file_that_came_from_elsewhere(repository: Path, fo
 def test_the_platforms_told_are_those_declared(repository: Path) -> None:
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     pythons = re.findall(r":: (3\.\d+)", "\n".join(project["classifiers"]))
-    told = (repository / "docs/reference/versions.md").read_text(encoding="utf-8")
-    assert f"| Python | {', '.join(pythons)} |" in told
+    page = (repository / "docs/reference/versions.md").read_text(encoding="utf-8")
+    assert f"| Python | {', '.join(pythons)} |" in page
     assert project["requires-python"] == f">={pythons[0]}"

@@ -28,39 +28,39 @@ def index() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def found(index: dict[str, Any]) -> set[str]:
+def indexed(index: dict[str, Any]) -> set[str]:
     """Return the full names in the index: Python names, and options after their command."""
     entries = index["objects"].items()
     return {f"{prefix}.{entry[-1]}".lstrip(".") for prefix, some in entries for entry in some}
 
 
-def test_every_command_and_option_is_found(index: dict[str, Any], found: set[str]) -> None:
+def test_every_command_and_option_is_found(index: dict[str, Any], indexed: set[str]) -> None:
     commands = {f"kpca {words}": command for words, command in each_command()}
-    asked = {
+    expected = {
         f"{title.replace(' ', '-')}.{flag}"
         for title, command in commands.items()
         for option in command.params
         if option.param_type_name == "option"
         for flag in (*option.opts, *option.secondary_opts)
     }
-    assert len(asked) > 200
-    assert asked - found == set()
+    assert len(expected) > 200
+    assert expected - indexed == set()
     assert {*commands} - {*index["alltitles"]} == set()
 
 
-def test_every_public_name_and_method_is_found(found: set[str]) -> None:
-    asked = set()
+def test_every_public_name_and_method_is_found(indexed: set[str]) -> None:
+    expected = set()
     for name in {*kpca_apps.__all__} - {"__version__"}:
         public = getattr(kpca_apps, name)
-        asked.add(f"kpca_apps.{name}")
+        expected.add(f"kpca_apps.{name}")
         if inspect.isclass(public) and not issubclass(public, Exception):
-            asked |= {
+            expected |= {
                 f"kpca_apps.{name}.{method}"
                 for method, value in vars(public).items()
                 # A field's default may be a function with a private name.
                 if inspect.isfunction(value) and not value.__name__.startswith("_")
             }
-    assert asked - found == set()
+    assert expected - indexed == set()
 
 
 CUT = """Array.from(document.querySelectorAll(
@@ -77,7 +77,7 @@ CUT = """Array.from(document.querySelectorAll(
 @pytest.mark.browser
 @pytest.mark.release
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_title_and_no_formula_is_cut(browser: Any, found: set[str], width: int) -> None:
+def test_no_title_and_no_formula_is_cut(browser: Any, indexed: set[str], width: int) -> None:
     pages = [
         page
         for page in sorted(SITE.rglob("*.html"))
@@ -93,10 +93,10 @@ def test_no_title_and_no_formula_is_cut(browser: Any, found: set[str], width: in
     assert {name: texts for name, texts in cut.items() if texts} == {}
 
 
-def test_every_field_of_a_result_is_found(found: set[str]) -> None:
-    asked = {
+def test_every_field_of_a_result_is_found(indexed: set[str]) -> None:
+    expected = {
         f"kpca_apps.novelty.result.{name}.{field.name}"
         for name in RESULTS
         for field in dataclasses.fields(getattr(result, name))
     }
-    assert asked - found == set()
+    assert expected - indexed == set()

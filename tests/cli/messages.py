@@ -263,7 +263,7 @@ class Case(NamedTuple):
         return shlex.split(f"{self.command} {self.right} {self.wrong}")
 
 
-class Said(NamedTuple):
+class Reply(NamedTuple):
     """How a call ended: its exit code, output, and the files it wrote."""
 
     code: int
@@ -339,11 +339,11 @@ def make_inputs() -> None:
 
 def files() -> dict[str, tuple[int, int]]:
     """Return every path below the working folder, with its size and time."""
-    found = {str(path): path.stat() for path in sorted(Path().rglob("*"))}
-    return {name: (of.st_size, of.st_mtime_ns) for name, of in found.items()}
+    stats = {str(path): path.stat() for path in sorted(Path().rglob("*"))}
+    return {name: (of.st_size, of.st_mtime_ns) for name, of in stats.items()}
 
 
-def said_of(case: Case) -> Said:
+def call(case: Case) -> Reply:
     """Run a call in the working folder, which holds every file that it names."""
     before = files()
     with (
@@ -356,18 +356,18 @@ def said_of(case: Case) -> Said:
     for path in map(Path, wrote):
         if str(path) not in before and path.exists():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    return Said(code, out.getvalue(), err.getvalue(), wrote)
+    return Reply(code, out.getvalue(), err.getvalue(), wrote)
 
 
-def as_table(found: dict[Case, Said]) -> str:
+def as_table(replies: dict[Case, Reply]) -> str:
     """Format the calls; those that differ only in their command share an entry."""
     commands: dict[tuple[str, int, str], list[str]] = {}
-    for case, said in found.items():
-        message = said.err.removeprefix("error: ").replace(f"kpca {case.command}", "kpca COMMAND")
+    for case, reply in replies.items():
+        message = reply.err.removeprefix("error: ").replace(f"kpca {case.command}", "kpca COMMAND")
         wrong = (
             shlex.join(case.words[len(case.command.split()) :]) if not case.right else case.wrong
         )
-        commands.setdefault((wrong, said.code, message.rstrip("\n")), []).append(case.command)
+        commands.setdefault((wrong, reply.code, message.rstrip("\n")), []).append(case.command)
     lines = [
         f"{wrong or '(nothing)'}   [{', '.join(names)}]\n    {code}  {message}\n"
         for (wrong, code, message), names in sorted(commands.items())
@@ -375,18 +375,18 @@ def as_table(found: dict[Case, Said]) -> str:
     return "".join(lines)
 
 
-def made_in(folder: Path, *commands: str) -> dict[Case, Said]:
+def replies_in(folder: Path, *commands: str) -> dict[Case, Reply]:
     """Run the wrong calls of some commands, or of all, in a folder with their files."""
     os.chdir(folder)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         make_inputs()
     return {
-        case: said_of(case)
+        case: call(case)
         for name, command in each_command()
         if not commands or name in commands
         for case in cases(name, command.params)
     } | {
-        case: said_of(case)
+        case: call(case)
         for name in {*LACKING} - {*CALLS}
         for case in [Case(name, "", words) for words in LACKING[name]]
     }
@@ -394,4 +394,4 @@ def made_in(folder: Path, *commands: str) -> dict[Case, Said]:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        sys.stdout.write(as_table(made_in(Path(name), *sys.argv[1:])))
+        sys.stdout.write(as_table(replies_in(Path(name), *sys.argv[1:])))

@@ -74,8 +74,8 @@ def test_scores_are_written_beside_the_key(uri: str, kpca: Run, shop: Path) -> N
     for name in scores.columns[2:]:
         kind = written[name].dtype if scores[name].dtype == pl.Int64 else scores[name].dtype
         expected = written[name].cast(pl.Int64) if kind == pl.Boolean else written[name]
-        found = scores[name].cast(pl.Int64) if kind == pl.Boolean else scores[name]
-        assert found.cast(expected.dtype).equals(expected), name
+        column = scores[name].cast(pl.Int64) if kind == pl.Boolean else scores[name]
+        assert column.cast(expected.dtype).equals(expected), name
     # --force replaces the run's own table of scores, and never another table.
     assert_refused(kpca(*words, "--out", "next"), 4, "exists already; replace it with --force")
     assert kpca(*words, "--out", "out", "--force", "--count", 9).code == 0
@@ -95,14 +95,14 @@ def test_scores_are_written_of_a_table_without_a_key(kpca: Run, shop: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("lost", "code", "said"),
+    ("lost", "code", "message"),
     [
         (InputError("PostgreSQL says: gone.", "sqlite:///shop.db"), 3, "shop.db: PostgreSQL says"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
 def test_where_scores_are_not_written_it_is_said_that_the_folder_is(
-    lost: BaseException, code: int, said: str, kpca: Run, shop: Path, monkeypatch: Any
+    lost: BaseException, code: int, message: str, kpca: Run, shop: Path, monkeypatch: Any
 ) -> None:
     def lose(*_: object, **__: object) -> None:
         raise lost
@@ -110,15 +110,15 @@ def test_where_scores_are_not_written_it_is_said_that_the_folder_is(
     monkeypatch.setattr("kpca_apps.cli.novelty.run.write_rows", lose)
     words = ("--table", "birds", "--write-to", "scores", "--out", "out")
     done = kpca("screen", "sqlite:///shop.db", *words)
-    told = done.err.splitlines()[-1]
-    assert done.code == code and told.startswith("error: ") and said in told
-    assert told.endswith("out is written, and the table is not: run again with --force")
+    last = done.err.splitlines()[-1]
+    assert done.code == code and last.startswith("error: ") and message in last
+    assert last.endswith("out is written, and the table is not: run again with --force")
     assert Path("out/report.html").exists()
 
 
 def test_rules_are_learned_from_a_query(kpca: Run, shop: Path) -> None:
-    asked = ("--query", "SELECT * FROM birds WHERE bird < 540 ORDER BY bird", "--timeout", 60)
-    done = kpca("rules", "sqlite:///shop.db", *asked, "--out", "rules.json")
+    query = ("--query", "SELECT * FROM birds WHERE bird < 540 ORDER BY bird", "--timeout", 60)
+    done = kpca("rules", "sqlite:///shop.db", *query, "--out", "rules.json")
     assert done.code == 0, done.err
     assert json.loads(Path("rules.json").read_text())["n_rows"] == 40
     endless = ("--query", ENDLESS["sqlite:///shop.db"], "--timeout", 0.2)
@@ -131,11 +131,11 @@ def test_the_next_steps_work_as_they_stand(uri: str, kpca: Run, run_kpca: Run, s
     # All queries share a default folder, which is only replaced with --force.
     other = kpca("screen", uri, "--query", "SELECT * FROM birds WHERE mass > 1")
     assert_refused(other, 4, "kpca-novelty-query-of-shop: exists already; replace it with --force")
-    found = result("kpca-novelty-query-of-shop")
-    assert shlex.split(found["run"]["command"])[3:] == [
+    run = result("kpca-novelty-query-of-shop")
+    assert shlex.split(run["run"]["command"])[3:] == [
         uri, "--query", "SELECT * FROM birds WHERE mass > 0", "--force",
     ]  # fmt: skip
-    steps = [shlex.split(step) for _, step in found["run"]["next_steps"]]
+    steps = [shlex.split(step) for _, step in run["run"]["next_steps"]]
     (explain,) = (step for step in steps if step[2] == "explain")
     assert run_kpca(*explain[1:]).code == 0
     score = ["score", steps[0][3], uri, "--table", "birds", "--out", "scored"]
@@ -185,8 +185,8 @@ def test_a_query_tells_nothing_that_is_hidden_or_not_sent(kpca: Run, shop: Path)
         for path in shop.rglob("*")
         if path.suffix in (".html", ".json", ".txt")
     }
-    told = {path.removeprefix(f"{shop}/") for path in texts if "QZsecret" in texts[path]}
-    assert told == {"sent/report.html", "sent/result.json"}
+    leaks = {path.removeprefix(f"{shop}/") for path in texts if "QZsecret" in texts[path]}
+    assert leaks == {"sent/report.html", "sent/result.json"}
     assert (
         "(hidden)" in result("out")["run"]["command"]
         and "(hidden)" in result("new")["run"]["command"]
@@ -244,15 +244,15 @@ def test_an_interrupt_ends_a_query_and_leaves_nothing(
 ) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    asked = ENDLESS[uri]
+    source = ENDLESS[uri]
     if how == "table":
         # A view of endless rows, as a file from a stranger may hold.
-        rows = asked.replace("count(*) AS a", "*").replace(" WHERE i < 4000000000", "")
+        rows = source.replace("count(*) AS a", "*").replace(" WHERE i < 4000000000", "")
         library = sqlite3 if uri.startswith("sqlite") else pytest.importorskip("duckdb")
         with closing(library.connect(uri.rpartition("/")[2])) as connection:
             connection.execute(f"CREATE VIEW endless AS {rows}")
-        asked = "endless"
-    process = command("novelty", "screen", uri, f"--{how}", asked, TMPDIR=str(own))
+        source = "endless"
+    process = command("novelty", "screen", uri, f"--{how}", source, TMPDIR=str(own))
     until(lambda: f"{Path(uri.split('/')[-1])}" in opened_by(process.pid))
     time.sleep(1)
     process.send_signal(signal.SIGINT)

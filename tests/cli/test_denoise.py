@@ -156,10 +156,10 @@ def test_failures_are_listed_and_the_rest_is_done(kpca: Run) -> None:
     Path("in/empty.jpg").write_bytes(b"")
     done = kpca("run", "in", *GIVEN, "--quiet")
     assert (done.code, done.out) == (5, "kpca-denoised/report/report.html\n")
-    said = done.err.splitlines()
-    assert len(said) == 2
-    assert said[0].startswith("failed: bad.png: ")
-    assert said[1].startswith("failed: empty.jpg: the file is empty")
+    lines = done.err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("failed: bad.png: ")
+    assert lines[1].startswith("failed: empty.jpg: the file is empty")
     assert sorted(contents(Path("kpca-denoised", IMAGES))) == ["a.png", "c.tif", "sub/b.png"]
     assert b"bad.png" in Path("kpca-denoised/report/report.html").read_bytes()
 
@@ -302,10 +302,10 @@ def test_noise_is_a_table_of_what_the_library_measures(kpca: Run) -> None:
     assert rows[0].split()[1] == f"{expected:.3g}"
     assert rows[0].endswith("28 x 24")
     assert rows[2].endswith("24 x 24")
-    told = json.loads(kpca("noise", "in", "--json").out)["images"]
-    assert [image["status"] for image in told] == ["ok", "failed", "ok", "ok"]
-    assert told[0]["sigma"] == expected
-    assert len(told[3]["channel_sigma"]) == 3
+    images = json.loads(kpca("noise", "in", "--json").out)["images"]
+    assert [image["status"] for image in images] == ["ok", "failed", "ok", "ok"]
+    assert images[0]["sigma"] == expected
+    assert len(images[3]["channel_sigma"]) == 3
 
 
 def test_raw_files_are_written_as_raw_files_where_that_is_asked(kpca: Run) -> None:
@@ -326,9 +326,9 @@ def test_a_preview_offers_three_strengths(kpca: Run) -> None:
     assert there.out == Path("here/preview/result.json").read_text(encoding="utf-8")
     assert "A preview of a.png, the first of 3 images" in " ".join(done.err.split())
     assert not Path("kpca-denoised").exists()
-    told = result_of("kpca-preview-a")
-    assert str(told["command"]) == "kpca denoise run in --quality fast --luma 1.2"
-    trials = told["trials"]
+    run = result_of("kpca-preview-a")
+    assert str(run["command"]) == "kpca denoise run in --quality fast --luma 1.2"
+    trials = run["trials"]
     assert [item["option"] for item in trials] == ["--strength 0.6", "--strength 1", "--luma 1.56"]
     assert "Luma 1.56: removes" in done.err
     assert done.err.count(" of 255.\n") == 3
@@ -356,12 +356,12 @@ def test_the_line_of_a_preview_gives_one_image_its_own_options(kpca: Run) -> Non
 def test_what_may_be_texture_is_left_as_it_was_and_said_to_be(kpca: Run) -> None:
     save("mixed/a.png", data.grass()[:96, :96])
     save("mixed/b.png", noisy(1, (64, 64)))
-    said = " ".join(kpca("run", "mixed", *FAST).err.split())
+    stderr = " ".join(kpca("run", "mixed", *FAST).err.split())
     images = result()["images"]
     assert [image["established"] for image in images] == [False, True]
     option = images[0]["evidence"]["option"]
-    assert "a.png: left as it is: what was measured" in said
-    assert f"{option} takes it out." in said
+    assert "a.png: left as it is: what was measured" in stderr
+    assert f"{option} takes it out." in stderr
     np.testing.assert_array_equal(load(f"kpca-denoised/{IMAGES}/a.png"), load("mixed/a.png"))
     measured = kpca("noise", "mixed")
     assert "?: no noise could be established" in " ".join(measured.err.split())
@@ -396,13 +396,13 @@ def test_a_law_of_brightness_is_told_wherever_noise_is(kpca: Run) -> None:
     (line,) = laws.splitlines()[1:]
     gain = float(line.split()[1])
     assert gain == pytest.approx(2, rel=0.15)
-    (told,) = json.loads(kpca("noise", "cells.tif", "--json").out)["images"]
-    assert told["evidence"]["laws"][0]["gain"] == pytest.approx(gain, rel=0.01)
+    (listed,) = json.loads(kpca("noise", "cells.tif", "--json").out)["images"]
+    assert listed["evidence"]["laws"][0]["gain"] == pytest.approx(gain, rel=0.01)
     done = kpca("run", "cells.tif", *FAST)
-    said = " ".join(done.err.split())
-    assert f"At brightness x its variance is {line.split('  ')[1]}" in said
+    stderr = " ".join(done.err.split())
+    assert f"At brightness x its variance is {line.split('  ')[1]}" in stderr
     (image,) = result()["images"]
-    assert image["evidence"] == told["evidence"]
+    assert image["evidence"] == listed["evidence"]
     page = Path("kpca-denoised/report/report.html").read_text(encoding="utf-8")
     assert "taken as noise of counted light" in page
     # The record restores the same report.
@@ -425,8 +425,8 @@ def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
     save("shared.png", shared.astype(np.uint8))
     assert "yes" in kpca("noise", "shared.png").out
     assert "share their noise" in kpca("noise", "shared.png").err
-    said = " ".join(kpca("noise", "--help").out.split())
-    assert all(word in said for word in ("unchanged", "shared:", "impulses:", 'marked "?"'))
+    stdout = " ".join(kpca("noise", "--help").out.split())
+    assert all(word in stdout for word in ("unchanged", "shared:", "impulses:", 'marked "?"'))
 
 
 def test_tables_of_noise_in_colour_fit_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

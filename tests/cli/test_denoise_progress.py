@@ -207,9 +207,9 @@ def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(
         text=True,
         start_new_session=True,
     )
-    _, said = process.communicate()
+    _, stderr = process.communicate()
     assert process.returncode == 130
     # A machine without compiled code reports the compilation first.
-    lines = [line for line in said.splitlines() if not line.startswith("Compiling for")]
+    lines = [line for line in stderr.splitlines() if not line.startswith("Compiling for")]
     assert len(lines) == 1
     assert lines[0].startswith("error: interrupted; run the same command again to resume: ")

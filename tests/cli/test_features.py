@@ -24,7 +24,7 @@ def features() -> Iterator[tuple[str, str]]:
 
 def words_by_test() -> list[tuple[set[str], set[str]]]:
     """Return the strings of each test, and those of its whole file."""
-    found = []
+    tests = []
     for path in sorted(TESTS.rglob("test_*.py")):
         if path.parent.name in HELPERS:
             continue
@@ -41,8 +41,8 @@ def words_by_test() -> list[tuple[set[str], set[str]]]:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 own = set(_words(node))
                 own = own.union(*(words for name, words in constants.items() if name in own))
-                found.append((own, of_file))
-    return found
+                tests.append((own, of_file))
+    return tests
 
 
 def _words(node: ast.AST) -> Iterator[str]:

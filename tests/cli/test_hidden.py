@@ -78,7 +78,7 @@ def write(table: pl.DataFrame, name: str, kind: str) -> str:
 
 def texts(*folders: str) -> dict[str, str]:
     """Return everything that runs wrote, as text."""
-    found = {}
+    outputs = {}
     for path in sorted(path for folder in folders for path in Path(folder).rglob("*")):
         if path.suffix == ".kpca" or path.is_dir():
             continue
@@ -90,15 +90,15 @@ def texts(*folders: str) -> dict[str, str]:
                 data = b"\n".join(book.read(name) for name in book.namelist())
         # Figures are searched as SVG; of images embedded in a page, only our own are encoded.
         text = re.sub(r"data:[\w/+-]+;base64,[\w+/=]+", "", data.decode("utf-8"))
-        found[str(path)] = text
-    return found
+        outputs[str(path)] = text
+    return outputs
 
 
-def leaks(found: dict[str, str], names: tuple[str, ...] = tuple(SECRETS)) -> list[str]:
+def leaks(outputs: dict[str, str], names: tuple[str, ...] = tuple(SECRETS)) -> list[str]:
     """Return where values of secret columns appear, with the text around them."""
     return [
         f"{where}: {name}: ...{text[max(match.start() - 60, 0) : match.end() + 30]!r}"
-        for where, text in found.items()
+        for where, text in outputs.items()
         for name in names
         for match in [re.search(SECRETS[name], text)]
         if match
@@ -120,26 +120,26 @@ def test_without_hide_the_values_of_every_column_are_found(whole_kpca: Run) -> N
     words = ("--id", "patient", "--count", N_ODD, "--flagged", "xlsx", "--format", "parquet")
     done = whole_kpca("screen", table, *words, "--out", "seen")
     assert done.code == 0, done.err
-    found = texts("seen") | {"terminal": done.out + done.err}
-    told = {line.split(": ")[0]: [] for line in leaks(found)}
-    for line in leaks(found):
-        told[line.split(": ")[0]].append(line.split(": ")[1])
-    assert {*SECRETS} == {*told["seen/result.json"]} == {*told["seen/scored.parquet"]}
-    assert {*SECRETS} == {*told["seen/report.html"]} == {*told["seen/flagged.xlsx"]}
-    assert {"patient", "dose", "visit"} <= {*told["terminal"]}
-    assert any(where.startswith("seen/figures/") for where in told)
+    outputs = texts("seen") | {"terminal": done.out + done.err}
+    leaking = {line.split(": ")[0]: [] for line in leaks(outputs)}
+    for line in leaks(outputs):
+        leaking[line.split(": ")[0]].append(line.split(": ")[1])
+    assert {*SECRETS} == {*leaking["seen/result.json"]} == {*leaking["seen/scored.parquet"]}
+    assert {*SECRETS} == {*leaking["seen/report.html"]} == {*leaking["seen/flagged.xlsx"]}
+    assert {"patient", "dose", "visit"} <= {*leaking["terminal"]}
+    assert any(where.startswith("seen/figures/") for where in leaking)
 
 
 def run_all(run: Run, *commands: tuple[object, ...]) -> dict[str, str]:
     """Run commands that must succeed; return what they wrote and printed."""
-    said = ""
+    terminal = ""
     for words in commands:
         done = run(*words)
         assert done.code == 0, done.err
-        said += done.out + done.err
+        terminal += done.out + done.err
     return texts(
         *{str(words[words.index("--out") + 1]) for words in commands if "--out" in words}
-    ) | {"terminal": said}
+    ) | {"terminal": terminal}
 
 
 def screened(run: Run, kind: str, hide: tuple[str, ...], *words: object) -> dict[str, str]:
@@ -270,17 +270,17 @@ def test_errors_cite_no_hidden_value(kpca: Run) -> None:
         "2: name the one that means": ("screen", table, "--label", "dose", *HIDE),
         "3: only one value": ("screen", repeated, "--label", "dose", *HIDE),
     }
-    for said, words in errors.items():
-        done, (code, text) = kpca(*words), said.split(": ")
-        assert done.code == int(code) and text in " ".join(done.err.split()), (said, done)
+    for message, words in errors.items():
+        done, (code, text) = kpca(*words), message.split(": ")
+        assert done.code == int(code) and text in " ".join(done.err.split()), (message, done)
         assert leaks({"terminal": done.out + done.err}) == []
 
 
 def test_a_model_says_which_hidden_values_it_holds(kpca: Run) -> None:
     table = write(frame(), "given", "parquet")
     done = kpca("screen", table, "--hide", "patient", "--hide", "dose", "--out", "seen")
-    said = " ".join(done.err.split())
-    assert 'holds rows of given.parquet, with values of the hidden column "dose": share' in said
+    stderr = " ".join(done.err.split())
+    assert 'holds rows of given.parquet, with values of the hidden column "dose": share' in stderr
     done = kpca("fit", table, "--model", "m.kpca", "--hide", "patient")
     assert "holds rows of given.parquet: share" in " ".join(done.err.split())
 

@@ -43,7 +43,7 @@ class Shape:
     """How a header spells the names of secret columns, and the name given to --hide."""
 
     headers: tuple[str, ...]
-    asked: str
+    hide: str
     nest: Nest | None = None  # wraps a cell in a record
     seen: str = "size"  # the name of the visible column
 
@@ -52,8 +52,8 @@ class Shape:
         return len({*self.headers}) == len(self.headers)
 
 
-def of(*headers: str, asked: str = "secret", nest: Nest | None = None) -> Shape:
-    return Shape(headers, asked, nest)
+def of(*headers: str, hide: str = "secret", nest: Nest | None = None) -> Shape:
+    return Shape(headers, hide, nest)
 
 
 SHAPES = {
@@ -61,17 +61,17 @@ SHAPES = {
     "twice": of("secret", "secret"),
     "three times": of("secret", "secret", "secret"),
     "twice, the suffix taken": Shape(("secret", "secret"), "secret", seen="secret_2"),
-    "twice, asked in capitals": of("secret", "secret", asked="SECRET"),
+    "twice, hidden in capitals": of("secret", "secret", hide="SECRET"),
     "in two cases": of("secret", "Secret"),
     "with and without a blank": of("secret", " secret "),
     "in capitals": of("SECRET"),
-    "asked in capitals": of("secret", asked="Secret"),
-    "sharp s": of("stra\u00dfe", asked="STRASSE"),
-    "composed": of("cl\u00e9", asked="cle\u0301"),
-    "decomposed": of("cle\u0301", asked="cl\u00e9"),
+    "hidden in capitals": of("secret", hide="Secret"),
+    "sharp s": of("stra\u00dfe", hide="STRASSE"),
+    "composed": of("cl\u00e9", hide="cle\u0301"),
+    "decomposed": of("cle\u0301", hide="cl\u00e9"),
     "blanks around": of("  secret "),
     "a blank inside": of("se cret"),
-    "blanks asked": of("secret", asked=" sec ret"),
+    "blanks hidden": of("secret", hide=" sec ret"),
     "a hard blank": of("sec\u00a0ret"),
     "a zero-width space": of("sec\u200bret"),
     "a soft hyphen": of("sec\u00adret"),
@@ -87,15 +87,15 @@ SHAPES = {
     "double quotes": of('"secret"'),
     "single quotes": of("'secret'"),
     "quotes of a printer": of("\u201csecret\u201d"),
-    "quotes asked": of("secret", asked='"secret"'),
+    "quotes hidden": of("secret", hide='"secret"'),
     "a colon": of("secret:"),
-    "a colon asked": of("secret", asked="secret:"),
+    "a colon hidden": of("secret", hide="secret:"),
     "quotes and a colon": of('"secret" :'),
-    "a pattern": of("^secret$", asked="^secret$"),
+    "a pattern": of("^secret$", hide="^secret$"),
     "a field": of("record", nest=lambda cell: {"n": 1, "secret": cell}),
-    "a field by its path": of("Record", asked="record.secret", nest=lambda c: {"secret": c}),
+    "a field by its path": of("Record", hide="record.secret", nest=lambda c: {"secret": c}),
     "a field deep down": of("record", nest=lambda cell: {"a": [{"b": {"Secret ": cell}}]}),
-    "a field in a list": of("record", asked="record.a.secret", nest=lambda c: [{"secret": c}]),
+    "a field in a list": of("record", hide="record.a.secret", nest=lambda c: [{"secret": c}]),
 }
 FILES = ("csv", "several", "xlsx", "json", "jsonl", "parquet", "arrow")
 DATABASES = ("sqlite", "duckdb")
@@ -204,11 +204,11 @@ def database(path: Path, names: list[str], cells: list[list[object]]) -> tuple[s
     return f"{path.suffix[1:]}:///{path}", {"query": query}
 
 
-def by_command(run: Run, table: str, reading: dict[str, str], asked: str) -> dict[str, str]:
+def by_command(run: Run, table: str, reading: dict[str, str], hide: str) -> dict[str, str]:
     """Screen, score and explain; return the files and the terminal output."""
     how = [word for name, value in reading.items() for word in (f"--{name}", value)]
-    hide = (*how, f"--hide={asked}")
-    said = ""
+    hide = (*how, f"--hide={hide}")
+    terminal = ""
     for words in (
         ("screen", table, "--count", 2, *hide, "--json", "--out", "seen"),
         ("score", "seen/model.kpca", table, *how, "--out", "scored"),
@@ -216,19 +216,19 @@ def by_command(run: Run, table: str, reading: dict[str, str], asked: str) -> dic
     ):
         done = run(*words)
         assert done.code == 0, (words, done.err)
-        said += done.out + done.err
-    return texts("seen", "scored") | {"terminal": said}
+        terminal += done.out + done.err
+    return texts("seen", "scored") | {"terminal": terminal}
 
 
-def by_python(table: Any, reading: dict[str, str], asked: str) -> dict[str, str]:
+def by_python(table: Any, reading: dict[str, str], hide: str) -> dict[str, str]:
     """Screen and find rules; return what a session, a notebook and files show."""
-    result = screen_table(table, count=2, hide=asked, **reading)
+    result = screen_table(table, count=2, hide=hide, **reading)
     Path("python").mkdir()
     result.save_report("python/report.html")
     result.save_tables("python")
     save_model(result.model, "m.kpca")
     model = load_model("m.kpca")
-    rules = find_rules(table, hide=asked, **reading)
+    rules = find_rules(table, hide=hide, **reading)
     rules.save("python/rules.json")
     shown = {
         "repr": repr(result),
@@ -238,16 +238,16 @@ def by_python(table: Any, reading: dict[str, str], asked: str) -> dict[str, str]
         "rules": repr(rules) + str(rules.sentences),
     }
     for name in ("to_frame", "flagged", "odd_cells_frame", "reasons_frame"):
-        found = getattr(result, name)()
-        is_arrow = isinstance(found, pa.Table)
-        cells = [of.to_pylist() for of in found.columns] if is_arrow else found.to_numpy().tolist()
+        value = getattr(result, name)()
+        is_arrow = isinstance(value, pa.Table)
+        cells = [of.to_pylist() for of in value.columns] if is_arrow else value.to_numpy().tolist()
         shown[name] = str(cells)
     return texts("python") | shown
 
 
-def by_server(table: str, asked: str) -> dict[str, str]:
+def by_server(table: str, hide: str) -> dict[str, str]:
     """Screen, explain and compare; return the answers and the files."""
-    tools = Tools(Roots.of([Path.cwd()], 50_000_000), (asked,))
+    tools = Tools(Roots.of([Path.cwd()], 50_000_000), (hide,))
     answers = [
         tools.screen_table(table, count=2, out="served"),
         tools.explain_row("served", table, row=48),
@@ -256,9 +256,9 @@ def by_server(table: str, asked: str) -> dict[str, str]:
     return texts("served") | {"answers": json.dumps(answers, ensure_ascii=False)}
 
 
-def leaks(found: dict[str, str]) -> Iterator[str]:
+def leaks(outputs: dict[str, str]) -> Iterator[str]:
     """Yield the places that contain a secret, with the text around it."""
-    for where, text in found.items():
+    for where, text in outputs.items():
         if match := SECRET.search(text):
             yield f"{where}: {text[max(match.start() - 60, 0) : match.end() + 30]!r}"
 
@@ -266,15 +266,15 @@ def leaks(found: dict[str, str]) -> Iterator[str]:
 def check(run: Run, name: str, kind: str) -> None:
     shape = SHAPES[name]
     table, reading = written(shape, kind)
-    found = by_python(table, reading, shape.asked)
+    outputs = by_python(table, reading, shape.hide)
     if kind not in FRAMES:
-        found |= by_command(run, table, reading, shape.asked)
+        outputs |= by_command(run, table, reading, shape.hide)
         columns = json.loads(Path("seen/result.json").read_text("utf-8"))["columns"]
         n_hidden = sum(column["hidden"] for column in columns)
         assert n_hidden == len(shape.headers)
     if kind in FILES and kind != "several":
-        found |= by_server(table, shape.asked)
-    assert [*leaks(found)] == []
+        outputs |= by_server(table, shape.hide)
+    assert [*leaks(outputs)] == []
 
 
 @pytest.mark.parametrize(("name", "kind"), QUICK)

@@ -139,15 +139,15 @@ def test_every_ending_is_one_line_and_its_code(
 
 
 SCREEN = ["novelty", "screen", "birds.csv", "--dry-run"]
-GONE = "exec 3> >(true); wait $!; {} "  # 3 is a pipe without a reader
+NO_READER = "exec 3> >(true); wait $!; {} "  # 3 is a pipe without a reader
 
 
 FULL = (SCREEN, "{} > /dev/full", 3, "output cannot be written: No space left")
 CLOSED = (SCREEN, "{} >&- 2>&-", 0, "")
 STREAMS = [
-    (["--help"], GONE + ">&3", 0, ""),
-    (["--version"], GONE + ">&3 2>&3", 0, ""),
-    (SCREEN, GONE + ">&3 2>&3", 0, ""),
+    (["--help"], NO_READER + ">&3", 0, ""),
+    (["--version"], NO_READER + ">&3 2>&3", 0, ""),
+    (SCREEN, NO_READER + ">&3 2>&3", 0, ""),
     CLOSED,
     (SCREEN, "{} 2> /dev/full", 0, ""),
     FULL,
@@ -155,13 +155,13 @@ STREAMS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "shell", "code", "said"), quick(STREAMS, CLOSED, FULL))
+@pytest.mark.parametrize(("words", "shell", "code", "message"), quick(STREAMS, CLOSED, FULL))
 def test_streams_that_lead_nowhere_are_no_bug(
-    words: list[str], shell: str, code: int, said: str, folder: Path
+    words: list[str], shell: str, code: int, message: str, folder: Path
 ) -> None:
     done = in_a_process(*words, shell=shell, cwd=folder)
     assert done.returncode == code, done.stderr
-    assert f"error: {said}" in done.stderr if said else "error" not in done.stderr
+    assert f"error: {message}" in done.stderr if message else "error" not in done.stderr
 
 
 @pytest.mark.parametrize("number", ENDING)

@@ -14,7 +14,7 @@ from tests.cli.messages import (
     WRONG,
     as_table,
     each_command,
-    made_in,
+    replies_in,
 )
 
 FLAGS = {
@@ -38,14 +38,14 @@ def test_what_is_said_of_wrong_options_is_as_it_was_read_and_approved(
 ) -> None:
     monkeypatch.delenv("KPCA_DEBUG", raising=False)
     monkeypatch.chdir(tmp_path)
-    found = made_in(tmp_path)
-    for case, said in found.items():
-        assert said.out == "" and said.wrote == [], case
-        assert said.err.startswith("error: ") and said.err.count("\n") == 1, (case, said.err)
-        assert said.code in (2, 3, 4), case
-        assert said.err.rstrip("\n").isprintable(), case
+    replies = replies_in(tmp_path)
+    for case, reply in replies.items():
+        assert reply.out == "" and reply.wrote == [], case
+        assert reply.err.startswith("error: ") and reply.err.count("\n") == 1, (case, reply.err)
+        assert reply.code in (2, 3, 4), case
+        assert reply.err.rstrip("\n").isprintable(), case
     # Read new or changed lines before writing the table again (see messages.py).
-    assert ours(as_table(found)) == ours(TABLE.read_text("utf-8"))
+    assert ours(as_table(replies)) == ours(TABLE.read_text("utf-8"))
 
 
 def ours(table: str) -> list[str]:

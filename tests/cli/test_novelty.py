@@ -43,16 +43,16 @@ def test_flagged_rows_are_written_to_be_sent_on(
     assert kpca("fit", "clean.csv", "--model", "clean.kpca", "--id", "name").code == 0
     done = kpca("score", "clean.kpca", "birds.csv", "--flagged", "xlsx")
     out = folder / "kpca-novelty-birds"
-    found = result()
-    n = found["n_flagged"]
-    assert len(found["lists"]["flagged"]) == n >= 3
-    for said in (" ".join(done.err.split()), (out / "report.html").read_text("utf-8")):
-        assert "flagged.xlsx" in said
+    run = result()
+    n = run["n_flagged"]
+    assert len(run["lists"]["flagged"]) == n >= 3
+    for text in (" ".join(done.err.split()), (out / "report.html").read_text("utf-8")):
+        assert "flagged.xlsx" in text
     assert f"flagged.xlsx holds {n} rows" in " ".join(done.err.split())
     sheet = openpyxl.load_workbook(out / "flagged.xlsx").active
     assert sheet.max_row == n + 1
     ids = [row[2].value for row in sheet.iter_rows(min_row=2)]
-    assert ids == [row["id"] for row in found["lists"]["flagged"]]
+    assert ids == [row["id"] for row in run["lists"]["flagged"]]
     # A missing library is reported before any work.
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     refused = kpca("score", "no.kpca", "no.csv", "--flagged", "xlsx", "--out", "other")
@@ -125,8 +125,8 @@ def test_rows_marked_in_a_report_are_known_to_every_command(kpca: Run) -> None:
     Path("marks.csv").write_text("\n".join([head, *lines]), encoding="utf-8")
     words = ("--count", "3", "--marks", "marks.csv")
     done = kpca("screen", "birds.csv", *words, "--out", "second")
-    said = " ".join(done.err.split())
-    assert "1 fine and learned as normal, 1 known and not listed and 1 wrong" in said
+    stderr = " ".join(done.err.split())
+    assert "1 fine and learned as normal, 1 known and not listed and 1 wrong" in stderr
     listed = [entry["row"] for entry in result("second")["lists"]["flagged"]]
     assert listed[0] == top[2]["row"] and not {top[0]["row"], top[1]["row"]} & {*listed}
     done = kpca("score", "first/model.kpca", "birds.csv", *words, "--out", "third")
@@ -184,24 +184,24 @@ def test_fit_score_explain(kpca: Run) -> None:
 
     done = kpca("score", "clean.kpca", "birds.csv", "--fdr", 0.2, "--label", "kind")
     assert done.code == 0, done.err
-    found = result()
-    assert (found["threshold"]["rule"], found["threshold"]["setting"]) == ("fdr", 0.2)
-    top = found["ranked"][0]
+    run = result()
+    assert (run["threshold"]["rule"], run["threshold"]["setting"]) == ("fdr", 0.2)
+    top = run["ranked"][0]
     assert top["id"] in ("bird 0057", "bird 0058", "bird 0059")
     assert not Path("kpca-novelty-birds/model.kpca").exists()
 
     refused = kpca("explain", "clean.kpca", "birds.csv", "--id", top["id"])
     assert_refused(refused, 2, f"--id names a column, --row '{top['id']}' a row")
-    told = kpca("explain", "clean.kpca", "birds.csv", "--row", top["id"])
-    assert told.code == 0
-    assert told.out.startswith(f"Row {top['row']} ({top['id']}), line {top['line']}: p-value 0.0")
-    assert told.out.splitlines()[2].split()[1] == top["reasons"][0]["column"]
+    row = kpca("explain", "clean.kpca", "birds.csv", "--row", top["id"])
+    assert row.code == 0
+    assert row.out.startswith(f"Row {top['row']} ({top['id']}), line {top['line']}: p-value 0.0")
+    assert row.out.splitlines()[2].split()[1] == top["reasons"][0]["column"]
     by_line = kpca("explain", "clean.kpca", "birds.csv", "--line", top["line"], "--json")
     assert json.loads(by_line.out)["score"] == top["score"]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--share", 0.1), "flags by share 0.1; the threshold is set on each table scored"),
         (("--fdr", 0.1), "flags by fdr 0.1; the threshold is set on each table scored"),
@@ -209,11 +209,11 @@ def test_fit_score_explain(kpca: Run) -> None:
     ],
 )
 def test_fit_names_a_threshold_only_where_its_rule_sets_one(
-    words: tuple[object, ...], said: str, kpca: Run
+    words: tuple[object, ...], message: str, kpca: Run
 ) -> None:
     done = kpca("fit", "clean.csv", "--model", "m.kpca", *words)
     heard = " ".join(done.err.split())
-    assert (done.code, said in heard) == (0, True), heard
+    assert (done.code, message in heard) == (0, True), heard
     assert "Threshold" not in heard
 
 

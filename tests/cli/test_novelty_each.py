@@ -48,8 +48,8 @@ def test_each_table_has_the_report_that_it_has_by_itself(kpca: Run, tables: Path
     names = ("scored.csv", "flagged.csv", "odd_cells.csv")
     for name in names:
         assert Path("out/may", name).read_bytes() == Path("alone", name).read_bytes()
-    told = json.loads(Path("out/may/result.json").read_text("utf-8"))
-    assert told["run"]["command"] == "kpca novelty screen data/may.csv --out out/may --force"
+    content = json.loads(Path("out/may/result.json").read_text("utf-8"))
+    assert content["run"]["command"] == "kpca novelty screen data/may.csv --out out/may --force"
     of_may = index()["tables"][-1]
     result = json.loads(Path("alone/result.json").read_text("utf-8"))
     assert [of_may[key] for key in ("n_rows", "n_flagged")] == [
@@ -60,7 +60,7 @@ def test_each_table_has_the_report_that_it_has_by_itself(kpca: Run, tables: Path
     top = result["ranked"][0]
     assert of_may["oddest"].startswith(f"{top['id']} (line {top['line']}): its ")
     # The command in a report replaces that report; the index can still be replaced.
-    assert kpca(*told["run"]["command"].split()[2:]).code == 0
+    assert kpca(*content["run"]["command"].split()[2:]).code == 0
     assert kpca("screen", "data", "--each", "--out", "out", "--force").code == 5
 
 
@@ -70,9 +70,9 @@ def test_an_index_links_every_report_and_tells_what_failed(kpca: Run, tables: Pa
     html = Path("out/index.html").read_text("utf-8")
     page = check_sound(html)
     check_isolated(html)
-    found = index()
+    content = index()
     links = [link["href"] for link in page.all("a")]
-    assert len(links) == 3 == found["n_tables"] - found["n_failed"]
+    assert len(links) == 3 == content["n_tables"] - content["n_failed"]
     for link in links:
         assert Path("out", unquote(link)).is_file()
     assert "not screened: the row on line 2 opens a quote" in page.text
@@ -147,8 +147,8 @@ def test_files_of_a_folder_of_parquet_are_tables_of_their_own(tmp_path: Path) ->
     for name in ("b.parquet", "a.parquet", "c.csv", ".hidden.csv", "read.me"):
         (tmp_path / name).touch()
     (tmp_path / "d.csv").mkdir()
-    found = [Path(path).name for path in expand_each([str(tmp_path)])]
-    assert found == ["a.parquet", "b.parquet", "c.csv"]
+    paths = [Path(path).name for path in expand_each([str(tmp_path)])]
+    assert paths == ["a.parquet", "b.parquet", "c.csv"]
 
 
 def test_the_runs_of_each_can_be_compared(kpca: Run, tables: Path) -> None:

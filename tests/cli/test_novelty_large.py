@@ -50,17 +50,17 @@ def test_a_bar_tells_rows_a_second_in_two_digits(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (("--jobs", 2, "--scheduler", "tcp://127.0.0.1:9"), 2, "has its own: leave one"),
         (("--work-dir", "gone", "--workers", "dask"), 3, "gone: no such folder; make it"),
     ],
 )
 def test_workers_that_cannot_be_are_refused_in_one_line(
-    kpca: Run, folder: Path, words: tuple[object, ...], code: int, said: str
+    kpca: Run, folder: Path, words: tuple[object, ...], code: int, message: str
 ) -> None:
     for command in (("screen", "birds.csv"), ("fit", "clean.csv", "--model", "m")):
-        assert_refused(kpca(*command, *words), code, said)
+        assert_refused(kpca(*command, *words), code, message)
     assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
 
 
@@ -112,9 +112,9 @@ def test_a_wrong_column_name_is_refused_before_any_pass(
     assert (refused.code, refused.out) == (2, "")
     # --hide may name a field of records, which only the cells show.
     assert not passes or (option == "--hide" and passes[0] == "Looking for records")
-    said = " ".join(refused.err.split())
-    assert f'.csv: {option} names a column "wnig" that the table does not have.' in said
-    assert 'Did you mean "wing"?' in said
+    stderr = " ".join(refused.err.split())
+    assert f'.csv: {option} names a column "wnig" that the table does not have.' in stderr
+    assert 'Did you mean "wing"?' in stderr
 
 
 @pytest.mark.usefixtures("small_limit")

@@ -86,10 +86,10 @@ def test_components_are_a_whole_number_or_a_share_below_1(components: str) -> No
 def test_the_method_is_in_all_that_is_written(kpca: Run) -> None:
     words = ("birds.csv", "--method", "hoffmann", "--components", 6, "--count", 3, "--quiet")
     assert kpca("screen", *words).code == 0
-    found = result()
-    settings: Any = found["run"]["settings"]
+    run = result()
+    settings: Any = run["run"]["settings"]
     assert (settings["method"], settings["components"]) == ("hoffmann", 6)
-    assert "--count 3 --method hoffmann --components 6" in str(found["run"]["command"])
+    assert "--count 3 --method hoffmann --components 6" in str(run["run"]["command"])
     assert "Method: hoffmann. " in Path("kpca-novelty-birds/report.html").read_text("utf-8")
 
 
@@ -97,11 +97,11 @@ def test_a_configuration_file_gives_options_and_the_command_line_wins(kpca: Run)
     config = 'count = 4\nid = "name"\nexclude = ["colour", "kind"]\ndayfirst = true\n'
     Path("run.toml").write_text(config, encoding="utf-8")
     assert kpca("screen", "birds.csv", "--config", "run.toml", "--quiet").code == 0
-    found = result()
-    assert found["run"]["settings"]["count"] == 4  # type: ignore[index]
-    told = shlex.split(str(found["run"]["command"]))
-    assert told[:4] == ["kpca", "novelty", "screen", "birds.csv"]
-    assert (told.count("--exclude"), told.count("--dayfirst")) == (2, 1)
+    run = result()
+    assert run["run"]["settings"]["count"] == 4  # type: ignore[index]
+    args = shlex.split(str(run["run"]["command"]))
+    assert args[:4] == ["kpca", "novelty", "screen", "birds.csv"]
+    assert (args.count("--exclude"), args.count("--dayfirst")) == (2, 1)
     words = ("birds.csv", "--config", "run.toml", "--count", 2, "--force", "--quiet")
     assert kpca("screen", *words).code == 0
     assert result()["run"]["settings"]["count"] == 2  # type: ignore[index]
@@ -114,8 +114,8 @@ def test_the_command_line_replaces_a_threshold_of_a_configuration_and_adds_to_wh
     words = ("birds.csv", "--config", "run.toml", "--count", 2, "--hide", "colour", "--quiet")
     assert kpca("screen", *words).code == 0
     assert result()["run"]["settings"]["count"] == 2  # type: ignore[index]
-    told = "kpca novelty screen birds.csv --count 2 --hide mass --hide colour"
-    assert str(result()["run"]["command"]).startswith(told)
+    command = "kpca novelty screen birds.csv --count 2 --hide mass --hide colour"
+    assert str(result()["run"]["command"]).startswith(command)
     # A column name that is a number needs no quotes.
     Path("run.toml").write_text("share = 0.1\nhide = [2024]\n", encoding="utf-8")
     pl.read_csv("birds.csv").rename({"mass": "2024"}).write_csv("of_years.csv")
@@ -330,6 +330,6 @@ def test_a_wrong_cell_among_totals_is_flagged_by_its_line(kpca: Run) -> None:
     assert done.code == 0, done.err
     (flagged,) = pl.read_csv("out/flagged.csv").rows(named=True)
     assert (flagged["line"], flagged["Region"], flagged["reason_column"]) == (61, "East", "Revenue")
-    said = " ".join(done.err.split())
-    assert "lines 26, 51, 76, 101-102 (5 totals); --layout off" in said
-    assert 'in "Region", into 92 empty cells' in said
+    stderr = " ".join(done.err.split())
+    assert "lines 26, 51, 76, 101-102 (5 totals); --layout off" in stderr
+    assert 'in "Region", into 92 empty cells' in stderr

@@ -52,9 +52,9 @@ def test_titles_and_bad_lines_are_left_out_and_told_of(kpca: Run, folder: Path) 
     assert "t.csv: line 33 has 1 cell" in done.err and "--bad-lines skip" in done.err
     done = kpca("screen", "t.csv", "--bad-lines", "skip")
     assert done.code == 0, done.err
-    said = " ".join(done.err.split())
-    assert 'lines 1-2 (title "Birds of May")' in said
-    assert "1 bad line was left out: line 33 has 1 cell" in said
+    stderr = " ".join(done.err.split())
+    assert 'lines 1-2 (title "Birds of May")' in stderr
+    assert "1 bad line was left out: line 33 has 1 cell" in stderr
 
 
 @pytest.mark.release
@@ -67,8 +67,8 @@ def test_names_that_polars_takes_for_patterns_change_no_number(kpca: Run, folder
             assert kpca("screen", f"{part}.csv", *words).code == 0
         assert kpca("diff", f"old {place}", f"new {place}", "--out", place).code == 0
     plain, odd = (json.loads(Path(item, "result.json").read_text()) for item in ("plain", "odd"))
-    for said in ("appeared", "removed", "stayed"):
-        rows = [[(r["name"], r["before"], r["now"], len(r["changed"])) for r in found[said]]
-                for found in (plain, odd)]  # fmt: skip
+    for kind in ("appeared", "removed", "stayed"):
+        rows = [[(r["name"], r["before"], r["now"], len(r["changed"])) for r in diff[kind]]
+                for diff in (plain, odd)]  # fmt: skip
         assert rows[0] == rows[1]
     assert len(plain["moved"]) == len(odd["moved"])

@@ -39,10 +39,10 @@ def test_every_experiment_is_listed(kpca: Run) -> None:
     ]
     assert "Hoffmann (2007)" in lines
     assert any(line.endswith("Three clusters, exp(-0.3 |x - y|^2) [Fig. 1]") for line in lines)
-    told = json.loads(kpca("list", "--json").out)["experiments"]
-    assert [trial["name"] for trial in told] == names
+    listed = json.loads(kpca("list", "--json").out)["experiments"]
+    assert [trial["name"] for trial in listed] == names
     assert {"name": "chairs", "data": []}.items() <= {
-        key: value for trial in told if trial["name"] == "chairs" for key, value in trial.items()
+        key: value for trial in listed if trial["name"] == "chairs" for key, value in trial.items()
     }.items()
 
 
@@ -59,8 +59,8 @@ def test_an_experiment_leaves_a_page_its_figures_and_its_numbers(kpca: Run) -> N
         "clusters-1.png",
         "clusters-2.png",
     }
-    told = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    assert [claim["verdict"] for claim in told["experiments"][0]["claims"]] == [
+    content = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    assert [claim["verdict"] for claim in content["experiments"][0]["claims"]] == [
         "reproduced",
         "reproduced with a condition",
     ]
@@ -88,8 +88,8 @@ def test_what_needs_no_data_runs_beside_what_lacks_it(
     assert done.code == 5
     assert "not run: usps: usps/zip.train.gz: not in the data folder" in done.err
     assert "not run: chairs: the images cannot be had" in done.err
-    told = " ".join(done.err.split())
-    assert "1 of 3 experiments could not be run; chairs cannot be tried: the data" in told
+    stderr = " ".join(done.err.split())
+    assert "1 of 3 experiments could not be run; chairs cannot be tried: the data" in stderr
     html = Path("kpca-papers-all/report.html").read_text(encoding="utf-8")
     assert "Three clusters" in html and "Not run: usps/zip.train.gz" in html
     assert "--data empty" in html
@@ -98,7 +98,7 @@ def test_what_needs_no_data_runs_beside_what_lacks_it(
 def test_bad_input_ends_before_any_work(kpca: Run) -> None:
     Path("a-file").write_text("", encoding="utf-8")
     Path("loop").symlink_to("loop")
-    for words, code, told in (
+    for words, code, message in (
         (("run", "nobody"), 2, 'no experiment "nobody". kpca papers list names them all.'),
         (("run", "half-moon"), 2, '"half-moon". Did you mean "half-moons"? kpca papers list names'),
         (("run", "clusters", "--data", "a-file"), 3, "a-file: is not a folder"),
@@ -109,7 +109,7 @@ def test_bad_input_ends_before_any_work(kpca: Run) -> None:
         (("fetch", ""), 2, "a word of the command is empty"),
     ):
         done = kpca(*words)
-        assert done.code == code and told in done.err
+        assert done.code == code and message in done.err
         assert len(done.err.splitlines()) == 1
     Path("kpca-papers-clusters").mkdir()
     Path("kpca-papers-clusters/mine.txt").write_text("mine", encoding="utf-8")
@@ -137,8 +137,8 @@ def test_an_interrupt_keeps_what_is_done(kpca: Run, monkeypatch: pytest.MonkeyPa
         "error: interrupted; 1 of 3 experiments were done, and are saved in "
         "kpca-papers-all/report.html"
     ]
-    told = json.loads(Path("kpca-papers-all/result.json").read_text(encoding="utf-8"))
-    assert [trial["failed"] for trial in told["experiments"]] == [
+    content = json.loads(Path("kpca-papers-all/result.json").read_text(encoding="utf-8"))
+    assert [trial["failed"] for trial in content["experiments"]] == [
         "",
         "interrupted before it was done.",
         "interrupted before it was done.",
@@ -216,7 +216,7 @@ def test_an_interrupt_before_anything_is_done_leaves_nothing(
 
 @pytest.mark.release
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (MemoryError(), "not run: course: the memory of this machine does not suffice."),
         (
@@ -226,11 +226,11 @@ def test_an_interrupt_before_anything_is_done_leaves_nothing(
     ],
 )
 def test_what_fails_does_not_lose_the_others(
-    kpca: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+    kpca: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
 ) -> None:
     _with(monkeypatch, error)
     done = kpca("run", "all", "--quiet")
-    assert done.code == 5 and done.err.startswith(told) and len(done.err.splitlines()) == 1
+    assert done.code == 5 and done.err.startswith(message) and len(done.err.splitlines()) == 1
     page = Path("kpca-papers-all/report.html").read_text(encoding="utf-8")
     assert "Statements put to the test" in page and "MPI chairs" in page
 
@@ -270,10 +270,10 @@ def test_only_json_goes_to_stdout(kpca: Run) -> None:
         raise ValueError(constant)
 
     done = kpca("run", "statements", "--json")
-    told = json.loads(done.out, parse_constant=refuse)
+    content = json.loads(done.out, parse_constant=refuse)
     written = Path("kpca-papers-statements/result.json").read_text(encoding="utf-8")
-    assert told == json.loads(written, parse_constant=refuse)
-    assert [trial["name"] for trial in told["experiments"]] == ["statements"]
+    assert content == json.loads(written, parse_constant=refuse)
+    assert [trial["name"] for trial in content["experiments"]] == ["statements"]
 
 
 def test_a_run_without_figures_can_be_replaced(kpca: Run) -> None:

@@ -185,17 +185,17 @@ def test_an_interrupt_keeps_what_was_fetched(
 
 
 def test_what_a_server_answers_amiss_is_one_line_a_file(papers: Run, served: Any) -> None:
-    told = {
+    faults = {
         "circle": "cannot be fetched (Exceeded 30 redirects.).",
         "nowhere": "cannot be fetched (Invalid IPv6 URL).",
         "digits": "cannot be fetched (",
         "chunks": "cannot be fetched (",
     }
-    served(*told)
+    served(*faults)
     done = papers("fetch", "data", "--quiet")
     assert done.code == 5 and not Path("data").exists()
     lines = done.err.splitlines()
-    assert len(lines) == len(told)
-    for line, (name, words) in zip(lines, told.items(), strict=True):
+    assert len(lines) == len(faults)
+    for line, (name, words) in zip(lines, faults.items(), strict=True):
         assert line.startswith(f"failed: set/{name}.csv: ") and words in line
         assert "\\n" not in line

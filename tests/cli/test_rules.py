@@ -64,8 +64,8 @@ def test_rules_that_are_written_are_said_and_rows_they_cannot_judge_counted(
     invoices: Path, kpca: Run
 ) -> None:
     lines = kpca("rules", "invoices.csv").out.splitlines()
-    said = kpca("rules", "invoices.csv", "--out", "rules.json").err.splitlines()
-    assert [line for line in said if line in lines] == lines
+    printed = kpca("rules", "invoices.csv", "--out", "rules.json").err.splitlines()
+    assert [line for line in printed if line in lines] == lines
     table = pl.read_csv("good.csv").with_row_index("row")
     table = table.with_columns(tax=pl.when(pl.col("row") % 4 > 0).then("tax")).drop("row")
     table.write_csv("lacking.csv")
@@ -77,9 +77,9 @@ def test_rules_that_are_written_are_said_and_rows_they_cannot_judge_counted(
 def test_rules_are_found_in_all_lines_where_the_layout_is_off(invoices: Path, kpca: Run) -> None:
     text = Path("invoices.csv").read_text(encoding="utf-8")
     Path("titled.csv").write_text(f"Invoices of May\n\n{text}", encoding="utf-8")
-    found = kpca("rules", "invoices.csv", "--quiet").out.splitlines()
+    stdout = kpca("rules", "invoices.csv", "--quiet").out.splitlines()
     titled = kpca("rules", "titled.csv", "--quiet").out.splitlines()
-    assert len(titled) == len(found) and any("not in line 11" in line for line in titled)
+    assert len(titled) == len(stdout) and any("not in line 11" in line for line in titled)
     assert kpca("rules", "titled.csv", "--layout", "off", "--quiet").code == 3
 
 
@@ -88,11 +88,11 @@ def test_a_check_is_a_suite_of_test_cases(invoices: Path, kpca: Run) -> None:
     checked = kpca("rules", "more.csv", "--rules", "rules.json", "--junit", "rules.xml")
     screened = kpca("screen", "invoices.csv", "--junit", "screen.xml", "--id", "order")
     assert (checked.code, screened.code) == (5, 0)
-    found = json.loads(kpca("rules", "more.csv", "--rules", "rules.json", "--json").out)
+    content = json.loads(kpca("rules", "more.csv", "--rules", "rules.json", "--json").out)
     suite = ElementTree.parse("rules.xml").getroot()[0]
     assert suite.get("name") == "more.csv"
-    assert [case.get("name") for case in suite] == [rule["says"] for rule in found["rules"]]
-    broken = [rule for rule in found["rules"] if rule["n_broken"]]
+    assert [case.get("name") for case in suite] == [rule["says"] for rule in content["rules"]]
+    broken = [rule for rule in content["rules"] if rule["n_broken"]]
     assert suite.get("failures") == str(len(broken)) == str(len(suite.findall("*/failure")))
     (sums,) = [case for case in suite if case.get("name") == "gross = net + tax"]
     assert sums[0].get("message") == "broken in 2 of 60 rows"
@@ -125,8 +125,8 @@ def test_test_cases_replace_no_rules_and_no_results(invoices: Path, kpca: Run) -
     assert_refused(kpca(*check, "--out", "new.txt", "--junit", "./new.txt"), 2, taken)
     # Likewise for screen: a results folder that holds anything else is never replaced.
     for path in ("new", "new/rules.xml", "../" + Path.cwd().name + "/new/rules.xml"):
-        found = kpca("screen", "more.csv", "--out", "new", "--junit", path)
-        assert_refused(found, 2, taken)
+        done = kpca("screen", "more.csv", "--out", "new", "--junit", path)
+        assert_refused(done, 2, taken)
     assert Path("rules.json").read_bytes() == before
     assert not [path for path in Path().iterdir() if path.name.startswith("new")]
 
@@ -146,10 +146,10 @@ def test_test_cases_are_xml_whatever_a_table_holds(name: str, rows: str) -> None
 def test_a_check_as_json(invoices: Path, kpca: Run) -> None:
     kpca("rules", "invoices.csv", "--out", "rules.json")
     done = kpca("rules", "more.csv", "--rules", "rules.json", "--json", "--id", "net")
-    found = json.loads(done.out)
-    assert (done.code, found["table"], found["n_rows"]) == (5, "more.csv", 60)
-    assert found["n_broken_rules"] == sum(rule["n_broken"] > 0 for rule in found["rules"])
-    (one,) = [rule for rule in found["rules"] if rule["says"] == "gross = net + tax"]
+    content = json.loads(done.out)
+    assert (done.code, content["table"], content["n_rows"]) == (5, "more.csv", 60)
+    assert content["n_broken_rules"] == sum(rule["n_broken"] > 0 for rule in content["rules"])
+    (one,) = [rule for rule in content["rules"] if rule["says"] == "gross = net + tax"]
     assert [row["line"] for row in one["broken"]] == [6, 9]
     assert one["broken"][0]["id"] == str(pl.read_csv("more.csv")["net"][4])
 
@@ -161,8 +161,8 @@ def test_a_check_as_json(invoices: Path, kpca: Run) -> None:
 def test_a_file_is_written_as_its_name_ends(
     invoices: Path, kpca: Run, name: str, format: str
 ) -> None:
-    asked = ["--format", format] if format else []
-    done = kpca("rules", "invoices.csv", "--out", name, *asked)
+    options = ["--format", format] if format else []
+    done = kpca("rules", "invoices.csv", "--out", name, *options)
     assert (done.code, done.out) == (0, f"{name}\n")
     text = Path(name).read_text("utf-8")
     kinds = {"a.json": "json", "a.sql": "sql", "a.py": "pandera", "a": "text"}
@@ -171,9 +171,9 @@ def test_a_file_is_written_as_its_name_ends(
     if name == "a":
         assert text.startswith("Rules between the columns of invoices.csv\n\n")
     # Writing the file again needs --force; only rule files are ever replaced.
-    again = kpca("rules", "invoices.csv", "--out", name, *asked)
+    again = kpca("rules", "invoices.csv", "--out", name, *options)
     assert_refused(again, 4, "exists already; replace it with --force")
-    assert kpca("rules", "invoices.csv", "--out", name, "--force", *asked).code == 0
+    assert kpca("rules", "invoices.csv", "--out", name, "--force", *options).code == 0
     assert Path(name).read_text("utf-8") == text
     table = kpca("rules", "invoices.csv", "--out", "good.csv", "--force")
     assert_refused(table, 4, "holds no rules, so it is never replaced")
@@ -200,8 +200,8 @@ def test_json_of_what_is_found_is_the_file(invoices: Path, kpca: Run) -> None:
 
 
 def test_columns_are_used_as_asked(invoices: Path, kpca: Run) -> None:
-    found = kpca("rules", "invoices.csv", "--exclude", "gross", "--seed", "3", "--jobs", "1")
-    assert "ordered <= shipped" in found.out and "gross" not in found.out
+    done = kpca("rules", "invoices.csv", "--exclude", "gross", "--seed", "3", "--jobs", "1")
+    assert "ordered <= shipped" in done.out and "gross" not in done.out
     categorical = kpca("rules", "invoices.csv", "--categorical", "gross")
     assert "gross = net" not in categorical.out
     numeric = kpca("rules", "invoices.csv", "--numeric", "net", "--dayfirst")
@@ -239,11 +239,11 @@ def test_a_large_table_is_read_in_parts(
 ) -> None:
     whole = kpca("rules", "invoices.csv", "--out", "rules.json")
     once = kpca("rules", "more.csv", "--rules", "rules.json")
-    found = kpca("rules", "invoices.csv")
+    done = kpca("rules", "invoices.csv")
     small = partial(open_table, in_memory_rows=50, part_rows=32)
     monkeypatch.setattr("kpca_apps.cli.novelty.run.open_table", small)
     assert kpca("rules", "more.csv", "--rules", "rules.json", "--jobs", "2") == once
-    assert kpca("rules", "invoices.csv", "--jobs", "2") == found
+    assert kpca("rules", "invoices.csv", "--jobs", "2") == done
     assert whole.code == 0
 
 

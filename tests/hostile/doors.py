@@ -88,9 +88,9 @@ def enter(target: str, data: bytes, folder: Path) -> str:
             warnings.simplefilter("ignore", KpcaWarning)
             door.read(path)
     except KpcaError as error:
-        said = str(error)
-        assert not unshowable(said, ""), f"not one line: {said!r}"
-        assert len(said) <= LONGEST, f"a message of {len(said)} characters: {said!r}"
+        line = str(error)
+        assert not unshowable(line, ""), f"not one line: {line!r}"
+        assert len(line) <= LONGEST, f"a message of {len(line)} characters: {line!r}"
         return "refused"
     return "read"
 
@@ -186,8 +186,8 @@ def _config(path: Path) -> None:
         except KpcaError as error:
             refused.append(error)
         except UsageError as error:
-            said = error.format_message()  # type: ignore[attr-defined]
-            refused.append(ConfigError(one_line(said, 400)))
+            message = error.format_message()  # type: ignore[attr-defined]
+            refused.append(ConfigError(one_line(message, 400)))
     if len(refused) == 2:
         raise refused[0]
 

@@ -56,9 +56,9 @@ def kpca(*words: object, code: int | None = 0) -> str:
         contextlib.redirect_stderr(io.StringIO()) as err,
     ):
         ended = main(given)
-    number = sum(1 for _ in OUT.glob("said-*"))
+    number = sum(1 for _ in OUT.glob("printed-*"))
     text = out.getvalue() + err.getvalue()
-    (OUT / f"said-{number:04}.txt").write_text(text, "utf-8", "surrogateescape")
+    (OUT / f"printed-{number:04}.txt").write_text(text, "utf-8", "surrogateescape")
     if code is not None and ended != code:
         raise AssertionError(f"{given[:4]!a} ended with {ended}: {err.getvalue()[-400:]!a}")
     return out.getvalue()
@@ -116,8 +116,8 @@ def cells_of(texts: Sequence[str]) -> dict[str, list[Any]]:
         usual = [f"usual {row % 3}" for row in range(rows)]
         usual[place:n:4] = texts[place::4]
         cells[f"word {place}"] = usual
-    found = columns(rows, [f"number {place}" for place in range(8)])
-    for place, values in enumerate(found.values()):
+    numbers = columns(rows, [f"number {place}" for place in range(8)])
+    for place, values in enumerate(numbers.values()):
         spoilt: list[Any] = [*values]
         spoilt[n + place : 2 * n : 8] = texts[place::8]
         cells[f"number {place}"] = spoilt
@@ -145,8 +145,8 @@ def groups() -> None:
     """Put the texts into group values and labels."""
     texts = [text for text in TEXTS if text.strip()][::3]
     names = [text for text in texts for _ in range(50)]
-    found: dict[str, list[Any]] = {"group": names, **columns(len(names), ["a", "b", "c"])}
-    write_csv("groups.csv", found)
+    cells: dict[str, list[Any]] = {"group": names, **columns(len(names), ["a", "b", "c"])}
+    write_csv("groups.csv", cells)
     kpca("novelty", "screen", "groups.csv", "--by", "group", *FLAGS, "--out", OUT / "screened")
     kpca("novelty", "screen", "groups.csv", "--label", "group", code=2)
 
@@ -154,15 +154,15 @@ def groups() -> None:
 def other_files() -> None:
     """Put the texts and NUL into names, cells and schema metadata of JSON, Parquet and Arrow."""
     texts = (*TEXTS, *NULS)
-    found = {
+    cells = {
         **cells_of(texts),
         **columns(6 * len(texts), [text for text in texts[::4] if not is_pattern(text)]),
     }
-    frame = pl.DataFrame({name: list(map(str, values)) for name, values in found.items()})
+    frame = pl.DataFrame({name: list(map(str, values)) for name, values in cells.items()})
     frame.write_ndjson("a.jsonl")
     arrow = frame.to_arrow()
-    told = {f"k{place}": text for place, text in enumerate(texts)}
-    arrow = arrow.replace_schema_metadata(told)
+    notes = {f"k{place}": text for place, text in enumerate(texts)}
+    arrow = arrow.replace_schema_metadata(notes)
     import pyarrow.feather
     import pyarrow.parquet
 
@@ -175,16 +175,16 @@ def other_files() -> None:
     # The notebook's fragment, after a header that stops browsers from guessing its type.
     page = f"<!DOCTYPE html><meta charset=utf-8>{result._repr_html_()}"
     (OUT / "notebook.html").write_text(page, "utf-8")
-    (OUT / "said-repr.txt").write_text(f"{result!r}\n{find_rules('a.arrow')!r}\n", "utf-8")
+    (OUT / "printed-repr.txt").write_text(f"{result!r}\n{find_rules('a.arrow')!r}\n", "utf-8")
 
 
 def databases() -> None:
     """Put the texts into a database: names of tables and columns, cells, and output tables."""
     texts = [text for text in TEXTS if "\0" not in text and len(text) < 2000]
-    found: dict[str, list[Any]] = {"key": [*range(60)], **columns(60, texts[::4])}
-    found |= {"a": texts[:60], "b": texts[-60:]}
-    by_case = {name.casefold(): name for name in found}
-    found = {name: found[name] for name in by_case.values()}
+    cells: dict[str, list[Any]] = {"key": [*range(60)], **columns(60, texts[::4])}
+    cells |= {"a": texts[:60], "b": texts[-60:]}
+    by_case = {name.casefold(): name for name in cells}
+    cells = {name: cells[name] for name in by_case.values()}
 
     def quoted(name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
@@ -196,10 +196,10 @@ def databases() -> None:
                 shop.executemany(f"INSERT INTO {quoted(name)} VALUES (?, ?)",
                                  [(k, k % 7 / 3) for k in range(20)])  # fmt: skip
         head = ", ".join(f"{quoted(name)} {'INTEGER PRIMARY KEY' if name == 'key' else ''}"
-                         for name in found)  # fmt: skip
+                         for name in cells)  # fmt: skip
         shop.execute(f"CREATE TABLE birds ({head})")
-        marks = ", ".join("?" * len(found))
-        shop.executemany(f"INSERT INTO birds VALUES ({marks})", zip(*found.values(), strict=True))
+        marks = ", ".join("?" * len(cells))
+        shop.executemany(f"INSERT INTO birds VALUES ({marks})", zip(*cells.values(), strict=True))
     uri = "sqlite:///shop.db"
     kpca("novelty", "screen", uri, code=None)  # lists the names of the tables
     kpca("novelty", "screen", uri, "--table", "birds", *FLAGS, "--out", OUT / "screened")
@@ -251,8 +251,8 @@ def marks() -> None:
 def rule_files() -> None:
     """Put the texts into a rule file: columns, values, forms and sentences."""
     names = [text for text in TEXTS if len(text) < 400 and not is_pattern(text)]
-    found = columns(30, names)
-    write_csv("names.csv", {name: found[name] for name in names})
+    cells = columns(30, names)
+    write_csv("names.csv", {name: cells[name] for name in names})
     from kpca_apps.novelty.relations.rule import Code, EmptyUnless, Equal, HeldRule, Unique
     from kpca_apps.novelty.relations.rule_file import save_rules
     from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
@@ -347,8 +347,8 @@ def image_files() -> None:
 def workbooks() -> None:
     """Put the texts into a workbook: cells, comments, sheets, names and properties."""
     texts = [text for text in TEXTS if len(text) < 1000]
-    found = cells_of(texts)
-    metadata.write_workbook(Path("a.xlsx"), {**found, **columns(6 * len(texts), texts)}, TEXTS)
+    cells = cells_of(texts)
+    metadata.write_workbook(Path("a.xlsx"), {**cells, **columns(6 * len(texts), texts)}, TEXTS)
     kpca("novelty", "screen", "a.xlsx", "--id", "id", *FLAGS, "--out", OUT / "screened")
     same = ("--format", "same", "--out", OUT / "same")
     kpca("novelty", "score", OUT / "screened/model.kpca", "a.xlsx", *same)
@@ -379,25 +379,25 @@ def compared_runs() -> None:
     """Put the texts into runs to compare: names, columns, cells, settings and warnings."""
     names = [text for text in TEXTS if text.strip()]
     texts = TEXTS[::2]
-    found = cells_of(texts) | columns(6 * len(texts), names[::12])
+    cells = cells_of(texts) | columns(6 * len(texts), names[::12])
     Path("runs").mkdir()
     words, runs = ("--id", "id", "--count", len(texts)), list[Path]()
     for place, folder in enumerate(file_names(names[:3])):
-        write_csv(f"{place}.csv", found)
+        write_csv(f"{place}.csv", cells)
         runs.append(Path("runs", folder))
         kpca("novelty", "screen", f"{place}.csv", *words, "--out", runs[-1])
-        del found[names[12 * place]]
-        found["id"] = [*found["id"][1:], found["id"][0]]
-        found["word 1"] = [*found["word 1"][5:], *found["word 1"][:5]]
-        found["number 1"] = [
-            value if isinstance(value, str) else value + 9 for value in found["number 1"]
+        del cells[names[12 * place]]
+        cells["id"] = [*cells["id"][1:], cells["id"][0]]
+        cells["word 1"] = [*cells["word 1"][5:], *cells["word 1"][:5]]
+        cells["number 1"] = [
+            value if isinstance(value, str) else value + 9 for value in cells["number 1"]
         ]
     for number, pair in enumerate(pairwise(runs)):
         kpca("novelty", "diff", *pair, "--out", OUT / f"{number} runs")
-        kpca("novelty", "diff", *pair, "--json", "--out", OUT / f"{number} told")
+        kpca("novelty", "diff", *pair, "--json", "--out", OUT / f"{number} json")
     # Replace every string in a stranger's result file.
     result, others = runs[1] / "result.json", cycle(TEXTS)
-    told = json.loads(result.read_text("utf-8"))
+    content = json.loads(result.read_text("utf-8"))
 
     def changed(value: Any, *kept: str) -> Any:
         if isinstance(value, dict):
@@ -407,7 +407,7 @@ def compared_runs() -> None:
         return next(others) if isinstance(value, str) else value
 
     for kept in ((), ("kind", "role", "format", "name"), ("kind", "columns"), ("kind", "source")):
-        result.write_text(json.dumps(changed(told, *kept)), "utf-8")
+        result.write_text(json.dumps(changed(content, *kept)), "utf-8")
         out = OUT / f"{len(kept)} {'-'.join(kept)}"
         kpca("novelty", "diff", *runs[:2], "--out", out, code=None)
 
@@ -459,8 +459,8 @@ def visited(place: str, folder: Path) -> Iterator[Path]:
 
 def reached(folder: Path, texts: Iterable[str] = TEXTS) -> int:
     """Count the texts, escaped or not, that occur in the output."""
-    found = texts_in(folder)
-    flat = re.sub(r"\s+", "", found)
+    output = texts_in(folder)
+    flat = re.sub(r"\s+", "", output)
 
     def forms(text: str) -> Iterator[str]:
         for form in (text, visible(text), json.dumps(text)[1:-1], json.dumps(visible(text))[1:-1]):
@@ -495,5 +495,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("places", nargs="*", default=[*PLACES], help=", ".join(PLACES))
     parser.add_argument("--keep", type=Path, help="new folder that keeps what is written")
-    asked = parser.parse_args()
-    sys.exit(run_all(asked.places, asked.keep) > 0)
+    options = parser.parse_args()
+    sys.exit(run_all(options.places, options.keep) > 0)

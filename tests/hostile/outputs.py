@@ -195,7 +195,7 @@ def document(data: bytes) -> list[str]:
     return [f"has {sign}" for sign in unshowable(text)]
 
 
-def said(data: bytes) -> list[str]:
+def printed(data: bytes) -> list[str]:
     """Find characters in a command's output that a terminal would obey."""
     text = data.decode("utf-8", "surrogateescape")
     faults = [f"says {sign}" for sign in unshowable(text)]
@@ -240,7 +240,7 @@ CHECKS: dict[str, Callable[[bytes], list[str]]] = {
     ".png": picture,
     ".json": document,
     ".jsonl": document,
-    ".txt": said,
+    ".txt": printed,
     ".py": python,
     ".yaml": yaml,
     ".sql": sql,
@@ -254,10 +254,10 @@ def faults_of(folder: Path) -> Iterator[str]:
         if check is not None and path.is_file():
             where = ascii(str(path.relative_to(folder)))[:120]
             try:
-                found = check(path.read_bytes())
+                faults = check(path.read_bytes())
             except Exception as error:  # an unreadable file is a fault as well
-                found = [f"{type(error).__name__}: {str(error)[:200]!a}"]
-            yield from (f"{where}: {fault}" for fault in dict.fromkeys(found))
+                faults = [f"{type(error).__name__}: {str(error)[:200]!a}"]
+            yield from (f"{where}: {fault}" for fault in dict.fromkeys(faults))
 
 
 def count_of(folder: Path) -> dict[str, int]:

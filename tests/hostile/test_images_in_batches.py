@@ -87,9 +87,9 @@ def test_what_is_no_file_is_listed_where_it_was_named(
     named = [folder / "a.png", folder / "good.png"]
     (folder.parent / "out").mkdir()
     for _ in range(2):
-        found = outcomes(run(named))
-        assert words in found["a.png"]
-        assert found["good.png"] == "ok"
+        statuses = outcomes(run(named))
+        assert words in statuses["a.png"]
+        assert statuses["good.png"] == "ok"
 
 
 @posix
@@ -112,9 +112,9 @@ def test_a_failure_names_its_file_once(name: str, folder: Path) -> None:
 @posix
 def test_a_result_of_too_long_a_name_fails_alone(folder: Path) -> None:
     (folder / ("x" * 255)).write_bytes(GREY)
-    found = outcomes(run(folder, format="tiff"))
-    assert "give the image a shorter name" in found["x" * 255]
-    assert found["good.png"] == "ok"
+    statuses = outcomes(run(folder, format="tiff"))
+    assert "give the image a shorter name" in statuses["x" * 255]
+    assert statuses["good.png"] == "ok"
 
 
 def test_a_file_in_the_place_of_a_folder_is_refused_before_the_work(folder: Path) -> None:
@@ -148,9 +148,9 @@ def test_an_error_of_a_library_ends_its_image_and_not_the_batch(folder: Path) ->
         return keep(pixels, channel_axis)
 
     (folder / "a.png").write_bytes(saved(texture(9, 9), "PNG"))
-    found = outcomes(run(folder, denoise=fail))
-    assert "broken data stream" in found["a.png"]
-    assert found["good.png"] == "ok"
+    statuses = outcomes(run(folder, denoise=fail))
+    assert "broken data stream" in statuses["a.png"]
+    assert statuses["good.png"] == "ok"
 
 
 def test_a_full_disk_ends_the_batch_and_keeps_what_is_done(

@@ -53,8 +53,8 @@ def place_of(
 
 
 def pages(out: Path) -> list[Path]:
-    found = sorted(out.rglob("*.html"))
-    return found[:: max(1, -(-len(found) // MOST_PAGES))]
+    pages_found = sorted(out.rglob("*.html"))
+    return pages_found[:: max(1, -(-len(pages_found) // MOST_PAGES))]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -79,7 +79,7 @@ def opened(browser: Any) -> Iterator[Opened]:
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))
         page.on("popup", lambda other: complaints.append(f"opens {other.url}"))
-        page.on("request", lambda asked: complaints.append(asked.url))
+        page.on("request", lambda request: complaints.append(request.url))
         page.goto(path.as_uri())
         assert complaints.pop(0) == path.as_uri()
         contexts.append(context)

@@ -46,28 +46,28 @@ def patients(seed: int) -> tuple[pl.DataFrame, list[int]]:
 @pytest.mark.parametrize("seed", quick(range(4), 0))
 def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
     frame, rows = patients(seed)
-    found = screen_table(frame, count=3)
-    assert {*found.rows.ranks[rows].tolist()} == {*range(1, 9)}
+    result = screen_table(frame, count=3)
+    assert {*result.rows.ranks[rows].tolist()} == {*range(1, 9)}
     # Only the score flags rows; the list contains both in one order.
-    assert found.n_flagged == 3
-    assert found.n_listed == 3 + int((~found.rows.is_flagged[rows]).sum())
-    listed = [entry.row for entry in found.lists.flagged]
-    assert listed == (np.argsort(found.rows.ranks)[: found.n_listed] + 1).tolist()
-    assert [row.flagged for row in found.lists.flagged] == found.rows.is_flagged[
+    assert result.n_flagged == 3
+    assert result.n_listed == 3 + int((~result.rows.is_flagged[rows]).sum())
+    listed = [entry.row for entry in result.lists.flagged]
+    assert listed == (np.argsort(result.rows.ranks)[: result.n_listed] + 1).tolist()
+    assert [row.flagged for row in result.lists.flagged] == result.rows.is_flagged[
         np.array(listed) - 1
     ].tolist()
-    assert found.flagged()["rank"].to_list() == [*range(1, found.n_listed + 1)]
+    assert result.flagged()["rank"].to_list() == [*range(1, result.n_listed + 1)]
     # Patterns with their counts; one of each before a second.
-    assert {pattern.sentence for pattern in found.findings.patterns} >= {
+    assert {pattern.sentence for pattern in result.findings.patterns} >= {
         '3 rows: "town" is a common value misspelt.',
         '2 rows: "height" is far below the rest of the column.',
         "3 rows: dbp <= sbp does not hold.",
     }
-    assert len({cell.column for cell in clearest(found.findings.odd_cells)[:3]}) == 3
-    n_cells = found.n_listed - 3
-    assert f"3 of 1,500 rows stand out and {n_cells} more ha" in "".join(headline(found))
+    assert len({cell.column for cell in clearest(result.findings.odd_cells)[:3]}) == 3
+    n_cells = result.n_listed - 3
+    assert f"3 of 1,500 rows stand out and {n_cells} more ha" in "".join(headline(result))
     # A row listed for one cell names that cell and the reason.
-    for entry in found.ranked[:8]:
+    for entry in result.ranked[:8]:
         assert entry.reasons[0].column in ("dbp", "sbp", "height", "town")
         assert entry.hints
 
@@ -79,11 +79,11 @@ def test_a_sensor_that_stands_still_takes_one_place_of_the_list() -> None:
     sensors[400:460, 1] = sensors[400, 1]
     sensors[900, 0] *= 10
     columns = {"inlet": sensors[:, 0], "outlet": sensors[:, 1], "room": sensors[:, 2]}
-    found = screen_table(pl.DataFrame({"day": days} | columns), count=3)
-    (stuck,) = (cell for cell in found.findings.odd_cells if cell.kind == "stuck")
+    result = screen_table(pl.DataFrame({"day": days} | columns), count=3)
+    (stuck,) = (cell for cell in result.findings.odd_cells if cell.kind == "stuck")
     assert (stuck.row, stuck.n_cells) == (401, 60)
-    assert {found.rows.ranks[400], found.rows.ranks[900]} == {1, 2}
-    assert (found.rows.ranks[401:460] > 3).sum() >= 58
+    assert {result.rows.ranks[400], result.rows.ranks[900]} == {1, 2}
+    assert (result.rows.ranks[401:460] > 3).sum() >= 58
 
 
 def test_a_rule_that_many_rows_break_does_not_fill_the_head_of_the_list() -> None:
@@ -92,9 +92,9 @@ def test_a_rule_that_many_rows_break_does_not_fill_the_head_of_the_list() -> Non
     many = rng.choice(N, 40, replace=False)
     later = frame["sbp"].to_numpy().copy()
     later[many] = frame["dbp"].to_numpy()[many] - 5
-    found = screen_table(frame.with_columns(sbp=later), explain=0)
-    assert {*found.rows.ranks[rows[3:]].tolist()} == {*range(1, 6)}
-    assert found.rows.ranks[many].max() <= found.n_listed
+    result = screen_table(frame.with_columns(sbp=later), explain=0)
+    assert {*result.rows.ranks[rows[3:]].tolist()} == {*range(1, 6)}
+    assert result.rows.ranks[many].max() <= result.n_listed
 
 
 def line(row: int, log_p: float, **more: str) -> Evidence:
@@ -148,8 +148,8 @@ def test_rows_are_counted_once_by_their_strongest_evidence() -> None:
     # Similar odd cells of one row form one kind, named by the clearest.
     lines += [line(8, -5.0, kind="zero", column="b"), line(8, -4.0, kind="zero")]
     lines += [line(9, -5.5, kind="zero"), line(9, -4.5, kind="zero", column="b")]
-    found = [(kind.rows, kind.sentence) for kind in kinds_of_evidence(findings(lines), ["a", "b"])]
-    assert sorted(found) == [
+    kinds = [(kind.rows, kind.sentence) for kind in kinds_of_evidence(findings(lines), ["a", "b"])]
+    assert sorted(kinds) == [
         ((3,), '1 row: "a" has the wrong sign.'),
         ((4, 5), "2 rows: a <= b does not hold."),
         ((7,), '1 row: "b" has the wrong sign.'),
@@ -176,10 +176,10 @@ def test_a_gap_is_no_headline_and_no_value_is_never_expected() -> None:
         weight=pl.when(pl.Series(np.arange(N) == 11)).then(None).otherwise("weight"),
         note=pl.when(pl.Series(gaps)).then(pl.lit("seen")).otherwise(None),
     )
-    found = screen_table(some, explain=60)
-    reasons = [reason for row in found.ranked for reason in row.reasons]
+    result = screen_table(some, explain=60)
+    reasons = [reason for row in result.ranked for reason in row.reasons]
     assert not any(reason.expected == "(missing)" for reason in reasons)
-    for row in found.ranked:
+    for row in result.ranked:
         is_gap = [reason.seen == "(missing)" for reason in row.reasons if not reason.together]
         assert is_gap == sorted(is_gap)
 
@@ -199,10 +199,10 @@ def test_a_file_without_a_header_is_noticed(tmp_path: Path, names: tuple[str, ..
     header = ",".join(names or ("length", "width", "species"))
     path = tmp_path / "flowers.csv"
     path.write_text("\n".join([header, *rows]), encoding="utf-8")
-    said = [
+    notes = [
         note for note in screen_table(path, explain=0).run.warnings if "without a header" in note
     ]
-    assert len(said) == (names is not None and names[0] == "5.3")
+    assert len(notes) == (names is not None and names[0] == "5.3")
 
 
 @pytest.mark.parametrize("hidden", quick(["town", "zip", "price", "amount"], "zip"))
@@ -222,21 +222,21 @@ def test_evidence_of_hidden_columns_cites_none_of_their_values(hidden: str) -> N
     right = {"town": "Utrecht", "zip": "", "price": "", "amount": f"{qty[40] * price[40]:.2f}"}
     planted = {"town": "Utrehct", "zip": table[20, "zip"], "price": "7613.7", "amount": "4127.43"}
 
-    def said(*hide: str) -> str:
-        found = screen_table(table, hide=hide)
+    def text(*hide: str) -> str:
+        result = screen_table(table, hide=hide)
         return repr(
             (
-                found.findings.odd_cells,
-                found.lists.flagged,
-                found.findings.patterns,
-                found.ranked,
-                found.findings.rules,
+                result.findings.odd_cells,
+                result.lists.flagged,
+                result.findings.patterns,
+                result.ranked,
+                result.findings.rules,
             )
         )
 
     words = {*filter(None, (right[hidden], planted[hidden]))}
     if hidden == "zip":
         words = {*places.values()}
-    shown, secret = said(), said(hidden)
+    shown, secret = text(), text(hidden)
     assert all(word in shown for word in words)
     assert not [word for word in words if word in secret]

@@ -228,16 +228,16 @@ def test_of_marks_in_a_store_only_a_page_is_downloaded_here(
     assert len(downloads) == 1
 
 
-def page(columns: list[str], found: list[dict[str, object]]) -> str:
-    return damaged(json.dumps({"format": 1, "columns": columns, "marks": found}))
+def page(columns: list[str], marked: list[dict[str, object]]) -> str:
+    return damaged(json.dumps({"format": 1, "columns": columns, "marks": marked}))
 
 
 def test_a_forged_page_cannot_ask_what_hidden_cells_read(tmp_path: Path) -> None:
     frame = pl.DataFrame({"x": [1.0, 2.0, 3.0], "secret": ["a", "b", "c"]})
     guesses = row_keys(table(pl.DataFrame({"secret": ["b", "z"]})), ())
     path = tmp_path / "forged.html"
-    found = [{"key": key, "mark": "fine", "row": 1} for key in guesses]
-    path.write_text(page(["secret"], found), encoding="utf-8")
+    forged = [{"key": key, "mark": "fine", "row": 1} for key in guesses]
+    path.write_text(page(["secret"], forged), encoding="utf-8")
     with pytest.raises(InputError, match="other columns"):
         find_marked(read_marks(path), table(frame), Execution(), ["secret"])
 

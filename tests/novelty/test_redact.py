@@ -142,8 +142,8 @@ def test_what_is_of_other_columns_stays() -> None:
 
 def test_hidden_groups_are_numbered() -> None:
     result: ScreeningResult = made(ScreeningResult)
-    found = redact(result, {NAME})
-    assert found.groups[0].name == found.ranked[0].group == "group 1"
+    redacted = redact(result, {NAME})
+    assert redacted.groups[0].name == redacted.ranked[0].group == "group 1"
 
 
 def test_a_hidden_cell_says_that_it_is() -> None:
@@ -171,10 +171,10 @@ def test_a_note_is_what_may_be_stated_unless_it_is_reported_otherwise() -> None:
 
 def test_an_error_cites_hidden_values_nowhere() -> None:
     note = Note("reads secret", "reads otherwise", ("a",))
-    for hidden, said in ((("a",), "reads otherwise"), (("b",), "reads secret")):
+    for hidden, message in ((("a",), "reads otherwise"), (("b",), "reads secret")):
         with pytest.raises(InputError) as caught, without_values(hidden):
             raise InputError(note)
-        assert str(caught.value) == said
+        assert str(caught.value) == message
 
 
 def test_rules_cite_no_value_of_a_hidden_column() -> None:

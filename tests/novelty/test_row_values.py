@@ -22,8 +22,8 @@ N_ROWS = 1_000_000  # 8 MB
 def mapped_kilobytes() -> int:
     """Return the resident memory of mapped files, in kilobytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    found = dict(line.split(":", 1) for line in lines)
-    return sum(int(found[name].split()[0]) for name in ("RssFile", "RssShmem"))
+    status = dict(line.split(":", 1) for line in lines)
+    return sum(int(status[name].split()[0]) for name in ("RssFile", "RssShmem"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")

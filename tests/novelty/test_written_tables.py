@@ -136,8 +136,8 @@ def test_any_worker_writes_the_same_bytes(
     for workers in (Workers("serial"), Workers(executor, n_workers=2)):  # type: ignore[arg-type]
         with workers:
             table, execution = in_parts(file), Execution(workers)
-            found = screen(table, options=OPTIONS, execution=execution)
-            write(found, table, tmp_path / "flagged.csv", execution)
+            result = screen(table, options=OPTIONS, execution=execution)
+            write(result, table, tmp_path / "flagged.csv", execution)
             written.append(
                 [(tmp_path / name).read_bytes() for name in ("flagged.csv", "scored.csv")]
             )
@@ -150,10 +150,10 @@ def test_what_is_not_listed_is_stated_and_stays_empty(
     monkeypatch.setattr(listed_rows, "MOST_ROWS", 4)
     result = screen(read_table(file), options=OPTIONS)[0]
     assert [row.rank for row in result.lists.flagged] == [1, 2, 3, 4]
-    (said,) = (text for text in result.run.warnings if "are flagged" in text)
-    assert said.startswith("16 rows are flagged or have an odd cell: the 4 oddest stand in")
-    found = found_columns(result)
-    has_reason = found["reason_column"].is_not_null().to_numpy()  # type: ignore[union-attr]
+    (note,) = (text for text in result.run.warnings if "are flagged" in text)
+    assert note.startswith("16 rows are flagged or have an odd cell: the 4 oddest stand in")
+    cells = found_columns(result)
+    has_reason = cells["reason_column"].is_not_null().to_numpy()  # type: ignore[union-attr]
     np.testing.assert_array_equal(has_reason, result.rows.ranks <= 4)
 
 
@@ -272,12 +272,12 @@ def test_columns_with_names_of_ours_are_renamed_and_long_texts_cut(
     frame.with_columns(note=pl.lit("x" * 40_000)).write_csv(path)
     options = ScreeningOptions(count=3, columns=ColumnOptions(exclude=("note",), id="rank"))
     table = read_table(path)
-    said = write(screen(table, options=options), table, tmp_path / "flagged.xlsx")
-    assert [text.split(" is written as ")[0] for text in said[:2]] == [
+    notes = write(screen(table, options=options), table, tmp_path / "flagged.xlsx")
+    assert [text.split(" is written as ")[0] for text in notes[:2]] == [
         'The input column "rank"',
         'The input column "share"',
     ]
-    assert said[2].startswith("flagged.xlsx holds the first 32,767 characters of 3 longer texts")
+    assert notes[2].startswith("flagged.xlsx holds the first 32,767 characters of 3 longer texts")
     sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx").active
     names = [cell.value for cell in next(sheet.iter_rows())]
     assert names[:3] == ["rank", "line", "rank_input"]
@@ -374,19 +374,19 @@ def test_rows_with_an_odd_cell_are_on_the_list_too(
     ranks = [int(row["rank"]) for row in rows]
     assert ranks == sorted(ranks)
     by_id = {row["id"]: row for row in rows}
-    found = by_id["00200"]
-    assert found["reason_column"] == "depth"
-    assert found["seen"] == ("(hidden)" if hide else "-999")
-    assert ("missing value?" in found["hint"]) == (not hide)
+    cells_found = by_id["00200"]
+    assert cells_found["reason_column"] == "depth"
+    assert cells_found["seen"] == ("(hidden)" if hide else "-999")
+    assert ("missing value?" in cells_found["hint"]) == (not hide)
 
 
 def test_the_workbook_has_the_odd_cells_in_a_sheet(of_two: list[Path], tmp_path: Path) -> None:
     table = open_table(of_two)
-    found = screen(table, options=ScreeningOptions(count=N_ODD))
-    write(found, table, tmp_path / "flagged.xlsx")
+    result = screen(table, options=ScreeningOptions(count=N_ODD))
+    write(result, table, tmp_path / "flagged.xlsx")
     sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx")["odd cells"]
     header, *rows = sheet.iter_rows(values_only=True)
-    columns = odd_cell_columns(table, found[0])
+    columns = odd_cell_columns(table, result[0])
     assert list(header) == list(columns)
     assert rows == list(zip(*columns.values(), strict=True))
     assert len(rows) > len(ODD)

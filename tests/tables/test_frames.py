@@ -163,13 +163,13 @@ def test_the_index_names_the_rows_unless_it_counts_them() -> None:
     towns = FRAME.assign(number=[7, 8, 9])
 
     def named(frame: pd.DataFrame, **options: Any) -> tuple[str | None, list[Any]]:
-        found = read_frame(frame, **options)
-        if found.id is None or found.id in frame.columns:
-            assert found.table.frame.columns == list(frame.columns)
-            return found.id, []
-        assert found.table.frame.columns == [found.id, *frame.columns]
-        assert f'Rows are named by the index, "{found.id}".' in found.table.source.notes
-        return found.id, found.table.frame[found.id].to_list()
+        read = read_frame(frame, **options)
+        if read.id is None or read.id in frame.columns:
+            assert read.table.frame.columns == list(frame.columns)
+            return read.id, []
+        assert read.table.frame.columns == [read.id, *frame.columns]
+        assert f'Rows are named by the index, "{read.id}".' in read.table.source.notes
+        return read.id, read.table.frame[read.id].to_list()
 
     assert named(towns) == (None, [])
     assert named(towns.set_axis([0, 1, 2])) == (None, [])
@@ -195,9 +195,9 @@ def test_categories_of_numbers_are_known() -> None:
     frame = pd.DataFrame(
         {"zone": pd.Categorical([3, 1, 3]), "town": pd.Categorical(["a", "b", "a"]), "y": [1, 2, 3]}
     )
-    found = read_frame(frame)
-    assert found.categories == ("zone",)
-    assert found.table.frame["zone"].to_list() == ["3", "1", "3"]
+    read = read_frame(frame)
+    assert read.categories == ("zone",)
+    assert read.table.frame["zone"].to_list() == ["3", "1", "3"]
     # The index is the first column of the table and does not shift the others.
     assert read_frame(frame.set_index("y")).categories == ("zone",)
 
@@ -234,19 +234,19 @@ KINDS: dict[str, tuple[Callable[[], Any], type]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_library_gives_the_same_table_and_gets_its_own_back(kind: str) -> None:
     make, returned = KINDS[kind]
-    found = read_frame(make())
-    assert found.table.frame.rows() == [(1.5, "Ulm"), (None, "Bonn"), (3.0, None)]
-    assert found.table.frame.columns == ["size", "town"]
-    assert (found.table.source.format, found.id) == ("frame", None)
-    assert found.table.source.sha256 == read_frame(FRAME).table.source.sha256
+    read = read_frame(make())
+    assert read.table.frame.rows() == [(1.5, "Ulm"), (None, "Bonn"), (3.0, None)]
+    assert read.table.frame.columns == ["size", "town"]
+    assert (read.table.source.format, read.id) == ("frame", None)
+    assert read.table.source.sha256 == read_frame(FRAME).table.source.sha256
 
-    beside = frame_beside(found.given, FOUND)
+    beside = frame_beside(read.given, FOUND)
     assert isinstance(beside, returned)
     as_polars = pl.DataFrame(beside)
     assert as_polars.columns == ["size", "town", "reason", "rarity", "flagged"]
     assert as_polars["reason"].to_list() == REASONS.to_list()
     assert as_polars["flagged"].to_list() == [False, True, False]
-    some = pl.DataFrame(frame_rows(found.given, np.array([2, 0])))
+    some = pl.DataFrame(frame_rows(read.given, np.array([2, 0])))
     assert some["size"].to_list() == [3.0, 1.5]
 
 
@@ -335,14 +335,14 @@ def test_a_frame_elsewhere_is_to_be_brought_first() -> None:
 
 def test_what_is_done_to_a_frame_later_stays_out_of_it() -> None:
     for frame in (FRAME.copy(), pl.DataFrame(as_arrow())):
-        found = read_frame(frame)
+        table = read_frame(frame)
         if isinstance(frame, pl.DataFrame):
             frame.insert_column(0, pl.Series("new", [1, 2, 3]))
         else:
             frame["new"] = 1
             frame.loc[9] = [4.0, "Kiel", 1]
-        assert list(found.given.columns) == ["size", "town"]
-        assert len(found.given) == 3
+        assert list(table.given.columns) == ["size", "town"]
+        assert len(table.given) == 3
 
 
 def test_a_frame_of_pandas_keeps_its_index_types_and_names() -> None:
@@ -354,8 +354,8 @@ def test_a_frame_of_pandas_keeps_its_index_types_and_names() -> None:
         },
         index=pd.MultiIndex.from_tuples([("a", 1), ("b", 1), ("a", 1)], names=["town", None]),
     )  # fmt: skip
-    found = read_frame(frame)
-    beside = frame_beside(found.given, {"rank": np.array([2, 1, 3])})
+    table = read_frame(frame)
+    beside = frame_beside(table.given, {"rank": np.array([2, 1, 3])})
     assert list(beside.columns) == ["rank_input", "when", "kind", "rank"]
     pd.testing.assert_index_equal(beside.index, frame.index)
     assert beside["kind"].dtype == frame["kind"].dtype

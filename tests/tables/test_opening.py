@@ -267,14 +267,14 @@ def test_a_byte_order_mark_is_no_part_of_a_name_where_utf_8_is_given(tmp_path: P
         assert read_table(path, encoding=encoding).frame.columns == ["name", "size"]
 
 
-@pytest.mark.parametrize(("data", "said"), [(b"", "the file is empty"), (b"\0" * 9, "promises")])
+@pytest.mark.parametrize(("data", "message"), [(b"", "the file is empty"), (b"\0" * 9, "promises")])
 @pytest.mark.parametrize("suffix", ["xlsx", "parquet", "arrow"])
 def test_a_name_promises_nothing_of_a_text(
-    suffix: str, data: bytes, said: str, tmp_path: Path
+    suffix: str, data: bytes, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / f"table.{suffix}"
     path.write_bytes(data)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_table(path)
     path.write_bytes(b"a,b\n1,2\na,b\n")  # its last line repeats the header
     assert read_table(path, layout="off").frame.rows() == [("1", "2"), ("a", "b")]

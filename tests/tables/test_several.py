@@ -73,8 +73,8 @@ def test_a_list_a_folder_and_a_pattern_are_one_table(folder: Path) -> None:
     assert expand(folder) == expand(str(folder / "*.csv*")) == expand(named) == named
     assert expand([folder / "b.csv", str(folder / "a*")]) == [folder / "b.csv", folder / "a.csv"]
     assert expand(str(folder.parent / "**" / "a.csv")) == [folder / "a.csv"]
-    found = [open_table(place) for place in (folder, str(folder / "*.csv*"), named)]
-    assert len({table.source.sha256 for table in found}) == 1
+    tables = [open_table(place) for place in (folder, str(folder / "*.csv*"), named)]
+    assert len({table.source.sha256 for table in tables}) == 1
 
 
 def test_no_table_of_a_folder_is_lost_for_its_suffix(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_the_same_bytes_twice_are_told_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("b.csv", b"id,w\n1,2\n", r'b\.csv: has no column "v", which .*a\.csv has'),
         ("b.csv", b"id,v,w\n1,2,3\n", r'b\.csv: its column "w" is not in .*a\.csv'),
@@ -131,11 +131,11 @@ def test_the_same_bytes_twice_are_told_of(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("rows", [1e9, 0])
 def test_one_that_does_not_fit_is_named(
-    tmp_path: Path, name: str, text: bytes, said: str, rows: float
+    tmp_path: Path, name: str, text: bytes, message: str, rows: float
 ) -> None:
     (tmp_path / "a.csv").write_text("id,v\n1,2\n")
     (tmp_path / name).write_bytes(text)
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         open_table(tmp_path, in_memory_rows=rows)
     assert "\n" not in str(caught.value)
 
@@ -145,7 +145,7 @@ def test_what_names_no_files_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("same.csv").symlink_to("data/a.csv")
-    for given, said in [
+    for given, message in [
         ([], "no file is named"),
         (["data/a.csv", "data/../data/a.csv"], "is named twice"),
         (["data/a.csv", "same.csv"], "same.csv: is named twice"),
@@ -158,7 +158,7 @@ def test_what_names_no_files_is_refused(
         (["data/a.csv", "-"], "standard input: is not a file"),
         (["data/a.csv", "data/z.csv"], "data/z.csv"),
     ]:
-        with pytest.raises(InputError, match=said) as caught:
+        with pytest.raises(InputError, match=message) as caught:
             open_table(given)
         assert "\n" not in str(caught.value)
 
@@ -218,11 +218,11 @@ def test_long_integers_stay_what_they_are_beside_shorter_ones(tmp_path: Path) ->
 def test_what_is_true_of_several_files_is_said_once(tmp_path: Path) -> None:
     for number in range(6):
         (tmp_path / f"{number}.csv").write_text(f"id;v\na{number};1\nb{number};2\n")
-    found = open_table(tmp_path).source.notes
-    assert found[1:] == ("All 6 files: Cells are separated by the semicolon (detected).",)
+    texts = open_table(tmp_path).source.notes
+    assert texts[1:] == ("All 6 files: Cells are separated by the semicolon (detected).",)
     (tmp_path / "5.csv").write_text("id,v\na,1\n")
-    found = open_table(tmp_path).source.notes
-    assert found[1:] == ("0.csv and 4 more: Cells are separated by the semicolon (detected).",)
+    texts = open_table(tmp_path).source.notes
+    assert texts[1:] == ("0.csv and 4 more: Cells are separated by the semicolon (detected).",)
 
 
 def test_lines_left_out_of_several_files_are_listed_behind_the_names_of_theirs(
@@ -297,9 +297,9 @@ def test_a_file_that_leaves_the_order_of_its_dates_open_is_said(tmp_path: Path) 
     }
     for name, cells in days.items():
         (tmp_path / f"{name}.csv").write_text("\n".join(["day", *cells]))
-    said = [note for note in open_table(tmp_path).source.notes if "it is read so" in note]
-    said += [note for note in open_table(tmp_path).source.notes if "the rest is read so" in note]
-    assert [note[:30] for note in said] == [
+    texts = [note for note in open_table(tmp_path).source.notes if "it is read so" in note]
+    texts += [note for note in open_table(tmp_path).source.notes if "the rest is read so" in note]
+    assert [note[:30] for note in texts] == [
         '4.csv: Column "day": no cell s',
         '3.csv: Column "day": 1 cell ca',
     ]

@@ -55,7 +55,7 @@ def test_one_day_above_twelve_decides_the_order(
 
 
 @pytest.mark.parametrize(
-    ("cell", "asked", "day_first", "decided_by"),
+    ("cell", "option", "day_first", "decided_by"),
     [
         ("03/04/2008", None, False, "default"),
         ("03/04/2008", True, True, "option"),
@@ -64,9 +64,9 @@ def test_one_day_above_twelve_decides_the_order(
     ],
 )
 def test_an_open_order_is_taken_from_the_option_or_stated(
-    cell: str, asked: bool | None, day_first: bool, decided_by: str
+    cell: str, option: bool | None, day_first: bool, decided_by: str
 ) -> None:
-    format = infer_date_format(pl.Series([cell]), asked)
+    format = infer_date_format(pl.Series([cell]), option)
     assert format is not None
     assert (format.day_first, format.decided_by) == (day_first, decided_by)
 

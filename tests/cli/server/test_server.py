@@ -61,15 +61,15 @@ def asking(folder: Path, *hide: str, largest: int = 50 * MEGABYTE) -> Ask:
             return await client.call_tool(name, arguments)
 
     def ask(name: str, **arguments: Any) -> Any:
-        found = asyncio.run(call(name, arguments))
-        text = found.content[0].text
-        if found.is_error:
+        answer = asyncio.run(call(name, arguments))
+        text = answer.content[0].text
+        if answer.is_error:
             raise Refused(text)
-        if found.structured_content is None:
-            return json.loads(text), found.content[1:]
-        assert json.loads(text) == found.structured_content
+        if answer.structured_content is None:
+            return json.loads(text), answer.content[1:]
+        assert json.loads(text) == answer.structured_content
         assert len(text) < 60_000
-        return found.structured_content
+        return answer.structured_content
 
     return ask
 
@@ -94,9 +94,9 @@ def test_the_tools_are_offered_with_words_and_nothing_else() -> None:
         async with Client(make_server(Tools(Roots((Path.cwd(),), 1)))) as client:
             return (await client.list_tools()).tools
 
-    found = asyncio.run(tools())
-    assert {tool.name for tool in found} == {*READS, *WRITES}
-    for tool in found:
+    offered = asyncio.run(tools())
+    assert {tool.name for tool in offered} == {*READS, *WRITES}
+    for tool in offered:
         assert len(tool.description) > 60
         # The description of a tool mentions each of its parameters.
         missing = [
@@ -147,27 +147,27 @@ def test_the_rows_told_are_those_of_the_command(
     served: Path, ask: Ask, kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(served)
-    told = ask("screen_table", table="birds.csv", share=0.05, hide=["colour"], out="asked")
+    answer = ask("screen_table", table="birds.csv", share=0.05, hide=["colour"], out="tool")
     done = kpca("screen", "birds.csv", "--share", 0.05, "--hide", "colour", "--out", "typed")
     assert done.code == 0
-    asked, typed = (
-        json.loads(Path(name, "result.json").read_text("utf-8")) for name in ("asked", "typed")
+    tool, typed = (
+        json.loads(Path(name, "result.json").read_text("utf-8")) for name in ("tool", "typed")
     )
-    assert asked["run"].pop("command") == "kpca novelty screen birds.csv --share 0.05 --hide colour"
+    assert tool["run"].pop("command") == "kpca novelty screen birds.csv --share 0.05 --hide colour"
     for name in ("command", "next_steps"):
         typed["run"].pop(name)
-    assert asked["run"].pop("next_steps") == []
-    assert asked == typed
-    assert told["says"].replace('"', "") == asked["sentence"]
-    scored = [Path(name, "scored.csv").read_bytes() for name in ("asked", "typed")]
+    assert tool["run"].pop("next_steps") == []
+    assert tool == typed
+    assert answer["says"].replace('"', "") == tool["sentence"]
+    scored = [Path(name, "scored.csv").read_bytes() for name in ("tool", "typed")]
     assert scored[0] == scored[1]
 
 
 def test_score_and_rules(served: Path, ask: Ask) -> None:
     frame_of(80, seed=1).drop("kind").write_csv(served / "clean.csv")
     run = ask("screen_table", table="clean.csv", id="name", out="clean")
-    told = ask("score_table", model=run["folder"], table="birds.csv", count=3, out="scored")
-    assert {row["row"] for row in told["ranked"][:3]} == {58, 59, 60}
+    answer = ask("score_table", model=run["folder"], table="birds.csv", count=3, out="scored")
+    assert {row["row"] for row in answer["ranked"][:3]} == {58, 59, 60}
     assert not (served / "scored" / "model.kpca").exists()
     net = [i * i % 97 for i in range(200)]
     frame = pl.DataFrame({"net": net, "tax": [i % 31 for i in range(200)]})
@@ -246,8 +246,8 @@ def test_nothing_but_a_run_is_replaced(served: Path, ask: Ask) -> None:
         ask, "screen_table", table="birds.csv", out="mine", replace=True
     )
     ask("screen_table", table="birds.csv")
-    told = refused(ask, "screen_table", table="birds.csv")
-    assert "replace it with replace=true, or choose another folder with out=." in told
+    message = refused(ask, "screen_table", table="birds.csv")
+    assert "replace it with replace=true, or choose another folder with out=." in message
     ask("screen_table", table="birds.csv", replace=True)
     assert "holds no rules" in refused(
         ask, "find_rules", table="birds.csv", out="birds.csv", replace=True
@@ -264,8 +264,8 @@ def test_sizes_are_bounded(served: Path) -> None:
     for top in (0, MOST_ROWS + 1):
         assert "from 1 to 50" in refused(ask, "screen_table", table="birds.csv", top=top)
     frame_of(3000, odd=60).write_csv(served / "many.csv")
-    told = ask("screen_table", table="many.csv", share=0.5, top=MOST_ROWS)
-    assert len(told["ranked"]) == MOST_ROWS
+    answer = ask("screen_table", table="many.csv", share=0.5, top=MOST_ROWS)
+    assert len(answer["ranked"]) == MOST_ROWS
 
 
 @pytest.mark.parametrize("by_server", [True, False])
@@ -278,7 +278,7 @@ def test_hidden_columns_stay_hidden(served: Path, by_server: bool) -> None:
     columns = ["site", "mass"]
     ask = asking(served, *(columns if by_server else ()))
     hide = {} if by_server else {"hide": columns}
-    said = [
+    answers = [
         ask("screen_table", table="a.csv", count=6, **hide),
         ask("accept_rows", table="a.csv", rows=[120], **hide),
         ask("score_table", model="kpca-novelty-a", table="b.csv", **hide),
@@ -291,12 +291,12 @@ def test_hidden_columns_stay_hidden(served: Path, by_server: bool) -> None:
             ask, "explain_row", model="kpca-novelty-a", table="a.csv", row="x", id="site", **hide
         ),
     ]
-    assert said[0]["hidden_columns"] == ["mass", "site"]
+    assert answers[0]["hidden_columns"] == ["mass", "site"]
     (served / "a.csv").unlink()
     (served / "b.csv").unlink()
     # The model holds rows of the table, so it is not searched.
     files = [path for path in served.rglob("*") if path.is_file() and path.suffix != ".kpca"]
-    for text in (*map(str, said), *(path.read_text("utf-8", "replace") for path in files)):
+    for text in (*map(str, answers), *(path.read_text("utf-8", "replace") for path in files)):
         assert SECRET not in text
         assert "777.25" not in text
         assert "9000000000" not in text
@@ -342,8 +342,8 @@ def test_a_model_is_no_table_and_a_reference_hides_no_less(served: Path, ask: As
     run = strict("screen_table", table="birds.csv")
     refused(strict, "screen_table", table=f"{run['folder']}/model.kpca")
     frame_of(60, odd=3).drop("colour").write_csv(served / "less.csv")
-    asked = {"table": "less.csv", "reference": "birds.csv"}
-    assert 'hide= names a column "colour"' in refused(strict, "screen_table", **asked)
+    arguments = {"table": "less.csv", "reference": "birds.csv"}
+    assert 'hide= names a column "colour"' in refused(strict, "screen_table", **arguments)
     # Every tool refuses a table that lacks a column the server hides.
     for tool, of_tool in (
         ("screen_table", {}),
@@ -352,8 +352,8 @@ def test_a_model_is_no_table_and_a_reference_hides_no_less(served: Path, ask: As
         ("explain_row", {"model": run["folder"], "row": 1}),
         ("find_rules", {}),
     ):
-        said = refused(strict, tool, table="less.csv", **of_tool)
-        assert 'less.csv: hide= names a column "colour" that the table does not have' in said
+        message = refused(strict, tool, table="less.csv", **of_tool)
+        assert 'less.csv: hide= names a column "colour" that the table does not have' in message
 
 
 def test_hostile_names_and_cells_are_told_in_one_line(served: Path, ask: Ask) -> None:
@@ -364,11 +364,11 @@ def test_hostile_names_and_cells_are_told_in_one_line(served: Path, ask: Ask) ->
         for i in range(90)
     ]
     (served / "hostile.csv").write_bytes(as_csv(names, rows))
-    told = ask("screen_table", table="hostile.csv", count=5)
-    kept = ask("accept_rows", table="hostile.csv", rows=[told["ranked"][0]["row"]])
+    answer = ask("screen_table", table="hostile.csv", count=5)
+    kept = ask("accept_rows", table="hostile.csv", rows=[answer["ranked"][0]["row"]])
     again = ask("screen_table", table="hostile.csv", count=5, accept=kept["accepted_rows"], out="b")
-    assert told["ranked"][0]["row"] not in [r["row"] for r in again["ranked"] if r["flagged"]]
-    text = json.dumps([told, again], ensure_ascii=False)
+    assert answer["ranked"][0]["row"] not in [r["row"] for r in again["ranked"] if r["flagged"]]
+    text = json.dumps([answer, again], ensure_ascii=False)
     assert not {"\u202e", "\x1b", "\r"} & {*text}
     for name in ("x" * 5000, "\u202egnp.exe", "a\nb", "*.csv", "-", "~/birds.csv", "file:///etc"):
         line = refused(ask, "screen_table", table=name)
@@ -406,10 +406,10 @@ def test_a_preview_of_an_image(served: Path, ask: Ask, compiled: None) -> None:
     rng = np.random.default_rng(0)
     grey = np.clip(128 + 20 * rng.normal(size=(40, 48)), 0, 255).astype(np.uint8)
     Image.fromarray(grey).save(served / "noisy.png")
-    told, pictures = ask("denoise_preview", image="noisy.png", quality="fast", sigma=20.0)
-    assert len(told["strengths"]) == 3
+    answer, pictures = ask("denoise_preview", image="noisy.png", quality="fast", sigma=20.0)
+    assert len(answer["strengths"]) == 3
     assert [picture.mime_type for picture in pictures] == ["image/jpeg"] * 2
-    assert (served / told["folder"] / "report.html").is_file()
+    assert (served / answer["folder"] / "report.html").is_file()
     assert "quality" in refused(ask, "denoise_preview", image="noisy.png", quality="best", out="x")
 
 
@@ -423,8 +423,8 @@ def test_over_standard_input_and_output_nothing_else_is_written(served: Path) ->
     async def work() -> Any:
         async with Client(stdio_client(parameters)) as client:
             tools = await client.list_tools()
-            found = await client.call_tool("screen_table", {"table": "birds.csv", "count": 3})
-            return len(tools.tools), found
+            answer = await client.call_tool("screen_table", {"table": "birds.csv", "count": 3})
+            return len(tools.tools), answer
 
     n_tools, found = asyncio.run(work())
     assert n_tools == len(READS) + len(WRITES)
@@ -454,9 +454,9 @@ def test_a_line_that_is_no_message_is_answered(line: str, code: int) -> None:
     async def work() -> list[Any]:
         files = anyio.wrap_file(io.StringIO(f"{line}\n{ping}\n")), anyio.wrap_file(out)
         async with stdio_server(*files) as (received, sent):  # type: ignore[arg-type]
-            found = [message async for message in _messages(received, sent)]
+            answer = [message async for message in _messages(received, sent)]
             await sent.aclose()
-        return found
+        return answer
 
     (message,) = anyio.run(work)
     assert message.message.method == "ping"
@@ -491,8 +491,8 @@ def test_a_call_in_a_process_answers_and_ends_with_it(served: Path) -> None:
         tools = Tools(Roots.of([served], MEGABYTE))
         listed = await in_process(call_tool, tools, "list_files", {})
         assert listed["files"] == ["birds.csv"]
-        said = await in_process(call_tool, tools, "list_files", {"folder": "none"})
-        assert isinstance(said, Refusal) and "no such file" in said
+        refusal = await in_process(call_tool, tools, "list_files", {"folder": "none"})
+        assert isinstance(refusal, Refusal) and "no such file" in refusal
         ended = await in_process(os._exit, 1)
         assert isinstance(ended, Refusal) and "was killed" in ended
         with anyio.move_on_after(0.5) as scope:
@@ -511,8 +511,8 @@ def test_columns_are_bounded(served: Path, ask: Ask, monkeypatch: pytest.MonkeyP
         ("score_table", {"model": run["folder"], "out": "scored"}),
         ("explain_row", {"model": run["folder"], "row": 1}),
     ):
-        told = refused(ask, name, table="birds.csv", **more)
-        assert "a call works on at most 3" in told
+        message = refused(ask, name, table="birds.csv", **more)
+        assert "a call works on at most 3" in message
     left_out = frame_of(60).columns[3:]
     assert ask("screen_table", table="birds.csv", exclude=left_out, out="fewer")["n_rows"] == 60
 

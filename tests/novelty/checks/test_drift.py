@@ -39,12 +39,12 @@ def moved(before: pl.DataFrame, after: pl.DataFrame) -> list[MovedColumn]:
 
 def test_tables_alike_are_rarely_stated_to_differ() -> None:
     rng = np.random.default_rng(0)
-    told = 0
+    n_moved = 0
     for _ in range(60):
         frame = people(300, rng)
-        told += bool(moved(frame[:150], frame[150:]))
+        n_moved += bool(moved(frame[:150], frame[150:]))
     # With 60 tests at a rate of .01, more than 4 errors have a probability of .0004.
-    assert told <= 4
+    assert n_moved <= 4
 
 
 def test_what_moved_is_stated_in_the_units_of_the_column() -> None:

@@ -37,7 +37,7 @@ def test_a_column_finds_nothing_odd_in_itself(values: FloatArray) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "odd", "found"),
+    ("column", "odd", "kind"),
     [
         ("heights", 1702.0, "far above"),
         ("heights", 17.02, "far below"),
@@ -54,8 +54,8 @@ def test_a_column_finds_nothing_odd_in_itself(values: FloatArray) -> None:
         ("temperatures", -5.0, ""),
     ],
 )
-def test_what_was_planted_is_found(column: str, odd: float, found: str) -> None:
-    assert kinds(COLUMNS[column], [odd]) == [found]
+def test_what_was_planted_is_found(column: str, odd: float, kind: str) -> None:
+    assert kinds(COLUMNS[column], [odd]) == [kind]
 
 
 @pytest.mark.parametrize(("column", "code"), [("heights", 999.0), ("ages", -1.0), ("rain", -999.0)])
@@ -173,13 +173,13 @@ DRAWS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
 def test_a_gross_error_is_found_whatever_the_distribution(
     draw: str, n: int, factor: float, least: int
 ) -> None:
-    found = 0
+    n_found = 0
     for seed in range(20):
         rng = np.random.default_rng([seed, n])
         values = DRAWS[draw](rng, n)
         values[rng.integers(n)] *= factor
-        found += bool(NumberRule.fit(values, 1.0).judge(values).any())
-    assert found >= least
+        n_found += bool(NumberRule.fit(values, 1.0).judge(values).any())
+    assert n_found >= least
 
 
 @pytest.mark.parametrize("n", [30, 60, 500])

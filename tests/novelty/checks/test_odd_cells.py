@@ -68,8 +68,8 @@ def damaged() -> Table:
     return Table(table.frame, np.arange(N) + 2, table.source)
 
 
-def found_in(table: Table, cuts: list[int], **told: tuple[str, ...]) -> tuple[list[OddCell], int]:
-    plan = infer_plan(table, ColumnOptions(**told))
+def found_in(table: Table, cuts: list[int], **roles: tuple[str, ...]) -> tuple[list[OddCell], int]:
+    plan = infer_plan(table, ColumnOptions(**roles))
     encoder = TableEncoder.fit(table, plan, contaminated=True)
     rules = cell_rules(table, plan, table.frame.height)
     faults = faults_in(table, cuts, plan, rules)
@@ -91,8 +91,8 @@ def faults_in(
 
 def test_what_was_planted_is_listed_with_its_line_and_what_was_meant() -> None:
     listed, n_cells = found_in(damaged(), [0, N])
-    told = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion, c.n_cells) for c in listed}
-    assert told == {
+    cells = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion, c.n_cells) for c in listed}
+    assert cells == {
         ("height", 3): ("far above", "1702.5", "170.25", 1),
         ("height", 7): ("unreadable", "17O.5", "170.5", 1),
         ("height", 8): ("unreadable", "16?", "", 1),
@@ -208,8 +208,8 @@ def test_a_slip_in_a_column_with_a_unit_is_reported_in_its_unit() -> None:
         minutes[place] = "unknown"
     table = table_from_frame(pl.DataFrame({"runtime": minutes, "start": times}), "films.csv")
     listed, n_cells = found_in(table, [0, 90, N])
-    told = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion) for c in listed}
-    assert told == {
+    cells = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion) for c in listed}
+    assert cells == {
         ("runtime", 4): ("far above", "1090 min", "109 min"),
         ("runtime", 9): ("unreadable", "2 h", ""),
         ("start", 5): ("unreadable", "noon", ""),
@@ -274,8 +274,8 @@ def faults_of(table: Table, first_row: int = 0) -> CellFaults:
 def test_a_column_of_which_most_cells_do_not_read_is_refused_for_the_whole_table() -> None:
     frame = pl.DataFrame({"a": ["x"] * 4 + ["1.5"] * 6, "b": ["u"] * 10, "c": ["u"] * 10})
     halves = [faults_of(Table(frame[i : i + 5], None, CLEAN.source), i) for i in (0, 5)]
-    said = [*(halves[0] + halves[1]).sentences(PLAN, "t.csv", in_lines=False)]
-    assert 'Column "a": 4 cells are not numbers and count as missing, first in row 1' in said[0]
+    notes = [*(halves[0] + halves[1]).sentences(PLAN, "t.csv", in_lines=False)]
+    assert 'Column "a": 4 cells are not numbers and count as missing, first in row 1' in notes[0]
     with pytest.raises(InputError, match=r't\.csv, row 1: column "a" holds numbers'):
         [*halves[0].sentences(PLAN, "t.csv", in_lines=False)]
 
@@ -283,6 +283,6 @@ def test_a_column_of_which_most_cells_do_not_read_is_refused_for_the_whole_table
 def test_gaps_that_no_row_drawn_had_are_stated() -> None:
     frame = pl.DataFrame({"a": ["", "1.5", "2.5"], "b": ["u"] * 3, "c": ["u"] * 3})
     faults = faults_of(Table(frame, None, CLEAN.source))
-    (said, filled) = faults.sentences(PLAN, "t", in_lines=False, drawn=True)
-    assert said.startswith('Column "a": 1 row lacks a value, which no training row did')
+    (gap, filled) = faults.sentences(PLAN, "t", in_lines=False, drawn=True)
+    assert gap.startswith('Column "a": 1 row lacks a value, which no training row did')
     assert filled.startswith("1 missing value was filled")

@@ -18,13 +18,13 @@ COMMON = {"Office Supplies": 900, "Furniture": 700, "Technology": 400, "male": 3
 
 def one(rule: SpellingRule, level: str) -> str | None:
     """Return the suggested level if there is exactly one."""
-    found = rule.meant(level)
-    return found[0] if len(found) == 1 else None
+    levels = rule.meant(level)
+    return levels[0] if len(levels) == 1 else None
 
 
 def meant(rule: SpellingRule, levels: Iterable[str]) -> dict[str, str]:
     """Map each misspelt level to its suggestion."""
-    return {level: found for level in levels if (found := one(rule, level)) is not None}
+    return {level: suggested for level in levels if (suggested := one(rule, level)) is not None}
 
 
 @pytest.mark.parametrize(
@@ -105,5 +105,5 @@ def test_of_two_levels_one_slip_away_none_is_meant() -> None:
     rule = SpellingRule.fit({"Marton": 90, "Merton": 80} | dict.fromkeys(others, 70))
     assert rule.meant("Mrton") == ["Marton", "Merton"]
     value = OddValue(MISSPELT, "Mrton", np.nan, 1)
-    said = rule.explain(value, ColumnSpec("town", "categorical", ""), Notation())
-    assert said == ('One slip from each of "Marton" and "Merton".', "")
+    sentence = rule.explain(value, ColumnSpec("town", "categorical", ""), Notation())
+    assert sentence == ('One slip from each of "Marton" and "Merton".', "")

@@ -91,8 +91,8 @@ def test_a_table_with_another_decimal_mark_is_reported(birds: Table) -> None:
 
 def test_places_are_lines_of_the_file_where_it_has_lines(birds: Table) -> None:
     lined = Table(birds.frame, np.arange(60) * 2 + 3, birds.source)
-    said = encode(fitted(lined), Sample.of(lined)).warnings
-    assert 'line 9 ("12O").' in visible_notes(said, ())[0] and "12O" not in said[0]
+    notes = encode(fitted(lined), Sample.of(lined)).warnings
+    assert 'line 9 ("12O").' in visible_notes(notes, ())[0] and "12O" not in notes[0]
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", "", "?"]), min_size=12, max_size=60))
@@ -127,12 +127,12 @@ def test_an_unseen_level_is_other_and_named(birds: Table) -> None:
 def test_describing_encoded_cells_says_what_stands_there(birds: Table) -> None:
     encoder = fitted(birds)
     row = encoder.matrix(birds)[0]
-    said = [
+    described = [
         encoder.coders[g].describe(row[list(group.columns)])
         for g, group in enumerate(encoder.groups)
     ]
     mass = float(birds.frame["mass"][0])
-    assert said == [
+    assert described == [
         (f"{mass:.0f}", mass),
         ("2008-03-01", 1204329600.0),
         ("adelie", "adelie"),

@@ -133,8 +133,8 @@ def test_six_digits_have_the_centuries_of_all_years_of_two_digits() -> None:
         order = DateFormat(digits="".join(2 * letter for letter in pattern[1::2].upper()))
         for written, format in ((pattern, order), ("%d.%m.%y", DateFormat(True))):
             cells = Column(pl.Series([day.strftime(written) for day in days]))
-            found = cells.read(format).values / 86_400
-            assert found.tolist() == [(day - date(1970, 1, 1)).days for day in days]
+            read_values = cells.read(format).values / 86_400
+            assert read_values.tolist() == [(day - date(1970, 1, 1)).days for day in days]
     column = Column(pl.Series("dob", [f"{day:%d%m%y}" for day in days]))
     assert column.digit_dates() == DateFormat(short_years=True, digits="DDMMYY")
 
@@ -235,8 +235,8 @@ def test_one_column_settles_the_order_of_all_dates_of_a_table(is_first: bool) ->
     )
     table = table_from_frame(frame)
     spec = infer_plan(table).specs[0]
-    found = table.column("a").read(spec.format).values
-    assert found.tolist() == [(day - date(1970, 1, 1)).days * 86400.0 for day in early]
+    read_values = table.column("a").read(spec.format).values
+    assert read_values.tolist() == [(day - date(1970, 1, 1)).days * 86400.0 for day in early]
     assert "as in the other columns" in spec.notes[0]
 
 
@@ -258,8 +258,8 @@ def test_dates_of_a_later_table_are_those_it_says(reference: str, later: str) ->
     assert not result.findings.moved
     (spec,) = (spec for spec in model.encoder.plan.specs if spec.name == "date")
     cells = pl.Series([day.strftime(later) for day in DECEMBER])
-    found = Column(cells).read(spec.format).values.astype("datetime64[s]").tolist()
-    assert [moment.date() for moment in found] == DECEMBER
+    read_values = Column(cells).read(spec.format).values.astype("datetime64[s]").tolist()
+    assert [moment.date() for moment in read_values] == DECEMBER
 
 
 def test_a_later_table_that_would_be_misread_is_refused() -> None:
@@ -308,8 +308,8 @@ DOTTED = pl.DataFrame({"a": [f"{k:,}".replace(",", ".") for k in SIZES[:70]]})
 def test_what_a_table_leaves_open_is_stated(
     reference: pl.DataFrame, table: pl.DataFrame, words: str
 ) -> None:
-    said = " ".join(screen_table(table, reference=reference).run.warnings)
-    assert words in said and ("as in the reference" in said) == bool(words)
+    notes = " ".join(screen_table(table, reference=reference).run.warnings)
+    assert words in notes and ("as in the reference" in notes) == bool(words)
 
 
 def test_rows_are_accepted_however_their_list_is_written() -> None:
@@ -379,8 +379,8 @@ def test_a_mark_that_one_column_shows_counts_in_all(token: str) -> None:
     few[:50] = [token] * 50
     scale[:30:2] = [token] * 15
     levels = ["a", "b", token] * 20
-    found = plan_of({"shown": shown, "once": once, "few": few, "scale": scale, "levels": levels})
-    assert found == {
+    plan = plan_of({"shown": shown, "once": once, "few": few, "scale": scale, "levels": levels})
+    assert plan == {
         "shown": ("numeric", 12),
         "once": ("numeric", 1),
         "few": ("numeric", 50),
@@ -423,8 +423,8 @@ def test_marks_of_other_columns_take_nothing_off_what_is_no_mark(
 ) -> None:
     cells = [write(k) for k in range(90, 210)]
     table = table_from_frame(pl.DataFrame(SHARED | {"own": cells}))
-    found = table.column("own").read(infer_plan(table).specs[-1].format).values
-    assert np.isnan(found[[not cell[-1].isdigit() for cell in cells]]).all()
+    read_values = table.column("own").read(infer_plan(table).specs[-1].format).values
+    assert np.isnan(read_values[[not cell[-1].isdigit() for cell in cells]]).all()
 
 
 @pytest.mark.parametrize(
@@ -442,8 +442,8 @@ def test_marks_of_other_columns_are_taken_off_whole_numbers_that_are_no_codes(
 ) -> None:
     cells = [write(k) for k in range(90, 210)]
     table = table_from_frame(pl.DataFrame(SHARED | {"own": cells}))
-    found = table.column("own").read(infer_plan(table).specs[-1].format).values
-    np.testing.assert_array_equal(found, [value(k) for k in range(90, 210)])
+    read_values = table.column("own").read(infer_plan(table).specs[-1].format).values
+    np.testing.assert_array_equal(read_values, [value(k) for k in range(90, 210)])
 
 
 def test_a_text_for_a_missing_value_is_no_odd_cell(tmp_path: Path) -> None:

@@ -61,12 +61,12 @@ def test_names_that_look_otherwise_are_others() -> None:
 
 def test_one_column_is_chosen_as_written_or_where_no_other_looks_like_it() -> None:
     table = table_of("Name", "name", "Size ", "kind")
-    asked = ColumnOptions(id="name", label="KIND", exclude=("size",), numeric=("Size ",))
+    options = ColumnOptions(id="name", label="KIND", exclude=("size",), numeric=("Size ",))
     with pytest.raises(Exception, match='"Size " is given to both --exclude and --numeric'):
-        resolve_columns(asked, table)
-    found = resolve_columns(ColumnOptions(id="name", label="KIND", by=("size",)), table)
-    assert (found.id, found.label, found.by) == ("name", "kind", ("Size ",))
-    assert resolve_columns(found, table) == found
+        resolve_columns(options, table)
+    columns = resolve_columns(ColumnOptions(id="name", label="KIND", by=("size",)), table)
+    assert (columns.id, columns.label, columns.by) == ("name", "kind", ("Size ",))
+    assert resolve_columns(columns, table) == columns
     with pytest.raises(
         OptionError, match=r'--id names .*"NAME", which may be any of "Name", "name"'
     ):
@@ -113,9 +113,9 @@ def test_a_field_is_found_however_records_are_written(cell: str) -> None:
 
 def test_a_reference_may_spell_a_hidden_name_otherwise() -> None:
     table, reference = table_of("Secret", "size"), table_of("secret", "size", "kind")
-    asked = ColumnOptions(hide=("secret",), exclude=("KIND",))
-    found = resolve_columns(asked, table, reference=reference)
-    assert (found.hide, found.exclude) == (("Secret", "secret"), ("kind",))
+    options = ColumnOptions(hide=("secret",), exclude=("KIND",))
+    columns = resolve_columns(options, table, reference=reference)
+    assert (columns.hide, columns.exclude) == (("Secret", "secret"), ("kind",))
     with pytest.raises(OptionError, match=r'--by names .*"kind"'):  # only the reference has it
         resolve_columns(ColumnOptions(by=("kind",)), table, reference=reference)
     with pytest.raises(OptionError, match=r'--hide names .*"kind"'):

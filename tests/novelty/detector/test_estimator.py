@@ -357,7 +357,7 @@ def test_one_gross_value_does_not_blind_its_column():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "said"),
+    ("parameters", "message"),
     [
         ({"sigma": 5.0}, "sigma= applies to method= hoffmann only: choose that method"),
         ({"components": 5}, "components= applies to method= hoffmann"),
@@ -373,8 +373,8 @@ def test_one_gross_value_does_not_blind_its_column():
         ({"kernel": Sigmoid(gamma=1.0, coef0=-1.0)}, "indefinite"),
     ],
 )
-def test_parameters_that_cannot_be_meant_are_refused(ring, parameters, said):
-    with pytest.raises(ValueError, match=said):
+def test_parameters_that_cannot_be_meant_are_refused(ring, parameters, message):
+    with pytest.raises(ValueError, match=message):
         KernelPCANovelty(**parameters).fit(ring)
 
 

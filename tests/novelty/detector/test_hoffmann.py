@@ -55,15 +55,15 @@ def expected_errors(
 
 
 @pytest.mark.parametrize(
-    "asked", [{}, {"components": 0.95}, {"components": 7, "sigma": 1.5}, {"components": 0}]
+    "given", [{}, {"components": 0.95}, {"components": 7, "sigma": 1.5}, {"components": 0}]
 )
 def test_scores_are_the_errors_of_dense_kernel_pca(
-    rows: FloatArray, asked: dict[str, float]
+    rows: FloatArray, given: dict[str, float]
 ) -> None:
     new = rows[:30] * 1.5
-    detector = KernelPCANovelty(method="hoffmann", as_is=[AS_IS], random_state=0, **asked).fit(rows)
+    detector = KernelPCANovelty(method="hoffmann", as_is=[AS_IS], random_state=0, **given).fit(rows)
     for X, scores in ((rows, detector.novelty_scores_), (new, detector.novelty_scores(new))):
-        np.testing.assert_allclose(scores, expected_errors(rows, X, **asked), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(scores, expected_errors(rows, X, **given), rtol=0, atol=1e-10)
     assert detector.threshold_ == np.sort(detector.novelty_scores_)[-3]
     assert (detector.combined_, detector.rarity_, detector.calibration_) == (None, None, None)
 

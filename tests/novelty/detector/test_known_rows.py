@@ -82,9 +82,9 @@ def test_one_that_is_far_out_hides_no_fault() -> None:
 def test_no_one_known_changes_no_bit() -> None:
     X = rows_with_a_rare_kind()
     without = KernelPCANovelty(random_state=0).fit(X)
-    nobody = KernelPCANovelty(random_state=0).fit(X, normal=np.zeros(len(X), dtype=bool))
-    assert nobody.novelty_scores_.tobytes() == without.novelty_scores_.tobytes()
-    assert nobody.threshold_ == without.threshold_
+    no_row = KernelPCANovelty(random_state=0).fit(X, normal=np.zeros(len(X), dtype=bool))
+    assert no_row.novelty_scores_.tobytes() == without.novelty_scores_.tobytes()
+    assert no_row.threshold_ == without.threshold_
 
 
 def test_rows_from_elsewhere_take_them_too() -> None:

@@ -69,8 +69,8 @@ def outcome(given_as: dict, X: object, rows: object) -> tuple[np.ndarray, ...]:
 
 
 def assert_same(one: tuple[np.ndarray, ...], other: tuple[np.ndarray, ...]) -> None:
-    for found, expected in zip(one, other, strict=True):
-        assert_array_equal(found, expected)
+    for actual, expected in zip(one, other, strict=True):
+        assert_array_equal(actual, expected)
 
 
 @examples(8)

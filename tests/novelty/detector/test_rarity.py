@@ -38,8 +38,8 @@ def test_a_higher_score_is_never_less_rare(scores, seed):
     spread = np.ptp(scores) or abs(scores[0]) or 1.0
     beyond = scores.max() + spread * np.geomspace(1e-6, 1e9, 60)
     within = np.random.default_rng(seed).uniform(scores.min() - spread, scores.max(), 200)
-    asked = np.unique(np.concatenate([within, scores, beyond]))
-    shares = rarity.share(asked)
+    grid = np.unique(np.concatenate([within, scores, beyond]))
+    shares = rarity.share(grid)
     assert np.all((shares >= 1 / (n + 1)) & (shares < 1))
     assert np.all(np.diff(shares) <= 0)
     np.testing.assert_array_equal(rarity.share(beyond), 1 / (n + 1))
@@ -102,8 +102,8 @@ def test_marks_read_back():
 def test_a_saved_scale_is_the_same_to_the_bit():
     rarity = Rarity.fit(SCORES)
     again = from_file(rarity)
-    asked = np.linspace(-1, 90, 300)
-    np.testing.assert_array_equal(again.share(asked), rarity.share(asked))
+    grid = np.linspace(-1, 90, 300)
+    np.testing.assert_array_equal(again.share(grid), rarity.share(grid))
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ def test_a_screening_without_a_reference_says_how_rare_each_row_is(tmp_path: Pat
     assert (result.rows.rarities[result.rows.is_flagged] <= limit).all()
     # A saved model reports the same rarity, whatever the other rows are.
     save_model(model, tmp_path / "m.kpca")
-    told, _ = explain_row(load_model(tmp_path / "m.kpca"), correlated(120, odd=2), row="120")
-    assert told.rarity == next(row.rarity for row in result.ranked if row.row == 120)
+    explained, _ = explain_row(load_model(tmp_path / "m.kpca"), correlated(120, odd=2), row="120")
+    assert explained.rarity == next(row.rarity for row in result.ranked if row.row == 120)
 
 
 def test_a_clean_reference_has_p_values_and_a_hard_cut_has_neither() -> None:

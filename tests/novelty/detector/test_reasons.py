@@ -69,11 +69,11 @@ def reasons_of(X, scores, score, rows, groups=None, *, own=-1, as_is=NONE, typic
 
 def expected(rows, row, groups, own=-1, as_is=NONE):
     """Return each group's expected value, by a score that drops with any replacement."""
-    (told,) = reasons_of(
+    (drops,) = reasons_of(
         row[None], np.ones(1), lambda copies: np.zeros(len(copies)), rows, groups,
         own=own, as_is=as_is, typical=1.0,
     )  # fmt: skip
-    return {drop.group: drop.expected.tolist() for drop in told}
+    return {drop.group: drop.expected.tolist() for drop in drops}
 
 
 def test_expected_values_are_medians_over_rows_near_in_the_other_columns():
@@ -103,8 +103,8 @@ def test_the_nearest_rows_are_the_first_of_all_sorted(n_rows, ties):
     k = min(10, n_rows - 1)
     assert nearest.shape == (13, k)
     assert all(len({*line}) == k for line in nearest.tolist())
-    found = np.sort(np.take_along_axis(distances, nearest, axis=1), axis=1)
-    np.testing.assert_array_equal(found, np.sort(distances, axis=1)[:, :k])
+    chosen = np.sort(np.take_along_axis(distances, nearest, axis=1), axis=1)
+    np.testing.assert_array_equal(chosen, np.sort(distances, axis=1)[:, :k])
 
 
 def nearest_by_sorting(
@@ -163,13 +163,13 @@ def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(
     none = [[-1, -1, -1], [4, -1, -1], [0, 4, -1], [1, 2, 3], [5, -1, -1], [3, -1, -1]]
     sets = np.tile(np.array([*none, [AGREEING, -1, -1], [UNASKED, -1, -1]]), (5, 1, 1))
     own = np.array([7, -1, 0, -1, 3])
-    found = around.near(rows, own, sets)
+    nearby = around.near(rows, own, sets)
     sort_for_nearest(monkeypatch)
     by_hand = around.near(rows, own, sets)
-    np.testing.assert_allclose(found.radius, by_hand.radius, rtol=1e-12)
+    np.testing.assert_allclose(nearby.radius, by_hand.radius, rtol=1e-12)
     # Next to the largest group, the others are lost to rounding.
     seen = [1, 2, 6, 7] if size == 1e20 else slice(None)
-    nearest, sorted_ones = (np.sort(near.nearest[:, seen], axis=2) for near in (found, by_hand))
+    nearest, sorted_ones = (np.sort(near.nearest[:, seen], axis=2) for near in (nearby, by_hand))
     np.testing.assert_array_equal(nearest, sorted_ones)
 
 
@@ -178,9 +178,9 @@ def test_a_distance_whose_square_no_number_holds_is_the_largest():
     reference = np.random.default_rng(4).normal(size=(30, 3))
     around = Surroundings(neighbours(reference), [np.array([0]), np.array([1, 2])])
     far = np.array([[0.0, 1e200, 0.0], [0.0, 1e150, 0.0]])
-    asked = np.array([[[0], [UNASKED]]] * 2)
-    found = around.near(far, np.array([-1, -1]), asked)
-    np.testing.assert_array_equal(found.nearest[0], found.nearest[1])
+    sets = np.array([[[0], [UNASKED]]] * 2)
+    nearby = around.near(far, np.array([-1, -1]), sets)
+    np.testing.assert_array_equal(nearby.nearest[0], nearby.nearest[1])
 
 
 def test_groups_should_read_the_medians_or_the_most_frequent_level():
@@ -189,20 +189,20 @@ def test_groups_should_read_the_medians_or_the_most_frequent_level():
     own, columns = rng.normal(size=(2, 7)), np.arange(7)
     reference = NeighbourRows(rows, 2.0 * rows, columns[3:], np.arange(40))
     around = Surroundings(reference, [columns[:1], columns[1:3], columns[3:]])
-    asked, of_row = np.array([0, 1, 2, 2]), np.array([0, 1, 0, 1])
+    group_of, of_row = np.array([0, 1, 2, 2]), np.array([0, 1, 0, 1])
     lines = rng.integers(0, 40, size=(4, 9))
-    found = around.expected(own, of_row, asked, lines)
+    expected_values = around.expected(own, of_row, group_of, lines)
     of_group = [columns[:1], columns[1:3], columns[3:], columns[3:]]
     middles = [
         np.median(rows[line][:, of], axis=0) for line, of in zip(lines, of_group, strict=True)
     ]
     levels = [0.7 * np.eye(4)[rows[line, 3:].sum(axis=0).argmax()] for line in lines[2:]]
-    np.testing.assert_allclose(found.values, np.concatenate([*middles[:2], *levels]))
+    np.testing.assert_allclose(expected_values.values, np.concatenate([*middles[:2], *levels]))
     off = [
         np.abs(2.0 * middle - own[i, of]).sum()
         for middle, i, of in zip(middles, of_row, of_group, strict=True)
     ]
-    np.testing.assert_allclose(found.distances, off)
+    np.testing.assert_allclose(expected_values.distances, off)
 
 
 @pytest.mark.parametrize("kind", ["usual", "gross", "categories"])
@@ -273,15 +273,15 @@ def test_of_many_columns_the_farthest_from_expected_are_tried():
     rows = rng.normal(size=(50, 200))
     X = np.zeros((1, 200))
     X[0, [3, 150]] = 9.0, -8.0
-    asked = []
+    sizes = []
 
     def score(candidates):
-        asked.append(len(candidates))
+        sizes.append(len(candidates))
         return (candidates**2).sum(axis=1)
 
     (reasons,) = reasons_of(X, (X**2).sum(axis=1), score, rows)
     assert [drop.group for drop in reasons[:2]] == [3, 150]
-    assert asked[0] == max(asked) == 1 + 64
+    assert sizes[0] == max(sizes) == 1 + 64
 
 
 def explained(rows, X, score):
@@ -375,8 +375,8 @@ def test_women_of_first_class_are_not_reported_that_they_should_have_died():
     saved = saved[[rows[place][3] == "yes" for place in saved]][::20]
     women = table_from_frame(frame[saved.tolist()])
     rows = JudgedRows(women, model.encoder.matrix(women), saved)
-    told = explain_rows(model.encoder, model.detector, rows)
-    assert all(reason.column != "survived" for reasons in told for reason in reasons)
+    explained = explain_rows(model.encoder, model.detector, rows)
+    assert all(reason.column != "survived" for reasons in explained for reason in reasons)
     # Groups with 1 to 5 % of the rows are all among the rows that suggest values.
     kept = frame[model.detector.neighbours.index.tolist()].group_by(frame.columns).len()
     small = frame.group_by(frame.columns).len().filter(pl.col("len").is_between(22, 110))

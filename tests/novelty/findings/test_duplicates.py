@@ -68,8 +68,8 @@ def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...
         equal.setdefault(row, []).append(number)
     repeated = [group for group in equal.values() if len(group) > 1]
     n_repeats = sum(len(group) - 1 for group in repeated)
-    told = [group for group in repeated if expected(group[0]) < 1e-3]
-    if 2 * len(told) < len(repeated):
+    unlikely = [group for group in repeated if expected(group[0]) < 1e-3]
+    if 2 * len(unlikely) < len(repeated):
         return n_repeats, set(), set(), {}
     written: dict[tuple[object, ...], list[int]] = {}
     for group in equal.values():
@@ -95,7 +95,7 @@ def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...
             common[f"c{k}"] = n_rows
         else:
             near |= groups
-    return n_repeats, {tuple(group) for group in told}, near, common
+    return n_repeats, {tuple(group) for group in unlikely}, near, common
 
 
 @pytest.mark.release
@@ -125,21 +125,21 @@ def test_repeats_are_those_that_a_comparison_of_all_pairs_finds(data: st.DataObj
             copy[k] = str(rng.choice(NUMBERS if k < N_NUMERIC else WORDS))
         rows[target] = tuple(copy)
     frame = pl.DataFrame(rows, schema=[f"c{k}" for k in range(N_COLUMNS)], orient="row")
-    found = found_in(frame, numeric=("c0", "c1", "c2"), categorical=("c3", "c4", "c5"))
+    repeats = found_in(frame, numeric=("c0", "c1", "c2"), categorical=("c3", "c4", "c5"))
     n_repeats, equal, near, common = by_pairs(rows)
     # The report is limited; all groups fit unless there are more than 20.
-    assert found.n_repeats == n_repeats
-    assert found.n_near == len(near)
+    assert repeats.n_repeats == n_repeats
+    assert repeats.n_near == len(near)
     if len(equal) <= module.MAX_GROUPS:
-        assert {tuple(row - 1 for row in group.rows) for group in found.equal} == {
+        assert {tuple(row - 1 for row in group.rows) for group in repeats.equal} == {
             group[: module.MAX_PLACES] for group in equal
         }
     if len(near) <= module.MAX_GROUPS:
-        assert {tuple(row - 1 for row in group.rows) for group in found.near} == {
+        assert {tuple(row - 1 for row in group.rows) for group in repeats.near} == {
             group[: module.MAX_PLACES] for group in near
         }
-    assert dict(found.common) == common
-    assert bool(found.statement) == bool(n_repeats or near or common)
+    assert dict(repeats.common) == common
+    assert bool(repeats.statement) == bool(n_repeats or near or common)
 
 
 @pytest.mark.parametrize("n_values", [1, 120, 10**9])
@@ -167,12 +167,12 @@ def test_a_repeated_row_and_one_with_a_changed_cell_are_told_with_their_rows() -
     )
     options = ScreeningOptions(columns=ColumnOptions(exclude=("kind",), hide=("colour",)))
     result = screen(table_from_frame(frame), options=options)[0]
-    found = result.findings.duplicates
+    repeats = result.findings.duplicates
     # The name, unique except for one repeat, is not compared.
-    assert [group.rows for group in found.equal] == [(18, 301)]
-    assert [(group.rows, group.columns) for group in found.near] == [((41, 302), ("colour",))]
-    assert found.near[0].cells == (("(hidden)",), ("(hidden)",))
-    assert found.statement == (
+    assert [group.rows for group in repeats.equal] == [(18, 301)]
+    assert [(group.rows, group.columns) for group in repeats.near] == [((41, 302), ("colour",))]
+    assert repeats.near[0].cells == (("(hidden)",), ("(hidden)",))
+    assert repeats.statement == (
         "1 row repeats an earlier one in every column the model uses (rows 18, 301). 1 group of "
         'rows is equal but for one cell, or for how it is written (rows 41, 302, "colour").'
     )
@@ -201,22 +201,22 @@ def test_long_whole_numbers_are_equal_to_the_last_digit() -> None:
     sizes = {f"size {k}": rng.normal(size=60) for k in range(4)}
     frame = pl.DataFrame({"time": 2**60 + 10**9 * np.arange(60), **sizes})
     near = frame[:1].with_columns(pl.col("time") + 1)
-    found = found_in(pl.concat([frame, frame[7:8], near]))
-    assert [group.rows for group in found.equal] == [(8, 61)]
-    assert [(group.rows, group.columns) for group in found.near] == [((1, 62), ("time",))]
+    repeats = found_in(pl.concat([frame, frame[7:8], near]))
+    assert [group.rows for group in repeats.equal] == [(8, 61)]
+    assert [(group.rows, group.columns) for group in repeats.near] == [((1, 62), ("time",))]
 
 
 def test_what_repeats_by_nature_is_one_sentence() -> None:
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({name: rng.choice(["a", "b", "c"], 2_000) for name in "xyz"})
-    found = found_in(frame)
-    assert (found.n_repeats, found.n_groups, found.equal, found.near) == (1_973, 27, (), ())
-    assert "1,973 rows repeat" in found.statement and "by chance" in found.statement
+    repeats = found_in(frame)
+    assert (repeats.n_repeats, repeats.n_groups, repeats.equal, repeats.near) == (1_973, 27, (), ())
+    assert "1,973 rows repeat" in repeats.statement and "by chance" in repeats.statement
     # Rows are visits: those of one patient differ only in the day.
     wide = pl.DataFrame({f"m{k}": np.repeat(rng.normal(size=60), 4) for k in range(4)})
-    found = found_in(wide.with_columns(day=np.tile([0.5, 1.5, 4.5, 9.5], 60)))
-    assert (found.n_repeats, found.n_near, found.common) == (0, 0, (("day", 240),))
-    assert '"day"' in found.statement
+    repeats = found_in(wide.with_columns(day=np.tile([0.5, 1.5, 4.5, 9.5], 60)))
+    assert (repeats.n_repeats, repeats.n_near, repeats.common) == (0, 0, (("day", 240),))
+    assert '"day"' in repeats.statement
 
 
 def test_nothing_is_said_where_nothing_repeats() -> None:
@@ -232,6 +232,6 @@ def test_all_rows_of_a_table_in_parts_are_compared_as_written(part_rows: int) ->
     rows = encode(encoder, sample, n_jobs=1)
     assert rows.size_of_parts == part_rows
     assert (rows.hashes == hash_rows(whole, encoder)).all()
-    found = find_duplicates(rows)
-    assert found.equal == find_duplicates(encode(encoder, Sample.of(whole))).equal
-    assert [group.rows for group in found.equal] == [(18, 301), (41, 302)]
+    repeats = find_duplicates(rows)
+    assert repeats.equal == find_duplicates(encode(encoder, Sample.of(whole))).equal
+    assert [group.rows for group in repeats.equal] == [(18, 301), (41, 302)]

@@ -47,7 +47,7 @@ def hints(
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "expected"),
     [
         ((2.54, 1, 1, 1, 1), '"height" fits if divided by 2.54 (inches and centimetres?).'),
         ((1, 0.1, 1, 1, 1), '"arm" fits if multiplied by 10.'),
@@ -56,15 +56,15 @@ def hints(
         ((1, -1, 1, 1, 1), '"arm" fits if its sign is turned.'),
     ],
 )
-def test_a_planted_slip_is_told(change: tuple[float, ...], said: str) -> None:
-    told = [hints(row * np.array(change)) for row in people(20, seed=1)]
+def test_a_planted_slip_is_told(change: tuple[float, ...], expected: str) -> None:
+    texts = [hints(row * np.array(change)) for row in people(20, seed=1)]
     # Rows that follow the others less than three in four do get no hint.
-    assert sum(said in hint for hint in told) >= 14
-    assert all(len(hint) <= 1 for hint in told)
+    assert sum(expected in hint for hint in texts) >= 14
+    assert all(len(hint) <= 1 for hint in texts)
 
 
 @pytest.mark.parametrize(
-    ("name", "unit", "said"),
+    ("name", "unit", "text"),
     [
         ("bodyWeight", "", "divided by 2.205 (pounds and kilograms?)"),
         ("body", "kg", "divided by 2.205 (pounds and kilograms?)"),
@@ -75,12 +75,12 @@ def test_a_planted_slip_is_told(change: tuple[float, ...], said: str) -> None:
         ("film", "min", ""),
     ],
 )
-def test_units_are_suggested_where_the_column_is_of_them(name: str, unit: str, said: str) -> None:
+def test_units_are_suggested_where_the_column_is_of_them(name: str, unit: str, text: str) -> None:
     names = {0: name, 1: "arm", 2: "hand"}
     finder = HintFinder(STORED, GROUPS, names, {name: unit})
     rows = people(20, seed=1) * np.array([1 / 0.45359237, 1, 1, 1, 1])
-    told = [" ".join(hints(row, finder)) for row in rows]
-    assert sum(said in hint and bool(hint) == bool(said) for hint in told) >= 14
+    texts = [" ".join(hints(row, finder)) for row in rows]
+    assert sum(text in hint and bool(hint) == bool(text) for hint in texts) >= 14
 
 
 def test_what_filled_a_gap_is_no_value_of_the_column() -> None:
@@ -100,8 +100,8 @@ def test_a_repair_leads_to_what_was_probably_meant_or_is_not_told() -> None:
     row = people(1, seed=1)[0] * np.array([100.0, 1, 1, 1, 1])
     scaled = (row - MEAN) / SD
     meant = row[0] / 100
-    (said,) = hints(row, scaled=scaled, meant={"height": meant})
-    assert said == hints(row, scaled=scaled)[0] == '"height" fits if divided by 100.'
+    (text,) = hints(row, scaled=scaled, meant={"height": meant})
+    assert text == hints(row, scaled=scaled)[0] == '"height" fits if divided by 100.'
     assert hints(row, scaled=scaled, meant={"height": meant * 1.05}) == ()
 
 
@@ -109,23 +109,23 @@ def test_a_sign_is_missed_in_a_column_below_0_too() -> None:
     turned = ROWS * np.array([1, -1, 1, 1, 1])
     stored = NeighbourRows(turned, STORED.standardised, STORED.as_is, STORED.index)
     finder = HintFinder(stored, GROUPS, dict(enumerate(NAMES)))
-    told = [hints(row, finder) for row in people(20, seed=6)]
-    assert sum(hint == ('"arm" fits if its sign is turned.',) for hint in told) >= 15
+    texts = [hints(row, finder) for row in people(20, seed=6)]
+    assert sum(hint == ('"arm" fits if its sign is turned.',) for hint in texts) >= 15
 
 
 def test_exchanged_columns_are_told_once() -> None:
     rows = people(20, seed=2)[:, [0, 2, 1, 3, 4]]
-    told = [hints(row) for row in rows]
-    assert sum(hint == ('"arm" and "hand" fit if exchanged.',) for hint in told) >= 15
+    texts = [hints(row) for row in rows]
+    assert sum(hint == ('"arm" and "hand" fit if exchanged.',) for hint in texts) >= 15
 
 
 def test_a_digit_typed_twice_is_told() -> None:
     rows = people(20, seed=3)
     meant = np.round(rows[:, 0], 1)
     rows[:, 0] = [float(f"1{value}") for value in meant]
-    told = [" ".join(hints(row)) for row in rows]
+    texts = [" ".join(hints(row)) for row in rows]
     words = [f"read as {value} (a digit typed twice?)" for value in meant]
-    assert sum(said in hint for said, hint in zip(words, told, strict=True)) >= 14
+    assert sum(expected in hint for expected, hint in zip(words, texts, strict=True)) >= 14
 
 
 def test_ordinary_rows_get_no_hint_also_where_one_column_is_extreme() -> None:
@@ -181,11 +181,11 @@ def frame() -> pl.DataFrame:
 
 def test_hints_stand_beside_the_reasons_of_a_screening(frame: pl.DataFrame) -> None:
     options = ScreeningOptions(explain=len(frame))
-    told = {
+    texts = {
         row.row: row.hints for row in screen(table_from_frame(frame), options=options)[0].ranked
     }
-    assert told[18] == ('"height" fits if divided by 1000.',)
-    assert told[34] == (
+    assert texts[18] == ('"height" fits if divided by 1000.',)
+    assert texts[34] == (
         '"arm", "hand" and "age" are missing; fewer than 1 in 100 rows lack any one of them.',
     )
 
@@ -211,11 +211,11 @@ def test_a_broken_number_is_not_exchanged_into_a_whole_column() -> None:
     stored = NeighbourRows(rows, (rows - mean) / sd, STORED.as_is, STORED.index)
     finder = HintFinder(stored, [np.array([j]) for j in range(5)], dict(enumerate(NAMES)))
     exchanged = people(20, seed=2)[:, [0, 2, 1, 3, 4]]
-    told = [hints(row, finder, (row - mean) / sd) for row in exchanged]
-    assert not any("exchanged" in text for hints in told for text in hints)
+    texts = [hints(row, finder, (row - mean) / sd) for row in exchanged]
+    assert not any("exchanged" in text for hints in texts for text in hints)
     whole = np.round(exchanged)
-    told = [hints(row, finder, (row - mean) / sd) for row in whole]
-    assert any("exchanged" in text for hints in told for text in hints)
+    texts = [hints(row, finder, (row - mean) / sd) for row in whole]
+    assert any("exchanged" in text for hints in texts for text in hints)
 
 
 @pytest.mark.parametrize("name", ["Total", "Summe", ""])

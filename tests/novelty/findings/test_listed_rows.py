@@ -124,9 +124,9 @@ def test_letters_say_more_of_a_level_than_neighbours_and_dates_are_dates() -> No
     cells = [odd("sex", "femal", "female"), odd("born", "2923-04-05", "2023-04-05")]
     given = [Reason("sex", 0.5, "femal", "male"), Reason("born", 0.5, "2923-04-05", "2023-06-01")]
     suggestions = odd_cells(cells, sex=None, born=DateFormat()).settled({7: given})
-    found = suggestions.reasons(7, given)
-    assert [reason.expected for reason in found] == ["female", "2023-04-05"]
-    assert found[0].expected_value == "female"
+    ranked = suggestions.reasons(7, given)
+    assert [reason.expected for reason in ranked] == ["female", "2023-04-05"]
+    assert ranked[0].expected_value == "female"
     assert suggestions.cells == tuple(cells)
 
 
@@ -151,8 +151,8 @@ def test_what_says_more_than_the_score_comes_first() -> None:
     assert reasons(small, clear)[0].share == 0.0
     # At this p-value, 4 of 1,000 correct rows have such a cell.
     doubtful = replace(clear, p_value=0.004)
-    found = reasons([*small, own], doubtful)
-    assert [(reason.column, reason.expected) for reason in found][2] == ("town", "Amsterdam")
+    ranked = reasons([*small, own], doubtful)
+    assert [(reason.column, reason.expected) for reason in ranked][2] == ("town", "Amsterdam")
     assert [reason.column for reason in reasons(small, doubtful)] == ["sex", "kind", "town"]
     # The shares of the other reasons sum to a part of the score.
     first, *others = reasons([*small, own], replace(clear, given=("sex",)), part=0.5)
@@ -165,11 +165,11 @@ def test_what_says_more_than_the_score_comes_first() -> None:
 
 
 def test_why_a_row_is_odd_does_not_depend_on_how_many_are_asked_for() -> None:
-    found = [
+    results = [
         screen(people(0), options=ScreeningOptions(count=count, explain=12))[0].ranked[:12]
         for count in (1, 12)
     ]
-    assert [row.reasons for row in found[0]] == [row.reasons for row in found[1]]
+    assert [row.reasons for row in results[0]] == [row.reasons for row in results[1]]
 
 
 def test_a_cell_that_a_formula_gives_reads_so_however_odd_it_is_by_itself() -> None:
@@ -203,18 +203,18 @@ def test_a_reason_names_what_differs(seed: int) -> None:
     draw = np.random.default_rng(seed)
     columns = {"town": ["Rome", "Paris", "Oslo", "Bonn"], "side": ["left", "right"], "n": [0, 1, 2]}
     frame = pl.DataFrame({name: draw.choice(of, 80).tolist() for name, of in columns.items()})
-    found = screen_table(frame, explain=80, count=3)
-    reasons = [reason for row in found.ranked for reason in row.reasons]
+    result = screen_table(frame, explain=80, count=3)
+    reasons = [reason for row in result.ranked for reason in row.reasons]
     assert reasons and all(reason.seen != reason.expected for reason in reasons)
-    assert not all(row.reasons for row in found.ranked)
+    assert not all(row.reasons for row in result.ranked)
 
 
 def test_long_texts_are_cut_where_they_differ() -> None:
     towns = np.random.default_rng(0).choice(["Rome", "Oslo"], 120)
     texts = [f"A text of more than forty characters that ends in {town}" for town in towns]
     texts[50] = texts[int(np.argmax(towns != towns[50]))]
-    found = screen_table(pl.DataFrame({"town": towns.tolist(), "text": texts}), count=1)
-    seen, expected = str(found).splitlines()[1].split(": text ")[1].split(", expected ")
+    result = screen_table(pl.DataFrame({"town": towns.tolist(), "text": texts}), count=1)
+    seen, expected = str(result).splitlines()[1].split(": text ")[1].split(", expected ")
     assert (seen, expected) == ("...ds in Rome", "...ds in Oslo")[
         :: 1 if towns[50] == "Oslo" else -1
     ]
@@ -235,11 +235,11 @@ def test_a_cell_that_the_rest_of_its_row_speaks_against_is_odd(factor: float, le
     named = 0
     for seed in range(4):
         table, row, column = months(factor, seed)
-        found = screen_table(table, explain=3)
-        cells = [(cell.row, cell.column) for cell in found.findings.odd_cells]
+        result = screen_table(table, explain=3)
+        cells = [(cell.row, cell.column) for cell in result.findings.odd_cells]
         named += cells == [(row, column)]
         assert {*cells} <= {(row, column)}
-        assert found.findings.n_odd_cells == len(cells)
+        assert result.findings.n_odd_cells == len(cells)
     assert named >= least
 
 

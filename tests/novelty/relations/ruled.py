@@ -206,5 +206,5 @@ def held(
 ) -> HeldRules:
     """Return rules with the rows that break them, by `check`."""
     cells = cells_of(frame, like)
-    found = tuple(check(rule, cells).summary(rule) for rule in rules)
-    return HeldRules("ruled", frame.height, columns_of(found, cells), found)
+    rules_held = tuple(check(rule, cells).summary(rule) for rule in rules)
+    return HeldRules("ruled", frame.height, columns_of(rules_held, cells), rules_held)

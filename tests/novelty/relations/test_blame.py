@@ -58,14 +58,14 @@ def test_the_wrong_one_of_several_columns_is_named(case: str) -> None:
     columns = stays()
     right = columns[name][7]
     columns[name][7] = fault({name: of[7] for name, of in columns.items()})
-    found = judged(columns)
-    assert found
-    for fault in found:
+    faults = judged(columns)
+    assert faults
+    for fault in faults:
         assert (fault.column, [*fault.others]) == (name, [])
         if expected is not None:
             assert fault.expected.startswith(expected)
     if expected is None:
-        assert float(found[0].suggestion) == pytest.approx(float(right), abs=0.02)
+        assert float(faults[0].suggestion) == pytest.approx(float(right), abs=0.02)
 
 
 def test_all_are_named_where_nothing_tells_which() -> None:
@@ -73,18 +73,18 @@ def test_all_are_named_where_nothing_tells_which() -> None:
     start = columns["start"][7] = np.datetime64("2022-01-30")
     columns["paid"][7] = start + days(30)
     end = columns["end"][7] = start - days(40)
-    (found,) = judged(columns)
-    assert {found.column, *found.others} == {"start", "end"} and not found.suggestion
-    assert f"at most {end}" in found.expected and f"at least {start}" in found.expected
-    assert found.expected in found.sentence
+    (faults,) = judged(columns)
+    assert {faults.column, *faults.others} == {"start", "end"} and not faults.suggestion
+    assert f"at most {end}" in faults.expected and f"at least {start}" in faults.expected
+    assert faults.expected in faults.sentence
 
 
 def test_a_mended_value_keeps_the_rule_and_the_decimals_of_its_column() -> None:
     columns = stays()
     columns["gross"][7] = columns["gross"][7] + 1000
-    (found,) = judged(columns)
-    assert found.column == "gross"
-    assert found.suggestion == f"{columns['net'][7] + columns['tax'][7]:.2f}"
+    (faults,) = judged(columns)
+    assert faults.column == "gross"
+    assert faults.suggestion == f"{columns['net'][7] + columns['tax'][7]:.2f}"
 
 
 def test_a_mended_value_is_written_as_its_column_is() -> None:
@@ -93,8 +93,8 @@ def test_a_mended_value_is_written_as_its_column_is() -> None:
     right, gross[7] = gross[7], f"{float(columns['gross'][7]) + 1000:,.2f}"
     written = [f"{text} EUR".translate(str.maketrans(".,", ",.")) for text in [right, *gross]]
     columns["gross"] = np.array(written[1:])
-    (found,) = judged(columns)
-    assert found.suggestion == written[0]
+    (faults,) = judged(columns)
+    assert faults.suggestion == written[0]
 
 
 def test_of_columns_in_the_same_broken_rules_that_which_fits_them_all_is_named() -> None:
@@ -104,9 +104,9 @@ def test_of_columns_in_the_same_broken_rules_that_which_fits_them_all_is_named()
     columns["gross"] = (columns["net"] + columns["tax"]).round(2)
     right = columns["net"][7]
     columns["net"][7] = right + 1000
-    found = judged(columns)
+    faults = judged(columns)
     # Exact to the cent; the rounded tax alone would allow several values.
-    named = {(fault.column, *fault.others, fault.suggestion) for fault in found}
+    named = {(fault.column, *fault.others, fault.suggestion) for fault in faults}
     assert named == {("net", f"{right:.2f}")}
 
 

@@ -57,17 +57,17 @@ def screened() -> Screening:
 
 
 def test_what_a_row_contradicts_is_named_with_its_evidence(screened: Screening) -> None:
-    found, frame = contradicted(screened), orders()
+    evidence, frame = contradicted(screened), orders()
     street, zip = frame["street"][TOWN], frame["zip"][TOWN]
     meant = {of: name for name, of in PLACES}[zip]
-    suggestion, sentence = found[TOWN, "town"]
+    suggestion, sentence = evidence[TOWN, "town"]
     assert suggestion == meant and f'read "{meant}"' in sentence
     assert street in sentence or zip in sentence
     price, number = frame["price"][TOTAL], frame["number"][TOTAL]
-    suggestion, sentence = found[TOTAL, "total"]
+    suggestion, sentence = evidence[TOTAL, "total"]
     assert float(suggestion) == pytest.approx(price * number, rel=1e-5)
     assert sentence == "total = price * number in 399 of 400 rows."
-    assert {row for row, _ in found} == {TOWN, STAY, TOTAL}
+    assert {row for row, _ in evidence} == {TOWN, STAY, TOTAL}
 
 
 def test_such_rows_rank_first_and_begin_with_it(screened: Screening) -> None:
@@ -143,8 +143,8 @@ def test_later_rows_are_not_judged_by_the_width_of_what_names_them(width: int) -
 
 def test_a_table_that_lacks_a_column_is_judged_by_the_others() -> None:
     model = fit_model(orders().drop("price"), exclude=["street"])
-    found = score_table(model, orders().drop("price", "street"))
-    assert any(row == STAY for row, _ in contradicted(found))
+    result = score_table(model, orders().drop("price", "street"))
+    assert any(row == STAY for row, _ in contradicted(result))
 
 
 @pytest.mark.parametrize("hidden", ["zip", "number"])
@@ -204,8 +204,8 @@ def test_times_that_pass_midnight_are_not_odd(as_clock: bool) -> None:
     if as_clock:
         columns = {n: [f"{k // 60:02d}:{k % 60:02d}" for k in of] for n, of in minutes.items()}
     miles = rng.integers(90, 4_000, 3_000)
-    found = screen_table(pl.DataFrame(columns | {"miles": miles}), explain=0)
-    assert found.findings.n_odd_cells == 0
+    result = screen_table(pl.DataFrame(columns | {"miles": miles}), explain=0)
+    assert result.findings.n_odd_cells == 0
     # If no flight passes midnight, the order is a rule.
     late = pl.DataFrame(columns | {"miles": miles}).filter(pl.Series(planned <= left))
     rules = screen_table(late, explain=0).findings.rules
@@ -226,8 +226,8 @@ def test_what_an_exact_rule_confirms_is_not_odd_and_a_broken_one_names_a_cell_a_
         rows = rng.choice(3_000, n_broken, replace=False)
         wrong = amount.copy()
         wrong[rows] = (amount[rows] * 1.37 + 5).round(2)
-        found = screen_table(
+        cells = screen_table(
             pl.DataFrame(columns | {"amount": wrong}), explain=0
         ).findings.odd_cells
-        assert sorted(cell.row - 1 for cell in found) == sorted(rows.tolist())
-        assert {cell.column for cell in found} == {"amount"}
+        assert sorted(cell.row - 1 for cell in cells) == sorted(rows.tolist())
+        assert {cell.column for cell in cells} == {"amount"}

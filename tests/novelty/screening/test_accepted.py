@@ -40,8 +40,8 @@ def accepted(
 ) -> str:
     """Mark the accepted cells of a column with x, others with a dot, omitting a last dummy row."""
     rows = table(x=cells, y=["accepted"] * (len(cells) - 1) + ["never"])
-    found = find(table(x=accept, y=["accepted"] * len(accept)), rows, spec)
-    return "".join(".x"[int(flag)] for flag in found.is_accepted)
+    matches = find(table(x=accept, y=["accepted"] * len(accept)), rows, spec)
+    return "".join(".x"[int(flag)] for flag in matches.is_accepted)
 
 
 @pytest.mark.parametrize(
@@ -108,30 +108,30 @@ def test_a_row_is_accepted_if_some_row_equals_it(
         table_from_frame(pl.DataFrame(lines, schema=columns, orient="row"), "t")
         for lines in ([*rows, ("never", "9", "never")], accept)
     )
-    found = find(other, whole, POINT)
+    matches = find(other, whole, POINT)
     expected = [any(equal(row, other) for other in accept) for row in rows]
-    assert found.is_accepted.tolist() == [*expected, False]
+    assert matches.is_accepted.tolist() == [*expected, False]
     idle = sum(not any(equal(row, other) for row in rows) for other in accept)
-    assert (f"{idle} rows are none" in " ".join(found.notes)) == (idle > 1)
-    assert (f"{idle} row is none" in " ".join(found.notes)) == (idle == 1)
+    assert (f"{idle} rows are none" in " ".join(matches.notes)) == (idle > 1)
+    assert (f"{idle} row is none" in " ".join(matches.notes)) == (idle == 1)
     in_parts = find_accepted(other, parted(whole, part_rows=size), [POINT])
-    assert in_parts.is_accepted.tolist() == found.is_accepted.tolist()
-    assert in_parts.notes == found.notes
+    assert in_parts.is_accepted.tolist() == matches.is_accepted.tolist()
+    assert in_parts.notes == matches.notes
 
 
 def test_columns_that_only_one_table_has_say_nothing() -> None:
     rows = table(country=["CH", "DE", "CH", "FR"], price=["1", "2", "3", "4"])
     accept = table(country=["CH"], rank=["1"], reason_column=["price"], curency=["CHF"])
-    found = find(accept, rows)
-    assert found.is_accepted.tolist() == [True, False, True, False]
-    (note,) = found.notes
+    matches = find(accept, rows)
+    assert matches.is_accepted.tolist() == [True, False, True, False]
+    (note,) = matches.notes
     assert '"curency"' in note and "rank" not in note
 
 
 def test_a_column_that_gave_way_to_one_of_ours_is_known() -> None:
     rows = table(rank=["a", "b", "c"], share=["1", "1", "1"])
-    found = find(table(rank=["1"], rank_input=["b"], share_input=["1"], share=[".9"]), rows)
-    assert found.is_accepted.tolist() == [False, True, False]
+    matches = find(table(rank=["1"], rank_input=["b"], share_input=["1"], share=[".9"]), rows)
+    assert matches.is_accepted.tolist() == [False, True, False]
     # Alone, it is the column itself.
     assert find(table(rank=["c"]), rows).is_accepted.tolist() == [False, False, True]
 
@@ -187,5 +187,5 @@ def test_the_plan_of_a_table_reads_what_is_accepted() -> None:
     for rows in (typed, text):
         for some in (frame, as_text):
             accept = table_from_frame(some[[3, 17]], "accept")
-            found = find(accept, rows, *infer_plan(rows).specs)
-            assert np.flatnonzero(found.is_accepted).tolist() == [3, 17]
+            matches = find(accept, rows, *infer_plan(rows).specs)
+            assert np.flatnonzero(matches.is_accepted).tolist() == [3, 17]

@@ -226,7 +226,7 @@ def test_they_join_a_clean_reference() -> None:
 def test_a_reference_in_parts_takes_them_as_one_in_memory_does(tmp_path: Path) -> None:
     parcels(seed=1)[30:].write_csv(tmp_path / "clean.csv")
     parcels().write_csv(tmp_path / "parcels.csv")
-    found = [
+    results = [
         screen(
             open_table(tmp_path / "parcels.csv", in_memory_rows=most, part_rows=200),
             reference=open_table(tmp_path / "clean.csv", in_memory_rows=most, part_rows=200),
@@ -234,8 +234,8 @@ def test_a_reference_in_parts_takes_them_as_one_in_memory_does(tmp_path: Path) -
         )
         for most in (1_000, 100)
     ]
-    assert found[0][1].source.sha256 == found[1][1].source.sha256
-    np.testing.assert_allclose(found[0][0].rows.scores, found[1][0].rows.scores, rtol=1e-6)
+    assert results[0][1].source.sha256 == results[1][1].source.sha256
+    np.testing.assert_allclose(results[0][0].rows.scores, results[1][0].rows.scores, rtol=1e-6)
 
 
 @pytest.mark.release
@@ -261,8 +261,8 @@ def test_accepted_false_alarms_do_not_raise_the_rate() -> None:
 def test_what_is_known_is_reported_with_the_list(tmp_path: Path) -> None:
     result, model = screen(table(), accept=[PATTERN], options=OPTIONS)
     assert "20 rows are accepted in fine.csv and not listed" in render_screening(result)
-    told = result_to_json(result)
-    assert '"n_rows": 20' in told and "is_accepted" not in told
+    text = result_to_json(result)
+    assert '"n_rows": 20' in text and "is_accepted" not in text
     plan = model.encoder.plan
     write_tables(tmp_path, table(), changed(result, flagged_file="flagged.csv"), plan)
     scored = pl.read_csv(tmp_path / "scored.csv", infer_schema_length=None)
@@ -319,5 +319,5 @@ def test_groups_of_a_clean_reference_leave_accepted_rows_out_too(rule: dict[str,
     assert sum(group.n_flagged for group in result.groups) == result.n_flagged
     again = score(model, table(), accept=[PATTERN])
     np.testing.assert_array_equal(again.rows.is_flagged, result.rows.is_flagged)
-    found, _ = explain_row(model, table(), row="22", accept=[PATTERN])
-    assert found.flagged and found.group.startswith("country ")
+    listed, _ = explain_row(model, table(), row="22", accept=[PATTERN])
+    assert listed.flagged and listed.group.startswith("country ")

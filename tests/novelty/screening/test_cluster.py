@@ -171,10 +171,10 @@ def test_rows_are_sent_to_workers_who_cannot_read_them(
 ) -> None:
     table = opened(place / "driver" / name)
     with Workers("dask", scheduler=cluster.address) as workers:
-        found, model = screen(table, options=OPTIONS, execution=Execution(workers))
+        result, model = screen(table, options=OPTIONS, execution=Execution(workers))
         plan = model.encoder.plan
-        scored = written(table, found, plan, Execution(workers))
-    np.testing.assert_array_equal(found.rows.scores, here.rows.scores)
+        scored = written(table, result, plan, Execution(workers))
+    np.testing.assert_array_equal(result.rows.scores, here.rows.scores)
     assert scored == written(table, here, plan, None)
     assert len(carried) > len(table.parts)
 
@@ -186,8 +186,8 @@ def test_a_copy_that_workers_see_is_read_by_them_and_another_file_is_not(
     table = opened(path)
     os.utime(path, (0, 0))  # as if copying files does not preserve times
     with Workers("dask", scheduler=cluster.client) as workers:
-        found, _ = screen(table, options=OPTIONS, execution=Execution(workers))
-        np.testing.assert_array_equal(found.rows.scores, here.rows.scores)
+        result, _ = screen(table, options=OPTIONS, execution=Execution(workers))
+        np.testing.assert_array_equal(result.rows.scores, here.rows.scores)
         assert carried == []
         content = path.read_bytes()
         path.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
@@ -218,10 +218,10 @@ def test_a_worker_killed_and_another_that_joins_change_no_bit(
 
     table = opened(place / "driver" / "rows.csv")
     with Workers("dask", scheduler=cluster.address) as workers:
-        found, _ = screen(table, options=OPTIONS, execution=Execution(workers, progress))
+        result, _ = screen(table, options=OPTIONS, execution=Execution(workers, progress))
         assert workers.width == 3
     assert {"Reading rows", "Scoring rows"} <= set(passes)
-    np.testing.assert_array_equal(found.rows.scores, here.rows.scores)
+    np.testing.assert_array_equal(result.rows.scores, here.rows.scores)
 
 
 def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
@@ -235,8 +235,8 @@ def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
     with moto_store() as store, apart(tmp_path, place / "driver", n_workers=2) as cluster:
 
         def held() -> dict[str, object]:
-            found = store.list_objects_v2(Bucket=BUCKET).get("Contents", [])
-            return {item["Key"]: item["ETag"] for item in found if not item["Key"].endswith("/")}
+            objects = store.list_objects_v2(Bucket=BUCKET).get("Contents", [])
+            return {item["Key"]: item["ETag"] for item in objects if not item["Key"].endswith("/")}
 
         driver = multiprocessing.get_context("spawn").Process(
             target=killed_driver, args=(path, folder, cluster.address, "Scoring rows")
@@ -282,6 +282,6 @@ def test_rows_that_do_not_fit_into_the_memory_of_workers_change_no_bit(
 
         with Workers("dask", scheduler=cluster.address) as workers:
             table = opened(place / "driver" / "rows.csv")
-            found, _ = screen(table, options=OPTIONS, execution=Execution(workers, progress))
+            result, _ = screen(table, options=OPTIONS, execution=Execution(workers, progress))
     assert max(n_moved) > len(table.parts) // 2
-    np.testing.assert_array_equal(found.rows.scores, here.rows.scores)
+    np.testing.assert_array_equal(result.rows.scores, here.rows.scores)

@@ -55,8 +55,8 @@ def screened(frame: pl.DataFrame, options: ScreeningOptions) -> ScreeningResult:
 def test_a_row_that_is_ordinary_in_the_table_is_found_odd_in_its_group() -> None:
     frame = two_kinds()
     result = screened(frame, by("kind", count=1))
-    (found,) = np.flatnonzero(result.rows.is_flagged)
-    assert (found, result.ranked[0].row, result.ranked[0].group) == (ODD, ODD + 1, "kind a")
+    (flagged,) = np.flatnonzero(result.rows.is_flagged)
+    assert (flagged, result.ranked[0].row, result.ranked[0].group) == (ODD, ODD + 1, "kind a")
     # Without groups, the row is not even in the top tenth of the table.
     plain = screened(frame.drop("kind"), ScreeningOptions(count=1))
     assert plain.rows.ranks[ODD] > 33
@@ -65,8 +65,8 @@ def test_a_row_that_is_ordinary_in_the_table_is_found_odd_in_its_group() -> None
 def test_groups_of_few_rows_are_judged_by_the_model_of_the_table_and_it_is_stated() -> None:
     frame = two_kinds()
     result = screened(frame, by("kind"))
-    told = {group.name: (group.n_rows, group.n_fitted) for group in result.groups}
-    assert told == {"kind a": (160, 160), "kind b": (160, 160), "": (9, 329)}
+    sizes = {group.name: (group.n_rows, group.n_fitted) for group in result.groups}
+    assert sizes == {"kind a": (160, 160), "kind b": (160, 160), "": (9, 329)}
     assert sum(group.n_flagged for group in result.groups) == result.n_flagged
     (note,) = [text for text in result.run.warnings if "no model of its own" in text]
     assert '("few")' in note and "9 rows are" in note
@@ -154,10 +154,10 @@ def test_a_group_too_small_for_a_rate_requested_later_flags_nothing_and_it_is_st
     reference = pl.concat([two_kinds(150, 0), two_kinds(400, 0, seed=5).filter(kind="b")])
     model, _ = fit_table(table_from_frame(reference, "clean"), by("kind"))
     new = two_kinds(100, 0, seed=6).with_columns(pl.col("c0").cast(pl.Float64) + 9)
-    found = score(model, table_from_frame(new, "new"), options=by("kind", alpha=0.005))
-    flagged = {group.name: group.n_flagged for group in found.groups}
+    result = score(model, table_from_frame(new, "new"), options=by("kind", alpha=0.005))
+    flagged = {group.name: group.n_flagged for group in result.groups}
     assert flagged == {"kind a": 0, "kind b": 100}
-    (note,) = [text for text in found.run.warnings if "nothing can be flagged" in text]
+    (note,) = [text for text in result.run.warnings if "nothing can be flagged" in text]
     assert note.startswith('In "kind a" nothing')
 
 
@@ -216,11 +216,11 @@ def test_a_table_in_parts_has_the_groups_of_the_whole(
     whole, _ = screen(table, options=by("kind", share=0.02))
     if n_rows is not None:  # then groups are read in parts, too
         monkeypatch.setattr(parts, "SAMPLE_ROWS", n_rows)
-    found, model = screen(parted(table, part_rows=100), options=by("kind", share=0.02))
-    np.testing.assert_allclose(found.rows.scores, whole.rows.scores, rtol=1e-6)
-    assert [group.name for group in found.groups] == [group.name for group in whole.groups]
-    assert found.ranked[0].row == whole.ranked[0].row == ODD + 1
-    first, second = (result.ranked[0].reasons[0] for result in (found, whole))
+    screened, model = screen(parted(table, part_rows=100), options=by("kind", share=0.02))
+    np.testing.assert_allclose(screened.rows.scores, whole.rows.scores, rtol=1e-6)
+    assert [group.name for group in screened.groups] == [group.name for group in whole.groups]
+    assert screened.ranked[0].row == whole.ranked[0].row == ODD + 1
+    first, second = (result.ranked[0].reasons[0] for result in (screened, whole))
     assert (first.column, first.seen) == (second.column, second.seen)
     again = score(model, parted(table_from_frame(two_kinds(seed=4), "new"), part_rows=100))
     assert np.isfinite(again.rows.scores).all()

@@ -59,13 +59,13 @@ def table() -> Table:
 def archives(table: Table, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Document, Any]]:
     """Return documents of a soft and a hard model, and of a model by groups."""
     path = tmp_path_factory.mktemp("sound") / "m.kpca"
-    found = []
+    documents = []
     for options in (ScreeningOptions(), ScreeningOptions(method="hoffmann")):
         save_model(fit_table(table, options)[0], path)
-        found.append(read_parts(path))
+        documents.append(read_parts(path))
     by = ScreeningOptions(columns=ColumnOptions(by=("sick",)))
     save_model(fit_table(mixed(156), by)[0], path)
-    return [*found, read_parts(path)]
+    return [*documents, read_parts(path)]
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -35,9 +35,9 @@ def test_another_sheet_of_the_workbook_is_another_table(tmp_path: Path) -> None:
     del book["Sheet"]
     book.save(path)
     model = fit_model(path, sheet="train")
-    found = score_table(model, path, sheet="new")
-    assert found.rows.ranks[20] == 1
-    assert not is_same(found)
+    result = score_table(model, path, sheet="new")
+    assert result.rows.ranks[20] == 1
+    assert not is_same(result)
     for sheet in ("train", 1, "1"):
         assert is_same(score_table(model, path, sheet=sheet))
 

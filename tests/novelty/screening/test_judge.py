@@ -75,8 +75,8 @@ def test_ties_are_flagged_together_and_the_threshold_parts_the_rows(
     if wanted.all():
         # Only the rows above the last one, because all others tie with it.
         wanted = scores > last * (1 + 1e-11)
-        said = " of them score alike: only the other " if wanted.any() else "all score alike: none "
-        assert said in info.statement
+        text = " of them score alike: only the other " if wanted.any() else "all score alike: none "
+        assert text in info.statement
     np.testing.assert_array_equal(flagged, wanted)
     # A ranked list begins with the flagged rows, in any order of ties.
     ranks = novelty_ranks(scores, scores[::-1])
@@ -193,8 +193,8 @@ def _scores_of_equal_rows(frame, reference):
     frame = frame.drop("y")
     clean = None if reference is None else table_from_frame(reference)
     result, _ = screen(table_from_frame(frame), reference=clean, options=UNEXPLAINED)
-    found = frame.with_columns(score=pl.Series(result.rows.scores)).group_by(frame.columns)
-    return found.agg(pl.col("score").n_unique())["score"]
+    groups = frame.with_columns(score=pl.Series(result.rows.scores)).group_by(frame.columns)
+    return groups.agg(pl.col("score").n_unique())["score"]
 
 
 @settings(max_examples=10, deadline=None)
@@ -288,12 +288,12 @@ def test_a_table_of_few_rows_is_held_to_what_the_reference_allows() -> None:
         height=pl.when(pl.col("index") == 3).then(14000.0).otherwise("height"),
         weight=pl.when(pl.col("index") == 5).then(-64.5).otherwise("weight"),
     ).drop("index")
-    found = score(model, table_from_frame(odd)).findings.odd_cells
-    assert {(cell.column, cell.row, cell.kind) for cell in found} == {
+    cells = score(model, table_from_frame(odd)).findings.odd_cells
+    assert {(cell.column, cell.row, cell.kind) for cell in cells} == {
         ("height", 4, "far above"),
         ("weight", 6, "sign"),
     }
-    (above,) = (cell for cell in found if cell.kind == "far above")
+    (above,) = (cell for cell in cells if cell.kind == "far above")
     assert above.sentence.startswith("Far above the numbers of the reference, whose largest is 19")
     # A column that moved as a whole has no odd cells.
     moved = new.with_columns(height=pl.col("height") * 100).drop("index")
@@ -315,9 +315,9 @@ def test_a_false_discovery_rate_lists_one_cell_that_is_far_out(by: tuple[str, ..
     assert score_table(model, clean, explain=0).n_flagged == 0
     column = clean["pressure"].to_list()
     column[7] = 14_020.0
-    found = score_table(model, clean.with_columns(pl.Series("pressure", column)), explain=0)
-    assert np.flatnonzero(found.rows.is_flagged).tolist() == [7]
-    assert found.rows.ranks[7] == 1
+    result = score_table(model, clean.with_columns(pl.Series("pressure", column)), explain=0)
+    assert np.flatnonzero(result.rows.is_flagged).tolist() == [7]
+    assert result.rows.ranks[7] == 1
 
 
 def test_columns_that_follow_one_another_with_exceptions_fill_no_list() -> None:
@@ -336,9 +336,9 @@ def test_columns_that_follow_one_another_with_exceptions_fill_no_list() -> None:
     kinds = set[str]()
     for seed in range(3):
         model = fit_model(draw(600, 2 * seed), fdr=0.1, calibration="split")
-        found = score_table(model, draw(600, 2 * seed + 1), explain=0)
-        kinds |= {cell.kind for cell in found.findings.odd_cells}
-        assert found.n_flagged == 0
+        result = score_table(model, draw(600, 2 * seed + 1), explain=0)
+        kinds |= {cell.kind for cell in result.findings.odd_cells}
+        assert result.n_flagged == 0
     assert kinds == {"contradicted"}
 
 
@@ -348,9 +348,9 @@ def test_no_right_number_is_listed_for_the_tail_of_its_column() -> None:
         rng = np.random.default_rng(seed)
         both = {"t": rng.standard_t(4, 1_000), "price": rng.lognormal(3, 1, 1_000).round(2)}
         frame = pl.DataFrame({**both, "x": rng.normal(size=1_000), "count": rng.poisson(9, 1_000)})
-        found = score_table(fit_model(frame[:400], fdr=0.1), frame[400:], explain=0)
+        result = score_table(fit_model(frame[:400], fdr=0.1), frame[400:], explain=0)
         n_listed += int(
-            (found.rows.is_flagged & (found.rows.scores <= found.threshold.value)).sum()
+            (result.rows.is_flagged & (result.rows.scores <= result.threshold.value)).sum()
         )
     assert n_listed == 0
 
@@ -361,6 +361,6 @@ def test_right_numbers_that_are_rarely_large_are_listed_for_no_tail(seed: int) -
     size = np.where(rng.random(2_000) < 0.004, 10, 1) * rng.normal(100, 12, 2_000)
     frame = pl.DataFrame({"size": size, "x": rng.normal(size=2_000)})
     model, new = fit_model(frame[:1_000], fdr=0.1), frame[1_000:]
-    found = score_table(model, new, explain=0)
-    assert any(cell.kind == "far above" for cell in found.findings.odd_cells)
-    assert found.n_flagged == 0
+    result = score_table(model, new, explain=0)
+    assert any(cell.kind == "far above" for cell in result.findings.odd_cells)
+    assert result.n_flagged == 0

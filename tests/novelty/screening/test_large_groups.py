@@ -63,8 +63,8 @@ def test_a_large_group_has_about_its_share_of_the_list_and_its_oddest_are_there(
     others = np.setdiff1d(np.flatnonzero(flagged), odd_of(is_limited))
     # Relations between columns count too, and the group is more scattered than the others.
     assert is_limited[others].mean() < 3.5 * part
-    (said,) = [text for text in result.run.warnings if APART in text]
-    assert f'{100 * part:.0f} % of the rows have "yes" in "limits"' in said
+    (note,) = [text for text in result.run.warnings if APART in text]
+    assert f'{100 * part:.0f} % of the rows have "yes" in "limits"' in note
 
 
 @pytest.mark.parametrize("values", ["numbers", "flags", "gaps"])
@@ -78,8 +78,8 @@ def test_the_group_may_be_of_a_number_a_flag_or_a_gap(values: str) -> None:
         "gaps": ([None if text == "yes" else text for text in limits], 'no "limits"'),
     }[values]
     result = screened(frame.with_columns(pl.Series("limits", column)))
-    (said,) = [text for text in result.run.warnings if APART in text]
-    assert words in said
+    (note,) = [text for text in result.run.warnings if APART in text]
+    assert words in note
     assert result.rows.is_flagged[is_limited].sum() < 0.5 * result.rows.is_flagged.sum()
 
 
@@ -93,8 +93,8 @@ def test_a_cluster_of_few_rows_is_listed() -> None:
 def test_the_value_of_a_hidden_column_is_not_reported() -> None:
     frame, _ = visits(0.12)
     hidden = ColumnOptions(hide=("limits",))
-    (said,) = [text for text in screened(frame, columns=hidden).run.warnings if APART in text]
-    assert "yes" not in said
+    (note,) = [text for text in screened(frame, columns=hidden).run.warnings if APART in text]
+    assert "yes" not in note
 
 
 def test_a_table_without_such_a_group_is_fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:

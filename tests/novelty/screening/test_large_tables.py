@@ -153,9 +153,9 @@ def test_a_reference_and_a_table_may_both_be_in_parts(
 ) -> None:
     clean = tmp_path / "clean.csv"
     mixed(400, seed=1).filter(pl.col("planted") == 0).drop("planted").write_csv(clean)
-    told = ScreeningOptions(**rule, columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
-    whole = screen(read_table(birds), reference=read_table(clean), options=told)[0]
-    parted = screen(in_parts(birds), reference=in_parts(clean), options=told)[0]
+    given = ScreeningOptions(**rule, columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
+    whole = screen(read_table(birds), reference=read_table(clean), options=given)[0]
+    parted = screen(in_parts(birds), reference=in_parts(clean), options=given)[0]
     assert_same(whole, parted)
 
 
@@ -184,11 +184,11 @@ def test_all_rows_are_scored_whether_a_sample_is_learned_from_or_all(
 @pytest.mark.usefixtures("drawing")
 @pytest.mark.parametrize("clean", [False, True])
 def test_a_model_of_a_sample_is_that_of_the_sample_as_a_table(birds: Path, clean: bool) -> None:
-    told = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
+    settings = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
     parted = in_parts(birds)
-    model, rows = fit_table(parted, told, clean=clean)
+    model, rows = fit_table(parted, settings, clean=clean)
     drawn = take_rows(parted, rows.sample_index, Execution())
-    of_drawn, _ = fit_table(drawn, told, clean=clean)
+    of_drawn, _ = fit_table(drawn, settings, clean=clean)
     index, of_all = rows.sample_index, model.training_scores
     np.testing.assert_array_equal(of_all[index], of_drawn.training_scores)
     others = np.setdiff1d(np.arange(700), index)
@@ -209,8 +209,8 @@ def test_a_model_of_a_sample_is_that_of_the_sample_as_a_table(birds: Path, clean
 @pytest.mark.usefixtures("drawing")
 def test_accepted_rows_are_never_listed_though_few_of_them_are_drawn(birds: Path) -> None:
     accept = table_from_frame(mixed(700).select("bird")[20:320:50])
-    told = replace(OPTIONS, count=14, share=None)
-    result, model = screen(in_parts(birds), accept=[accept], options=told)
+    settings = replace(OPTIONS, count=14, share=None)
+    result, model = screen(in_parts(birds), accept=[accept], options=settings)
     assert result.rows.is_accepted is not None
     assert (result.rows.is_accepted.sum(), result.n_flagged) == (6, 14)
     assert not (result.rows.is_flagged & result.rows.is_accepted).any()
@@ -230,8 +230,8 @@ def test_bytes_of_a_sample_are_the_same_for_any_number_of_threads(
     for n_workers in (1, 3):
         with Workers("threads", n_workers=n_workers) as workers:
             table = in_parts(birds)
-            found = screen(table, options=OPTIONS, execution=Execution(workers))
-            bytes_of.add(written(*found, table, tmp_path, workers))
+            screened = screen(table, options=OPTIONS, execution=Execution(workers))
+            bytes_of.add(written(*screened, table, tmp_path, workers))
     assert len(bytes_of) == 1
 
 
@@ -298,8 +298,8 @@ def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_reported(
 ) -> None:
     for module in ("novelty.screening.model", "engine.rows"):
         monkeypatch.setattr(f"kpca_apps.{module}.SAMPLE_ROWS", 300)
-    told = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
-    model = fit_table(in_parts(birds), told)[0]
+    settings = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
+    model = fit_table(in_parts(birds), settings)[0]
     assert len(model.training_scores) == 700
     save_model(model, tmp_path / "m.kpca")
     again = load_model(tmp_path / "m.kpca")

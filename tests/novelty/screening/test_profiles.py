@@ -43,9 +43,9 @@ def test_what_names_the_rows_is_found_and_stated_once(
 ) -> None:
     options = ScreeningOptions(explain=1, columns=ColumnOptions(id=id_column))
     result = screen(table_from_frame(frame), options=options)[0]
-    said = [text for text in result.run.warnings if "named by" in text or "different rows" in text]
-    assert len(said) == bool(note)
-    assert all(note in text for text in said)
+    notes = [text for text in result.run.warnings if "named by" in text or "different rows" in text]
+    assert len(notes) == bool(note)
+    assert all(note in text for text in notes)
     ids = [row.id for row in result.ranked]
     if first is not None:
         assert len(set(ids)) == 40 and all(str(name).startswith(first) for name in ids)
@@ -60,8 +60,8 @@ def test_a_hidden_identifier_names_no_rows() -> None:
 
 def test_a_row_is_explained_by_the_name_it_was_listed_by() -> None:
     model = fit_table(table_from_frame(FRAME), clean=False)[0]
-    found, _ = explain_row(model, table_from_frame(FRAME), row="bird 0007")
-    assert (found.row, found.id) == (8, "bird 0007")
+    listed, _ = explain_row(model, table_from_frame(FRAME), row="bird 0007")
+    assert (listed.row, listed.id) == (8, "bird 0007")
     assert explain_row(model, table_from_frame(FRAME), row="8")[0].row == 8
 
 

@@ -154,9 +154,9 @@ def test_a_password_behind_another_at_is_in_no_command_and_no_message(password: 
     uri = f"postgresql://a@corp:{password}@h/shop"
     with pytest.raises(ConfigError):
         refuse_password(uri)
-    with pytest.raises(InputError) as told, about(uri):
+    with pytest.raises(InputError) as caught, about(uri):
         raise InputError("cannot be read.")
-    assert "postgresql://a@corp:...@h/shop" in str(told.value)
+    assert "postgresql://a@corp:...@h/shop" in str(caught.value)
     assert command_line(["kpca", uri]) == "kpca postgresql://a@corp:...@h/shop"
 
 
@@ -171,9 +171,9 @@ def test_what_stands_for_a_port_and_is_none_is_a_password(address: str) -> None:
     with pytest.raises(ConfigError) as refused:
         refuse_password(address)
     assert "rosebud" not in str(refused.value)
-    with pytest.raises(InputError) as told, about(address):
+    with pytest.raises(InputError) as caught, about(address):
         raise InputError("cannot be read.")
-    assert "rosebud" not in str(told.value)
+    assert "rosebud" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

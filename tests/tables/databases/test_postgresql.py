@@ -44,17 +44,17 @@ def refused(uri: str, **options: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "expected"),
     [
         ("(a || i)::int", "invalid input syntax for type integer: (a cell)"),
         ("to_date(a || i, 'YYYY')", "invalid value (a cell)"),
         ("(i::int8 << 40)::text::int", "value (a cell) is out of range for type integer"),
     ],
 )
-def test_a_cell_that_cannot_be_cast_is_not_shown(uri: str, what: str, said: str) -> None:
+def test_a_cell_that_cannot_be_cast_is_not_shown(uri: str, what: str, expected: str) -> None:
     rows = """SELECT i, E'secret"\\n' AS a FROM generate_series(1, 9) i"""
-    told = refused(uri, query=f"SELECT {what} AS x FROM ({rows}) AS r")
-    assert said in told and "secret" not in told and "1099" not in told
+    message = refused(uri, query=f"SELECT {what} AS x FROM ({rows}) AS r")
+    assert expected in message and "secret" not in message and "1099" not in message
 
 
 def test_nobody_is_let_in_without_the_password(

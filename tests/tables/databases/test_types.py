@@ -109,7 +109,7 @@ def test_a_view_in_a_file_of_duckdb_reads_no_other_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "message"),
     [
         ("text::INTEGER", "Could not convert string (a cell)"),
         ("strptime(text, '%Y')", "Could not parse string (a cell)"),
@@ -118,13 +118,13 @@ def test_a_view_in_a_file_of_duckdb_reads_no_other_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_cell_of_duckdb_that_cannot_be_cast_is_not_shown(
-    what: str, said: str, tmp_path: Path
+    what: str, message: str, tmp_path: Path
 ) -> None:
     with duckdb_of(tmp_path / "a.duckdb") as connection:
         connection.execute("CREATE TABLE a AS SELECT 'sec\"re''t' AS text, 777777777777 AS whole")
     with pytest.raises(InputError) as refused:
         read_table(f"duckdb:///{tmp_path}/a.duckdb", query=f"SELECT {what} AS x FROM a")
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "sec" not in str(refused.value) and "777" not in str(refused.value)
 
 
@@ -147,13 +147,13 @@ def test_types_of_duckdb(tmp_path: Path) -> None:
             INTERVAL '25 months' AS years"""
         )
     table = read_table(f"duckdb:///{tmp_path}/a.duckdb")
-    found = cells(table)
-    assert isnan(found.pop("nan"))
-    assert found == {
+    row = cells(table)
+    assert isnan(row.pop("nan"))
+    assert row == {
         "whole": BIG, "huge": str(BIG), "digits": str(BIG), "price": 1.25, "small": 7,
         "inf": inf, "mood": "fine", "uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
         "json": '{"a": 1}', "list": "[1, null]", "record": '{"a": [1]}',
-        "map": found["map"], "bits": "101", "blob": "ff", "span": 32 * 86400.0, "clock": "10:00:00",
+        "map": row["map"], "bits": "101", "blob": "ff", "span": 32 * 86400.0, "clock": "10:00:00",
         "day": date(2024, 2, 29), "at": datetime(2024, 2, 29, 10), "none": None,
         "zoned": datetime(2024, 2, 29, 8, tzinfo=UTC), "never": None, "early": None,
         "spans": "[1 day]", "yes": True, "late": "24:00:00", "either": "1",

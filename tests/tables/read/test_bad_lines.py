@@ -101,8 +101,8 @@ def test_more_bad_lines_than_rows_are_refused(tmp_path: Path) -> None:
     assert read_table(path, bad_lines="skip").frame.height == 100
     for n_bad in (101, 200):
         path.write_bytes(damaged(dict.fromkeys(range(n_bad), b"a,b"))[0])
-        said = f"{n_bad} bad lines beside {200 - n_bad} rows .*line 2 "
-        with pytest.raises(InputError, match=said):
+        message = f"{n_bad} bad lines beside {200 - n_bad} rows .*line 2 "
+        with pytest.raises(InputError, match=message):
             read_table(path, bad_lines="skip")
 
 
@@ -139,15 +139,15 @@ def test_broken_records_are_left_out(tmp_path: Path, suffix: str, keep: float) -
         lines[number - 1] = record
     path = tmp_path / f"t{suffix}"
     path.write_bytes(b"\n".join(lines))
-    found = open_table(path, bad_lines="skip", encoding="utf-8", in_memory_rows=keep, part_rows=8)
-    tables = [part.read() for part in found.parts] if isinstance(found, PartedTable) else [found]
+    table = open_table(path, bad_lines="skip", encoding="utf-8", in_memory_rows=keep, part_rows=8)
+    tables = [part.read() for part in table.parts] if isinstance(table, PartedTable) else [table]
     assert [n for t in tables if t.lines is not None for n in t.lines] == [
         n for n in range(1, 21) if n not in bad
     ]
     assert [a for t in tables for a in t.frame["a"]] == [
         n - 1 for n in range(1, 21) if n not in bad
     ]
-    (note,) = found.source.notes
+    (note,) = table.source.notes
     assert note.startswith("4 bad lines were left out: ")
     for number, (_, cause) in bad.items():
         assert re.search(f"line {number} [^;]*{cause}", note)

@@ -73,10 +73,10 @@ def test_a_named_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> No
 def test_deleted_rows_are_not_read_and_the_version_is_named(tmp_path: Path) -> None:
     write(tmp_path)
     deltalake.DeltaTable(tmp_path).delete("number >= 30")
-    found = opened(tmp_path)
-    assert found.frame.equals(ROWS[:30])
-    assert (found.source.format, found.source.version) == ("delta", "1")
-    assert "Version 1 of the Delta table." in found.source.notes
+    table = opened(tmp_path)
+    assert table.frame.equals(ROWS[:30])
+    assert (table.source.format, table.source.version) == ("delta", "1")
+    assert "Version 1 of the Delta table." in table.source.notes
     # Reading the files alone would restore the deleted rows.
     assert len([*tmp_path.glob("*.parquet")]) == 2
     assert expand_each(tmp_path) == [tmp_path]
@@ -84,16 +84,16 @@ def test_deleted_rows_are_not_read_and_the_version_is_named(tmp_path: Path) -> N
     before = opened(tmp_path, as_of=0)
     assert before.frame.equals(ROWS)
     assert before.source.version == "0"
-    assert before.source.fingerprint != found.source.fingerprint
+    assert before.source.fingerprint != table.source.fingerprint
 
 
 def test_rows_deleted_by_a_vector_are_not_read(tmp_path: Path) -> None:
     write(tmp_path)
     deleted = [0, 7, 39]
     delete_by_vector(tmp_path, deleted)
-    found = opened(tmp_path)
-    assert found.frame.equals(ROWS.filter(~pl.col("number").is_in(deleted)))
-    assert found.source.version == "1"
+    table = opened(tmp_path)
+    assert table.frame.equals(ROWS.filter(~pl.col("number").is_in(deleted)))
+    assert table.source.version == "1"
     assert opened(tmp_path, as_of="0").frame.equals(ROWS)
 
 

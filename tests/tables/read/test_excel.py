@@ -145,9 +145,9 @@ def test_a_first_sheet_that_is_no_table_beside_one_is_refused_with_a_list(
     path = sheets(tmp_path / "t.xlsx", first=first, data=DATA, old_hidden=DATA[:3])
     with pytest.raises(InputError) as caught:
         read_table(path)
-    said = str(caught.value)
-    assert '"data" (61 x 3 cells), "old_hidden" (3 x 3 cells, hidden)' in said
-    assert "--sheet" in said and said.isprintable()
+    message = str(caught.value)
+    assert '"data" (61 x 3 cells), "old_hidden" (3 x 3 cells, hidden)' in message
+    assert "--sheet" in message and message.isprintable()
     # A sheet chosen by name is read, however small, or reported as empty.
     if len(first) > 1:
         assert read_table(path, sheet="first").frame.height

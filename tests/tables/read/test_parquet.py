@@ -361,9 +361,9 @@ def test_dates_of_old_writers_are_not_wrapped_into_other_centuries(tmp_path: Pat
 
 
 def test_types_made_of_others_and_offsets_for_time_zones_are_read(tmp_path: Path) -> None:
-    told = pa.array([datetime.datetime(2020, 1, 1)], pa.timestamp("us", "+05:30"))
+    times = pa.array([datetime.datetime(2020, 1, 1)], pa.timestamp("us", "+05:30"))
     flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], pa.int8()))
-    table = pa.table({"": pa.array([7]), "t": told, "f": flags})
+    table = pa.table({"": pa.array([7]), "t": times, "f": flags})
     pq.write_table(table, tmp_path / "a.parquet")
     frame = read_table(tmp_path / "a.parquet").frame
     assert frame.columns == ["", "t", "f"]

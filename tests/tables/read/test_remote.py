@@ -104,9 +104,9 @@ def test_a_delta_table_is_read_where_it_is(store: Any, tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path, ROWS.to_arrow())
     deltalake.DeltaTable(tmp_path).delete("number < 10")
     address = put(store, tmp_path, "delta")
-    found = open_table(address)
-    assert found.frame.equals(ROWS[10:])  # type: ignore[union-attr]
-    assert found.source.version == "1"
+    table = open_table(address)
+    assert table.frame.equals(ROWS[10:])  # type: ignore[union-attr]
+    assert table.source.version == "1"
     assert open_table(address, as_of=0).source.n_rows == 60
 
 
@@ -117,8 +117,8 @@ def test_what_is_not_there_is_told(store: Any) -> None:
         ("s3://no-such-bucket/in/*.csv", "bucket"),
         ("s3://no-such-bucket", "bucket"),
     ):
-        told = re.escape(f"{address}: there is no such {what} (404).")
-        with pytest.raises(InputError, match=f"^{told}$"):
+        message = re.escape(f"{address}: there is no such {what} (404).")
+        with pytest.raises(InputError, match=f"^{message}$"):
             open_table(address)
     with pytest.raises(InputError, match=r"there is no such bucket \(404\)"):
         load_model("s3://no-such-bucket/model.kpca")
@@ -197,8 +197,8 @@ def test_names_of_objects_lead_nowhere_else(
     write(ROWS, tmp_path / "rows.parquet")
     for name in ("year=1/a.parquet", "year=1/../../../../b.parquet", "year=2/c.parquet"):
         store.upload_file(str(tmp_path / "rows.parquet"), BUCKET, f"hostile/{name}")
-    found = open_table(f"s3://{BUCKET}/hostile")
-    assert found.source.n_rows == 120
+    table = open_table(f"s3://{BUCKET}/hostile")
+    assert table.source.n_rows == 120
     assert [item.name for item in tmp_path.iterdir()] == ["rows.parquet"]
 
 

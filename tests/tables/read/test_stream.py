@@ -88,8 +88,8 @@ def test_a_table_of_iceberg_is_read_without_the_rows_that_were_deleted(tmp_path:
     table = catalog.create_table("survey.birds", schema=ROWS.drop(["level"]).schema)
     table.append(ROWS.drop(["level"]))
     table.delete("number >= 4000")
-    found = parted(table.scan().to_arrow_batch_reader())
-    frame = pl.concat([part.read().frame for part in found.parts])
+    opened = parted(table.scan().to_arrow_batch_reader())
+    frame = pl.concat([part.read().frame for part in opened.parts])
     assert frame.equals(read_frame(ROWS.drop(["level"]).slice(0, 4000)).table.frame)  # type: ignore[union-attr]
     catalog.close()
 

@@ -69,16 +69,16 @@ def test_columns_of_a_curve_are_found_among_others():
 
 @pytest.mark.parametrize(("n", "d"), [(40, 8), (60, 20), (300, 12)])
 def test_columns_without_a_common_curve_are_predicted_by_each_other(n, d):
-    found = 0
+    n_found = 0
     for seed in range(4):
         rng = np.random.default_rng([n, d, seed])
         logs = rng.normal(size=(n, d))
         for X in (np.exp(7 + 0.5 * logs), 100 + 15 * logs, logs):
             assert not learned(X)[0].curve.place.size
         added = 100 + 15 * rng.normal(size=(n, 1)) + 5 * logs
-        found += sum(learned(X)[0].curve.place.size > 0 for X in (one_factor(rng, n, d), added))
+        n_found += sum(learned(X)[0].curve.place.size > 0 for X in (one_factor(rng, n, d), added))
     # The test's level is 5 %.
-    assert found <= 1
+    assert n_found <= 1
 
 
 def test_residuals_of_fitted_rows_are_those_of_a_fit_without_them():
@@ -105,10 +105,10 @@ def test_a_cell_that_has_no_logarithm_stays_as_the_others_predict_it():
     assert np.isfinite(rows.oddest).all()
     new = X[:7].copy()
     new[0, 3] = 0.0
-    found = model(new).oddest
-    assert np.isfinite(found).all()
+    surprise = model(new).oddest
+    assert np.isfinite(surprise).all()
     # Each row's result depends only on that row.
-    np.testing.assert_array_equal(found, np.r_[[model(new[[i]]).oddest[0] for i in range(7)]])
+    np.testing.assert_array_equal(surprise, np.r_[[model(new[[i]]).oddest[0] for i in range(7)]])
 
 
 def test_a_size_is_that_of_the_cells_that_have_a_logarithm():

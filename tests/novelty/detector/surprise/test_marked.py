@@ -27,12 +27,12 @@ def logit(p: float) -> float:
 def test_odds_are_those_of_the_posterior_mean(seed: int, n_wrong: int, n_fine: int) -> None:
     parts = np.random.default_rng(seed).dirichlet(np.full(4, 0.3), 30).T
     wrong, fine = [*range(n_wrong)], [*range(20, 20 + n_fine)]
-    found = log_odds_of_columns(parts, *marked(30, wrong, fine))
+    odds = log_odds_of_columns(parts, *marked(30, wrong, fine))
     if n_wrong + n_fine < 5:
-        assert found.tolist() == [0.0] * 4
+        assert odds.tolist() == [0.0] * 4
         return
     usual = n_wrong / (n_wrong + n_fine)
-    for column, of_column in enumerate(found):
+    for column, of_column in enumerate(odds):
         w, f = sum(parts[column, i] for i in wrong), sum(parts[column, i] for i in fine)
         mean = (w + PRIOR * usual) / (w + f + PRIOR)
         assert of_column == pytest.approx(

@@ -144,12 +144,12 @@ def test_of_many_scores_the_most_extreme_are_counted_and_the_others_nearly():
     assert len(tail.knots) <= KNOTS
     ordered = np.sort(scores)
     brute = -np.log1p(-np.arange(20_000) / 20_000)
-    found = tail(ordered)
-    np.testing.assert_allclose(found[-EXTREME_KNOTS:], brute[-EXTREME_KNOTS:], rtol=1e-12)
+    surprise = tail(ordered)
+    np.testing.assert_allclose(surprise[-EXTREME_KNOTS:], brute[-EXTREME_KNOTS:], rtol=1e-12)
     # Between knots, at most one row in 447 is miscounted.
-    shares = np.abs(np.exp(-found) - np.exp(-brute))
+    shares = np.abs(np.exp(-surprise) - np.exp(-brute))
     assert shares.max() <= 1 / (KNOTS - EXTREME_KNOTS - 1)
-    assert (np.diff(found) >= 0).all()
+    assert (np.diff(surprise) >= 0).all()
 
 
 def test_an_exponential_tail_goes_through_its_quantiles():

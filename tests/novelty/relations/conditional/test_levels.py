@@ -109,7 +109,7 @@ def test_the_prior_is_that_of_most_likelihood_of_left_out_rows() -> None:
     table = table_from_frame(frame, "table")
     columns = [LevelColumn.of(table.column(s.name), s) for s in infer_plan(table).specs]
     codes = [column.cells(table).codes for column in columns]
-    (found,) = (r for r in find_relations(columns, codes) if r.target == 1)
+    (relation,) = (r for r in find_relations(columns, codes) if r.target == 1)
     rows = frame.rows()
 
     def gain(m: float, d: float) -> float:
@@ -126,8 +126,8 @@ def test_the_prior_is_that_of_most_likelihood_of_left_out_rows() -> None:
                 total += math.log(p / q)
         return total / len(rows)
 
-    assert found.gain == pytest.approx(gain(found.shrinkage, found.discount), rel=1e-9)
-    assert found.gain >= max(gain(m, 0.0) for m in (0.03125, 0.125, 0.5, 2.0, 8.0)) - 1e-9
+    assert relation.gain == pytest.approx(gain(relation.shrinkage, relation.discount), rel=1e-9)
+    assert relation.gain >= max(gain(m, 0.0) for m in (0.03125, 0.125, 0.5, 2.0, 8.0)) - 1e-9
 
 
 def test_a_value_from_another_row_is_named_with_what_was_meant() -> None:

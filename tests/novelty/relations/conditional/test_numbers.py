@@ -78,16 +78,16 @@ def test_the_line_between_neighbours_is_that_of_brute_force() -> None:
     of = next(item for item in learned.numbers.predictors if isinstance(item, Sequenced))
     assert of.names(names) == ("weight", "age", "child")
     cells = [column.cells(table) for column in learned.columns]
-    found = of.ratios(table, cells, np.ones(frame.height, dtype=bool))
+    predicted = of.ratios(table, cells, np.ones(frame.height, dtype=bool))
     age, weight = frame["age"].to_numpy(), frame["weight"].to_numpy()
     for row in range(40, 2_000, 171):
         if frame["child"][row - 1] == frame["child"][row + 1]:
             line = np.interp(age[row], age[[row - 1, row + 1]], weight[[row - 1, row + 1]])
-            assert found.expected[row] == pytest.approx(line)
+            assert predicted.expected[row] == pytest.approx(line)
     # First and last visits have one neighbour only; new rows are judged like known ones.
-    assert np.isnan(found.ratio[:: len(AGES)]).all()
+    assert np.isnan(predicted.ratio[:: len(AGES)]).all()
     again = of.ratios(table, cells, np.zeros(frame.height, dtype=bool))
-    np.testing.assert_array_equal(again.ratio, found.ratio)
+    np.testing.assert_array_equal(again.ratio, predicted.ratio)
 
 
 def test_counts_of_one_place_are_a_sequence_of_all_rows() -> None:

@@ -36,8 +36,8 @@ def fit(frame: pl.DataFrame) -> tuple[LevelRelations, np.ndarray]:
 
 def usual_of(learned: LevelRelations) -> UsualNumber:
     """Return the only group mean that was learned."""
-    (found,) = (of for of in learned.numbers.predictors if isinstance(of, UsualNumber))
-    return found
+    (predictor,) = (of for of in learned.numbers.predictors if isinstance(of, UsualNumber))
+    return predictor
 
 
 def test_a_number_from_another_country_is_odd_though_it_is_not_in_its_column() -> None:
@@ -105,14 +105,14 @@ def test_each_row_is_judged_by_the_others_of_its_level() -> None:
     np.fill_diagonal(alike, False)
     distance = np.array([abs(z[row] - middle(z[alike[row]])) for row in range(600)])
     for own in (True, False):
-        found = number.ratios(table, cells, np.full(600, own))
+        predicted = number.ratios(table, cells, np.full(600, own))
         for row in range(600):
             others = alike[row] if own else country == country[row]
             # A level's usual distance, shrunk towards the overall one by three rows.
             n = others.sum()
             usual = (n * middle(distance[others]) + 3 * np.median(distance)) / (n + 3)
             wanted = abs(z[row] - middle(z[others])) / usual
-            assert found.ratio[row] == pytest.approx(wanted, rel=1e-6)
+            assert predicted.ratio[row] == pytest.approx(wanted, rel=1e-6)
 
 
 def test_shuffled_numbers_have_no_usual_value() -> None:

@@ -48,14 +48,14 @@ def _in_duckdb(frame: pl.DataFrame, rules: HeldRules) -> Broken:
         database.register("given", frame.to_arrow())
         database.execute('CREATE TABLE "a ""b" AS SELECT * FROM given')
         database.execute(head)
-        found: Broken = []
+        broken: Broken = []
         for part in parts:
             if "\n-- left out, " in part:
-                found.append(None)
+                broken.append(None)
             else:
                 rows = database.execute(part.replace("SELECT *", "SELECT rowid + 1", 1)).fetchall()
-                found.append(tuple(sorted(row for (row,) in rows)))
-    return found
+                broken.append(tuple(sorted(row for (row,) in rows)))
+    return broken
 
 
 # In a subprocess, as for a user: pandera changes how other libraries parse times with zones.
@@ -84,19 +84,19 @@ def by_pandera(given: Given, *, of_arrow: bool = False) -> list[Broken]:
     command = [sys.executable, "-W", "ignore", "-c", _VALIDATE]
     done = subprocess.run(command, input=pickle.dumps(frames), capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-2_000:]
-    found = []
+    broken = []
     for line, (_, rules) in zip(done.stdout.splitlines(), given, strict=True):
         checks, cases = json.loads(line)
         phrases = [phrase(of.rule, rules.by_name) for of in rules.rules]
         assert {check for check, _ in cases} <= {*checks} <= {*phrases}
         places = [sorted({place for check, place in cases if check == item}) for item in phrases]
-        found.append(
+        broken.append(
             [
                 tuple(place + 1 for place in of) if phrase in checks else None
                 for phrase, of in zip(phrases, places, strict=True)
             ]
         )
-    return found
+    return broken
 
 
 # Prints as JSON the checks of each file and the rows that break them, from 1.
@@ -138,12 +138,12 @@ def by_dqx(given: Given) -> list[Broken]:
         command = [os.environ["KPCA_DQX"], "-c", _IN_SPARK, folder]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("found ")]
-    found = []
+    broken = []
     for line, (_, rules) in zip(lines, given, strict=True):
         rows = json.loads(line.removeprefix("found "))
         phrases = [phrase(of.rule, rules.by_name) for of in rules.rules]
-        found.append([tuple(rows[phrase]) if phrase in rows else None for phrase in phrases])
-    return found
+        broken.append([tuple(rows[phrase]) if phrase in rows else None for phrase in phrases])
+    return broken
 
 
 ENGINES: dict[str, Callable[[Given], list[Broken]]] = {
@@ -156,20 +156,20 @@ ENGINES: dict[str, Callable[[Given], list[Broken]]] = {
 
 def tables() -> dict[str, tuple[pl.DataFrame, HeldRules]]:
     """Return a table for each kind of cell, typed and as text, with its rules."""
-    found = {}
+    rules_of_tables = {}
     for kind, frame in (("typed", ruled_frame()), ("text", as_texts(ruled_frame()))):
         for cell, other in with_cells(frame):
-            found[f"{kind}, {cell}"] = other, held(other, like=frame)
-    return found
+            rules_of_tables[f"{kind}, {cell}"] = other, held(other, like=frame)
+    return rules_of_tables
 
 
 def differences(engine: str) -> tuple[Counter[str], list[str]]:
     """Count the outcomes by rule and kind of cell; return the differences."""
     given, counts, named = tables(), Counter[str](), []
-    for (cell, (_, rules)), found in zip(
+    for (cell, (_, rules)), rows_found in zip(
         given.items(), ENGINES[engine]([*given.values()]), strict=True
     ):
-        for of, rows in zip(rules.rules, found, strict=True):
+        for of, rows in zip(rules.rules, rows_found, strict=True):
             result = "left out" if rows is None else "same" if rows == of.broken else "differs"
             counts[result] += 1
             if result == "differs":

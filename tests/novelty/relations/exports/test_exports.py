@@ -290,11 +290,11 @@ def test_any_text_is_the_same_number_date_and_time() -> None:
         database.register("given", pl.DataFrame({"cells": texts}).to_arrow())
         database.execute(DUCKDB.macros("".join(f"kpca_{kind}(" for kind in kinds)))
         called = ", ".join(f"kpca_{kind}(cells)" for kind in kinds)
-        *found, written = zip(
+        *columns, written = zip(
             *database.execute(f"SELECT {called} FROM given").fetchall(), strict=True
         )
     assert [*written] == column.texts.to_list()
-    numbers, dates, times = np.array(found, dtype=np.float64)
+    numbers, dates, times = np.array(columns, dtype=np.float64)
     np.testing.assert_array_equal(numbers, due[0])
     for values, here in ((dates, due[1]), (times, due[2])):
         np.testing.assert_array_equal(values, np.where(np.isnan(values), np.nan, here))
@@ -348,7 +348,7 @@ def test_any_small_table_breaks_the_same_rules(rows: list[tuple[Any, ...]]) -> N
     )
     forms = {*code_forms(frame["s"].str.strip_chars()).drop_nulls()} - {""}
     kinds = (*SMALL, *(Code(columns=("s",), form=form) for form in sorted(forms)))
-    found = tuple(check(rule, cells).summary(rule) for rule in kinds)
-    rules = HeldRules("small", len(rows), columns_of(found, cells), found)
-    due = [of.broken for of in found]
+    held_rules = tuple(check(rule, cells).summary(rule) for rule in kinds)
+    rules = HeldRules("small", len(rows), columns_of(held_rules, cells), held_rules)
+    due = [of.broken for of in held_rules]
     assert by_sql([(frame, rules)]) == by_pandera([(frame, rules)]) == [due]

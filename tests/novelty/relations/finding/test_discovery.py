@@ -54,16 +54,16 @@ def between(held: HeldRule) -> bool:
 
 
 def test_the_planted_rules_are_found_and_no_others() -> None:
-    found = [fields(held.rule) for held in rules_of(planted())]
+    rules = [fields(held.rule) for held in rules_of(planted())]
     wanted = [fields(rule) for rule in RULES]
-    assert [rule for rule in wanted if rule not in found] == []
-    assert [rule for rule in found if rule not in wanted] == []
+    assert [rule for rule in wanted if rule not in rules] == []
+    assert [rule for rule in rules if rule not in wanted] == []
 
 
 def test_the_rows_that_break_a_rule_are_named_exactly() -> None:
     frame, broken = with_faults(planted(), n_each=6)
-    found = {" ".join(held.rule.columns): held for held in rules_of(frame) if held.n_broken}
-    assert {name: set(held.broken) for name, held in found.items()} == broken
+    rules = {" ".join(held.rule.columns): held for held in rules_of(frame) if held.n_broken}
+    assert {name: set(held.broken) for name, held in rules.items()} == broken
 
 
 @pytest.mark.parametrize("text", [False, True])
@@ -137,8 +137,8 @@ def test_of_equations_those_that_follow_are_left_out() -> None:
     frame = pl.DataFrame(
         {"a": a, "b": b, "sum": a + b, "cents": 100 * a, "both": 100 * a + 100 * b}
     )
-    found = [held.rule for held in rules_of(frame)]
-    assert len(found) == 3 and all(isinstance(rule, Linear) for rule in found)
+    rules = [held.rule for held in rules_of(frame)]
+    assert len(rules) == 3 and all(isinstance(rule, Linear) for rule in rules)
 
 
 def test_a_total_of_a_run_of_columns_is_a_sum_wherever_it_stands() -> None:
@@ -149,8 +149,8 @@ def test_a_total_of_a_run_of_columns_is_a_sum_wherever_it_stands() -> None:
     total[7] += 5
     for at in (0, 9):
         frame = counts.clone().insert_column(at, total)
-        (found,) = rules_of(frame.with_columns(unknown=pl.Series(rng.poisson(3, 300))))
-        assert found.rule.columns == ("total", *regions) and found.n_broken == 1
+        (rules,) = rules_of(frame.with_columns(unknown=pl.Series(rng.poisson(3, 300))))
+        assert rules.rule.columns == ("total", *regions) and rules.n_broken == 1
 
 
 def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give() -> None:
@@ -171,8 +171,8 @@ def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give(
         }
     )
     frame = frame.with_columns(left=pl.col("seen") + pl.duration(days=pl.col("nights") - 1))
-    found = {held.rule.columns[0]: held.rule for held in rules_of(frame)}
-    age, nights, area = found["age"], found["nights"], found["area"]
+    rules = {held.rule.columns[0]: held.rule for held in rules_of(frame)}
+    age, nights, area = rules["age"], rules["nights"], rules["area"]
     assert isinstance(age, Linear) and isinstance(nights, Linear)
     assert age.columns == ("age", "seen", "born") and age.offset == -0.5
     assert age.coefficients[0] == pytest.approx(1 / (365.25 * 86400)) and age.tolerance < 0.53
@@ -205,8 +205,8 @@ def test_what_only_comes_near_is_no_rule() -> None:
 
 def test_the_number_of_a_row_follows_from_nothing() -> None:
     year = np.arange("1969", "1989", dtype="M8[D]").astype("M8[Y]").astype(int) + 1970
-    found = rules_of(pl.DataFrame({"id": np.arange(1, len(year) + 1), "year": year}))
-    assert not [held for held in found if isinstance(held.rule, Linear)]
+    rules = rules_of(pl.DataFrame({"id": np.arange(1, len(year) + 1), "year": year}))
+    assert not [held for held in rules if isinstance(held.rule, Linear)]
 
 
 def test_dates_may_be_a_constant_time_apart() -> None:
@@ -217,11 +217,11 @@ def test_dates_may_be_a_constant_time_apart() -> None:
     delivered[17] += timedelta(40)
     returned = [day + timedelta(int(more)) for day, more in zip(delivered, days % 23, strict=True)]
     frame = pl.DataFrame({"delivered": delivered, "ordered": ordered, "returned": returned})
-    found = [held for held in rules_of(frame) if between(held)]
+    rules = [held for held in rules_of(frame) if between(held)]
     apart = Linear(columns=("delivered", "ordered"), coefficients=(1.0,), offset=3 * 86400.0)
-    assert found[0].rule == apart and found[0].broken == (18,)
+    assert rules[0].rule == apart and rules[0].broken == (18,)
     # Their order follows, so it needs no rule of its own.
-    assert all("returned" in held.rule.columns for held in found[1:])
+    assert all("returned" in held.rule.columns for held in rules[1:])
 
 
 def test_long_whole_numbers_are_keys_and_equal_to_the_last_digit() -> None:
@@ -239,10 +239,10 @@ def test_long_whole_numbers_are_keys_and_equal_to_the_last_digit() -> None:
         }
     )
     for other in (frame, frame.cast({"id": pl.String}), frame.cast({"account": pl.Int128})):
-        found = {(type(h.rule).__name__, *h.rule.columns): h.broken for h in rules_of(other)}
-        assert found["Equal", "id", "copy"] == (1,)
-        assert found["Unique", "id"] == found["Determines", "account", "town"] == ()
-        assert ("Equal", "account", "time") in found
+        rules = {(type(h.rule).__name__, *h.rule.columns): h.broken for h in rules_of(other)}
+        assert rules["Equal", "id", "copy"] == (1,)
+        assert rules["Unique", "id"] == rules["Determines", "account", "town"] == ()
+        assert ("Equal", "account", "time") in rules
 
 
 def test_the_same_seed_finds_the_same_and_a_large_table_takes_seconds() -> None:
@@ -267,12 +267,12 @@ def test_a_discount_is_found_where_it_is_given(
     other = rng.choice([0.05, 0.1], n)
     columns = {"price": price, "number": number, "off": discount * whole, "other": other}
     table = table_from_frame(pl.DataFrame(columns | {"total": total}), "sales")
-    found = find_rules(table, infer_plan(table), seed=0)
-    (rule,) = [held.rule for held in found if isinstance(held.rule, Product)]
+    rules = find_rules(table, infer_plan(table), seed=0)
+    (rule,) = [held.rule for held in rules if isinstance(held.rule, Product)]
     names = ("total", "price", "number", "off")
     assert rule.columns == names[: 4 if frequent else 3]
     assert rule.per == (-1 / whole if frequent else 0.0)
-    assert [int(held.n_broken) for held in found if held.rule == rule] == [3]
+    assert [int(held.n_broken) for held in rules if held.rule == rule] == [3]
 
 
 def test_flags_are_set_where_one_of_others_is() -> None:

@@ -73,7 +73,7 @@ def check(
     names: list[str],
     data: Cells,
     lines: list[int],
-    *said: str,
+    *notes_expected: str,
     sheet: bool = False,
     ways: int = 3,
 ) -> None:
@@ -87,10 +87,10 @@ def check(
         assert table.frame.columns == names
         assert values_of(cells_of(table)) == values_of(data)
         assert table.lines is not None and table.lines.tolist() == lines
-        found = " ".join(table.source.notes)
-        for word in said:
-            assert (word if table.source.format == "csv" else word.replace("line", "row")) in found
-        assert said or "--layout" not in found
+        note = " ".join(table.source.notes)
+        for word in notes_expected:
+            assert (word if table.source.format == "csv" else word.replace("line", "row")) in note
+        assert notes_expected or "--layout" not in note
 
 
 def untouched(folder: Path, rows: Cells, *, sheet: bool = False) -> None:
@@ -118,16 +118,16 @@ def test_questions_and_import_ids_of_a_survey(has_questions: bool, tmp_path: Pat
     ids = [[f'{{"ImportId":"{name}","timeZone":"UTC"}}' for name in names]]
     rows = [names, *questions * has_questions, *ids, *STATION]
     lines = [*range(3 + has_questions, 27 + has_questions)]
-    said = "2 (questions), 3 (import ids)" if has_questions else "line 2 (import ids)"
-    check(tmp_path, rows, names, STATION, lines, said)
+    note = "2 (questions), 3 (import ids)" if has_questions else "line 2 (import ids)"
+    check(tmp_path, rows, names, STATION, lines, note)
 
 
 def test_descriptions_below_the_names_are_left_out(tmp_path: Path) -> None:
     names = ["GEO_ID", "B01_001E", "B01_001M", "NAME"]
     described = ["Geography", "Estimate!!Total", "Margin of Error!!Total", "Area"]
     data = [[f"1400US{k}", f"{900 + 7 * k}", f"+/-{40 + k}", f"Tract {k}"] for k in range(24)]
-    said = "line 2 (descriptions of the columns)"
-    check(tmp_path, [names, described, *data], names, data, [*range(3, 27)], said)
+    note = "line 2 (descriptions of the columns)"
+    check(tmp_path, [names, described, *data], names, data, [*range(3, 27)], note)
     for words in (["x", "too low", "none", "y"], ["x", "not read", "not read", "y"]):
         untouched(tmp_path, [names, words, *data])
     people = [[f"{'Ann Bea Cy'.split()[k % 3]} Lee", *row[1:]] for k, row in enumerate(data)]
@@ -151,8 +151,8 @@ def test_a_list_framed_by_bars(tmp_path: Path) -> None:
     assert table.frame.columns == NAMES and cells_of(table) == SALES
     assert table.lines is not None
     assert table.lines.tolist() == [*range(6, 15), *range(18, 33)]
-    for said in ("lines 1-3 (title", "5, 15, 17, 33, 35 (5 drawn lines)", "16 (repeated header)"):
-        assert said in table.source.notes[0]
+    for note in ("lines 1-3 (title", "5, 15, 17, 33, 35 (5 drawn lines)", "16 (repeated header)"):
+        assert note in table.source.notes[0]
     assert "34 (total)" in table.source.notes[0]
 
 
@@ -177,8 +177,8 @@ def test_how_digits_of_dates_are_written_is_a_unit_of_theirs(tmp_path: Path) -> 
 )
 def test_units_below_the_header_are_left_out(units: list[str], tmp_path: Path) -> None:
     names = ["TIMESTAMP", "AirTC", "RH", "Kind"]
-    rows, said = [names, units, *STATION], "line 2 (units)"
-    check(tmp_path, rows, names, STATION, [*range(3, 27)], said, sheet=True)
+    rows, note = [names, units, *STATION], "line 2 (units)"
+    check(tmp_path, rows, names, STATION, [*range(3, 27)], note, sheet=True)
     # Numbers in the column of dates, or units further below, are data.
     untouched(tmp_path, [names, ["m", *units[1:]], *STATION])
     untouched(tmp_path, [names, *STATION[:5], units, *STATION[5:]])
@@ -217,8 +217,8 @@ def test_two_header_rows_are_joined(
         assert read_table(as_sheet(tmp_path / "t.xlsx", [*head, *data])).frame.columns != names
         return
     lines = [*range(3, 3 + len(data))]
-    said = "line 2 (second row of names, joined)"
-    check(tmp_path, [*head, *data], names, data, lines, said, sheet=True)
+    note = "line 2 (second row of names, joined)"
+    check(tmp_path, [*head, *data], names, data, lines, note, sheet=True)
     titled = [["Sales of shops"], ["", ""], *head, *data]
     lines = [*range(5, 5 + len(data))]
     check(tmp_path, titled, names, data, lines, "1-2 (title", sheet=True, ways=1)
@@ -230,8 +230,8 @@ def test_years_below_the_name_of_a_group_are_joined(n: int, tmp_path: Path) -> N
     head = [["Country", "Rate", *[""] * (n - 1)], ["", *years]]
     data = [[f"C{k}", *(f"{k + j}.5" for j in range(n))] for k in range(12)]
     names = ["Country", *(f"Rate {year}" for year in years)]
-    said = "line 2 (second row of names, joined)"
-    check(tmp_path, [*head, *data], names, data, [*range(3, 15)], said, sheet=True)
+    note = "line 2 (second row of names, joined)"
+    check(tmp_path, [*head, *data], names, data, [*range(3, 15)], note, sheet=True)
     # With years in the rows below, or a name in its first cell, the row is data.
     born = [[row[0], *(str(1950 + 3 * k + j) for j in range(n))] for k, row in enumerate(data)]
     for rows in ([["", *years], *born], [["X", *years], *data]):
@@ -252,8 +252,8 @@ def test_kinds_of_answers_below_questions_are_joined(
     words: tuple[str, str], options: list[str], tmp_path: Path
 ) -> None:
     """Most answers are text; the second row repeats a few words."""
-    asked = ["Which?", "", ""][: len(options)]
-    first = ["Respondent ID", "Start Date", *asked, "Age?", "Job?", "More?"]
+    questions = ["Which?", "", ""][: len(options)]
+    first = ["Respondent ID", "Start Date", *questions, "Age?", "Job?", "More?"]
     second = ["", "", *options, words[0], words[0], words[1]]
     data = [
         [
@@ -265,8 +265,8 @@ def test_kinds_of_answers_below_questions_are_joined(
     ]
     names = [*first[:2], *(f"Which? {word}" for word in options)]
     names += [f"Age? {words[0]}", f"Job? {words[0]}", f"More? {words[1]}"]
-    said = "line 2 (second row of names, joined)"
-    check(tmp_path, [first, second, *data], names, data, [*range(3, 23)], said, sheet=True)
+    note = "line 2 (second row of names, joined)"
+    check(tmp_path, [first, second, *data], names, data, [*range(3, 23)], note, sheet=True)
     # A row with an id is an answer.
     first = [name or f"column_{k}" for k, name in enumerate(first)]
     answered = ["900", "2024-03-01", *[""] * len(options), *second[-3:]]
@@ -314,8 +314,8 @@ def test_years_and_months_name_columns_below_a_title(
     head = ["Region", *map(str, names)]
     data = [[f"R{n}", *(str(40 + n * k % 31) for k in names)] for n in range(20)]
     lines = [*range(len(title) + 2, len(title) + 22)]
-    said = "title"
-    check(tmp_path, [*title, head, *data], head, data, lines, said, sheet=True)
+    note = "title"
+    check(tmp_path, [*title, head, *data], head, data, lines, note, sheet=True)
 
 
 def test_rows_that_go_on_by_one_step_are_data(tmp_path: Path) -> None:
@@ -447,15 +447,15 @@ def test_words_above_text_hide_no_units(above: str, numbers: str, tmp_path: Path
         [numbers.format(40 + n), str(n), ["red", "blue"][n % 2], "late" * (n % 3 == 0), f"{n}.1"]
         for n in range(12)
     ]
-    said = "line 2 (units)"
-    check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], said, sheet=True)
+    note = "line 2 (units)"
+    check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], note, sheet=True)
     # A known level, or a number, belongs to a data row.
     untouched(tmp_path, [names, [*units[:2], "red", *units[3:]], *data])
     untouched(tmp_path, [names, [*units[:4], "7.5"], *data])
     # Most values of the lead column are below a detection limit.
     for n, row in enumerate(data):
         row[0] = "<0.5" if n % 3 else row[0]
-    check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], said, ways=1)
+    check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], note, ways=1)
 
 
 def test_codes_above_whole_numbers_are_no_units(tmp_path: Path) -> None:
@@ -529,14 +529,14 @@ FOOTS: list[Cells] = [
 def test_a_foot_is_left_out(foot: Cells, is_text: bool, tmp_path: Path) -> None:
     first = ("S{}" if is_text else "{}").format
     data = [[first(100 + n), *row[1:]] for n, row in enumerate(SALES)]
-    said = f"{25 + len(foot)}"
+    note = f"{25 + len(foot)}"
     check(
         tmp_path,
         [NAMES, *data, *foot],
         NAMES,
         data,
         [*range(2, 26)],
-        f"{said} (footer)",
+        f"{note} (footer)",
         sheet=True,
     )
 
@@ -622,9 +622,9 @@ FIRSTS = {
 def test_remarks_are_left_out_wherever_they_stand(kind: str, remark: str, tmp_path: Path) -> None:
     data = [[FIRSTS[kind](n), *row[1:]] for n, row in enumerate(SALES)]
     ways = (((24,), "26 (footer)"), ((8,), "10 (remark)"), ((8, 16), "10, 19 (2 remarks)"))
-    for places, said in ways:
+    for places, note in ways:
         rows, lines = with_rows(data, *((place, [remark]) for place in places))
-        check(tmp_path, rows, NAMES, data, lines, said, sheet=kind == "codes", ways=1)
+        check(tmp_path, rows, NAMES, data, lines, note, sheet=kind == "codes", ways=1)
 
 
 @pytest.mark.parametrize(
@@ -787,17 +787,17 @@ def test_rows_with_too_few_cells_are_errors(kind: str, row: list[str], tmp_path:
             read_table(path)
         remarked = [NAMES, *data[:place], row, ["Page 1 of 3"], *data[place:], ["Source: us"]]
         path.write_text(as_text(remarked, padded=False))
-        for found in (
+        for result in (
             read_table(path, bad_lines="skip"),
             open_table(path, bad_lines="skip", in_memory_rows=5, part_rows=5),
         ):
-            frames = [table.frame for table in found.tables()]
+            frames = [table.frame for table in result.tables()]
             assert [list(r) for frame in frames for r in frame.rows()] == data
-            left_out, bad, *_ = found.source.notes
+            left_out, bad, *_ = result.source.notes
             foot = "27-28 (footer)" if place == 24 else f"{place + 3} (remark), 28 (footer)"
             assert foot in left_out
             assert bad == f"1 bad line was left out: {wrong}."
-            assert found.source.n_rows == 24
+            assert result.source.n_rows == 24
 
 
 def test_the_rest_of_a_text_without_quotes_is_no_remark(tmp_path: Path) -> None:
@@ -844,8 +844,8 @@ def test_runs_of_blank_lines_are_said_and_held_as_runs(tmp_path: Path) -> None:
     blank = [[""] * 4]
     given = [NAMES, *SALES[:10], *blank * 3, *SALES[10:15], *blank, *SALES[15:], *blank * 90_000]
     lines = [*range(2, 12), *range(15, 20), *range(21, 30)]
-    said = "lines 12-14, 20, 30-90029 (90,004 blank lines)"
-    check(tmp_path, given, NAMES, SALES, lines, said, ways=1)
+    note = "lines 12-14, 20, 30-90029 (90,004 blank lines)"
+    check(tmp_path, given, NAMES, SALES, lines, note, ways=1)
     found = read_table(tmp_path / "t0.csv").source.left_out
     assert found == (("blank line", ((12, 14), (20, 20), (30, 90_029))),)
 
@@ -889,13 +889,13 @@ def test_totals_are_left_out_and_labels_filled_down(word: str, tmp_path: Path) -
 def test_a_total_that_does_not_add_up_is_left_out_beside_others(line: int, tmp_path: Path) -> None:
     rows, lines = pivot()
     rows[line - 1][2] = "9999"
-    said = f"line{'s' * (line > 8)} ", f"{line} (unmatched total)", "(4 totals)"
-    check(tmp_path, rows, NAMES, SALES, lines, *said[1:])
+    expected = f"line{'s' * (line > 8)} ", f"{line} (unmatched total)", "(4 totals)"
+    check(tmp_path, rows, NAMES, SALES, lines, *expected[1:])
     # A customer of that name, with the same cells filled as others, is not a total.
     rows, lines = pivot(text="m9")
     rows[line - 1][2] = "9999"
-    found = read_table(path_of(tmp_path, rows))
-    assert found.frame.height == 29 and "unmatched" not in str(found.source.notes)
+    table = read_table(path_of(tmp_path, rows))
+    assert table.frame.height == 29 and "unmatched" not in str(table.source.notes)
 
 
 GROSS = ["9999999", "-99", "x?#", "1e9"]
@@ -1057,8 +1057,8 @@ def test_one_option_turns_recognition_off(tmp_path: Path) -> None:
     for file in (path, as_sheet(tmp_path / "t.xlsx", given)):
         table = read_table(file, layout="off")
         assert table.frame.height == len(given) - 1 and table.frame.columns[0] == "A title"
-        found = read_table(file)
-        assert found.frame.height == 24 and table.source.fingerprint != found.source.fingerprint
+        opened = read_table(file)
+        assert opened.frame.height == 24 and table.source.fingerprint != opened.source.fingerprint
     # Lines skipped by hand are not a title; the layout below them is still detected.
     assert cells_of(read_table(path, skip_rows=1)) == SALES
     assert read_table(path, skip_rows=1, layout="off").frame.height == len(given) - 2

@@ -88,17 +88,17 @@ def test_a_title_is_left_out_and_lines_stay_those_of_the_file(
 
 
 @pytest.mark.parametrize(
-    ("above", "said"),
+    ("above", "note"),
     [
         ("Sizes, of May\n\n", 'lines 1-2 (title "Sizes")'),
         ('"Sizes\nof May",,\n', 'lines 1-2 (title "Sizes of May")'),
         ("Sizes\r\n", 'line 1 (title "Sizes")'),
     ],
 )
-def test_a_title_is_told_of(tmp_path: Path, above: str, said: str) -> None:
+def test_a_title_is_told_of(tmp_path: Path, above: str, note: str) -> None:
     path = tmp_path / "t.csv"
     path.write_text(above + written([["id", "size", "kind", "what"], *([*r, "a"] for r in BODY)]))
-    assert read_table(path).source.notes[0].startswith(f"Left out as not data: {said}")
+    assert read_table(path).source.notes[0].startswith(f"Left out as not data: {note}")
 
 
 def test_a_title_stands_below_excels_own_line_too(tmp_path: Path) -> None:
