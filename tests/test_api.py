@@ -112,7 +112,7 @@ def test_paths_frames_and_tables_are_the_same_table(tmp_path: Path) -> None:
         screen_table(frame, reference=[3])
 
 
-def test_paths_are_read_as_asked_and_frames_are_not(tmp_path: Path) -> None:
+def test_reading_options_apply_to_paths_and_not_to_frames(tmp_path: Path) -> None:
     path = tmp_path / "birds.csv"
     frame = frame_of(40).select("wing", "bill")
     path.write_bytes(frame.write_csv(separator="|").encode("utf-16"))
@@ -169,7 +169,7 @@ def test_the_index_of_pandas_names_the_rows_and_comes_back(result: Screening) ->
     assert list(renamed.to_frame().columns)[:4] == ["wing", "bill", "rank_input", "colour"]
 
 
-def test_another_column_names_the_rows_if_asked() -> None:
+def test_another_column_names_the_rows_on_request() -> None:
     frame = birds().assign(code=[f"c{k:03d}" for k in range(60)])
     result = screen_table(frame, id="code", explain=0)
     assert result.ranked[0].id == frame["code"].iloc[result.ranked[0].row - 1]
@@ -224,7 +224,7 @@ def test_the_index_names_scored_rows_unless_the_model_knows_better() -> None:
     assert "bird" not in repr(hidden) + hidden._repr_html_()
 
 
-def test_names_that_are_no_text_are_written_as_text() -> None:
+def test_non_text_names_are_written_as_text() -> None:
     frame = birds().reset_index(drop=True)
     numbered = frame.set_axis(range(4), axis=1)
     left_out = screen_table(numbered, exclude=[3], categorical=(), id=0, explain=0)
@@ -307,7 +307,7 @@ def test_the_text_of_a_result_is_a_few_lines(result: Screening) -> None:
     assert html.startswith('<div class="kpca-screening">') and "3 of 60 rows stand out" in html
 
 
-def test_a_hidden_index_is_in_no_frame_unless_it_is_asked_for() -> None:
+def test_a_hidden_index_is_in_no_frame_by_default() -> None:
     frame = birds(odd=0).set_axis([f"secret {k:02d}" for k in range(60)])
     frame.iloc[7, frame.columns.get_loc("bill")] = 77777.125
     result = screen_table(frame, hide=["bill", "index"])
@@ -436,7 +436,7 @@ def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["hide", "exclude", "categorical", "numeric", "by"])
 @pytest.mark.parametrize("given", [True, 5, 1.5])
-def test_what_is_no_name_of_a_column_is_refused_by_its_option(option: str, given: Any) -> None:
+def test_invalid_column_names_are_refused_by_their_option(option: str, given: Any) -> None:
     frame = {"a": [i % 7 for i in range(40)], "b": [i % 5 for i in range(40)]}
     with pytest.raises(ConfigError, match=f"^{option}= takes a name or a list of names, got"):
         screen_table(frame, **{option: given})
@@ -475,7 +475,7 @@ def test_names_of_columns_are_not_made_into_keywords() -> None:
         screen_table(frame, exclude="gross--share")
 
 
-def test_a_caller_who_raises_where_floats_underflow_is_served() -> None:
+def test_underflow_errors_enabled_by_the_caller_do_no_harm() -> None:
     rng = np.random.default_rng(0)
     table = {"a": rng.normal(size=200), "b": [*rng.normal(size=199), 1e5]}
     with np.errstate(all="raise"):
@@ -498,7 +498,7 @@ def test_workers_are_a_keyword(tmp_path: Path) -> None:
         screen_table(table, workers="threads", execution=Execution())
 
 
-def test_a_list_where_a_word_belongs_is_shown_as_it_is_with_what_was_meant() -> None:
+def test_a_list_in_place_of_a_word_is_quoted_with_a_suggestion() -> None:
     with pytest.raises(ConfigError, match=r"""got "\['blocks'\]"\. Did you mean "blocks"\?"""):
         screen_table(birds(), method=["blocks"])  # type: ignore[arg-type]
 

@@ -43,7 +43,7 @@ def test_keywords_are_options_with_their_defaults(function: Callable[..., Any]) 
         assert option.default in (known.get(name), inspect.Parameter.empty), name
 
 
-def test_rules_are_said_and_exported(rules: Rules) -> None:
+def test_rules_are_printed_and_exported(rules: Rules) -> None:
     assert SUM in rules.sentences
     assert repr(rules).splitlines()[0] == f"{len(rules.rules)} rules of table, 300 rows"
     assert max(map(len, repr(rules).splitlines())) < 80
@@ -123,7 +123,7 @@ def test_options_of_columns() -> None:
         ),
     ],
 )
-def test_mistakes_are_told_in_one_line(
+def test_mistakes_are_reported_in_one_line(
     call: Callable[[], Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error) as caught:

@@ -33,7 +33,7 @@ def test_imports_keep_the_arrows_between_rooms(repository: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_no_path_of_one_machine_stands_in_the_repository(repository: Path) -> None:
+def test_no_machine_specific_path_is_in_the_repository(repository: Path) -> None:
     roots = "|".join(("home", "root", "opt", "work", "Users", "mnt"))
     # An absolute path below one of these roots, not part of a URL or a relative path.
     pattern = re.compile(rf"(?<![\w./:-])/(?:{roots})/\w")

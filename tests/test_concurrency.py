@@ -107,7 +107,7 @@ def test_one_model_serves_several_threads() -> None:
         assert len(set(pool.map(use, range(8)))) == 1
 
 
-def test_work_goes_on_in_an_event_loop(alone: dict[str, str]) -> None:
+def test_fitting_and_scoring_work_in_an_event_loop(alone: dict[str, str]) -> None:
     async def several() -> list[str]:
         return await asyncio.gather(*(asyncio.to_thread(work, name) for name in WORK))
 

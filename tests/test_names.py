@@ -97,17 +97,17 @@ LEFT_ALONE = ["Z\u00fcrich", "\u05e9\u05dc\u05d5\u05dd", "e\u0301", "\u0e17\u0e3
 
 
 @pytest.mark.parametrize(("text", "shown"), WRITTEN_OUT)
-def test_what_no_one_sees_is_written_out_on_terminals_and_pages(text: str, shown: str) -> None:
+def test_invisible_characters_are_escaped_on_terminals_and_pages(text: str, shown: str) -> None:
     assert visible(text) == one_line(text) == cut(text) == shown
 
 
 @pytest.mark.parametrize("text", LEFT_ALONE)
-def test_what_people_write_is_left_alone(text: str) -> None:
+def test_ordinary_text_is_left_unchanged(text: str) -> None:
     assert visible(text) == one_line(text) == cut(text) == text
 
 
 @pytest.mark.parametrize("text", [*(text for text, _ in WRITTEN_OUT), *LEFT_ALONE])
-def test_in_json_as_much_is_written_out_and_is_read_as_it_was(text: str) -> None:
+def test_json_escapes_the_same_characters_and_round_trips(text: str) -> None:
     shown = visible_json(json.dumps({"a": text}, indent=1, ensure_ascii=False))
     assert json.loads(shown) == {"a": text}
     assert all(visible(line) == line for line in shown.split("\n"))

@@ -28,7 +28,7 @@ def test_the_notes_name_every_file_that_came_from_elsewhere(repository: Path, fo
     assert [path.name for path in files if f"`{path.stem}" not in notes] == []
 
 
-def test_the_platforms_told_are_those_declared(repository: Path) -> None:
+def test_the_documented_platforms_are_those_declared(repository: Path) -> None:
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     pythons = re.findall(r":: (3\.\d+)", "\n".join(project["classifiers"]))
     page = (repository / "docs/reference/versions.md").read_text(encoding="utf-8")

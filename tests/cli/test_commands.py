@@ -65,7 +65,7 @@ def test_a_row_without_a_line_is_explained_by_its_id_not_by_the_row_of_that_numb
     assert (explained.code, "rank 1 of 60" in explained.out) == (0, True)
 
 
-def test_paths_from_elsewhere_are_cut_and_the_sentence_says_so(
+def test_paths_from_elsewhere_are_cut_and_the_sentence_tells_it(
     kpca: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "here").mkdir()

@@ -28,7 +28,7 @@ def test_an_error_is_one_line_whatever_it_quotes(capsys: pytest.CaptureFixture[s
     assert len(stderr) < 2100
 
 
-def test_columns_of_nothing_are_dropped_and_scores_told_apart() -> None:
+def test_empty_columns_are_dropped_and_scores_distinguished() -> None:
     frame = frame_of(40, odd=2)
     result = screen(table_from_frame(frame.drop("name")))[0]
     head = next(line for line in summary_lines(result) if line.startswith("rank"))
@@ -51,7 +51,7 @@ def test_ranks_that_skip_some_are_announced() -> None:
     assert titles.startswith("rank")
 
 
-def test_what_may_have_gone_wrong_stands_below_the_reason() -> None:
+def test_hints_are_printed_below_the_reason() -> None:
     result = screen(table_from_frame(frame_of(40, odd=2)))[0]
     hint = '"bill" fits if divided by 10, ' * 4
     first = replace(result.oddest_of_each_kind[0], hints=(hint,))
@@ -61,7 +61,7 @@ def test_what_may_have_gone_wrong_stands_below_the_reason() -> None:
     assert max(map(len, below)) <= 80
 
 
-def test_odd_cells_are_listed_with_what_was_meant() -> None:
+def test_odd_cells_are_listed_with_suggestions() -> None:
     result = screen(table_from_frame(frame_of(40)))[0]
     cell = OddCell("bill", "sign", "-4\x1b", "Why.", "4", row=3, line=4, n_cells=3)
     bare = OddCell("wing", "zero", "0", "Why.", "", row=9, line=10)
@@ -111,7 +111,7 @@ def stderr_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         stream.close()
 
 
-def test_words_that_nobody_reads_do_not_end_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_without_a_reader_does_not_end_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     with stderr_nobody_reads(monkeypatch):
         Console().say("a paragraph")
         Console().lines(["a", "b"])

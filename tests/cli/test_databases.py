@@ -101,7 +101,7 @@ def test_scores_are_written_of_a_table_without_a_key(kpca: Run, shop: Path) -> N
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
-def test_where_scores_are_not_written_it_is_said_that_the_folder_is(
+def test_a_failed_write_of_scores_reports_that_the_folder_is_written(
     lost: BaseException, code: int, message: str, kpca: Run, shop: Path, monkeypatch: Any
 ) -> None:
     def lose(*_: object, **__: object) -> None:
@@ -175,7 +175,7 @@ def test_a_missing_extra_is_named(
 
 
 @pytest.mark.release
-def test_a_query_tells_nothing_that_is_hidden_or_not_sent(kpca: Run, shop: Path) -> None:
+def test_a_query_reveals_nothing_hidden_or_not_sent(kpca: Run, shop: Path) -> None:
     words = ("sqlite:///shop.db", "--query", "SELECT * FROM birds WHERE name <> 'QZsecret'")
     assert kpca("screen", *words, "--to-send", "--out", "sent").code == 0
     assert kpca("screen", *words, "--hide", "name", "--out", "out").code == 0
@@ -204,7 +204,7 @@ def test_a_query_tells_nothing_that_is_hidden_or_not_sent(kpca: Run, shop: Path)
         ("novelty", "screen", "birds.csv", "--config", "secret-marks.toml"),
     ],
 )  # fmt: skip
-def test_a_password_in_an_address_is_said_nowhere(
+def test_a_password_in_an_address_is_printed_nowhere(
     words: tuple[str, ...], run_kpca: Run, folder: Path
 ) -> None:
     for name, option in (("secret", "reference"), ("secret-marks", "accept")):

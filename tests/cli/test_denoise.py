@@ -216,7 +216,7 @@ def test_a_range_the_image_lies_far_beyond_is_a_failure_in_one_line(kpca: Run) -
     assert done.err.startswith("failed: a.png: image holds values from ")
 
 
-def test_what_loads_slowly_is_loaded_where_it_is_needed() -> None:
+def test_slow_imports_are_lazy() -> None:
     code = (
         "import sys, kpca_apps.report.denoising.page;"
         "print({'matplotlib', 'numba', 'scipy', 'sklearn'} & set(sys.modules), end=' ');"
@@ -308,7 +308,7 @@ def test_noise_is_a_table_of_what_the_library_measures(kpca: Run) -> None:
     assert len(images[3]["channel_sigma"]) == 3
 
 
-def test_raw_files_are_written_as_raw_files_where_that_is_asked(kpca: Run) -> None:
+def test_raw_files_are_written_as_raw_files_on_request(kpca: Run) -> None:
     pytest.importorskip("rawpy", reason="raw files need the extra raw")
     light = np.random.default_rng(0).normal(1200, 40, (96, 96)).astype(np.uint16)
     write_dng(Path("a.dng"), light)
@@ -353,7 +353,7 @@ def test_the_line_of_a_preview_gives_one_image_its_own_options(kpca: Run) -> Non
     assert trials[1]["per_image"].endswith("a.png,0.6,1,1\n")
 
 
-def test_what_may_be_texture_is_left_as_it_was_and_said_to_be(kpca: Run) -> None:
+def test_possible_texture_is_left_unchanged_and_reported(kpca: Run) -> None:
     save("mixed/a.png", data.grass()[:96, :96])
     save("mixed/b.png", noisy(1, (64, 64)))
     stderr = " ".join(kpca("run", "mixed", *FAST).err.split())
@@ -376,7 +376,7 @@ def test_what_may_be_texture_is_left_as_it_was_and_said_to_be(kpca: Run) -> None
     assert "as it is: what was measured (" in tried and "removes 0" not in tried
 
 
-def test_impulses_taken_for_gaussian_noise_are_said_to_be(kpca: Run) -> None:
+def test_impulses_mistaken_for_gaussian_noise_are_reported(kpca: Run) -> None:
     pixels = data.camera()[:64, :64].copy()
     pixels[np.random.default_rng(0).random(pixels.shape) < 0.05] = 255
     save("salt/a.png", pixels)
@@ -384,7 +384,7 @@ def test_impulses_taken_for_gaussian_noise_are_said_to_be(kpca: Run) -> None:
         assert "--noise impulse" in kpca(*words).err
 
 
-def test_a_law_of_brightness_is_told_wherever_noise_is(kpca: Run) -> None:
+def test_a_noise_law_is_reported_wherever_noise_is(kpca: Run) -> None:
     rng = np.random.default_rng(0)
     light = data.camera()[:160, 150:310] * 0.5
     counts = rng.poisson(light) * 2.0 + rng.normal(100, 3, light.shape)
@@ -469,7 +469,7 @@ def test_the_noise_of_a_set_is_kept_and_used(kpca: Run) -> None:
     assert "taken from --profile p.json, not measured." in " ".join(done.err.split())
 
 
-def test_the_same_noise_for_a_batch_is_measured_and_said(kpca: Run) -> None:
+def test_the_same_noise_for_a_batch_is_measured_and_reported(kpca: Run) -> None:
     for number in range(2):
         save(f"alike/{number}.png", noisy(number, (96, 96)))
     done = kpca("run", "alike", *FAST, "--same-noise")

@@ -94,7 +94,7 @@ def test_a_model_is_loaded_once(
     assert loaded == ["digits.kpca"]
 
 
-def test_what_does_not_fit_is_a_failure_of_one_image(kpca: Run, digits: np.ndarray) -> None:
+def test_an_unsuitable_image_fails_alone(kpca: Run, digits: np.ndarray) -> None:
     assert kpca("fit", "clean", *MODEL, "--components", 20, "--bandwidth", 1e6, "-q").code == 0
     done = kpca("run", "noisy", "in", *MODEL, "--jobs", 1)
     assert done.code == 5

@@ -102,7 +102,7 @@ def test_samples_are_counted_by_the_header(shape: tuple[int, ...], tmp_path: Pat
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes with names")
-def test_what_is_no_image_counts_by_its_size(tmp_path: Path) -> None:
+def test_non_images_count_by_their_size(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"123")
     os.mkfifo(tmp_path / "pipe.png")  # opening it would block forever
     sizes = [count_samples(tmp_path / f"{name}.png") for name in ("a", "none", "pipe")]
@@ -129,7 +129,7 @@ def test_an_end_at_the_report_leaves_the_images(
     assert "All of these were done by an earlier run." in kpca("run", "in", *GIVEN).err
 
 
-def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_prints_how_to_resume(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from kpca_apps.denoise.batch import denoisers
 
     whole, calls = denoisers.clean_image, []

@@ -85,14 +85,14 @@ def test_a_signal_in_code_that_is_made_has_its_own_exit_code(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no mask of signals")
-def test_work_that_hears_no_signal_ends_in_time() -> None:
+def test_work_that_ignores_signals_ends_in_time() -> None:
     done = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, text=True, check=False)
     assert done.returncode == 128 + signal.SIGTERM
     assert done.stderr == "error: interrupted; the next run removes what is unfinished\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no mask of signals")
-def test_a_blocked_interrupt_is_heard() -> None:
+def test_a_blocked_interrupt_is_handled() -> None:
     assert hasattr(signal, "pthread_sigmask")
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED], capture_output=True, text=True, check=False

@@ -226,7 +226,7 @@ def test_hidden_values_of_a_table_in_parts_are_in_no_byte(kpca: Run) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_the_scored_table_has_hidden_columns_if_asked_and_else_their_names(
+def test_the_scored_table_has_hidden_columns_on_request_and_else_their_names(
     kpca: Run, kind: str
 ) -> None:
     words = ("--format", kind, "--hide", "dose", "--hide", "patient", "--id", "patient")
@@ -276,7 +276,7 @@ def test_errors_cite_no_hidden_value(kpca: Run) -> None:
         assert leaks({"terminal": done.out + done.err}) == []
 
 
-def test_a_model_says_which_hidden_values_it_holds(kpca: Run) -> None:
+def test_a_model_reports_the_hidden_values_it_contains(kpca: Run) -> None:
     table = write(frame(), "given", "parquet")
     done = kpca("screen", table, "--hide", "patient", "--hide", "dose", "--out", "seen")
     stderr = " ".join(done.err.split())

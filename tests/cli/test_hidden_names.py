@@ -207,10 +207,10 @@ def database(path: Path, names: list[str], cells: list[list[object]]) -> tuple[s
 def by_command(run: Run, table: str, reading: dict[str, str], hide: str) -> dict[str, str]:
     """Screen, score and explain; return the files and the terminal output."""
     how = [word for name, value in reading.items() for word in (f"--{name}", value)]
-    hide = (*how, f"--hide={hide}")
+    options = (*how, f"--hide={hide}")
     terminal = ""
     for words in (
-        ("screen", table, "--count", 2, *hide, "--json", "--out", "seen"),
+        ("screen", table, "--count", 2, *options, "--json", "--out", "seen"),
         ("score", "seen/model.kpca", table, *how, "--out", "scored"),
         ("explain", "seen/model.kpca", table, *how, "--row", 48),
     ):

@@ -46,7 +46,7 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("group", [[], ["novelty"], ["denoise"], ["papers"]])
-def test_what_a_command_does_is_told_whole_in_80_columns(group: list[str]) -> None:
+def test_help_shows_the_whole_summary_of_a_command_in_80_columns(group: list[str]) -> None:
     shown = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*group, "--help"]).output
     assert "..." not in shown.split("Commands")[1]
 
@@ -204,7 +204,7 @@ def test_a_path_that_looks_like_markup_is_no_markup(
     ],
     ids=" ".join,
 )
-def test_what_is_no_character_is_told_in_one_line(
+def test_an_invalid_character_is_reported_in_one_line(
     words: list[str], bad: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main([word.replace("BAD", bad) for word in words])
@@ -213,7 +213,7 @@ def test_what_is_no_character_is_told_in_one_line(
     assert done.err.strip().isprintable()
 
 
-def test_a_nonsense_backend_of_matplotlib_is_not_asked() -> None:
+def test_an_invalid_matplotlib_backend_is_not_used() -> None:
     done = subprocess.run(
         [sys.executable, "-c", "from kpca_apps.cli.main import main; print(main(['--version']));"
          "import matplotlib; print(matplotlib.get_backend())"],

@@ -33,7 +33,7 @@ def test_each_option_has_wrong_values_that_are_tried() -> None:
 
 
 @pytest.mark.release
-def test_what_is_said_of_wrong_options_is_as_it_was_read_and_approved(
+def test_messages_of_wrong_options_are_those_of_the_approved_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("KPCA_DEBUG", raising=False)

@@ -78,7 +78,7 @@ def german(path: Path, delimiter: str = ";") -> pl.DataFrame:
     ("delimiter", "in_parts"),
     quick([*product(";\t,", (False, True))], (";", False), ("\t", True)),
 )
-def test_lists_are_written_like_the_input_if_asked(
+def test_lists_are_written_like_the_input_on_request(
     kpca: Run, delimiter: str, in_parts: bool, request: pytest.FixtureRequest
 ) -> None:
     written = german(Path("voegel.csv"), delimiter)
@@ -295,7 +295,7 @@ def test_a_screening_loads_no_library_that_it_does_not_use(folder: Path) -> None
     assert done.stdout.splitlines()[-1] == "0 []", done.stderr
 
 
-def test_a_key_that_is_there_twice_is_told_with_its_lines(kpca: Run, folder: Path) -> None:
+def test_a_repeated_key_is_reported_with_its_lines(kpca: Run, folder: Path) -> None:
     table = frame_of(300)
     codes = [f"R{10_000 + 7 * number}" for number in range(300)]
     codes[200] = codes[199]

@@ -64,7 +64,7 @@ def test_each_table_has_the_report_that_it_has_by_itself(kpca: Run, tables: Path
     assert kpca("screen", "data", "--each", "--out", "out", "--force").code == 5
 
 
-def test_an_index_links_every_report_and_tells_what_failed(kpca: Run, tables: Path) -> None:
+def test_an_index_links_every_report_and_lists_failures(kpca: Run, tables: Path) -> None:
     (tables / "\u202eod d é'<b>.csv").write_bytes((tables / "may.csv").read_bytes())
     assert kpca("screen", "data", "--each", "--out", "out").code == 5
     html = Path("out/index.html").read_text("utf-8")
@@ -102,7 +102,7 @@ def test_columns_that_moved_are_those_of_a_diff_with_the_run_before(
     assert may["moved"][0]["words"] in page.text
 
 
-def test_a_run_before_that_cannot_be_compared_is_said(kpca: Run, tables: Path) -> None:
+def test_an_earlier_run_that_cannot_be_compared_is_reported(kpca: Run, tables: Path) -> None:
     words = ("screen", "data/may.csv", "--each", "--out", "out")
     assert kpca(*words).code == 0
     Path("out/may/result.json").write_text("{}")
@@ -122,7 +122,7 @@ def test_hidden_columns_stay_hidden_in_an_index(kpca: Run, tables: Path) -> None
     assert index()["tables"][0]["moved"] == []
 
 
-def test_who_names_tables_that_are_not_one_hears_of_each(kpca: Run, tables: Path) -> None:
+def test_tables_that_do_not_fit_together_suggest_each(kpca: Run, tables: Path) -> None:
     (tables / "broken.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
     assert_refused(kpca("screen", "data"), 3, "Or screen each by itself: --each.")
 

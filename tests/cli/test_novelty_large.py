@@ -36,7 +36,7 @@ def test_a_bar_is_shown_on_a_terminal_only_and_leaves_nothing(
     assert (done.code, done.out.count("\n")) == (0, 1)
 
 
-def test_a_bar_tells_rows_a_second_in_two_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_shows_rows_per_second_in_two_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("COLUMNS", "80")

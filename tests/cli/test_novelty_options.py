@@ -272,7 +272,7 @@ def test_calibration_and_groups_are_kept_by_a_model(kpca: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["screen", "score"])
-def test_hidden_cells_are_kept_if_asked(command: str, kpca: Run) -> None:
+def test_hidden_cells_are_kept_on_request(command: str, kpca: Run) -> None:
     assert kpca("fit", "clean.csv", "--model", "m.kpca").code == 0
     model = ("m.kpca",) if command == "score" else ()
     for words, kept in (((), False), (("--keep-hidden",), True)):

@@ -14,7 +14,7 @@ MARKED = "a remark that stands in no reason"
 
 
 @pytest.mark.parametrize("command", ["screen", "score"])
-def test_what_is_to_send_holds_no_whole_row(command: str, kpca: Run) -> None:
+def test_the_page_to_send_holds_no_whole_row(command: str, kpca: Run) -> None:
     # A constant column is never a reason, so it appears only in whole rows.
     pl.read_csv("birds.csv").with_columns(remark=pl.lit(MARKED)).write_csv("birds.csv")
     assert kpca("fit", "birds.csv", "--model", "m.kpca").code == 0

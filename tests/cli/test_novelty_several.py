@@ -21,7 +21,7 @@ def split(folder: Path) -> list[str]:
     return [header, *rows]
 
 
-def test_a_hidden_name_of_a_file_is_not_said(kpca: Run, folder: Path) -> None:
+def test_a_hidden_file_name_is_not_printed(kpca: Run, folder: Path) -> None:
     split(folder)
     done = kpca("screen", "data", "--hide", "file")
     assert done.code == 0, done.err
@@ -43,7 +43,7 @@ def test_a_line_that_several_files_have_is_named_by_its_row(kpca: Run, folder: P
     assert "line 5 of b.csv" in " ".join((done.out + done.err).split())
 
 
-def test_titles_and_bad_lines_are_left_out_and_told_of(kpca: Run, folder: Path) -> None:
+def test_titles_and_bad_lines_are_left_out_and_reported(kpca: Run, folder: Path) -> None:
     lines = split(folder)
     lines[30:30] = ["damaged"]
     (folder / "t.csv").write_text("\n".join(["Birds of May", "", *lines, ""]))

@@ -77,7 +77,7 @@ def test_an_experiment_without_its_data_says_how_to_get_it(kpca: Run) -> None:
 
 
 @pytest.mark.release
-def test_what_needs_no_data_runs_beside_what_lacks_it(
+def test_experiments_without_data_run_if_others_lack_theirs(
     kpca: Run, undrawn: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = all_experiments()
@@ -225,7 +225,7 @@ def test_an_interrupt_before_anything_is_done_leaves_nothing(
         ),
     ],
 )
-def test_what_fails_does_not_lose_the_others(
+def test_a_failed_experiment_does_not_lose_the_others(
     kpca: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
 ) -> None:
     _with(monkeypatch, error)
@@ -248,7 +248,7 @@ def test_a_page_that_memory_does_not_suffice_for_has_its_own_sentence(
     assert [*Path().iterdir()] == []
 
 
-def test_what_draws_is_imported_before_the_first_experiment(
+def test_plotting_is_imported_before_the_first_experiment(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _with(monkeypatch, AssertionError("an experiment was run"))
@@ -257,7 +257,7 @@ def test_what_draws_is_imported_before_the_first_experiment(
     assert done.code == 1 and "kpca_apps.report.papers.page" in done.err
 
 
-def test_a_bug_in_the_only_experiment_is_said_to_be_one(
+def test_a_bug_in_the_only_experiment_is_reported_as_a_bug(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _with(monkeypatch, ZeroDivisionError("by zero"))

@@ -96,7 +96,7 @@ def test_files_are_fetched_once_and_what_is_there_is_left_alone(papers: Run, ser
     assert Path("data/set/whole.csv").stat().st_mtime_ns == before[1]
 
 
-def test_what_cannot_be_had_is_told_in_a_line_and_the_rest_is_kept(
+def test_a_failed_download_is_one_line_and_the_rest_is_kept(
     papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(papers_fetch, "SECONDS", 0.2)
@@ -137,7 +137,7 @@ def test_a_folder_that_cannot_be_made_ends_it(papers: Run, served: Any) -> None:
         assert done.code == 3 and len(done.err.splitlines()) == 1 and "cannot be made" in done.err
 
 
-def test_where_there_is_no_server_one_line_says_so_and_nothing_is_left(
+def test_without_a_server_one_line_is_printed_and_nothing_is_left(
     papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served("whole")
@@ -184,7 +184,7 @@ def test_an_interrupt_keeps_what_was_fetched(
     assert Path("data/set/whole.csv").read_bytes() == CONTENT
 
 
-def test_what_a_server_answers_amiss_is_one_line_a_file(papers: Run, served: Any) -> None:
+def test_wrong_responses_are_one_line_per_file(papers: Run, served: Any) -> None:
     faults = {
         "circle": "cannot be fetched (Exceeded 30 redirects.).",
         "nowhere": "cannot be fetched (Invalid IPv6 URL).",

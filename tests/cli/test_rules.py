@@ -60,9 +60,7 @@ def test_rules_are_checked_on_another_table(invoices: Path, kpca: Run) -> None:
     assert done == (0, "", "")
 
 
-def test_rules_that_are_written_are_said_and_rows_they_cannot_judge_counted(
-    invoices: Path, kpca: Run
-) -> None:
+def test_written_rules_are_printed_and_unjudged_rows_counted(invoices: Path, kpca: Run) -> None:
     lines = kpca("rules", "invoices.csv").out.splitlines()
     printed = kpca("rules", "invoices.csv", "--out", "rules.json").err.splitlines()
     assert [line for line in printed if line in lines] == lines
@@ -199,7 +197,7 @@ def test_json_of_what_is_found_is_the_file(invoices: Path, kpca: Run) -> None:
     assert Path("a.sql").read_text("utf-8").startswith("-- Rules between the columns of")
 
 
-def test_columns_are_used_as_asked(invoices: Path, kpca: Run) -> None:
+def test_columns_are_used_as_requested(invoices: Path, kpca: Run) -> None:
     done = kpca("rules", "invoices.csv", "--exclude", "gross", "--seed", "3", "--jobs", "1")
     assert "ordered <= shipped" in done.out and "gross" not in done.out
     categorical = kpca("rules", "invoices.csv", "--categorical", "gross")
@@ -247,7 +245,7 @@ def test_a_large_table_is_read_in_parts(
     assert whole.code == 0
 
 
-def test_files_of_one_table_are_told_apart(invoices: Path, kpca: Run) -> None:
+def test_files_of_one_table_are_distinguished(invoices: Path, kpca: Run) -> None:
     done = kpca("rules", "invoices.csv", "more.csv")
     files = "line 9 of invoices.csv, line 6 of more.csv, line 9 of more.csv"
     assert f"gross = net + tax in 357 of 360 rows; not in {files}" in " ".join(done.out.split())
@@ -284,7 +282,7 @@ def test_hidden_values_are_in_no_byte(invoices: Path, kpca: Run, format: str) ->
     assert "(hidden)" in as_json.out
 
 
-def test_mistakes_are_told_in_one_line(invoices: Path, kpca: Run) -> None:
+def test_mistakes_are_reported_in_one_line(invoices: Path, kpca: Run) -> None:
     kpca("rules", "invoices.csv", "--out", "rules.json", "--exclude", "order")
     lacking = kpca("rules", "birds.csv", "--rules", "rules.json")
     assert_refused(lacking, 3, 'birds.csv: has no column "')

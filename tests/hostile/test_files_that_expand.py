@@ -100,7 +100,7 @@ AT_LENGTH = [
 @pytest.mark.parametrize(
     ("write", "make", "how", "most"), quick([*EXPANDING, *AT_LENGTH], *EXPANDING)
 )
-def test_what_expands_is_refused_in_little_memory(
+def test_expanding_files_are_refused_in_little_memory(
     write: Callable[..., None], make: Callable[[], pa.Array], how: Any, most: int, tmp_path: Path
 ) -> None:
     path = tmp_path / f"t.{write.__name__}"

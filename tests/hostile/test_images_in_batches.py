@@ -68,9 +68,7 @@ def astray(path: Path) -> None:
 
 @posix
 @pytest.mark.parametrize("make", [os.mkfifo, circle, astray, Path.mkdir])
-def test_what_is_no_file_is_passed_over_in_a_folder(
-    make: Callable[[Path], None], folder: Path
-) -> None:
+def test_non_files_in_a_folder_are_skipped(make: Callable[[Path], None], folder: Path) -> None:
     make(folder / "a.png")
     assert outcomes(run(folder)) == {"good.png": "ok"}
 
@@ -80,7 +78,7 @@ def test_what_is_no_file_is_passed_over_in_a_folder(
     ("make", "words"),
     [(os.mkfifo, "no regular file"), (circle, "cannot be read"), (astray, "no such")],
 )
-def test_what_is_no_file_is_listed_where_it_was_named(
+def test_non_files_given_by_name_are_listed(
     make: Callable[[Path], None], words: str, folder: Path
 ) -> None:
     make(folder / "a.png")

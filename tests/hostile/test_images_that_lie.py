@@ -227,7 +227,7 @@ def test_a_large_file_that_only_begins_like_an_image_is_refused_unread(
         read_image(path, "a")
 
 
-def test_of_a_large_tiff_no_more_is_read_than_its_page(tmp_path: Path) -> None:
+def test_only_the_pages_of_a_large_tiff_are_read(tmp_path: Path) -> None:
     path = sparse(WHOLE["tiff"], tmp_path / "a.tif", 1 << 27)
     with little_memory(1 << 25):
         image = read_image(path)

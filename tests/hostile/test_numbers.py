@@ -80,7 +80,7 @@ def cases():
 
 @pytest.mark.parametrize(("face", "keyword"), [*cases()])
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_no_number_is_refused_in_a_line_that_names_its_keyword(face, keyword):
+def test_invalid_numbers_are_refused_in_a_line_that_names_the_keyword(face, keyword):
     values = [*NOT_NUMBERS, *[10**9] * (keyword in ("jobs", "n_jobs", "n_workers"))]
     for value in values:
         with pytest.raises((KpcaError, ValueError)) as caught:

@@ -124,7 +124,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_exceeds_the_bounds_is_refused_by_its_line(
+def test_files_beyond_the_limits_are_refused_by_line(
     name: str, few_bytes: int, tmp_path: Path
 ) -> None:
     data, words = REFUSED[name]
@@ -139,7 +139,7 @@ def test_what_exceeds_the_bounds_is_refused_by_its_line(
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_what_keeps_to_the_bounds_is_read(
+def test_files_within_the_limits_are_read(
     end: bytes, encoding: str, few_bytes: int, tmp_path: Path
 ) -> None:
     header = ",".join(f"x{k}" for k in range(50))

@@ -70,7 +70,7 @@ def test_what_is_no_array_is_read_plane_by_plane() -> None:
     assert read == [(1, 3), *np.ndindex(2, 4)]
 
 
-def test_who_listens_may_end_the_work() -> None:
+def test_a_callback_may_end_the_work() -> None:
     def unwanted(share: float) -> None:
         raise CancelledError
 
@@ -78,7 +78,7 @@ def test_who_listens_may_end_the_work() -> None:
         denoise_planes(FILM, FAST, unwanted, rgb=False)
 
 
-def test_levels_of_planes_are_said_together() -> None:
+def test_noise_levels_of_planes_are_reported_together() -> None:
     texture, _ = denoise_with_info(FILM[0], sigma=3.0, quality="draft", strength=0.0)
     assert texture.shape == FILM[0].shape
     _, first = denoise_with_info(FILM[0], sigma=3.0, strength=0.0)

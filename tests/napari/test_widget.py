@@ -74,7 +74,7 @@ def test_work_that_is_not_wanted_ends(shown: Any, qtbot: Any) -> None:
     assert [layer.name for layer in viewer.layers] == ["film"]
 
 
-def test_what_cannot_be_is_said(shown: Any, qtbot: Any) -> None:
+def test_impossible_settings_are_reported(shown: Any, qtbot: Any) -> None:
     viewer, widget = shown
     widget.stack.setChecked(True)
     widget.noise.setCurrentText("camera")

@@ -72,7 +72,7 @@ def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
         assert entry.hints
 
 
-def test_a_sensor_that_stands_still_takes_one_place_of_the_list() -> None:
+def test_a_stuck_sensor_takes_one_place_of_the_list() -> None:
     rng = np.random.default_rng(3)
     days = pl.date_range(pl.date(2020, 1, 1), pl.date(2025, 12, 31), eager=True).head(N)
     sensors = 20 + np.cumsum(rng.normal(0, 0.1, (N, 1)), axis=0) + rng.normal(0, 0.3, (N, 3))

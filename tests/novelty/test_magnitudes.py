@@ -74,7 +74,7 @@ VARYING = {
 
 
 @pytest.mark.parametrize("name", [*CONSTANT, *VARYING])
-def test_all_who_ask_whether_a_column_is_constant_agree(name):
+def test_every_check_for_constant_columns_agrees(name):
     column = {**CONSTANT, **VARYING}[name]
     constant, rng = name in CONSTANT, np.random.default_rng(0)
     matrix = np.column_stack([column, rng.normal(size=60)])

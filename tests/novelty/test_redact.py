@@ -146,7 +146,7 @@ def test_hidden_groups_are_numbered() -> None:
     assert redacted.groups[0].name == redacted.ranked[0].group == "group 1"
 
 
-def test_a_hidden_cell_says_that_it_is() -> None:
+def test_a_hidden_cell_is_marked_as_hidden() -> None:
     (cell,) = redact(made(ScreeningResult), {NAME}).findings.odd_cells
     assert isinstance(cell, OddCell)
     assert (cell.column, cell.seen, cell.suggestion) == (NAME, HIDDEN, "")

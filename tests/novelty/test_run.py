@@ -107,7 +107,7 @@ def test_same_input_and_seed_give_the_same_result() -> None:
     assert results[0].run.settings == results[1].run.settings
 
 
-def test_labels_judge_the_list_and_name_the_value_meant() -> None:
+def test_labels_judge_the_list_and_name_the_positive_value() -> None:
     options = ScreeningOptions(columns=LABELLED, positive="odd")
     result = screen(correlated(120, odd=10), options=options)[0]
     (evaluation,) = result.evaluations

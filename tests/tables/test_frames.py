@@ -131,7 +131,7 @@ def test_times_with_zones_are_the_same_moments(
         ([[{1}], [2], [3]], 'column "x" holds objects of the type set: '),
     ],
 )
-def test_what_cannot_be_read_is_told_in_one_line_with_its_column(values: Any, message: str) -> None:
+def test_an_unreadable_column_is_reported_in_one_line(values: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read(values)
     assert "\n" not in str(caught.value)
@@ -290,13 +290,13 @@ def test_arrays_of_two_dimensions() -> None:
         (None, "NoneType is not a table"),
     ],
 )
-def test_what_is_no_table_is_told_in_one_line(given: Any, message: str) -> None:
+def test_objects_that_are_no_table_are_refused_in_one_line(given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read_frame(given)
     assert "\n" not in str(caught.value)
 
 
-def test_a_long_stream_is_told_of_as_a_short_one() -> None:
+def test_a_long_stream_is_reported_like_a_short_one() -> None:
     kinds = {
         "lasted": pa.array([90, None, 2], pa.duration("s")),
         "list": pa.array([[1], None, [2, 3]]),

@@ -298,7 +298,7 @@ def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
         ("postgresql:/db/shop", "postgresql://db/shop"),
     ],
 )
-def test_an_address_of_a_database_with_few_slashes_is_told_whole(typed: str, right: str) -> None:
+def test_an_address_of_a_database_with_too_few_slashes_is_corrected(typed: str, right: str) -> None:
     with pytest.raises(InputError, match=f"more slashes; name it {right}$"):
         open_table(typed)
     with pytest.raises(ConfigError, match="holds a password") as refused:

@@ -98,7 +98,7 @@ def test_names_of_files_do_not_take_those_of_columns(tmp_path: Path) -> None:
     assert whole(table)[0] == [("1", "2", "a", "a.csv"), ("1", "2", "b", "b.csv")]
 
 
-def test_files_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+def test_files_of_the_same_name_are_distinguished_by_their_folders(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()
         (tmp_path / name / "t.csv").write_text(f"v,w\n1,{name}\n")
@@ -106,7 +106,7 @@ def test_files_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path) 
     assert [row[-1] for row in rows] == [str(Path("a", "t.csv")), str(Path("b", "t.csv"))]
 
 
-def test_the_same_bytes_twice_are_told_of(tmp_path: Path) -> None:
+def test_identical_files_are_reported(tmp_path: Path) -> None:
     for name in ("a", "b", "copy of a"):
         (tmp_path / f"{name}.csv").write_text(f"v,w\n1,{name[-1]}\n")
     notes = open_table(tmp_path).source.notes
@@ -130,7 +130,7 @@ def test_the_same_bytes_twice_are_told_of(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("rows", [1e9, 0])
-def test_one_that_does_not_fit_is_named(
+def test_the_file_that_does_not_fit_is_named(
     tmp_path: Path, name: str, text: bytes, message: str, rows: float
 ) -> None:
     (tmp_path / "a.csv").write_text("id,v\n1,2\n")
@@ -140,7 +140,7 @@ def test_one_that_does_not_fit_is_named(
     assert "\n" not in str(caught.value)
 
 
-def test_what_names_no_files_is_refused(
+def test_inputs_without_files_are_refused(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -215,7 +215,7 @@ def test_long_integers_stay_what_they_are_beside_shorter_ones(tmp_path: Path) ->
     assert open_table(tmp_path).frame["id"].to_list() == texts  # type: ignore[union-attr]
 
 
-def test_what_is_true_of_several_files_is_said_once(tmp_path: Path) -> None:
+def test_what_is_true_of_several_files_is_reported_once(tmp_path: Path) -> None:
     for number in range(6):
         (tmp_path / f"{number}.csv").write_text(f"id;v\na{number};1\nb{number};2\n")
     texts = open_table(tmp_path).source.notes
@@ -288,7 +288,7 @@ def test_each_file_is_read_by_its_own_formats(tmp_path: Path) -> None:
     assert pl.concat([part.frame for part in table.tables()])["amount"].to_list() == amount
 
 
-def test_a_file_that_leaves_the_order_of_its_dates_open_is_said(tmp_path: Path) -> None:
+def test_a_file_with_ambiguous_dates_is_reported(tmp_path: Path) -> None:
     days = {
         "1": [f"01/{day}/2024" for day in range(11, 28)],
         "2": [f"{day}/02/2024" for day in range(11, 28)],

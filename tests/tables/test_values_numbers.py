@@ -223,9 +223,7 @@ TOKENS = ("<LOD", "n.d.", "BDL", ":", "..", "[c]", "(X)", "*****", "#REF!", "#DI
 
 @pytest.mark.parametrize("n", [2, 20, 60])
 @pytest.mark.parametrize("token", [*TOKENS, "n/a (see note)"])
-def test_a_text_that_stands_again_and_again_among_numbers_is_a_missing_value(
-    token: str, n: int
-) -> None:
+def test_a_text_that_recurs_among_numbers_is_a_missing_value(token: str, n: int) -> None:
     cells = [f"{k * k / 8:.3f}" for k in range(40)] + [token] * n
     column = Column(pl.Series(cells))
     format = column.number_format()

@@ -82,7 +82,7 @@ def test_a_lost_sign_and_a_low_number_are_no_codes() -> None:
     assert NumberRule.fit(np.append(RNG.normal(0, 300, 400), -999.0), 1.0).codes == ()
 
 
-def test_a_code_among_the_ordinary_is_none() -> None:
+def test_an_ordinary_value_is_not_a_code() -> None:
     assert NumberRule.fit(np.append(COLUMNS["ages"], [99.0] * 30), 1.0).codes == ()
 
 
@@ -123,7 +123,7 @@ def test_a_cap_or_a_group_of_the_column_is_no_code(values: FloatArray, cap: floa
         ("ages", 5525.0, None),
     ],
 )
-def test_what_was_meant_is_reported_only_if_it_is_clear(
+def test_a_value_is_suggested_only_if_it_is_clear(
     column: str, seen: float, meant: float | None
 ) -> None:
     rule = NumberRule.fit(COLUMNS[column], 1.0)

@@ -89,7 +89,7 @@ def faults_in(
     )
 
 
-def test_what_was_planted_is_listed_with_its_line_and_what_was_meant() -> None:
+def test_planted_cells_are_listed_with_line_and_suggestion() -> None:
     listed, n_cells = found_in(damaged(), [0, N])
     cells = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion, c.n_cells) for c in listed}
     assert cells == {
@@ -110,7 +110,7 @@ def test_what_was_planted_is_listed_with_its_line_and_what_was_meant() -> None:
     assert code.more_rows == (52, 591)
 
 
-def test_a_number_that_was_probably_meant_keeps_all_its_digits() -> None:
+def test_a_suggested_number_keeps_all_its_digits() -> None:
     prices = [f"{1000 + 3.07 * k:.2f}" for k in range(N)]
     prices[40] = f"{100 * float(prices[40]):.2f}"
     listed, _ = found_in(table_from_frame(pl.DataFrame({"price": prices})), [0, N])
@@ -173,7 +173,7 @@ def test_parts_add_up_to_the_whole(cuts: list[int], lined: bool) -> None:
 
 @settings(max_examples=4, deadline=None)
 @given(cut=st.integers(1, N - 1), most=st.integers(1, 60))
-def test_of_too_many_odd_cells_the_clearest_are_kept(cut: int, most: int) -> None:
+def test_only_the_clearest_of_many_odd_cells_are_kept(cut: int, most: int) -> None:
     columns = cells()
     for row in range(0, 300, 6):
         columns["age"][row] = f"{row % 90}?"

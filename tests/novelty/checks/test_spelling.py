@@ -78,7 +78,7 @@ def test_a_letter_for_a_digit_and_lost_zeros_are_slips_of_codes() -> None:
     assert not any(rule.meant(level) for level in others)
 
 
-def test_a_doubt_is_no_slip() -> None:
+def test_an_ambiguous_level_is_no_misspelling() -> None:
     rule = SpellingRule.fit({"Roman": 60, "Greek": 50, "Roman?": 2, "Romn": 1})
     assert (one(rule, "Roman?"), one(rule, "Romn")) == (None, "Roman")
 
@@ -98,7 +98,7 @@ def test_a_frequent_code_is_one_of_its_own() -> None:
     assert not any(rule.meant(level) for level in counts)
 
 
-def test_of_two_levels_one_slip_away_none_is_meant() -> None:
+def test_neither_of_two_equally_near_levels_is_suggested() -> None:
     others = ("Oxford", "Leeds", "Bristol", "Cardiff", "Durham", "Exeter", "Lincoln", "Norwich",
               "Salford", "Swansea", "Winchester", "Plymouth", "Coventry", "Carlisle", "Wakefield",
               "Gloucester", "Hereford", "Lancaster", "Peterborough")  # fmt: skip

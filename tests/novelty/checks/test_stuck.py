@@ -42,7 +42,7 @@ def learned(values: NDArray[np.float64], times: object = HOURS) -> StuckRule | N
 
 
 @pytest.mark.parametrize("values", BY_NATURE.values(), ids=BY_NATURE.keys())
-def test_what_repeats_by_nature_does_not_stand_still(values: NDArray[np.float64]) -> None:
+def test_columns_that_repeat_by_nature_are_not_stuck(values: NDArray[np.float64]) -> None:
     rule = learned(values)
     assert rule is None or not (rule.runs(values)[1] >= rule.least).any()
 

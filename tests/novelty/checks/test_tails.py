@@ -38,7 +38,7 @@ def test_what_a_distribution_draws_belongs_to_its_tail(draw: Draw, n: int) -> No
     assert beyond == 0
 
 
-def test_a_true_tail_is_expected_no_less_often_than_it_is() -> None:
+def test_the_tail_bound_holds_for_exponential_values() -> None:
     """The bound on an exponential tail holds, and is at most about ten times the truth."""
     values = np.random.default_rng(1).exponential(size=5000)
     tail = fitted(values)
@@ -49,7 +49,7 @@ def test_a_true_tail_is_expected_no_less_often_than_it_is() -> None:
 
 
 @pytest.mark.parametrize("size", [1e2, 1e6, 1e150])
-def test_what_is_far_does_not_say_what_is_ordinary(size: float) -> None:
+def test_far_values_do_not_extend_the_tail(size: float) -> None:
     values = np.random.default_rng(2).normal(size=2000)
     alone = fitted(np.append(values, [6e1] * 3))
     spoilt = fitted(np.append(values, [size, 2 * size, 3 * size]))

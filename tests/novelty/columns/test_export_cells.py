@@ -60,7 +60,7 @@ def test_dates_stay_dates_beside_other_cells(
 
 @pytest.mark.parametrize("write", [serial, lambda day: f"{day:%Y%m%d}"])
 @pytest.mark.parametrize("typed", [str, int, float])
-def test_numbers_are_dates_under_a_name_that_says_so(
+def test_numbers_are_dates_if_the_name_suggests_it(
     write: Callable[[date], str], typed: Callable[[str], str | float]
 ) -> None:
     cells = [typed(write(day)) for day in DAYS]
@@ -72,7 +72,7 @@ def test_numbers_are_dates_under_a_name_that_says_so(
 
 @pytest.mark.parametrize("pattern", ["%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"])
 @pytest.mark.parametrize("typed", [str, int])
-def test_digits_of_a_date_and_a_time_are_one_under_a_name_that_says_so(
+def test_digits_of_a_date_and_a_time_are_a_time_if_the_name_suggests_it(
     pattern: str, typed: Callable[[str], str | int]
 ) -> None:
     hours = [datetime(2024, 2, 28) + timedelta(hours=k) for k in range(200)]
@@ -87,7 +87,7 @@ def test_digits_of_a_date_and_a_time_are_one_under_a_name_that_says_so(
 
 @pytest.mark.parametrize("pattern", ["%d%m%y", "%y%m%d", "%m%d%y"])
 @pytest.mark.parametrize("typed", [str, int])
-def test_six_digits_are_dates_under_a_name_that_says_so(
+def test_six_digits_are_dates_if_the_name_suggests_it(
     pattern: str, typed: Callable[[str], str | int]
 ) -> None:
     cells = [typed(day.strftime(pattern)) for day in DAYS]

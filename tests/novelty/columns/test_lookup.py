@@ -36,14 +36,14 @@ def hidden_by(name: str, table: AnyTable) -> tuple[str, ...]:
 
 
 @given(st.text("Secr\u00e9t\u00df", min_size=1), st.text(UNSEEN + "\"'\u201c:"), st.booleans())
-def test_what_no_one_sees_makes_no_difference(name: str, unseen: str, is_upper: bool) -> None:
+def test_invisible_characters_make_no_difference(name: str, unseen: str, is_upper: bool) -> None:
     other = unicodedata.normalize("NFD", name.upper() if is_upper else name)
     assert name_key(unseen.join(("", *other, "")) if unseen.isspace() else other) == name_key(name)
     assert name_key(f"{unseen}{other}{unseen}") == name_key(name)
 
 
 @pytest.mark.parametrize("unseen", UNSEEN)
-def test_each_sign_that_no_one_sees_is_left_out(unseen: str) -> None:
+def test_every_invisible_character_is_removed(unseen: str) -> None:
     assert name_key(f"{unseen}sec{unseen}ret{unseen}") == "secret"
     assert name_key(unseen) == unseen  # a name of invisible characters only stays as it is
 
@@ -54,7 +54,7 @@ def test_a_key_is_its_own_key_and_never_empty(name: str) -> None:
     assert name_key(name_key(name)) == name_key(name) or not name.strip()
 
 
-def test_names_that_look_otherwise_are_others() -> None:
+def test_names_that_look_different_are_different() -> None:
     names = ["secret", "secrets", "sec_ret", "sec-ret", "s\u00e9cret", "x2", "x\u00b2", "secret."]
     assert len(set(map(name_key, names))) == len(names)
 
@@ -73,7 +73,7 @@ def test_one_column_is_chosen_as_written_or_where_no_other_looks_like_it() -> No
         resolve_columns(ColumnOptions(id="NAME"), table)
 
 
-def test_all_columns_that_are_meant_are_hidden_and_one_that_none_is_is_refused() -> None:
+def test_all_matching_columns_are_hidden_and_names_without_a_match_refused() -> None:
     table = table_of("Name", "name", "size")
     assert resolve_columns(ColumnOptions(hide=("NAME",)), table).hide == ("Name", "name")
     with pytest.raises(OptionError, match=r'--hide names .*"nam" .*Did you mean "Name"'):

@@ -86,7 +86,7 @@ def test_dates_of_a_table_that_judges_itself_count_as_they_are() -> None:
     assert screen_table(june).ranked[0].row == 101
 
 
-def test_hidden_columns_that_ran_on_tell_no_date() -> None:
+def test_hidden_columns_that_ran_on_reveal_no_date() -> None:
     model = fit_model(deliveries(6, 0), hide="sent")
     result = score_table(model, deliveries(7, 1))
     assert not any("2024" in text for text in result.run.warnings)

@@ -225,7 +225,7 @@ def test_of_tables_without_a_common_row_rates_and_kinds_are_compared() -> None:
     assert not diff_runs(Path("old"), run(later, "new", "--count", "3", "--force")).is_apart
 
 
-def test_the_command_says_what_changed_and_leaves_a_page(
+def test_the_command_prints_the_changes_and_writes_a_page(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     after = table()

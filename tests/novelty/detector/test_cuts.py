@@ -69,7 +69,7 @@ def test_a_tiny_bandwidth_is_stated():
     assert "resemble no landmark" in soft(RBF(1e6), X, n_landmarks=50).warnings_[0]
 
 
-def test_the_detector_tells_what_kernel_pca_does():
+def test_the_detector_gives_the_warnings_of_kernel_pca():
     X = np.random.default_rng(3).normal(size=(200, 4))
     fit = soft(RBF(0.3), X, method="hoffmann", components=50, n_landmarks=20)
     assert any("20 landmarks span no more directions" in text for text in fit.warnings_)

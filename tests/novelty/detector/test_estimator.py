@@ -373,7 +373,7 @@ def test_one_gross_value_does_not_blind_its_column():
         ({"kernel": Sigmoid(gamma=1.0, coef0=-1.0)}, "indefinite"),
     ],
 )
-def test_parameters_that_cannot_be_meant_are_refused(ring, parameters, message):
+def test_invalid_parameters_are_refused(ring, parameters, message):
     with pytest.raises(ValueError, match=message):
         KernelPCANovelty(**parameters).fit(ring)
 
@@ -549,7 +549,7 @@ def test_a_damaged_state_is_refused(clean):
                 model_from(Detector, model, cut)
 
 
-def test_the_face_holds_what_the_function_finds(ring, clean):
+def test_the_estimator_stores_the_result_of_the_function(ring, clean):
     parameters = Parameters(False, 0.01, 0.05, "blocks", None, None, None, None, "auto")
     fit = fit_detector(ArrayRows(ring), parameters, ColumnRoles.of(2), random_state=0)
     np.testing.assert_array_equal(fit.scores, clean.novelty_scores_)

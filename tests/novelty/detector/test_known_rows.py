@@ -30,7 +30,7 @@ def marked(n_known: int, n: int = 600) -> NDArray[np.bool_]:
 
 
 @pytest.mark.parametrize("more", [{}, {"kernel": RBF(0.1)}])
-def test_rows_like_them_are_no_longer_odd_and_faults_still_are(more: dict[str, object]) -> None:
+def test_rows_like_known_ones_are_no_longer_odd_but_faults_are(more: dict[str, object]) -> None:
     X, known = rows_with_a_rare_kind(), marked(14)
     before = KernelPCANovelty(share=0.05, random_state=0, **more).fit(X)
     after = KernelPCANovelty(share=0.05, random_state=0, **more).fit(X, normal=known)
@@ -48,7 +48,7 @@ def test_rows_like_them_are_no_longer_odd_and_faults_still_are(more: dict[str, o
     assert (after.score_samples(new) > after.score_samples(X[FAULTS]).max()).all()
 
 
-def test_they_are_never_flagged_and_the_share_is_of_the_others() -> None:
+def test_known_rows_are_never_flagged_and_the_share_is_of_the_others() -> None:
     X = rows_with_a_rare_kind()
     # Each lies alone in a corner, so nothing learned makes it usual.
     X[:3] = 50.0 * np.eye(3, 6)
@@ -65,7 +65,7 @@ def test_they_are_never_flagged_and_the_share_is_of_the_others() -> None:
     np.testing.assert_array_equal(labels, detector.training_labels_)
 
 
-def test_one_that_is_far_out_hides_no_fault() -> None:
+def test_a_far_known_row_hides_no_fault() -> None:
     X = rows_with_a_rare_kind()[20:]
     X[20, 0] = 1e6
     known = np.arange(len(X)) == 20
@@ -79,7 +79,7 @@ def test_one_that_is_far_out_hides_no_fault() -> None:
     assert np.median(places[1]) <= np.median(places[0]) + 1
 
 
-def test_no_one_known_changes_no_bit() -> None:
+def test_an_empty_mask_changes_no_bit() -> None:
     X = rows_with_a_rare_kind()
     without = KernelPCANovelty(random_state=0).fit(X)
     no_row = KernelPCANovelty(random_state=0).fit(X, normal=np.zeros(len(X), dtype=bool))
@@ -87,7 +87,7 @@ def test_no_one_known_changes_no_bit() -> None:
     assert no_row.threshold_ == without.threshold_
 
 
-def test_rows_from_elsewhere_take_them_too() -> None:
+def test_row_sources_accept_known_rows_too() -> None:
     X, known = rows_with_a_rare_kind(), marked(14)
     at_once = KernelPCANovelty(random_state=0).fit(X, normal=known)
     by_rows = KernelPCANovelty(random_state=0).fit_rows(
@@ -106,7 +106,7 @@ def test_rows_from_elsewhere_take_them_too() -> None:
         (marked(3, 300), False, r"a mask of 600 booleans, got bool of shape \(300,\)"),
     ],
 )
-def test_masks_that_cannot_be_meant_are_refused(
+def test_invalid_masks_are_refused(
     normal: NDArray[np.bool_], contaminated: bool, message: str
 ) -> None:
     # With a split, the rows would be halved first.

@@ -70,7 +70,7 @@ def test_one_sparse_row_more_never_decides_how_many_rows_are_kept(n, sparse, spr
     assert abs(int(kept.sum()) - int(moved.sum())) <= 2 + 5e-3 * n
 
 
-def test_where_the_dense_and_the_sparse_are_equally_many_neither_is_lost_at_a_blow():
+def test_equally_many_dense_and_sparse_rows_are_dropped_gradually():
     # All densities differ, because equal rows are kept or removed together.
     density = np.r_[np.full(500, 1.0), np.full(520, 0.3)] - 1e-9 * np.arange(1020)
     kept = [densest(density[i:]).sum() for i in range(40)]

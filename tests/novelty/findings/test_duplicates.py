@@ -160,7 +160,7 @@ def test_equal_rows_of_any_hashes_are_those_of_a_dictionary(n_values: int) -> No
 PLANTED = pl.concat([frame_of(300), frame_of(300)[[17, 40]].with_columns(name=pl.lit("again"))])
 
 
-def test_a_repeated_row_and_one_with_a_changed_cell_are_told_with_their_rows() -> None:
+def test_repeats_and_near_repeats_are_reported_with_their_rows() -> None:
     other = {"black": "white", "white": "black"}[PLANTED["colour"][301]]
     frame = PLANTED.with_columns(
         colour=pl.when(pl.int_range(302) == 301).then(pl.lit(other)).otherwise("colour")
@@ -183,7 +183,7 @@ def test_a_repeated_row_and_one_with_a_changed_cell_are_told_with_their_rows() -
     assert near.cells == ((PLANTED["colour"][301],), (other,))
 
 
-def test_what_single_precision_holds_tells_numbers_apart_and_sizes_do_not_matter() -> None:
+def test_numbers_are_compared_in_single_precision_at_any_scale() -> None:
     numbers = np.array([1e-300, 5e-324, 3.0, 3.0000001, 3.000001, -3.0, 0.0, -0.0, 1e99])
     single = module._single(numbers)
     assert single[2] == single[3] != single[4]
@@ -219,7 +219,7 @@ def test_what_repeats_by_nature_is_one_sentence() -> None:
     assert '"day"' in repeats.statement
 
 
-def test_nothing_is_said_where_nothing_repeats() -> None:
+def test_nothing_is_reported_where_nothing_repeats() -> None:
     assert found_in(frame_of(100)) == DuplicateRows(n_compared=100)
 
 

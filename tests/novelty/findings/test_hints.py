@@ -56,7 +56,7 @@ def hints(
         ((1, -1, 1, 1, 1), '"arm" fits if its sign is turned.'),
     ],
 )
-def test_a_planted_slip_is_told(change: tuple[float, ...], expected: str) -> None:
+def test_a_planted_slip_gets_a_hint(change: tuple[float, ...], expected: str) -> None:
     texts = [hints(row * np.array(change)) for row in people(20, seed=1)]
     # Rows that follow the others less than three in four do get no hint.
     assert sum(expected in hint for hint in texts) >= 14
@@ -83,7 +83,7 @@ def test_units_are_suggested_where_the_column_is_of_them(name: str, unit: str, t
     assert sum(text in hint and bool(hint) == bool(text) for hint in texts) >= 14
 
 
-def test_what_filled_a_gap_is_no_value_of_the_column() -> None:
+def test_a_filled_gap_is_no_value_of_the_column() -> None:
     rng = np.random.default_rng(0)
     is_gap = rng.random(1000) < 0.2
     tested = np.where(
@@ -96,7 +96,7 @@ def test_what_filled_a_gap_is_no_value_of_the_column() -> None:
     assert [column.name for column in finder.columns] == ["height", "arm", "hand"]
 
 
-def test_a_repair_leads_to_what_was_probably_meant_or_is_not_told() -> None:
+def test_a_repair_gives_the_suggested_value_or_is_not_reported() -> None:
     row = people(1, seed=1)[0] * np.array([100.0, 1, 1, 1, 1])
     scaled = (row - MEAN) / SD
     meant = row[0] / 100
@@ -113,13 +113,13 @@ def test_a_sign_is_missed_in_a_column_below_0_too() -> None:
     assert sum(hint == ('"arm" fits if its sign is turned.',) for hint in texts) >= 15
 
 
-def test_exchanged_columns_are_told_once() -> None:
+def test_exchanged_columns_are_reported_once() -> None:
     rows = people(20, seed=2)[:, [0, 2, 1, 3, 4]]
     texts = [hints(row) for row in rows]
     assert sum(hint == ('"arm" and "hand" fit if exchanged.',) for hint in texts) >= 15
 
 
-def test_a_digit_typed_twice_is_told() -> None:
+def test_a_digit_typed_twice_is_reported() -> None:
     rows = people(20, seed=3)
     meant = np.round(rows[:, 0], 1)
     rows[:, 0] = [float(f"1{value}") for value in meant]
@@ -190,7 +190,7 @@ def test_hints_stand_beside_the_reasons_of_a_screening(frame: pl.DataFrame) -> N
     )
 
 
-def test_no_repair_is_told_that_the_column_cannot_hold() -> None:
+def test_no_repair_is_suggested_that_the_column_cannot_hold() -> None:
     """A memory size of 8192 is not 8.192 misread, nor a count of 345 a 3.45."""
     rng = np.random.default_rng(8)
     memory = rng.choice([1.0, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32], 800)

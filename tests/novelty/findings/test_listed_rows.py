@@ -106,7 +106,7 @@ def odd_cells(cells: list[OddCell], **formats: ValueFormat | None) -> OddCells:
         ("1702.5", "170.2", "(missing)", True),
     ],
 )
-def test_a_number_is_mended_where_the_neighbours_agree(
+def test_a_number_is_corrected_where_the_neighbours_agree(
     seen: str, meant: str, expected: str, is_kept: bool
 ) -> None:
     own = [Reason("height", 1.0, seen, expected)]
@@ -130,7 +130,7 @@ def test_letters_say_more_of_a_level_than_neighbours_and_dates_are_dates() -> No
     assert suggestions.cells == tuple(cells)
 
 
-def test_what_says_more_than_the_score_comes_first() -> None:
+def test_a_cell_clearer_than_the_score_comes_first() -> None:
     clear = OddCell(
         "town", MISSPELT, "Amstrdam", "Near Amsterdam.", "Amsterdam", 7, None, p_value=1e-6
     )
@@ -164,7 +164,7 @@ def test_what_says_more_than_the_score_comes_first() -> None:
     assert reasons([], replace(far, kind="form"))[0].expected == "the usual form"
 
 
-def test_why_a_row_is_odd_does_not_depend_on_how_many_are_asked_for() -> None:
+def test_reasons_do_not_depend_on_how_many_rows_are_requested() -> None:
     results = [
         screen(people(0), options=ScreeningOptions(count=count, explain=12))[0].ranked[:12]
         for count in (1, 12)

@@ -76,7 +76,7 @@ def test_what_is_odd_of_numbers(values: list[tuple[float, float]], text: str) ->
     assert pattern.sentence == f'{len(values)} rows: "weight" {text}.'
 
 
-def test_columns_that_are_odd_together_are_told_together() -> None:
+def test_columns_that_are_odd_together_are_reported_together() -> None:
     both = ("weight", "height")
     rows = [
         (number("height", 0.0, 3.0 + n, both), number("weight", 0.0, 2.0 + n, both))
@@ -91,7 +91,7 @@ def test_columns_that_are_odd_together_are_told_together() -> None:
     assert pattern.sentence.startswith('3 rows: "weight" and "height" both read "this is it".')
 
 
-def test_columns_off_to_different_sides_are_told_in_one_breath() -> None:
+def test_columns_off_in_different_directions_share_one_sentence() -> None:
     names = ("rain", "view", "wind")
     rows = [
         (
@@ -110,7 +110,7 @@ def test_columns_off_to_different_sides_are_told_in_one_breath() -> None:
     assert pattern.sentence == '4 rows: "rain" is above and "view" below what the rest suggests.'
 
 
-def test_a_level_and_missing_cells_are_told_as_such() -> None:
+def test_a_level_and_missing_cells_are_reported_as_such() -> None:
     level = Reason("kind", 1.0, "Suplies", "Supplies", "Suplies", "Supplies")
     gap = Reason("weight", 1.0, "(missing)", "3", None, 3.0)
     both = patterns([(level,)] * 4 + [(gap,)] * 3, (profile("kind", "categorical"),))
@@ -125,7 +125,7 @@ def test_two_rows_make_no_pattern_nor_do_different_sides() -> None:
     assert patterns([above, above, below, below]) == ()
 
 
-def test_what_many_other_rows_share_is_not_told() -> None:
+def test_what_many_other_rows_share_is_not_reported() -> None:
     reasons = [(number("weight", 10.0 + n, 1.0 + n / 9),) for n in range(5)]
     (pattern,) = patterns(reasons, beside={"sex": ["m"] * 5 + ["f", "m"] * 60})
     assert pattern.common is None
@@ -143,7 +143,7 @@ def test_hostile_text_is_one_line() -> None:
     assert "\u202e" not in pattern.sentence
 
 
-def test_grams_for_kilograms_at_one_station_are_told_in_a_screening() -> None:
+def test_grams_for_kilograms_at_one_station_are_reported() -> None:
     rng = np.random.default_rng(0)
     n = 600
     length = rng.normal(50, 5, n)

@@ -76,7 +76,7 @@ def test_a_table_in_parts_has_the_same_plane() -> None:
         assert np.array_equal(here, there)
 
 
-def test_rows_told_elsewhere_are_named_too() -> None:
+def test_rows_reported_elsewhere_are_named_too() -> None:
     result, _ = screen(table_from_frame(frame()), options=OPTIONS)
     assert result.findings.odd_cells
     for cell in result.findings.odd_cells:

@@ -60,15 +60,15 @@ def test_the_wrong_one_of_several_columns_is_named(case: str) -> None:
     columns[name][7] = fault({name: of[7] for name, of in columns.items()})
     faults = judged(columns)
     assert faults
-    for fault in faults:
-        assert (fault.column, [*fault.others]) == (name, [])
+    for cell in faults:
+        assert (cell.column, [*cell.others]) == (name, [])
         if expected is not None:
-            assert fault.expected.startswith(expected)
+            assert cell.expected.startswith(expected)
     if expected is None:
         assert float(faults[0].suggestion) == pytest.approx(float(right), abs=0.02)
 
 
-def test_all_are_named_where_nothing_tells_which() -> None:
+def test_all_columns_are_named_if_any_may_be_wrong() -> None:
     columns = stays()
     start = columns["start"][7] = np.datetime64("2022-01-30")
     columns["paid"][7] = start + days(30)
@@ -79,7 +79,7 @@ def test_all_are_named_where_nothing_tells_which() -> None:
     assert faults.expected in faults.sentence
 
 
-def test_a_mended_value_keeps_the_rule_and_the_decimals_of_its_column() -> None:
+def test_a_suggested_value_satisfies_the_rule_and_has_the_column_s_decimals() -> None:
     columns = stays()
     columns["gross"][7] = columns["gross"][7] + 1000
     (faults,) = judged(columns)
@@ -87,7 +87,7 @@ def test_a_mended_value_keeps_the_rule_and_the_decimals_of_its_column() -> None:
     assert faults.suggestion == f"{columns['net'][7] + columns['tax'][7]:.2f}"
 
 
-def test_a_mended_value_is_written_as_its_column_is() -> None:
+def test_a_suggested_value_has_the_format_of_its_column() -> None:
     columns = {name: of.astype(str) for name, of in stays().items()}
     gross = [f"{float(value):,.2f}" for value in columns["gross"]]
     right, gross[7] = gross[7], f"{float(columns['gross'][7]) + 1000:,.2f}"

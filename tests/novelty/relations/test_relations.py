@@ -70,7 +70,7 @@ def test_what_a_row_contradicts_is_named_with_its_evidence(screened: Screening) 
     assert {row for row, _ in evidence} == {TOWN, STAY, TOTAL}
 
 
-def test_such_rows_rank_first_and_begin_with_it(screened: Screening) -> None:
+def test_contradictory_rows_rank_first_and_list_the_contradiction(screened: Screening) -> None:
     for row, column in ((TOWN, "town"), (TOTAL, "total")):
         ranked = next(entry for entry in screened.ranked if entry.row == row + 1)
         assert ranked.rank <= 8 and ranked.reasons[0].column == column
@@ -148,7 +148,7 @@ def test_a_table_that_lacks_a_column_is_judged_by_the_others() -> None:
 
 
 @pytest.mark.parametrize("hidden", ["zip", "number"])
-def test_hidden_cells_are_not_told_by_what_they_contradict(hidden: str) -> None:
+def test_hidden_cells_are_not_revealed_by_what_they_contradict(hidden: str) -> None:
     result = screen_table(orders(), share=0.02, hide=hidden)
     for cell in result.findings.odd_cells:
         assert hidden not in cell.sentence and (hidden not in cell.given or not cell.suggestion)
@@ -187,7 +187,7 @@ def test_a_doubt_is_no_misspelling() -> None:
 
 
 @pytest.mark.parametrize(("n_agreeing", "suggestion"), [(4, ""), (5, "Bern")])
-def test_few_rows_mend_nothing(n_agreeing: int, suggestion: str) -> None:
+def test_few_rows_suggest_nothing(n_agreeing: int, suggestion: str) -> None:
     alike = RowsAlike((("zip", "3011"),), n_agreeing, n_agreeing)
     found = evidence_of(3, "town", "Genf", "Bern", -9.0, alike)
     assert (found.suggestion, found.expected, found.given) == (suggestion, "Bern", ("zip",))

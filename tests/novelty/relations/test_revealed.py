@@ -132,7 +132,7 @@ def test_python_says_so_of_screening_fitting_and_scoring() -> None:
     assert NOTE in score_table(plain, people(seed=1), hide="salary").run.warnings
 
 
-def test_the_command_says_what_excluding_is_not(
+def test_the_command_warns_that_excluding_is_not_hiding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

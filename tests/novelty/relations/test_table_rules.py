@@ -91,7 +91,7 @@ def test_rules_are_found_in_a_sample_and_verified_on_all_rows(
     assert found["ordered <= shipped"].broken == (11, 311)
 
 
-def test_rows_that_break_a_rule_are_told_as_they_stand(tmp_path: Path) -> None:
+def test_rows_that_break_a_rule_are_listed_as_they_stand(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b'id,low,high\nA,1,2\nB, 5 ,3\n\nC,x,1\nD,7,"6"\n' + b"E,1,2\n" * 30)
     table = read_table(path)
@@ -123,7 +123,7 @@ def test_rules_that_say_nothing_of_a_table_are_noted() -> None:
     assert checked.rules[0].n_rows == 0
 
 
-def test_columns_that_are_asked_for_must_be_there() -> None:
+def test_requested_columns_must_exist() -> None:
     with pytest.raises(OptionError, match="--hide names a column"):
         find_table_rules(
             table_from_frame(orders(), "t"), ColumnOptions(hide=("no",)), seed=0, execution=WORK

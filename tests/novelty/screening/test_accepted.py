@@ -136,14 +136,14 @@ def test_a_column_that_gave_way_to_one_of_ours_is_known() -> None:
     assert find(table(rank=["c"]), rows).is_accepted.tolist() == [False, False, True]
 
 
-def test_what_was_kept_from_being_run_as_a_formula_is_as_it_was() -> None:
+def test_escaped_formulas_match_the_original_cells() -> None:
     texts = pl.Series(["=1+1", "-5", "@x", "'quoted", "plain", "", None, "+49 30", "-x"])
     assert as_written(neutralise(texts)).to_list() == texts.to_list()
     rows = table(x=["=1+1", "=1+2", "1"])
     assert find(table(x=["'=1+1"]), rows).is_accepted.tolist() == [True, False, False]
 
 
-def test_rows_that_are_none_of_the_table_are_named() -> None:
+def test_accepted_rows_missing_from_the_table_are_reported() -> None:
     rows = table(x=["1", "2", "3"])
     lines = np.array([2, 3, 5])
     accept = Table(pl.DataFrame({"x": ["1", "7", "8"]}), lines, rows.source)
@@ -161,7 +161,7 @@ def test_rows_that_are_none_of_the_table_are_named() -> None:
         (table(y=["b", "a"]), 1.0, "accepts 4 of the 4 rows of table.csv, 3 of them by row 2"),
     ],
 )
-def test_what_would_accept_nearly_everything_is_refused(
+def test_a_list_that_accepts_nearly_all_rows_is_refused(
     accept: Table, most: float, message: str
 ) -> None:
     rows = table(x=["1", "1", "2", "3"], y=["a", "a", "a", "b"], color=["", "", "", ""])

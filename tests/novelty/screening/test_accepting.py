@@ -98,7 +98,7 @@ def test_parts_find_what_the_whole_finds() -> None:
 
 
 @pytest.mark.release
-def test_others_of_the_kind_that_no_one_accepted_score_lower() -> None:
+def test_similar_rows_that_were_not_accepted_score_lower() -> None:
     before, old = screen(table(), options=OPTIONS)
     after, new = screen(table(), accept=[SOME], options=OPTIONS)
     others = slice(14, 20)
@@ -164,7 +164,7 @@ def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
 
 
 @pytest.mark.release
-def test_scoring_passes_them_over_and_leaves_the_model_alone() -> None:
+def test_scoring_skips_accepted_rows_and_keeps_the_model() -> None:
     model, _ = fit_table(table(parcels()[30:], "clean.csv"), clean=True)
     plain = score(model, table())
     rates = score(model, table(), accept=[PATTERN])
@@ -203,7 +203,7 @@ def test_one_row_is_explained_at_the_place_it_has_in_the_list() -> None:
 
 
 @pytest.mark.release
-def test_they_join_a_clean_reference() -> None:
+def test_accepted_rows_join_a_clean_reference() -> None:
     reference = table(parcels(seed=1)[30:], "clean.csv")
     plain, _ = screen(table(), reference=reference)
     result, model = screen(table(), reference=reference, accept=[SOME])

@@ -40,7 +40,7 @@ def test_a_quoted_name_is_taken_apart_as_it_was(parts: list[str]) -> None:
     "name",
     ["", ".", "a.", ".a", "a..b", "a.b.c", '"a', 'a"b', '"a"b', 'a"; DROP TABLE b; --', "\0"],
 )
-def test_what_is_no_name_is_refused(name: str) -> None:
+def test_invalid_names_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="--table cannot be"):
         table_name(name)
 
@@ -60,7 +60,7 @@ def test_what_is_no_name_is_refused(name: str) -> None:
         ("postgresql://h/shop", {"query": ""}, "must be a SELECT"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(uri: str, options: dict[str, str], message: str) -> None:
+def test_invalid_arguments_are_refused(uri: str, options: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         database_address(uri, **options)
 
@@ -167,7 +167,7 @@ def test_a_password_behind_another_at_is_in_no_command_and_no_message(password: 
         "postgres://h:5432,ada:rosebud/shop", "--reference=postgresql://ada:5432rosebud?x=y",
     ],
 )  # fmt: skip
-def test_what_stands_for_a_port_and_is_none_is_a_password(address: str) -> None:
+def test_an_invalid_port_is_taken_for_a_password(address: str) -> None:
     with pytest.raises(ConfigError) as refused:
         refuse_password(address)
     assert "rosebud" not in str(refused.value)

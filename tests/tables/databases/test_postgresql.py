@@ -57,7 +57,7 @@ def test_a_cell_that_cannot_be_cast_is_not_shown(uri: str, what: str, expected: 
     assert expected in message and "secret" not in message and "1099" not in message
 
 
-def test_nobody_is_let_in_without_the_password(
+def test_the_server_refuses_a_missing_password(
     uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", "wrong")
@@ -137,7 +137,7 @@ def test_the_only_table_may_lie_in_a_schema_of_its_own(uri: str, postgres: Serve
         postgres.run('DROP SCHEMA "all.sales" CASCADE')
 
 
-def test_who_may_not_make_a_table_is_told_at_once(uri: str, postgres: Server) -> None:
+def test_missing_rights_to_create_a_table_are_reported_at_once(uri: str, postgres: Server) -> None:
     postgres.run(
         "REVOKE CREATE ON SCHEMA public FROM public", f"CREATE ROLE bob LOGIN PASSWORD '{PASSWORD}'"
     )

@@ -83,7 +83,7 @@ def test_hostile_names_and_cells_are_only_names_and_cells(make: Make) -> None:
         "SELECT * FROM read_csv('/etc/hostname')", "SELECT * FROM birds WHERE 1 = ", "SELECT /* 1",
     ],
 )  # fmt: skip
-def test_what_is_no_single_select_is_refused_and_nothing_changed(make: Make, query: str) -> None:
+def test_anything_but_one_select_is_refused_and_changes_nothing(make: Make, query: str) -> None:
     uri = make(FRAME)
     with pytest.raises(KpcaError) as refused:
         read_table(uri, query=query)

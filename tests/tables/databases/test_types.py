@@ -65,7 +65,7 @@ def test_numbers_of_sqlite_among_text_keep_their_digits(tmp_path: Path) -> None:
         assert [float(text) for text in column[:-1]] == numbers
 
 
-def test_only_whole_numbers_are_told_to_be_rounded(tmp_path: Path) -> None:
+def test_rounding_is_reported_for_integers_only(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute("CREATE TABLE a (large, long)")
         connection.executemany("INSERT INTO a VALUES (?, ?)", [(1, -(2**53)), (1e300, 0.5)])
@@ -81,7 +81,7 @@ def test_text_of_sqlite_that_is_not_utf_8_is_refused_without_being_shown(tmp_pat
     assert "secret" not in str(refused.value)
 
 
-def test_what_a_killed_writer_left_half_done_in_sqlite_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_write_that_was_killed_does_not_prevent_reading_sqlite(tmp_path: Path) -> None:
     """A reader cannot undo the unfinished write, and SQLite would refuse to read."""
     path = tmp_path / "shop.db"
     killed = (

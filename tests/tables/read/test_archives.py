@@ -24,7 +24,7 @@ def archive(path: Path, **members: str | bytes) -> Path:
 
 
 @pytest.mark.parametrize("name", ["t.csv", "folder/in/t.csv", "../../t.csv", "/t.csv"])
-def test_the_one_table_is_read_wherever_it_lies(name: str, tmp_path: Path) -> None:
+def test_the_only_table_of_an_archive_is_read(name: str, tmp_path: Path) -> None:
     path = archive(
         tmp_path / "t.zip", **{name: TEXT, "__MACOSX/._t.csv": b"\0", ".DS_Store": b"\0"}
     )

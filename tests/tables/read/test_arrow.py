@@ -73,7 +73,7 @@ def test_feather_of_pandas_and_files_of_polars_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [as_file, as_stream])
-def test_in_parts_a_file_is_what_it_is_at_once(write: Any, tmp_path: Path) -> None:
+def test_a_file_is_the_same_in_parts_and_whole(write: Any, tmp_path: Path) -> None:
     # A date beyond the calendar in one batch turns the whole column into text.
     far = pa.table({"n": range(1000), "day": pa.array([0] * 900 + [4 * 10**6] * 100, pa.date32())})
     data = write(pa.Table.from_batches(far.to_batches(max_chunksize=64)))

@@ -106,9 +106,7 @@ def test_more_bad_lines_than_rows_are_refused(tmp_path: Path) -> None:
             read_table(path, bad_lines="skip")
 
 
-def test_a_quote_left_open_costs_its_line_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_open_quote_costs_only_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would swallow the rest of the file, up to the search limit."""
     monkeypatch.setattr(delimited, "_WAIT", 1000)
     monkeypatch.setattr("kpca_apps.tables.input_file.CHUNK", 300)

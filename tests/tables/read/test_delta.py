@@ -126,7 +126,7 @@ def test_a_time_is_that_of_the_last_version_before_it(tmp_path: Path) -> None:
         ("yesterday", OptionError, "must be a version, such as 7, or a time"),
     ],
 )
-def test_a_version_that_is_none_is_told(
+def test_a_missing_version_is_reported(
     as_of: Any, error: type[Exception], message: str, tmp_path: Path
 ) -> None:
     write(tmp_path)
@@ -141,7 +141,7 @@ def test_only_delta_tables_have_versions(tmp_path: Path) -> None:
             open_table(path, as_of=1)
 
 
-def test_a_damaged_table_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_damaged_table_is_reported_in_one_line(tmp_path: Path) -> None:
     write(tmp_path)
     next(tmp_path.glob("*.parquet")).write_bytes(b"PAR1 and no more")
     with pytest.raises(InputError, match="not a readable Parquet file") as caught:
@@ -177,7 +177,7 @@ def test_a_value_that_looks_like_an_address_is_none(tmp_path: Path) -> None:
     assert opened(tmp_path).frame.select(rows.columns).equals(rows)
 
 
-def test_without_the_library_it_is_told_what_to_install(
+def test_a_missing_library_is_reported_with_the_extra_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path)

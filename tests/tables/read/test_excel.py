@@ -58,7 +58,7 @@ COVER: list[list[Any]] = [
 ]
 
 
-def test_excel_reads_the_first_sheet_and_says_so(tmp_path: Path) -> None:
+def test_excel_reads_the_first_sheet_and_reports_it(tmp_path: Path) -> None:
     path = tmp_path / "table.xlsx"
     path.write_bytes(
         workbook(
@@ -188,7 +188,7 @@ def test_titles_above_a_header_are_left_out_and_rows_keep_their_numbers(
     )
 
 
-def test_rows_are_skipped_as_told(tmp_path: Path) -> None:
+def test_rows_are_skipped_as_requested(tmp_path: Path) -> None:
     rows = [["x", "y", "z"], *DATA]
     path = sheets(tmp_path / "t.xlsx", s=rows)
     assert read_table(path).frame.columns == ["x", "y", "z"]
@@ -214,7 +214,7 @@ def test_an_empty_column_with_a_name_is_kept(tmp_path: Path) -> None:
     assert frame.columns == ["a", "b"] and frame["b"].null_count() == 2
 
 
-def test_cells_with_errors_are_missing_and_told(tmp_path: Path) -> None:
+def test_cells_with_errors_are_missing_and_reported(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     for row in (["title"], [], *DATA):
         book.active.append(row)
@@ -229,7 +229,7 @@ def test_cells_with_errors_are_missing_and_told(tmp_path: Path) -> None:
     assert 'the first on row 9 in column "id"' in table.source.notes[-1]
 
 
-def test_in_parts_a_sheet_is_what_it_is_at_once(tmp_path: Path) -> None:
+def test_a_sheet_is_the_same_in_parts_and_whole(tmp_path: Path) -> None:
     path = sheets(tmp_path / "t.xlsx", s=[["title"], [None], *DATA[:20], [None], *DATA[20:]])
     assert read_both_ways(path, 16).frame.height == 60
 

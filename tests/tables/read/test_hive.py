@@ -192,7 +192,7 @@ def _twice(folder: Path) -> None:
         (lambda folder: None, "this is a folder without"),
     ],
 )
-def test_folders_that_make_no_table_are_told(
+def test_folders_that_make_no_table_are_refused(
     make: Callable[[Path], None], message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "year=2023").mkdir()
@@ -222,7 +222,7 @@ def test_arrow_and_this_read_the_same(tmp_path: Path) -> None:
     )
 
 
-def test_files_of_one_name_are_told_apart_without_the_values_of_their_folders(
+def test_files_of_one_name_are_distinguished_without_the_values_of_their_folders(
     tmp_path: Path,
 ) -> None:
     for year in (2023, 2024):

@@ -149,7 +149,7 @@ def test_options_of_lines_do_not_apply(option: dict[str, Any], tmp_path: Path) -
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_in_parts_a_list_is_what_it_is_at_once(indent: int | None, tmp_path: Path) -> None:
+def test_a_list_is_the_same_in_parts_and_whole(indent: int | None, tmp_path: Path) -> None:
     # Only the last record determines the column's type.
     records = [*RECORDS * 40, {"a": 0.5, "d": True}]
     path = written(json.dumps(records, indent=indent), tmp_path)

@@ -110,7 +110,7 @@ def test_files_with_other_columns_are_named(
         ),
     ],
 )
-def test_rows_that_would_be_left_out_are_told(
+def test_rows_that_would_be_left_out_are_reported(
     name: str, make: Callable[[Path], None], tmp_path: Path
 ) -> None:
     FRAME.write_parquet(tmp_path / "a.parquet")
@@ -119,7 +119,7 @@ def test_rows_that_would_be_left_out_are_told(
         opened(tmp_path)
 
 
-def test_types_with_hostile_names_are_told_in_one_line(tmp_path: Path) -> None:
+def test_types_with_hostile_names_are_reported_in_one_line(tmp_path: Path) -> None:
     for name, field in [("a", "x"), ("b", "y\n" * 100)]:
         frame = pl.DataFrame({"s": [{field: 1}]})
         frame.write_parquet(tmp_path / f"{name}.parquet")
@@ -173,7 +173,7 @@ def test_types_of_a_part_are_those_of_the_whole(tmp_path: Path) -> None:
     assert read_both_ways(path).frame.schema["far"] == pl.String
 
 
-def test_damage_in_one_file_is_told_by_the_rows_it_costs(tmp_path: Path) -> None:
+def test_damage_in_one_file_is_reported_by_the_rows_it_costs(tmp_path: Path) -> None:
     for name in "ab":
         FRAME.write_parquet(tmp_path / f"{name}.parquet", compression="uncompressed")
     damaged = tmp_path / "b.parquet"
@@ -194,7 +194,7 @@ def test_a_cut_file_is_refused_on_opening(tmp_path: Path) -> None:
         opened(path)
 
 
-def test_long_texts_are_asked_for_part_by_part(
+def test_long_texts_are_requested_part_by_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "t.parquet"
@@ -291,7 +291,7 @@ def test_long_groups_are_cut_into_a_copy_that_goes_with_the_table(
     assert list(temporary.iterdir()) == []
 
 
-def test_damage_found_while_copying_is_told_and_nothing_left(
+def test_damage_found_while_copying_is_reported_and_nothing_left(
     tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "_LONGEST_GROUP", 5)

@@ -110,7 +110,7 @@ def test_a_delta_table_is_read_where_it_is(store: Any, tmp_path: Path) -> None:
     assert open_table(address, as_of=0).source.n_rows == 60
 
 
-def test_what_is_not_there_is_told(store: Any) -> None:
+def test_a_missing_object_is_reported(store: Any) -> None:
     for address, what in (
         (f"s3://{BUCKET}/none.csv", "object"),
         ("s3://no-such-bucket/a.csv", "bucket"),
@@ -132,9 +132,7 @@ def test_what_is_not_there_is_told(store: Any) -> None:
         open_table(f"s3://{BUCKET}/notes/")
 
 
-def test_without_rights_it_is_told_which_credentials_are_looked_for(
-    store: Any, tmp_path: Path
-) -> None:
+def test_missing_rights_name_the_credentials_that_are_looked_up(store: Any, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("a\n1\n")
     address = f"{put(store, tmp_path, 'denied')}/rows.csv"
     url = store.meta.endpoint_url
@@ -163,7 +161,7 @@ def test_without_rights_it_is_told_which_credentials_are_looked_for(
         ("down", r"the store is overloaded, or fails \(5xx\)"),
     ],
 )
-def test_a_store_that_fails_is_told_in_one_line(
+def test_a_failing_store_is_reported_in_one_line(
     fault: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(buckets, "REQUEST", 1.0)
@@ -181,7 +179,7 @@ def test_a_listing_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -
         place_of("s3://bucket/in").items(recursive=True)
 
 
-def test_an_interrupt_is_heard_while_a_store_stalls() -> None:
+def test_an_interrupt_is_handled_while_a_store_stalls() -> None:
     with misbehaving_store("slow"):
         threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
         began = time.monotonic()
@@ -190,7 +188,7 @@ def test_an_interrupt_is_heard_while_a_store_stalls() -> None:
         assert time.monotonic() - began < 2.5  # the server would answer after 3 s
 
 
-def test_names_of_objects_lead_nowhere_else(
+def test_object_names_do_not_escape_the_bucket(
     store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -212,7 +210,7 @@ def test_a_name_with_an_empty_part_overwrites_no_file(store: Any, tmp_path: Path
     assert mine.read_text() == "a\n1\n"
 
 
-def test_no_store_is_told() -> None:
+def test_an_unreachable_store_is_reported() -> None:
     with (
         s3_environment("http://127.0.0.1:9"),
         pytest.raises(InputError, match="the store cannot be reached"),

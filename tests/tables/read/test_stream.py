@@ -70,7 +70,7 @@ class Stream:
         return self._rows.to_reader(max_chunksize=64).__arrow_c_stream__(requested_schema)
 
 
-def test_whatever_has_arrows_stream_is_a_table(tmp_path: Path) -> None:
+def test_any_object_with_an_arrow_stream_is_a_table(tmp_path: Path) -> None:
     assert parted(Stream(ROWS)).source == parted(ROWS.to_reader()).source
     rows = ROWS.slice(0, 200)
     pl.DataFrame(rows).write_parquet(tmp_path / "rows.parquet")
@@ -100,7 +100,7 @@ def test_one_other_cell_is_another_source() -> None:
 
 
 @pytest.mark.parametrize("sent", [0, 3000])
-def test_a_stream_that_breaks_off_is_told_and_leaves_nothing(
+def test_a_stream_that_breaks_off_is_reported_and_leaves_nothing(
     sent: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken() -> Iterator[pa.RecordBatch]:

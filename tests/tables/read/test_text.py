@@ -118,7 +118,7 @@ def test_carriage_return_after_a_quote_is_not_the_end_of_a_row() -> None:
         read_delimited(b'a,b\n,"x"\r1\n', "t.csv")
 
 
-def test_numbers_for_names_are_data_and_said_to_be() -> None:
+def test_numbers_in_place_of_names_are_data_and_reported() -> None:
     cut = read_delimited(b"1.5,NA\n2,3\n", "t.csv")
     assert cut.frame.rows() == [("1.5", "NA"), ("2", "3")]
     assert cut.lines.tolist() == [1, 2]

@@ -142,7 +142,7 @@ def test_no_temporary_file_outlives_an_error(data: bytes, temporary: Path, tmp_p
     assert list(temporary.iterdir()) == []
 
 
-def test_an_encoding_that_breaks_far_down_is_told_by_line_and_byte(tmp_path: Path) -> None:
+def test_a_late_encoding_error_is_reported_by_line_and_byte(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n" + b"1,2\n" * 50 + b"\x81,3\n")
     with pytest.raises(InputError, match=r"line 52, byte 205 \(0x81\) is not cp1252 text"):
@@ -172,7 +172,7 @@ def test_a_file_that_grows_while_it_is_read_is_not_followed(tmp_path: Path) -> N
     assert taken == 404
 
 
-def test_a_name_of_several_lines_is_told_in_one(tmp_path: Path) -> None:
+def test_a_name_of_several_lines_is_printed_in_one(tmp_path: Path) -> None:
     path = tmp_path / "a\nb.csv"
     path.write_bytes(b"a,b\n1,2\n3,4\n")
     table = opened(path)
@@ -193,7 +193,7 @@ def test_a_table_that_is_open_stays_what_it_was(change: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("damage", ["removed", "cut"])
-def test_a_lost_copy_is_told_by_its_rows(damage: str, temporary: Path, tmp_path: Path) -> None:
+def test_a_lost_copy_is_reported_by_its_rows(damage: str, temporary: Path, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n1,2\n3,4\n5,6\n")
     table = opened(path)

@@ -48,7 +48,7 @@ def test_a_row_with_an_absurd_cell_has_the_oddest_cell(seed, contaminated, colum
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_an_ordinary_value_that_the_other_columns_deny_is_odd(seed):
+def test_an_ordinary_value_that_other_columns_contradict_is_odd(seed):
     X = table_of(seed)
     row = int(np.argmin(np.abs(X[:, 0] - 1.0)))
     X[row, 2] = -1.0
@@ -73,7 +73,7 @@ def test_ordinary_large_values_of_heavy_tails_and_of_rain_are_not_odd(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_common_level_is_odd_where_another_column_denies_it(seed):
+def test_a_common_level_is_odd_if_another_column_contradicts_it(seed):
     rng = np.random.default_rng(seed)
     size = rng.normal(size=N)
     level = (size > 0).astype(int) + (size > 1)
@@ -102,7 +102,7 @@ def test_a_rare_level_alone_is_as_odd_as_it_is_rare():
     assert (np.sort(rows.oddest[3:])[: N // 2] < floor).all()
 
 
-def test_densest_rows_teach_where_rows_may_be_anything_and_all_rows_where_they_are_clean():
+def test_contaminated_tables_train_on_dense_rows_and_clean_ones_on_all():
     X = table_of(1)
     broken = np.arange(N) < 30
     X[broken, 2] *= -1.0

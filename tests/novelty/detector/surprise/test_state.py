@@ -118,7 +118,7 @@ def test_indices_out_of_range_are_refused(detector):
 
 
 @pytest.mark.parametrize("value", quick([np.nan, np.inf, -np.inf], np.nan))
-def test_numbers_that_are_none_are_refused(detector, value):
+def test_invalid_numbers_are_refused(detector, value):
     arrays = arrays_of(detector)
     for name in arrays:
         if arrays[name].dtype != np.float64 or name == "combined.cells.map.equals":

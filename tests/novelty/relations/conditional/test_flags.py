@@ -88,7 +88,7 @@ def test_a_value_is_not_odd_because_other_rows_lack_theirs(lacking: str | None) 
     assert not judged(pl.DataFrame(columns))[1].cells
 
 
-def test_what_one_table_of_ten_would_have_by_chance_is_not_named() -> None:
+def test_cells_expected_by_chance_are_not_reported() -> None:
     rng, n = np.random.default_rng(3), 4_000
     columns = {}
     for k in range(9):

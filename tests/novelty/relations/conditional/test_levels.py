@@ -130,7 +130,7 @@ def test_the_prior_is_that_of_most_likelihood_of_left_out_rows() -> None:
     assert relation.gain >= max(gain(m, 0.0) for m in (0.03125, 0.125, 0.5, 2.0, 8.0)) - 1e-9
 
 
-def test_a_value_from_another_row_is_named_with_what_was_meant() -> None:
+def test_a_value_from_another_row_is_reported_with_a_suggestion() -> None:
     frame = towns()
     meant = frame["town"][7]
     other = next(town for town in frame["town"] if town != meant)
@@ -333,7 +333,7 @@ def test_numbers_are_levels_by_their_value() -> None:
     assert other.cells == ()
 
 
-def test_exceptions_that_are_there_by_right_are_not_named() -> None:
+def test_legitimate_exceptions_are_not_reported() -> None:
     """First names imply a gender; some go with both, so single exceptions are not reported."""
     rng = np.random.default_rng(3)
     n, names = 6_000, words(rng, 200, 7)
@@ -355,7 +355,7 @@ def test_exceptions_that_are_there_by_right_are_not_named() -> None:
     assert places(fit(changed(plain, 5, "gender", other))[1].cells) == {(5, "gender")}
 
 
-def test_what_contradicts_all_others_is_wrong_itself() -> None:
+def test_a_cell_that_contradicts_all_others_is_wrong_itself() -> None:
     """An item determines three columns: a wrong item is one fault, not three."""
     rng = np.random.default_rng(4)
     n, items = 2_000, [f"item {a}{b}{c}" for a in "PQ" for b in "RST" for c in "XYZ"]
@@ -372,7 +372,7 @@ def test_what_contradicts_all_others_is_wrong_itself() -> None:
     assert places(fit(changed(frame, 9, "item", items[wrong]))[1].cells) <= {(9, "item")}
 
 
-def test_what_recurs_among_its_like_is_no_slip_of_the_pen() -> None:
+def test_recurring_values_are_no_misspellings() -> None:
     """Some planes of one length are the long version, and recur."""
     rng = np.random.default_rng(5)
     models = np.array([f"{word} {number}" for word in words(rng, 10, 6) for number in "123"])
@@ -384,7 +384,7 @@ def test_what_recurs_among_its_like_is_no_slip_of_the_pen() -> None:
 
 
 @pytest.mark.parametrize(("n", "is_named"), [(1, True), (8, False)])
-def test_a_level_that_is_not_far_rarer_is_no_slip_for_another(n: int, is_named: bool) -> None:
+def test_only_far_rarer_levels_are_misspellings(n: int, is_named: bool) -> None:
     """A club's former name, used for years, is not a misspelling of its later one."""
     rng = np.random.default_rng(6)
     grounds, clubs = words(rng, 20, 9), words(rng, 20, 9)
@@ -417,7 +417,7 @@ def test_dates_that_often_differ_are_no_errors(n: int, n_named: int) -> None:
     assert len({cell.row for cell in fit(frame)[1].cells}) == n_named
 
 
-def test_of_clean_rows_no_more_are_improbable_than_their_share() -> None:
+def test_p_values_of_clean_rows_are_calibrated() -> None:
     """If numbers and categories predict each other, the smaller of two p-values counts."""
     rng = np.random.default_rng(0)
     n = 2_000

@@ -108,7 +108,7 @@ def test_a_broken_pair_is_found_among_many_columns_with_gaps() -> None:
     assert {cell.row for cell in of.numbers} == {*rows.tolist()}
 
 
-def test_of_two_numbers_a_third_says_which_is_wrong() -> None:
+def test_a_third_number_shows_which_of_two_is_wrong() -> None:
     rng = np.random.default_rng(3)
     length = rng.lognormal(1, 0.4, 1_000)
     frame = pl.DataFrame(

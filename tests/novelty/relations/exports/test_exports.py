@@ -130,7 +130,7 @@ def test_thousands_separators_in_text_are_read_in_sql(low: list[str], high: list
     assert by_sql([(pl.DataFrame(cells, ["low", "high"]), rules)]) == [[second]]
 
 
-def test_cells_written_otherwise_are_read_by_pandera_and_dates_told_of_in_sql() -> None:
+def test_unusual_cells_are_read_by_pandera_and_dates_noted_in_sql() -> None:
     frame = pl.DataFrame(
         {
             "low": ["1.234,5 €", "12,5 €", "3,5 €", "7,0 €"] * 10,

@@ -76,7 +76,7 @@ def test_a_table_of_text_has_the_same_rules(text: bool) -> None:
 
 @given(seed=st.integers(0, 99))
 @settings(max_examples=2)
-def test_the_order_of_rows_and_columns_is_of_no_account(seed: int) -> None:
+def test_rules_do_not_depend_on_the_order_of_rows_and_columns(seed: int) -> None:
     rng = np.random.default_rng(seed)
     # Of two equal columns, the first represents both.
     frame = planted().drop("town again")
@@ -120,7 +120,7 @@ def test_an_order_needs_one_scale_or_names() -> None:
     assert orders == {("low water", "high water"), ("part", "total")}
 
 
-def test_of_a_chain_of_orders_neighbours_are_told() -> None:
+def test_only_neighbours_of_a_chain_of_orders_are_reported() -> None:
     rng = np.random.default_rng(0)
     first = np.datetime64("2020-01-01") + rng.integers(0, 900, 400)
     second, third = first + rng.integers(0, 40, 400), first + rng.integers(40, 90, 400)
@@ -186,7 +186,7 @@ def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give(
     )
 
 
-def test_what_only_comes_near_is_no_rule() -> None:
+def test_approximate_relations_are_no_rules() -> None:
     """Month from day of year, weight from size: most differences are small."""
     rng, days = np.random.default_rng(0), np.arange("2021-01-01", "2022-01-01", dtype="M8[D]")
     month = days.astype("M8[M]").astype(int) % 12 + 1

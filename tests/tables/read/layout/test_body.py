@@ -408,7 +408,7 @@ def test_a_sparse_header_above_text_names_the_columns(names: list[str], tmp_path
         (["shop", "2022", "", "2023", ""], ["x", "NA", "none", "NA", "none"]),
     ],
 )
-def test_a_blank_or_repeated_name_does_not_make_names_of_data(
+def test_a_blank_or_repeated_name_does_not_turn_data_into_names(
     names: list[str], first: list[str], tmp_path: Path
 ) -> None:
     texts = {0, *(1 for name in names if name in ("station", "g"))}
@@ -840,7 +840,7 @@ def test_subtotals_of_a_drawn_list_have_a_star(tmp_path: Path) -> None:
     assert "17, 32 (2 totals)" in table.source.notes[0]
 
 
-def test_runs_of_blank_lines_are_said_and_held_as_runs(tmp_path: Path) -> None:
+def test_runs_of_blank_lines_are_reported_and_stored_as_runs(tmp_path: Path) -> None:
     blank = [[""] * 4]
     given = [NAMES, *SALES[:10], *blank * 3, *SALES[10:15], *blank, *SALES[15:], *blank * 90_000]
     lines = [*range(2, 12), *range(15, 20), *range(21, 30)]

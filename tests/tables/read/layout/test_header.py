@@ -95,7 +95,7 @@ def test_a_title_is_left_out_and_lines_stay_those_of_the_file(
         ("Sizes\r\n", 'line 1 (title "Sizes")'),
     ],
 )
-def test_a_title_is_told_of(tmp_path: Path, above: str, note: str) -> None:
+def test_a_title_is_reported(tmp_path: Path, above: str, note: str) -> None:
     path = tmp_path / "t.csv"
     path.write_text(above + written([["id", "size", "kind", "what"], *([*r, "a"] for r in BODY)]))
     assert read_table(path).source.notes[0].startswith(f"Left out as not data: {note}")
