@@ -51,7 +51,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def written(out: Path, inputs: Path, **environment: str | None) -> dict[str, bytes]:
+def run_commands(out: Path, inputs: Path, **environment: str | None) -> dict[str, bytes]:
     """Run the commands in an environment (None unsets a variable) and return the files written."""
     out.mkdir()
     settings = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
@@ -75,7 +75,7 @@ def written(out: Path, inputs: Path, **environment: str | None) -> dict[str, byt
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory, inputs: Path) -> dict[str, bytes]:
-    return written(tmp_path_factory.mktemp("usual") / "out", inputs)
+    return run_commands(tmp_path_factory.mktemp("usual") / "out", inputs)
 
 
 @pytest.fixture(scope="session")
@@ -116,7 +116,7 @@ def test_no_locale_time_zone_or_home_changes_a_byte(
     settings = ENVIRONMENTS[name]
     if name in MADE:
         settings = settings | {"LOCPATH": str(request.getfixturevalue("locales"))}
-    files = written(tmp_path / "out", inputs, **settings)
+    files = run_commands(tmp_path / "out", inputs, **settings)
     assert [*files] == [*usual]
     assert [name for name in files if files[name] != usual[name]] == []
 
@@ -128,7 +128,7 @@ def test_names_beyond_ascii_are_files_like_others_where_the_locale_has_ascii_alo
     """Messages may spell the name differently; the scores are the same."""
     named = tmp_path / "Maße"
     shutil.copytree(inputs, named)
-    files = written(tmp_path / "out", named, LC_ALL="C", **ASCII)
+    files = run_commands(tmp_path / "out", named, LC_ALL="C", **ASCII)
     assert files["screened/scored.csv"] == usual["screened/scored.csv"]
 
 

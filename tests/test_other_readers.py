@@ -135,7 +135,7 @@ def tagged(path: Path, pixels: np.ndarray, **options: Any) -> None:
     tifffile.imwrite(path, pixels, **{"photometric": meaning, **options})
 
 
-def of_mode_0(path: Path, pixels: np.ndarray) -> None:
+def unsigned_mrc(path: Path, pixels: np.ndarray) -> None:
     """Write unsigned bytes; the range in the MRC header shows that they are unsigned."""
     with mrcfile.new(path) as file:
         file.set_data(pixels.view("int8"))
@@ -191,7 +191,7 @@ PICTURES: list[tuple[str, str, Any, str, list[tuple[int, ...]], str]] = [
      f"{WHOLE} {FLOATS}", [PLANES], "tifffile OpenImageIO"),
     ("MRC", ".mrc", mrcfile.write, "int8 int16 uint16 float16 float32", [GREY, PLANES],
      "mrcfile SimpleITK"),
-    ("MRC", ".mrc", of_mode_0, "uint8", [PLANES], "mrcfile SimpleITK"),
+    ("MRC", ".mrc", unsigned_mrc, "uint8", [PLANES], "mrcfile SimpleITK"),
     ("NIfTI", ".nii", scanned, f"{WHOLE} {FLOATS}", [GREY, PLANES], "nibabel SimpleITK"),
     ("NIfTI", ".nii.gz", scanned, "uint8", [RGB, RGBA], "nibabel SimpleITK"),
     ("OME-Zarr 0.4", ".zarr", partial(zarred, layout=2), f"{WHOLE} {FLOATS} float16", [PLANES],
@@ -201,7 +201,7 @@ PICTURES: list[tuple[str, str, Any, str, list[tuple[int, ...]], str]] = [
 ]  # fmt: skip
 
 
-def drawn(kind: str, shape: tuple[int, ...]) -> np.ndarray:
+def draw(kind: str, shape: tuple[int, ...]) -> np.ndarray:
     rng, bits = np.random.default_rng(1), 12 if kind == "uint12" else 0
     dtype = np.dtype("uint16" if bits else kind)
     if dtype.kind == "f":
@@ -214,7 +214,7 @@ def drawn(kind: str, shape: tuple[int, ...]) -> np.ndarray:
     return pixels
 
 
-def written(format: str, path: Path, out: Path) -> np.ndarray:
+def write_flipped(format: str, path: Path, out: Path) -> np.ndarray:
     """Write the pixels of an image upside down and return them."""
     image = read_image(path)
     pages = [image.page(number)[::-1] for number in range(len(image.pages))]
@@ -228,7 +228,7 @@ def written(format: str, path: Path, out: Path) -> np.ndarray:
 
 
 def negative(folder: Path) -> tuple[Path, np.ndarray]:
-    counts = drawn("uint12", (64, 80))
+    counts = draw("uint12", (64, 80))
     image = read_image(dng.write_dng(folder / "in.dng", counts))
     assert image.mosaic is not None
     mosaic, out = image.mosaic(), folder / "out.dng"
@@ -243,11 +243,11 @@ def pictures(folder: Path) -> Iterator[tuple[str, str, str, Path, np.ndarray]]:
             for shape in shapes:
                 values = f"{kind} {SHAPES[shape]}"
                 path = folder / f"{number} {values}{suffix}"
-                make(path, drawn(kind, shape))
+                make(path, draw(kind, shape))
                 ending = ".tif" if format == "OME-TIFF" else suffix
                 out = path.with_name(f"out {path.name.removesuffix(suffix)}{ending}")
-                pixels = written(format, path, out)
-                assert pixels.dtype == drawn(kind, shape).dtype
+                pixels = write_flipped(format, path, out)
+                assert pixels.dtype == draw(kind, shape).dtype
                 yield format, values, readers, out, pixels
     yield "DNG", "uint16 mosaic", "tifffile LibRaw", *negative(folder)
 
@@ -266,7 +266,7 @@ def numbers(release: str) -> list[int]:
     return [int(number) for number in release.split(".")]
 
 
-def judged(outcomes: dict[Row, str], repository: Path) -> tuple[set[Row], set[Row]]:
+def compare_with_page(outcomes: dict[Row, str], repository: Path) -> tuple[set[Row], set[Row]]:
     """Print the matrix; return differences not on the page, and listed ones that did not occur.
 
     Listed differences of a reader installed in another version are not required to occur.
@@ -301,7 +301,7 @@ def test_pictures_are_the_same_to_other_readers(tmp_path: Path, repository: Path
                 continue
             is_equal = is_alike(read, pixels, near=16 if format == "JPEG" else 0)
             outcomes[format, values, reader] = "equal" if is_equal else "differs"
-    assert judged(outcomes, repository) == (set(), set())
+    assert compare_with_page(outcomes, repository) == (set(), set())
 
 
 MOMENTS = [datetime.datetime(1900, 1, 1, 9), datetime.datetime(2999, 1, 1, 23, 59, 59, 1000), None]
@@ -390,4 +390,4 @@ def test_tables_are_the_same_to_other_readers(tmp_path: Path, repository: Path) 
                 read_cells = read(path)
                 is_equal = len(read_cells) == len(cells) and all(map(is_cell, read_cells, cells))
                 outcomes[format, values, reader] = "equal" if is_equal else "differs"
-    assert judged(outcomes, repository) == (set(), set())
+    assert compare_with_page(outcomes, repository) == (set(), set())

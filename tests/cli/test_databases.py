@@ -95,19 +95,19 @@ def test_scores_are_written_of_a_table_without_a_key(kpca: Run, shop: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("lost", "code", "message"),
+    ("error", "code", "message"),
     [
         (InputError("PostgreSQL says: gone.", "sqlite:///shop.db"), 3, "shop.db: PostgreSQL says"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
 def test_a_failed_write_of_scores_reports_that_the_folder_is_written(
-    lost: BaseException, code: int, message: str, kpca: Run, shop: Path, monkeypatch: Any
+    error: BaseException, code: int, message: str, kpca: Run, shop: Path, monkeypatch: Any
 ) -> None:
-    def lose(*_: object, **__: object) -> None:
-        raise lost
+    def fail(*_: object, **__: object) -> None:
+        raise error
 
-    monkeypatch.setattr("kpca_apps.cli.novelty.run.write_rows", lose)
+    monkeypatch.setattr("kpca_apps.cli.novelty.run.write_rows", fail)
     words = ("--table", "birds", "--write-to", "scores", "--out", "out")
     done = kpca("screen", "sqlite:///shop.db", *words)
     last = done.err.splitlines()[-1]
@@ -253,7 +253,7 @@ def test_an_interrupt_ends_a_query_and_leaves_nothing(
             connection.execute(f"CREATE VIEW endless AS {rows}")
         source = "endless"
     process = command("novelty", "screen", uri, f"--{how}", source, TMPDIR=str(own))
-    until(lambda: f"{Path(uri.split('/')[-1])}" in opened_by(process.pid))
+    until(lambda: f"{Path(uri.split('/')[-1])}" in open_files(process.pid))
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
@@ -264,7 +264,7 @@ def test_an_interrupt_ends_a_query_and_leaves_nothing(
     assert not list(shop.glob("kpca-*")) and not list(own.iterdir())
 
 
-def opened_by(pid: int) -> str:
+def open_files(pid: int) -> str:
     """Return the files that a process has open."""
     names = []
     for path in Path(f"/proc/{pid}/fd").glob("*"):

@@ -85,11 +85,11 @@ def test_a_model_is_loaded_once(
     assert kpca("fit", "clean", *MODEL, "--sigma", 50).code == 0
     load, loaded = DictionaryDenoiser.load, []
 
-    def counted(path: str) -> DictionaryDenoiser:
+    def count_loads(path: str) -> DictionaryDenoiser:
         loaded.append(path)
         return load(path)
 
-    monkeypatch.setattr(DictionaryDenoiser, "load", counted)
+    monkeypatch.setattr(DictionaryDenoiser, "load", count_loads)
     assert kpca("run", "noisy", *MODEL, "--jobs", 1).code == 0
     assert loaded == ["digits.kpca"]
 

@@ -160,12 +160,12 @@ def test_a_bug_ends_as_one_after_the_other_images_are_done(
 
     whole = denoisers.clean_image
 
-    def choosy(pixels: np.ndarray, *args: Any, **options: Any) -> Any:
+    def fail_in_colour(pixels: np.ndarray, *args: Any, **options: Any) -> Any:
         if pixels.ndim == 3:
             raise AssertionError("no such case")
         return whole(pixels, *args, **options)
 
-    monkeypatch.setattr(denoisers, "clean_image", choosy)
+    monkeypatch.setattr(denoisers, "clean_image", fail_in_colour)
     done = kpca("run", "in", *GIVEN)
     assert (done.code, done.out) == (1, "kpca-denoised/report/report.html\n")
     last = done.err.splitlines()[-1]

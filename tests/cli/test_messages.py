@@ -45,9 +45,9 @@ def test_messages_of_wrong_options_are_those_of_the_approved_table(
         assert reply.code in (2, 3, 4), case
         assert reply.err.rstrip("\n").isprintable(), case
     # Read new or changed lines before writing the table again (see messages.py).
-    assert ours(as_table(replies)) == ours(TABLE.read_text("utf-8"))
+    assert package_lines(as_table(replies)) == package_lines(TABLE.read_text("utf-8"))
 
 
-def ours(table: str) -> list[str]:
+def package_lines(table: str) -> list[str]:
     """Return the lines of a table without those worded by libraries."""
     return [line for line in table.splitlines() if not any(word in line for word in OF_LIBRARIES)]

@@ -57,7 +57,7 @@ OTHERS = (
 )
 
 
-def told_by(words: str) -> ScreeningOptions:
+def options_of(words: str) -> ScreeningOptions:
     params = SCREEN.make_context("screen", ["t.csv", *words.split()]).params
     names = params.keys() - {"table", "reference"}
     return ScreeningOptions.of(NoveltyOptions(**{name: params[name] for name in names}))
@@ -65,11 +65,11 @@ def told_by(words: str) -> ScreeningOptions:
 
 def test_every_option_reaches_the_application() -> None:
     for words, model in TOLD_OF_THE_MODEL.items():
-        assert told_by(words) == ScreeningOptions(**model), words
+        assert options_of(words) == ScreeningOptions(**model), words
     for words, columns in TOLD_OF_COLUMNS.items():
-        assert told_by(words) == ScreeningOptions(columns=ColumnOptions(**columns)), words
+        assert options_of(words) == ScreeningOptions(columns=ColumnOptions(**columns)), words
     labelled = ScreeningOptions(positive="red", columns=ColumnOptions(label="colour"))
-    assert told_by(LABEL) == labelled
+    assert options_of(LABEL) == labelled
     tried = " ".join([*TOLD_OF_THE_MODEL, *TOLD_OF_COLUMNS, LABEL, OTHERS])
     flags = [flag for option in SCREEN.params for flag in (*option.opts, *option.secondary_opts)]
     assert {flag for flag in flags if flag.startswith("--")} == {
@@ -80,7 +80,7 @@ def test_every_option_reaches_the_application() -> None:
 @pytest.mark.parametrize("components", ["1.0", "2.0", "1.5", "nan"])
 def test_components_are_a_whole_number_or_a_share_below_1(components: str) -> None:
     with pytest.raises(UsageError, match="neither a whole number nor a share below 1"):
-        told_by(f"--method hoffmann --components {components}")
+        options_of(f"--method hoffmann --components {components}")
 
 
 def test_the_method_is_in_all_that_is_written(kpca: Run) -> None:

@@ -117,7 +117,7 @@ def test_bad_input_ends_before_any_work(kpca: Run) -> None:
     assert Path("kpca-papers-clusters/mine.txt").read_text(encoding="utf-8") == "mine"
 
 
-def _with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+def _with_failure(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Replace the experiments by three, the second of which raises an error."""
     known = all_experiments()
 
@@ -130,7 +130,7 @@ def _with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 
 
 def test_an_interrupt_keeps_what_is_done(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    _with(monkeypatch, KeyboardInterrupt())
+    _with_failure(monkeypatch, KeyboardInterrupt())
     done = kpca("run", "all")
     assert done.code == 130 and done.out == ""
     assert [line for line in done.err.splitlines() if line.startswith("error")] == [
@@ -161,7 +161,7 @@ def _interrupting(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_second_interrupt_does_not_lose_what_the_first_kept(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _with(monkeypatch, KeyboardInterrupt())
+    _with_failure(monkeypatch, KeyboardInterrupt())
     _interrupting(monkeypatch)
     before = signal.getsignal(signal.SIGINT)
     done = kpca("run", "all")
@@ -188,7 +188,7 @@ def test_an_interrupted_run_replaces_no_earlier_result(
 ) -> None:
     assert kpca("run", "chairs", "--out", "x").code == 0
     before = {path: path.read_bytes() for path in Path("x").iterdir()}
-    _with(monkeypatch, KeyboardInterrupt())
+    _with_failure(monkeypatch, KeyboardInterrupt())
     for _ in range(2):
         done = kpca("run", "all", "--out", "x", "--force")
         assert done.code == 130 and done.err.endswith(
@@ -208,7 +208,7 @@ def test_an_interrupted_run_replaces_no_earlier_result(
 def test_an_interrupt_before_anything_is_done_leaves_nothing(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _with(monkeypatch, KeyboardInterrupt())
+    _with_failure(monkeypatch, KeyboardInterrupt())
     done = kpca("run", "course")
     assert done.code == 130 and done.err == "error: interrupted; nothing was written\n"
     assert not Path("kpca-papers-course").exists()
@@ -228,7 +228,7 @@ def test_an_interrupt_before_anything_is_done_leaves_nothing(
 def test_a_failed_experiment_does_not_lose_the_others(
     kpca: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
 ) -> None:
-    _with(monkeypatch, error)
+    _with_failure(monkeypatch, error)
     done = kpca("run", "all", "--quiet")
     assert done.code == 5 and done.err.startswith(message) and len(done.err.splitlines()) == 1
     page = Path("kpca-papers-all/report.html").read_text(encoding="utf-8")
@@ -251,7 +251,7 @@ def test_a_page_that_memory_does_not_suffice_for_has_its_own_sentence(
 def test_plotting_is_imported_before_the_first_experiment(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _with(monkeypatch, AssertionError("an experiment was run"))
+    _with_failure(monkeypatch, AssertionError("an experiment was run"))
     monkeypatch.setitem(sys.modules, "kpca_apps.report.papers.page", None)
     done = kpca("run", "course")
     assert done.code == 1 and "kpca_apps.report.papers.page" in done.err
@@ -260,7 +260,7 @@ def test_plotting_is_imported_before_the_first_experiment(
 def test_a_bug_in_the_only_experiment_is_reported_as_a_bug(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _with(monkeypatch, ZeroDivisionError("by zero"))
+    _with_failure(monkeypatch, ZeroDivisionError("by zero"))
     done = kpca("run", "course")
     assert done.code == 1 and "a bug in kpca, ZeroDivisionError" in done.err
 

@@ -58,16 +58,16 @@ def outcomes(result: DenoisingResult) -> dict[str, str]:
     return {image.name: image.reason or image.status for image in result.images}
 
 
-def circle(path: Path) -> None:
+def circular_link(path: Path) -> None:
     path.symlink_to(path)
 
 
-def astray(path: Path) -> None:
+def dangling_link(path: Path) -> None:
     path.symlink_to("nowhere")
 
 
 @posix
-@pytest.mark.parametrize("make", [os.mkfifo, circle, astray, Path.mkdir])
+@pytest.mark.parametrize("make", [os.mkfifo, circular_link, dangling_link, Path.mkdir])
 def test_non_files_in_a_folder_are_skipped(make: Callable[[Path], None], folder: Path) -> None:
     make(folder / "a.png")
     assert outcomes(run(folder)) == {"good.png": "ok"}
@@ -76,7 +76,7 @@ def test_non_files_in_a_folder_are_skipped(make: Callable[[Path], None], folder:
 @posix
 @pytest.mark.parametrize(
     ("make", "words"),
-    [(os.mkfifo, "no regular file"), (circle, "cannot be read"), (astray, "no such")],
+    [(os.mkfifo, "no regular file"), (circular_link, "cannot be read"), (dangling_link, "no such")],
 )
 def test_non_files_given_by_name_are_listed(
     make: Callable[[Path], None], words: str, folder: Path
@@ -127,14 +127,14 @@ def test_a_file_in_the_place_of_a_folder_is_refused_before_the_work(folder: Path
 
 @posix
 def test_links_in_a_circle_in_the_place_of_folders_are_refused(folder: Path) -> None:
-    circle(folder.parent / "out")
+    circular_link(folder.parent / "out")
     with pytest.raises(RefusedError, match="is a link that leads nowhere"):
         run(folder)
     (folder.parent / "out").unlink()
     (folder / "sub").mkdir()
     (folder / "sub" / "b.png").write_bytes(GREY)
     (folder.parent / "out").mkdir()
-    circle(folder.parent / "out" / "sub")
+    circular_link(folder.parent / "out" / "sub")
     with pytest.raises(RefusedError, match=r"^sub: "):
         run(folder)
 

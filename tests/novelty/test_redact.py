@@ -67,20 +67,20 @@ FREE = {
 }
 
 
-def made(kind: Any, name: str = "") -> Any:
+def build(kind: Any, name: str = "") -> Any:
     """Create a value of a declared type, with a secret in every possible place."""
     if is_dataclass(kind):
         hints = get_type_hints(kind)
-        values = {field.name: made(hints[field.name], field.name) for field in fields(kind)}
+        values = {field.name: build(hints[field.name], field.name) for field in fields(kind)}
         if kind is GroupInfo:
             values["name"] = TEXT
         return kind(**values)  # type: ignore[operator]
     if hasattr(origin := get_origin(kind), "__value__"):  # a type alias, as in newer numpy
-        return made(origin.__value__[get_args(kind)], name)
+        return build(origin.__value__[get_args(kind)], name)
     args = get_args(kind)
     if origin in (Union, UnionType):
         # Prefer text to a number or None.
-        return made(next((arg for arg in args if arg is str), args[0]), name)
+        return build(next((arg for arg in args if arg is str), args[0]), name)
     if origin is Literal:
         return args[0]
     if origin is np.ndarray:
@@ -88,15 +88,15 @@ def made(kind: Any, name: str = "") -> Any:
         return np.full(2, NUMBER if scalar is np.float64 else 1, dtype=scalar)
     if origin is tuple:
         if name in ("cells", "common") and args[1] in (str, int):
-            return (NAME, made(args[1]))
+            return (NAME, build(args[1]))
         if name in ("hints", "notes"):
             return ("Read from 2 files.", f'"{NAME}" fits if read as {TEXT}.')
         kinds = (args[0],) if args[1:] == (...,) else args
-        return tuple(made(kind, name) for kind in kinds)
+        return tuple(build(kind, name) for kind in kinds)
     if origin is not None and issubclass(origin, Mapping):
         return {1: TEXT} if args[0] is int else {"what": TEXT}
     if name == "hint":
-        return "  ".join(made(tuple[str, ...], "hints"))
+        return "  ".join(build(tuple[str, ...], "hints"))
     if kind is str:
         return NAME if name in NAMES else TEXT
     return {float: NUMBER, int: 1, bool: True, NoneType: None}[kind]
@@ -122,10 +122,10 @@ def secrets(value: Any, where: str = "") -> Iterator[str]:
     ("kind", "redact"), [(ScreeningResult, redact), (ComparisonResult, redact_comparison)]
 )
 def test_every_field_with_values_is_redacted(kind: type, redact: Callable[..., object]) -> None:
-    result = made(kind)
+    result = build(kind)
     free = {f"{name} {field}" for name, names in FREE.items() for field in names.split()}
     before = {*secrets(result)}
-    # `made` covers every class that a result contains.
+    # `build` covers every class that a result contains.
     assert {
         "Reason seen",
         "OddCell sentence",
@@ -136,27 +136,27 @@ def test_every_field_with_values_is_redacted(kind: type, redact: Callable[..., o
 
 
 def test_what_is_of_other_columns_stays() -> None:
-    result: ScreeningResult = made(ScreeningResult)
+    result: ScreeningResult = build(ScreeningResult)
     assert {*secrets(redact(result, {"another"}))} == {*secrets(result)}
 
 
 def test_hidden_groups_are_numbered() -> None:
-    result: ScreeningResult = made(ScreeningResult)
+    result: ScreeningResult = build(ScreeningResult)
     redacted = redact(result, {NAME})
     assert redacted.groups[0].name == redacted.ranked[0].group == "group 1"
 
 
 def test_a_hidden_cell_is_marked_as_hidden() -> None:
-    (cell,) = redact(made(ScreeningResult), {NAME}).findings.odd_cells
+    (cell,) = redact(build(ScreeningResult), {NAME}).findings.odd_cells
     assert isinstance(cell, OddCell)
     assert (cell.column, cell.seen, cell.suggestion) == (NAME, HIDDEN, "")
 
 
 def test_what_a_hidden_cell_gives_for_another_is_not_stated() -> None:
-    (cell,) = made(ScreeningResult).findings.odd_cells
+    (cell,) = build(ScreeningResult).findings.odd_cells
     odd = replace(cell, kind="far above", column="total", given=("price",), seen="99999")
     (shown,) = redact(
-        changed(made(ScreeningResult), odd_cells=(odd,)), {"price"}
+        changed(build(ScreeningResult), odd_cells=(odd,)), {"price"}
     ).findings.odd_cells
     assert (shown.seen, shown.suggestion, TEXT in shown.sentence) == ("99999", "", False)
 
@@ -181,7 +181,7 @@ def test_rules_cite_no_value_of_a_hidden_column() -> None:
     rule = Note(
         'beds is empty unless kind is "flat"', "beds is empty unless kind is (hidden)", ("kind",)
     )
-    result: ScreeningResult = made(ScreeningResult)
+    result: ScreeningResult = build(ScreeningResult)
     result = changed(result, rules=(FoundRule(rule, "empty unless", ("beds", "kind"), 90, 1),))
     assert [item.rule for item in redact(result, {"kind"}).findings.rules] == [str(rule)]
     assert [item.rule for item in redact(result, ()).findings.rules] == [rule.text]

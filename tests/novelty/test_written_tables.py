@@ -167,12 +167,12 @@ def test_without_explaining_rows_are_listed_without_reasons(file: Path, tmp_path
 
 
 def test_found_columns_of_parts_make_those_of_the_whole(screened: Screened) -> None:
-    def found(rows: slice) -> pl.DataFrame:
+    def columns_in(rows: slice) -> pl.DataFrame:
         columns = found_columns(screened[0], rows)
         return pl.DataFrame({name: of for name, of in columns.items() if of is not None})
 
-    whole = found(slice(None))
-    assert whole.equals(pl.concat(found(slice(at, at + 7)) for at in range(0, N_ROWS, 7)))
+    whole = columns_in(slice(None))
+    assert whole.equals(pl.concat(columns_in(slice(at, at + 7)) for at in range(0, N_ROWS, 7)))
     assert whole.height == N_ROWS
     of_set = next(entry for entry in screened[0].lists.flagged if entry.row == 13)
     assert whole["reason_column"][0] == "length"
@@ -313,7 +313,7 @@ def with_odd_cells() -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def of_two(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def two_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Write the table as two files."""
     folder = tmp_path_factory.mktemp("two")
     paths = [folder / "a.csv", folder / "b.csv"]
@@ -322,9 +322,9 @@ def of_two(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
-def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_path: Path) -> None:
+def test_all_odd_cells_are_listed_with_file_and_line(two_files: list[Path], tmp_path: Path) -> None:
     options = ScreeningOptions(count=N_ODD, columns=ColumnOptions(id="id"))
-    table = open_table(of_two)
+    table = open_table(two_files)
     result, model = screen(table, options=options)
     assert result.findings.n_odd_cells >= len(ODD) > MAX_ODD_CELLS_A_COLUMN
     written = changed(result, flagged_file="flagged.csv")
@@ -356,10 +356,10 @@ def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_pat
 
 @pytest.mark.parametrize("hide", [(), ("depth",)])
 def test_rows_with_an_odd_cell_are_on_the_list_too(
-    of_two: list[Path], tmp_path: Path, hide: tuple[str, ...]
+    two_files: list[Path], tmp_path: Path, hide: tuple[str, ...]
 ) -> None:
     options = ScreeningOptions(count=N_ODD, columns=ColumnOptions(id="id", hide=hide))
-    table = open_table(of_two)
+    table = open_table(two_files)
     result, model = screen(table, options=options)
     rows_of_cells = {row + 1 for _, row in ODD}
     others = {entry.row for entry in result.lists.flagged if not entry.flagged}
@@ -380,8 +380,8 @@ def test_rows_with_an_odd_cell_are_on_the_list_too(
     assert ("missing value?" in cells_found["hint"]) == (not hide)
 
 
-def test_the_workbook_has_the_odd_cells_in_a_sheet(of_two: list[Path], tmp_path: Path) -> None:
-    table = open_table(of_two)
+def test_the_workbook_has_the_odd_cells_in_a_sheet(two_files: list[Path], tmp_path: Path) -> None:
+    table = open_table(two_files)
     result = screen(table, options=ScreeningOptions(count=N_ODD))
     write(result, table, tmp_path / "flagged.xlsx")
     sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx")["odd cells"]

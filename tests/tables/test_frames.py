@@ -162,7 +162,7 @@ def test_names_of_columns_become_text_of_their_own() -> None:
 def test_the_index_names_the_rows_unless_it_counts_them() -> None:
     towns = FRAME.assign(number=[7, 8, 9])
 
-    def named(frame: pd.DataFrame, **options: Any) -> tuple[str | None, list[Any]]:
+    def id_of(frame: pd.DataFrame, **options: Any) -> tuple[str | None, list[Any]]:
         read = read_frame(frame, **options)
         if read.id is None or read.id in frame.columns:
             assert read.table.frame.columns == list(frame.columns)
@@ -171,23 +171,23 @@ def test_the_index_names_the_rows_unless_it_counts_them() -> None:
         assert f'Rows are named by the index, "{read.id}".' in read.table.source.notes
         return read.id, read.table.frame[read.id].to_list()
 
-    assert named(towns) == (None, [])
-    assert named(towns.set_axis([0, 1, 2])) == (None, [])
-    assert named(towns.set_index("number")) == ("number", [7, 8, 9])
-    assert named(towns.set_index("number"), id="town") == ("town", [])
-    assert named(towns.iloc[1:]) == ("index", [1, 2])
-    assert named(towns.rename_axis("k")) == ("k", [0, 1, 2])
+    assert id_of(towns) == (None, [])
+    assert id_of(towns.set_axis([0, 1, 2])) == (None, [])
+    assert id_of(towns.set_index("number")) == ("number", [7, 8, 9])
+    assert id_of(towns.set_index("number"), id="town") == ("town", [])
+    assert id_of(towns.iloc[1:]) == ("index", [1, 2])
+    assert id_of(towns.rename_axis("k")) == ("k", [0, 1, 2])
     dates = pd.DatetimeIndex([pd.Timestamp(2020, 5, 1), pd.Timestamp(2020, 5, 2, 12), None])
     times = [dt.datetime(2020, 5, 1), dt.datetime(2020, 5, 2, 12), None]
-    assert named(towns.set_axis(dates)) == ("index", times)
+    assert id_of(towns.set_axis(dates)) == ("index", times)
     several = towns.set_index(["town", "number"])
-    assert named(several) == ("town / number", ["Ulm / 7", "Bonn / 8", " / 9"])
-    assert named(several, id="number") == ("number", [7, 8, 9])
+    assert id_of(several) == ("town / number", ["Ulm / 7", "Bonn / 8", " / 9"])
+    assert id_of(several, id="number") == ("number", [7, 8, 9])
     texts = ["2020-05-01 / 7", "2020-05-02 12:00:00 / 8", " / 9"]
-    assert named(towns.set_index([dates, "number"])) == ("number", texts)
+    assert id_of(towns.set_index([dates, "number"])) == ("number", texts)
     # A column with the index's name keeps its name.
     both = towns.set_index(pd.Index(["a", "b", "c"], name="town"))
-    assert named(both, id="town") == ("town", [])
+    assert id_of(both, id="town") == ("town", [])
     assert read_frame(both).id == "town_2"
 
 

@@ -101,7 +101,7 @@ def test_parts_and_workers_change_nothing() -> None:
         np.testing.assert_array_equal(parts.rows.scores, whole.rows.scores)
 
 
-def laid(first: date, n_days: int) -> tuple[np.ndarray, np.ndarray]:
+def moved_days(first: date, n_days: int) -> tuple[np.ndarray, np.ndarray]:
     """Return dates in days since 1 March, and the days they are mapped to."""
     march = table_from_frame(MARCH)
     encoder = TableEncoder.fit(march, infer_plan(march), contaminated=True)
@@ -119,9 +119,9 @@ def laid(first: date, n_days: int) -> tuple[np.ndarray, np.ndarray]:
 
 def test_dates_are_laid_onto_the_nearest_weeks_that_are_known() -> None:
     for first, shift in ((date(2026, 4, 1), -14), (date(2025, 12, 3), 91)):
-        days, onto = laid(first, 10)
+        days, onto = moved_days(first, 10)
         np.testing.assert_allclose(onto - days, shift, atol=1e-9)
         assert onto.min() >= 0
         assert onto.max() <= 27
-    days, onto = laid(date(2026, 4, 1), 60)  # a longer period: the early dates are clipped
+    days, onto = moved_days(date(2026, 4, 1), 60)  # a longer period: the early dates are clipped
     np.testing.assert_array_equal(onto, np.maximum(days - 63, 0))

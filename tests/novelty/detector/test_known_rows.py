@@ -35,14 +35,14 @@ def test_rows_like_known_ones_are_no_longer_odd_but_faults_are(more: dict[str, o
     before = KernelPCANovelty(share=0.05, random_state=0, **more).fit(X)
     after = KernelPCANovelty(share=0.05, random_state=0, **more).fit(X, normal=known)
 
-    def places(detector: KernelPCANovelty, rows: slice) -> FloatArray:
+    def ranks_of(detector: KernelPCANovelty, rows: slice) -> FloatArray:
         """Return for each row how many unknown rows score at least as high."""
         others = detector.novelty_scores_[~known]
         return (others >= detector.novelty_scores_[rows, None]).sum(axis=1).astype(float)
 
     like = slice(14, 20)
-    assert np.median(places(after, like)) > 2 * np.median(places(before, like))
-    assert np.median(places(after, FAULTS)) <= np.median(places(before, FAULTS)) <= 20
+    assert np.median(ranks_of(after, like)) > 2 * np.median(ranks_of(before, like))
+    assert np.median(ranks_of(after, FAULTS)) <= np.median(ranks_of(before, FAULTS)) <= 20
     # The same holds for new rows.
     new = X[like] + 0.01
     assert (after.score_samples(new) > after.score_samples(X[FAULTS]).max()).all()
@@ -72,11 +72,11 @@ def test_a_far_known_row_hides_no_fault() -> None:
     before = KernelPCANovelty(share=0.05, random_state=0).fit(X)
     after = KernelPCANovelty(share=0.05, random_state=0).fit(X, normal=known)
     np.testing.assert_allclose(after.detector_.views.scales.sd, before.detector_.views.scales.sd)
-    places = [
+    ranks = [
         (result.novelty_scores_ >= result.novelty_scores_[:10, None]).sum(axis=1)
         for result in (before, after)
     ]
-    assert np.median(places[1]) <= np.median(places[0]) + 1
+    assert np.median(ranks[1]) <= np.median(ranks[0]) + 1
 
 
 def test_an_empty_mask_changes_no_bit() -> None:

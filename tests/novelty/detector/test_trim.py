@@ -12,10 +12,10 @@ from kpca_apps.novelty.detector.views import RawColumns, ViewedRows
 
 
 def densest_half(kernel, X, **options):
-    return np.flatnonzero(trim(seen(ArrayRows(X), kernel), kernel, **options))
+    return np.flatnonzero(trim(viewed(ArrayRows(X), kernel), kernel, **options))
 
 
-def seen(source, kernel):
+def viewed(source, kernel):
     return ViewedRows(source, RawColumns.fit(source.sample, kernel))
 
 
@@ -23,7 +23,7 @@ def test_the_trim_is_exact_over_all_rows():
     rows, kernel = np.random.default_rng(5).normal(size=(1500, 3)), RBF(0.3)
     sample = np.sort(np.random.default_rng(6).choice(1500, 400, replace=False))
     source, rng = ArrayRows(rows, sample), np.random.default_rng(0)
-    kept = trim(seen(source, kernel), kernel, n_landmarks=400, rng=rng)
+    kept = trim(viewed(source, kernel), kernel, n_landmarks=400, rng=rng)
     # Every sampled row is a landmark: the density is the mean kernel value with the sample.
     density = kernel(rows, rows[sample]).mean(axis=1)
     assert kept.sum() == 750

@@ -28,7 +28,7 @@ WORDS = ["red", "Red", " red", "deep  red", "deep red", "blue", "?", ""]
 N_COLUMNS, N_NUMERIC = 6, 3
 
 
-def found_in(frame: pl.DataFrame, **options: tuple[str, ...]) -> DuplicateRows:
+def repeats_in(frame: pl.DataFrame, **options: tuple[str, ...]) -> DuplicateRows:
     table = table_from_frame(frame)
     plan = infer_plan(table, ColumnOptions(**options))  # type: ignore[arg-type]
     return find_duplicates(
@@ -36,7 +36,7 @@ def found_in(frame: pl.DataFrame, **options: tuple[str, ...]) -> DuplicateRows:
     )
 
 
-def loose(cell: str, numeric: bool) -> object:
+def normalise(cell: str, numeric: bool) -> object:
     """Normalise a cell's spelling; an independent implementation."""
     text = " ".join(cell.split()).lower()
     if text in ("", "na", "?"):
@@ -53,7 +53,7 @@ Cells = list[tuple[str, ...]]
 def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...]], dict[str, int]]:
     """Return repeats, groups of equal and near-equal rows, and common columns, by definition."""
     n = len(rows)
-    forms = [tuple(loose(cell, k < N_NUMERIC) for k, cell in enumerate(row)) for row in rows]
+    forms = [tuple(normalise(cell, k < N_NUMERIC) for k, cell in enumerate(row)) for row in rows]
     counts = [
         {value: sum(form[k] == value for form in forms) for value in {form[k] for form in forms}}
         for k in range(N_COLUMNS)
@@ -125,7 +125,7 @@ def test_repeats_are_those_that_a_comparison_of_all_pairs_finds(data: st.DataObj
             copy[k] = str(rng.choice(NUMBERS if k < N_NUMERIC else WORDS))
         rows[target] = tuple(copy)
     frame = pl.DataFrame(rows, schema=[f"c{k}" for k in range(N_COLUMNS)], orient="row")
-    repeats = found_in(frame, numeric=("c0", "c1", "c2"), categorical=("c3", "c4", "c5"))
+    repeats = repeats_in(frame, numeric=("c0", "c1", "c2"), categorical=("c3", "c4", "c5"))
     n_repeats, equal, near, common = by_pairs(rows)
     # The report is limited; all groups fit unless there are more than 20.
     assert repeats.n_repeats == n_repeats
@@ -201,7 +201,7 @@ def test_long_whole_numbers_are_equal_to_the_last_digit() -> None:
     sizes = {f"size {k}": rng.normal(size=60) for k in range(4)}
     frame = pl.DataFrame({"time": 2**60 + 10**9 * np.arange(60), **sizes})
     near = frame[:1].with_columns(pl.col("time") + 1)
-    repeats = found_in(pl.concat([frame, frame[7:8], near]))
+    repeats = repeats_in(pl.concat([frame, frame[7:8], near]))
     assert [group.rows for group in repeats.equal] == [(8, 61)]
     assert [(group.rows, group.columns) for group in repeats.near] == [((1, 62), ("time",))]
 
@@ -209,18 +209,18 @@ def test_long_whole_numbers_are_equal_to_the_last_digit() -> None:
 def test_what_repeats_by_nature_is_one_sentence() -> None:
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({name: rng.choice(["a", "b", "c"], 2_000) for name in "xyz"})
-    repeats = found_in(frame)
+    repeats = repeats_in(frame)
     assert (repeats.n_repeats, repeats.n_groups, repeats.equal, repeats.near) == (1_973, 27, (), ())
     assert "1,973 rows repeat" in repeats.statement and "by chance" in repeats.statement
     # Rows are visits: those of one patient differ only in the day.
     wide = pl.DataFrame({f"m{k}": np.repeat(rng.normal(size=60), 4) for k in range(4)})
-    repeats = found_in(wide.with_columns(day=np.tile([0.5, 1.5, 4.5, 9.5], 60)))
+    repeats = repeats_in(wide.with_columns(day=np.tile([0.5, 1.5, 4.5, 9.5], 60)))
     assert (repeats.n_repeats, repeats.n_near, repeats.common) == (0, 0, (("day", 240),))
     assert '"day"' in repeats.statement
 
 
 def test_nothing_is_reported_where_nothing_repeats() -> None:
-    assert found_in(frame_of(100)) == DuplicateRows(n_compared=100)
+    assert repeats_in(frame_of(100)) == DuplicateRows(n_compared=100)
 
 
 @pytest.mark.parametrize("part_rows", [64, 128])

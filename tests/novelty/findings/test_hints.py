@@ -152,11 +152,11 @@ def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
     looked_up: list[_Column] = []
     beside = HintFinder._beside
 
-    def counted(finder: HintFinder, column: _Column, *others: Any) -> float:
+    def count_lookups(finder: HintFinder, column: _Column, *others: Any) -> float:
         looked_up.append(column)
         return beside(finder, column, *others)
 
-    monkeypatch.setattr(HintFinder, "_beside", counted)
+    monkeypatch.setattr(HintFinder, "_beside", count_lookups)
     unlike = rng.uniform(-2, 2, n_columns)
     assert not any("exchanged" in hint for hint in hints(unlike, finder, unlike))
     assert looked_up == []

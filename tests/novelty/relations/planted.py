@@ -143,6 +143,6 @@ def shuffled(frame: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
     )
 
 
-def named(rules: Iterable[AnyRule]) -> set[tuple[str, frozenset[str]]]:
+def signatures(rules: Iterable[AnyRule]) -> set[tuple[str, frozenset[str]]]:
     """Return kinds and columns of rules."""
     return {(type(rule).__name__, frozenset(rule.columns)) for rule in rules}

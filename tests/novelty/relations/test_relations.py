@@ -107,7 +107,7 @@ def test_a_row_depends_on_no_other_row() -> None:
 def test_rows_learned_from_are_judged_like_new_ones() -> None:
     rng = np.random.default_rng(0)
 
-    def drawn(n: int) -> pl.DataFrame:
+    def draw(n: int) -> pl.DataFrame:
         given = rng.zipf(1.4, n) % 200
         follows = np.where(rng.random(n) < 0.8, given % 7, rng.integers(0, 7, n))
         other = np.where(rng.random(n) < 0.8, follows, rng.integers(0, 7, n))
@@ -118,7 +118,7 @@ def test_rows_learned_from_are_judged_like_new_ones() -> None:
 
     shares = []
     for _ in range(4):
-        table, new = (table_from_frame(drawn(n), "t") for n in (500, 4000))
+        table, new = (table_from_frame(draw(n), "t") for n in (500, 4000))
         learned = Relations.learn(table, infer_plan(table))
         own = learned.judge(table, own=np.ones(500, dtype=bool)).surprise
         shares.append((learned.judge(new).surprise > np.quantile(own, 0.95)).mean())

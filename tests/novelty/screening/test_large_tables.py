@@ -44,7 +44,7 @@ DRAWN = 300
 
 
 @pytest.fixture
-def drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lower the sample size from 100,000 rows to 300."""
     for module in ("novelty.screening.model", "novelty.screening.fit", "engine.rows"):
         monkeypatch.setattr(f"kpca_apps.{module}.SAMPLE_ROWS", DRAWN)
@@ -159,7 +159,7 @@ def test_a_reference_and_a_table_may_both_be_in_parts(
     assert_same(whole, parted)
 
 
-@pytest.mark.usefixtures("drawing")
+@pytest.mark.usefixtures("small_sample")
 @pytest.mark.parametrize("learn_from", ["sample", "all"])
 def test_all_rows_are_scored_whether_a_sample_is_learned_from_or_all(
     birds: Path, learn_from: LearnFrom
@@ -181,7 +181,7 @@ def test_all_rows_are_scored_whether_a_sample_is_learned_from_or_all(
     assert "300 rows drawn from it are judged" in result.evaluations[0].setting
 
 
-@pytest.mark.usefixtures("drawing")
+@pytest.mark.usefixtures("small_sample")
 @pytest.mark.parametrize("clean", [False, True])
 def test_a_model_of_a_sample_is_that_of_the_sample_as_a_table(birds: Path, clean: bool) -> None:
     settings = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
@@ -206,7 +206,7 @@ def test_a_model_of_a_sample_is_that_of_the_sample_as_a_table(birds: Path, clean
         assert (of_all > model.detector.flags_above).sum() == 7
 
 
-@pytest.mark.usefixtures("drawing")
+@pytest.mark.usefixtures("small_sample")
 def test_accepted_rows_are_never_listed_though_few_of_them_are_drawn(birds: Path) -> None:
     accept = table_from_frame(mixed(700).select("bird")[20:320:50])
     settings = replace(OPTIONS, count=14, share=None)
@@ -222,7 +222,7 @@ def test_accepted_rows_are_never_listed_though_few_of_them_are_drawn(birds: Path
     assert (judged > model.detector.flags_above).sum() == 14
 
 
-@pytest.mark.usefixtures("drawing")
+@pytest.mark.usefixtures("small_sample")
 def test_bytes_of_a_sample_are_the_same_for_any_number_of_threads(
     birds: Path, tmp_path: Path
 ) -> None:
@@ -231,11 +231,11 @@ def test_bytes_of_a_sample_are_the_same_for_any_number_of_threads(
         with Workers("threads", n_workers=n_workers) as workers:
             table = in_parts(birds)
             screened = screen(table, options=OPTIONS, execution=Execution(workers))
-            bytes_of.add(written(*screened, table, tmp_path, workers))
+            bytes_of.add(written_bytes(*screened, table, tmp_path, workers))
     assert len(bytes_of) == 1
 
 
-def written(
+def written_bytes(
     result: ScreeningResult, model: NoveltyModel, table: PartedTable, folder: Path, workers: Workers
 ) -> bytes:
     named, execution = changed(result, flagged_file="flagged.csv"), Execution(workers)

@@ -106,12 +106,12 @@ def test_scores_are_those_of_the_same_parquet_file(make: Make, tmp_path: Path) -
     uri = make(FRAME, key="bird")
     read = partial(open_table, in_memory_rows=50, part_rows=32)
     for how in (open_table, read):
-        expected = found(how(tmp_path / "birds.parquet"))
-        assert found(how(uri, table_name="birds")).equals(expected)
-        assert found(how(uri, query="SELECT * FROM birds ORDER BY bird")).equals(expected)
+        expected = scored_columns(how(tmp_path / "birds.parquet"))
+        assert scored_columns(how(uri, table_name="birds")).equals(expected)
+        assert scored_columns(how(uri, query="SELECT * FROM birds ORDER BY bird")).equals(expected)
 
 
-def found(table: AnyTable) -> pl.DataFrame:
+def scored_columns(table: AnyTable) -> pl.DataFrame:
     """Return the columns that a screening adds to each row."""
     columns = found_columns(screen(table)[0])
     return pl.DataFrame({name: column for name, column in columns.items() if column is not None})

@@ -34,7 +34,7 @@ TABLE = pa.table(
 )
 
 
-def written(make: Any, table: pa.Table, compression: str | None = None) -> bytes:
+def encoded(make: Any, table: pa.Table, compression: str | None = None) -> bytes:
     buffer = io.BytesIO()
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with make(buffer, table.schema, options=options) as writer:
@@ -42,7 +42,7 @@ def written(make: Any, table: pa.Table, compression: str | None = None) -> bytes
     return buffer.getvalue()
 
 
-as_file, as_stream = partial(written, pa.ipc.new_file), partial(written, pa.ipc.new_stream)
+as_file, as_stream = partial(encoded, pa.ipc.new_file), partial(encoded, pa.ipc.new_stream)
 
 
 @pytest.mark.parametrize("name", ["table.arrow", "table.csv"])

@@ -29,7 +29,7 @@ def fit(X, scores=None, groups=None, as_is=None, contaminated=True):
     )
 
 
-def place(values, row):
+def rank_of(values, row):
     return int((values > values[row]).sum())
 
 
@@ -82,7 +82,7 @@ def test_a_common_level_is_odd_if_another_column_contradicts_it(seed):
     X = np.column_stack([size, rng.normal(size=N), 0.8 * np.eye(3)[level]])
     groups = [np.array([0]), np.array([1]), np.array([2, 3, 4])]
     model, rows = fit(X, groups=groups, as_is=[2, 3, 4])
-    assert place(rows.oddest, row) <= 2
+    assert rank_of(rows.oddest, row) <= 2
     usual = X[(level == 2) & (np.arange(N) != row)]
     as_new = model(np.vstack([X[[row]], usual]))
     assert as_new.oddest[0] > np.quantile(as_new.oddest[1:], 0.95)

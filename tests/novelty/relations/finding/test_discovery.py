@@ -23,7 +23,7 @@ from kpca_apps.novelty.relations.rule import (
     Sorted,
 )
 from kpca_apps.tables.frames import table_from_frame
-from tests.novelty.relations.planted import RULES, named, planted, shuffled, with_faults
+from tests.novelty.relations.planted import RULES, planted, shuffled, signatures, with_faults
 
 
 def rules_of(frame: pl.DataFrame) -> tuple[HeldRule, ...]:
@@ -32,7 +32,7 @@ def rules_of(frame: pl.DataFrame) -> tuple[HeldRule, ...]:
 
 
 def kinds_of(frame: pl.DataFrame) -> set[tuple[str, frozenset[str]]]:
-    return named(held.rule for held in rules_of(frame))
+    return signatures(held.rule for held in rules_of(frame))
 
 
 def fields(rule: AnyRule) -> dict[str, object]:
@@ -48,7 +48,7 @@ def _rounded(value: object) -> object:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def between(held: HeldRule) -> bool:
+def is_relation(held: HeldRule) -> bool:
     """Return True if a rule relates columns or rows."""
     return len(held.rule.columns) > 1 or isinstance(held.rule, Sorted)
 
@@ -71,7 +71,7 @@ def test_a_table_of_text_has_the_same_rules(text: bool) -> None:
     frame = planted()
     if text:
         frame = frame.select(pl.all().cast(pl.String))
-    assert kinds_of(frame) == named(RULES)
+    assert kinds_of(frame) == signatures(RULES)
 
 
 @given(seed=st.integers(0, 99))
@@ -80,7 +80,7 @@ def test_rules_do_not_depend_on_the_order_of_rows_and_columns(seed: int) -> None
     rng = np.random.default_rng(seed)
     # Of two equal columns, the first represents both.
     frame = planted().drop("town again")
-    wanted = named(RULES) - {("Equal", frozenset({"town", "town again"}))}
+    wanted = signatures(RULES) - {("Equal", frozenset({"town", "town again"}))}
     rows = frame[rng.permutation(frame.height)]
     columns = frame.select(rng.permutation(frame.columns).tolist())
     assert kinds_of(columns) == wanted
@@ -91,7 +91,7 @@ def test_shuffled_columns_have_no_rules_between_them() -> None:
     sets = [load() for load in (load_breast_cancer, load_diabetes, load_iris, load_wine)]
     frames = [pl.DataFrame(of.data, schema=list(of.feature_names)) for of in sets]
     for seed, frame in enumerate([*[planted(300, seed) for seed in range(4)], *frames]):
-        assert [held for held in rules_of(shuffled(frame, seed)) if between(held)] == []
+        assert [held for held in rules_of(shuffled(frame, seed)) if is_relation(held)] == []
 
 
 def test_columns_that_only_go_together_have_no_rules() -> None:
@@ -217,7 +217,7 @@ def test_dates_may_be_a_constant_time_apart() -> None:
     delivered[17] += timedelta(40)
     returned = [day + timedelta(int(more)) for day, more in zip(delivered, days % 23, strict=True)]
     frame = pl.DataFrame({"delivered": delivered, "ordered": ordered, "returned": returned})
-    rules = [held for held in rules_of(frame) if between(held)]
+    rules = [held for held in rules_of(frame) if is_relation(held)]
     apart = Linear(columns=("delivered", "ordered"), coefficients=(1.0,), offset=3 * 86400.0)
     assert rules[0].rule == apart and rules[0].broken == (18,)
     # Their order follows, so it needs no rule of its own.

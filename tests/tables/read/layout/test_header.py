@@ -27,7 +27,7 @@ TITLES = st.lists(
 )
 
 
-def written(rows: list[list[str]], delimiter: str = ",") -> str:
+def as_csv(rows: list[list[str]], delimiter: str = ",") -> str:
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
     return text.getvalue()
@@ -75,7 +75,7 @@ def test_a_title_is_left_out_and_lines_stay_those_of_the_file(
     # Cells beyond the header raise their own error if nothing stands above the header.
     assume(any(next((row for row in titles if row), ["x"])))
     path = tmp_path_factory.mktemp("titles") / "t.csv"
-    path.write_text(written([*titles, ["id", "size", "kind"], *BODY], delimiter))
+    path.write_text(as_csv([*titles, ["id", "size", "kind"], *BODY], delimiter))
     table = read_table(path)
     assert table.frame.columns == ["id", "size", "kind"]
     assert table.frame.rows() == [tuple(row) for row in BODY]
@@ -97,7 +97,7 @@ def test_a_title_is_left_out_and_lines_stay_those_of_the_file(
 )
 def test_a_title_is_reported(tmp_path: Path, above: str, note: str) -> None:
     path = tmp_path / "t.csv"
-    path.write_text(above + written([["id", "size", "kind", "what"], *([*r, "a"] for r in BODY)]))
+    path.write_text(above + as_csv([["id", "size", "kind", "what"], *([*r, "a"] for r in BODY)]))
     assert read_table(path).source.notes[0].startswith(f"Left out as not data: {note}")
 
 
@@ -114,13 +114,13 @@ def test_a_title_stands_below_excels_own_line_too(tmp_path: Path) -> None:
 def test_a_title_is_found_above_rows_too_long_for_the_sample(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     long = "x" * 40_000
-    path.write_text(written([["Sizes"], ["id", "what"], *([str(n), long] for n in range(12))]))
+    path.write_text(as_csv([["Sizes"], ["id", "what"], *([str(n), long] for n in range(12))]))
     assert read_table(path).frame.columns == ["id", "what"]
 
 
 def test_a_header_below_a_title_is_found_in_parts(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_text(written([["Sizes"], [], ["id", "size", "kind"], *BODY]))
+    path.write_text(as_csv([["Sizes"], [], ["id", "size", "kind"], *BODY]))
     table = read_both_ways(path, 8)
     assert table.lines is not None and table.lines.tolist() == list(range(4, 24))
 
@@ -138,7 +138,7 @@ def test_many_and_long_lines_are_left_out(tmp_path: Path) -> None:
 def test_an_unclear_title_is_refused_with_what_to_do(tmp_path: Path) -> None:
     """Numbers below a title have no names, so the header line is unknown."""
     path = tmp_path / "t.csv"
-    path.write_text("Sizes\nof May\n" + written([["4", "2", "3"]] * 40))
+    path.write_text("Sizes\nof May\n" + as_csv([["4", "2", "3"]] * 40))
     with pytest.raises(InputError, match=r"line 3 has 3 .*its 2 lines out with --skip-rows 2"):
         read_table(path)
     assert read_table(path, skip_rows=2).frame.shape == (40, 3)
