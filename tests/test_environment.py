@@ -91,10 +91,10 @@ def locales(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 ASCII = {"PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-MADE = ("de_DE.UTF-8", "tr_TR.UTF-8", "de_DE.ISO-8859-1")
+LOCALES = ("de_DE.UTF-8", "tr_TR.UTF-8", "de_DE.ISO-8859-1")
 ZONES = ("Pacific/Kiritimati", "America/St_Johns", "EST5EDT", ":nowhere")
 ENVIRONMENTS: dict[str, dict[str, str | None]] = {
-    **{name: {"LC_ALL": name, "LANG": name} for name in MADE},
+    **{name: {"LC_ALL": name, "LANG": name} for name in LOCALES},
     **{name: {"LC_ALL": name, **ASCII} for name in ("C", "POSIX")},
     **{zone: {"TZ": zone} for zone in ZONES},
     "no home": {"HOME": None, "XDG_CACHE_HOME": None, "XDG_CONFIG_HOME": None, "USER": None},
@@ -114,7 +114,7 @@ def test_no_locale_time_zone_or_home_changes_a_byte(
     request: pytest.FixtureRequest,
 ) -> None:
     settings = ENVIRONMENTS[name]
-    if name in MADE:
+    if name in LOCALES:
         settings = settings | {"LOCPATH": str(request.getfixturevalue("locales"))}
     files = run_commands(tmp_path / "out", inputs, **settings)
     assert [*files] == [*usual]

@@ -20,7 +20,7 @@ for name in kpca_apps.__all__:
 """
 # Import each module first, in a process with only third-party libraries loaded, so that no module
 # relies on another's imports.
-EACH = """
+EACH_FIRST = """
 import importlib, importlib.util, os, pkgutil, sys
 libraries = sys.argv[1].split()
 for name in libraries:
@@ -61,7 +61,7 @@ def test_no_module_warns_when_it_is_imported(options: list[str]) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forked processes here")
 def test_any_module_may_be_the_first() -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", EACH, LIBRARIES],
+        [sys.executable, "-W", "ignore", "-c", EACH_FIRST, LIBRARIES],
         capture_output=True,
         text=True,
         check=True,

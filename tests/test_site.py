@@ -63,7 +63,7 @@ def test_every_public_name_and_method_is_found(indexed: set[str]) -> None:
     assert expected - indexed == set()
 
 
-CUT = """Array.from(document.querySelectorAll(
+TRUNCATED = """Array.from(document.querySelectorAll(
   '.bd-article :is(h1, h2, h3, dt, p, math, .formula), .bd-breadcrumbs *, .prev-next-area a'
 )).filter(one => {
   const style = getComputedStyle(one), place = one.getBoundingClientRect();
@@ -87,7 +87,7 @@ def test_no_title_and_no_formula_is_cut(browser: Any, indexed: set[str], width: 
     cut = {}
     for page in pages:
         shown.goto(page.as_uri())
-        cut[page.stem] = shown.evaluate(CUT)
+        cut[page.stem] = shown.evaluate(TRUNCATED)
     shown.close()
     assert len(pages) > 50
     assert {name: texts for name, texts in cut.items() if texts} == {}

@@ -97,7 +97,7 @@ def test_scores_are_written_of_a_table_without_a_key(kpca: Run, shop: Path) -> N
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (InputError("PostgreSQL says: gone.", "sqlite:///shop.db"), 3, "shop.db: PostgreSQL says"),
+        (InputError("PostgreSQL says: shut.", "sqlite:///shop.db"), 3, "shop.db: PostgreSQL says"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )

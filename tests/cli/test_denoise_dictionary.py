@@ -69,7 +69,7 @@ def test_learn_and_denoise(kpca: Run, digits: np.ndarray) -> None:
 def test_a_path_that_looks_like_an_address_is_one_of_this_disk(
     kpca: Run, digits: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(buckets, "_s3_system", lambda *_: pytest.fail("a store was asked"))
+    monkeypatch.setattr(buckets, "_s3_system", lambda *_: pytest.fail("a store was requested"))
     Path("s3:/bucket").mkdir(parents=True)
     model = ("--model", "./s3:/bucket/digits.kpca")
     assert kpca("fit", "clean", *model, "--sigma", 50).out == f"{model[1]}\n"

@@ -53,7 +53,7 @@ def test_a_bar_shows_rows_per_second_in_two_digits(monkeypatch: pytest.MonkeyPat
     ("words", "code", "message"),
     [
         (("--jobs", 2, "--scheduler", "tcp://127.0.0.1:9"), 2, "has its own: leave one"),
-        (("--work-dir", "gone", "--workers", "dask"), 3, "gone: no such folder; make it"),
+        (("--work-dir", "lost", "--workers", "dask"), 3, "lost: no such folder; make it"),
     ],
 )
 def test_workers_that_cannot_be_are_refused_in_one_line(
@@ -73,14 +73,14 @@ COMMANDS = {
     "explain": ("explain", "m.kpca", "birds.csv", "--row", 3),
     "compare": ("compare", "birds.csv"),
 }
-OF_ROWS = ("--label", "--id", "--hide")
-OF_COLUMNS = ("--exclude", "--categorical", "--numeric")
-TAKEN = [
+ROW_OPTIONS = ("--label", "--id", "--hide")
+COLUMN_OPTIONS = ("--exclude", "--categorical", "--numeric")
+CASES = [
     *((command, option) for command in ("screen", "reference", "plan", "fit") for option in
-      (*OF_ROWS, *OF_COLUMNS)),
-    *(("score", option) for option in OF_ROWS),
+      (*ROW_OPTIONS, *COLUMN_OPTIONS)),
+    *(("score", option) for option in ROW_OPTIONS),
     *(("explain", option) for option in ("--id", "--hide")),
-    *(("compare", option) for option in (*OF_ROWS, *OF_COLUMNS)),
+    *(("compare", option) for option in (*ROW_OPTIONS, *COLUMN_OPTIONS)),
 ]  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.usefixtures("small_limit")
-@pytest.mark.parametrize(("command", "option"), TAKEN)
+@pytest.mark.parametrize(("command", "option"), CASES)
 def test_a_wrong_column_name_is_refused_before_any_pass(
     kpca: Run, folder: Path, passes: list[str], command: str, option: str
 ) -> None:

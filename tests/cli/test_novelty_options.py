@@ -21,7 +21,7 @@ from tests.cli.conftest import Done, Run, assert_refused, result
 SCREEN: Any = get_command(app).commands["novelty"].commands["screen"]
 
 
-TOLD_OF_THE_MODEL = {
+MODEL_OPTIONS = {
     "--share 0.2": {"share": 0.2},
     "--count 7": {"count": 7},
     "--alpha 0.1": {"alpha": 0.1},
@@ -37,7 +37,7 @@ TOLD_OF_THE_MODEL = {
     "--seed 4": {"seed": 4},
     "--jobs 2": {"jobs": 2},
 }
-TOLD_OF_COLUMNS = {
+COLUMN_OPTIONS = {
     "--id name": {"id": "name"},
     "--exclude kind --exclude mass": {"exclude": ("kind", "mass")},
     "--categorical kind": {"categorical": ("kind",)},
@@ -64,13 +64,13 @@ def options_of(words: str) -> ScreeningOptions:
 
 
 def test_every_option_reaches_the_application() -> None:
-    for words, model in TOLD_OF_THE_MODEL.items():
+    for words, model in MODEL_OPTIONS.items():
         assert options_of(words) == ScreeningOptions(**model), words
-    for words, columns in TOLD_OF_COLUMNS.items():
+    for words, columns in COLUMN_OPTIONS.items():
         assert options_of(words) == ScreeningOptions(columns=ColumnOptions(**columns)), words
     labelled = ScreeningOptions(positive="red", columns=ColumnOptions(label="colour"))
     assert options_of(LABEL) == labelled
-    tried = " ".join([*TOLD_OF_THE_MODEL, *TOLD_OF_COLUMNS, LABEL, OTHERS])
+    tried = " ".join([*MODEL_OPTIONS, *COLUMN_OPTIONS, LABEL, OTHERS])
     flags = [flag for option in SCREEN.params for flag in (*option.opts, *option.secondary_opts)]
     assert {flag for flag in flags if flag.startswith("--")} == {
         word for word in tried.split() if word.startswith("--")

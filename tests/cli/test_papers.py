@@ -99,12 +99,12 @@ def test_bad_input_ends_before_any_work(kpca: Run) -> None:
     Path("a-file").write_text("", encoding="utf-8")
     Path("loop").symlink_to("loop")
     for words, code, message in (
-        (("run", "nobody"), 2, 'no experiment "nobody". kpca papers list names them all.'),
+        (("run", "no such"), 2, 'no experiment "no such". kpca papers list names them all.'),
         (("run", "half-moon"), 2, '"half-moon". Did you mean "half-moons"? kpca papers list names'),
         (("run", "clusters", "--data", "a-file"), 3, "a-file: is not a folder"),
         (("run", "clusters", "--data", "nowhere"), 3, "nowhere: is not a folder"),
         (("run", "clusters", "--data", "loop/deep"), 3, "loop/deep: cannot be read (Too many"),
-        (("run", "clusters", "--out", "gone/deep"), 3, "does not exist"),
+        (("run", "clusters", "--out", "lost/deep"), 3, "does not exist"),
         (("run", "clusters", "--data", ""), 2, "--data is empty"),
         (("fetch", ""), 2, "a word of the command is empty"),
     ):

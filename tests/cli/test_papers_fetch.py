@@ -132,7 +132,7 @@ def test_a_folder_that_cannot_be_made_ends_it(papers: Run, served: Any) -> None:
     served("whole")
     Path("data").mkdir()
     Path("data/set").write_bytes(b"a file")
-    for folder in ("gone/deep", "data", "data/set"):
+    for folder in ("lost/deep", "data", "data/set"):
         done = papers("fetch", folder)
         assert done.code == 3 and len(done.err.splitlines()) == 1 and "cannot be made" in done.err
 

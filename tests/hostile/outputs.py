@@ -23,7 +23,7 @@ from xml.etree import ElementTree
 
 VOID = {"meta", "br", "img", "input", "hr"}
 # Elements that no page needs: they run code, load files, or change what addresses mean.
-NEVER = {
+FORBIDDEN = {
     "iframe", "frame", "object", "embed", "applet", "form", "link", "base", "audio", "video",
     "source", "portal", "foreignobject", "animate", "set", "marquee", "noscript", "template",
     "textarea", "math",
@@ -98,7 +98,7 @@ class _Page(HTMLParser):
 
     def _look(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {key: value or "" for key, value in attrs}
-        if tag in NEVER or len(values) != len(attrs):
+        if tag in FORBIDDEN or len(values) != len(attrs):
             self.faults.append(f"<{tag} {attrs}>"[:200])
         self.data = values.get("type") == "application/json"
         if values.get("http-equiv") == "Content-Security-Policy":

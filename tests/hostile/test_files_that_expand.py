@@ -96,7 +96,7 @@ AT_LENGTH = [
 ]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is told by the kernel of Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 @pytest.mark.parametrize(
     ("write", "make", "how", "most"), quick([*EXPANDING, *AT_LENGTH], *EXPANDING)
 )

@@ -204,7 +204,7 @@ def test_a_folder_called_like_an_address_is_on_this_disk(
     inner = folder / "s3:" / "bucket"
     inner.mkdir(parents=True)
     (inner / "x.png").write_bytes(GREY)
-    monkeypatch.setattr(buckets, "_s3_system", lambda *_: pytest.fail("a store was asked"))
+    monkeypatch.setattr(buckets, "_s3_system", lambda *_: pytest.fail("a store was requested"))
     monkeypatch.chdir(folder)
     for given, names in (
         (".", ["good.png", "s3:/bucket/x.png"]),

@@ -208,7 +208,7 @@ def test_a_cell_that_no_sheet_has_room_for_ends_in_one_line(place: str, tmp_path
         read_table(path)
 
 
-OF_OFFICE = b"http://schemas.openxmlformats.org/%b/2006/%b"
+OFFICE = b"http://schemas.openxmlformats.org/%b/2006/%b"
 
 
 def shared(path: Path, strings: bytes, count: int = 1) -> None:
@@ -218,10 +218,10 @@ def shared(path: Path, strings: bytes, count: int = 1) -> None:
     with zipfile.ZipFile(path) as archive:
         parts = {part: archive.read(part) for part in archive.namelist()}
     name, texts = "xl/sharedStrings.xml", b'<sst xmlns="%b" count="1" uniqueCount="%d">%b</sst>'
-    parts[name] = texts % (OF_OFFICE % (b"spreadsheetml", b"main"), count, strings)
+    parts[name] = texts % (OFFICE % (b"spreadsheetml", b"main"), count, strings)
     relations, end = "xl/_rels/workbook.xml.rels", b"</Relationships>"
     if b"sharedStrings" not in parts[relations]:
-        kind = OF_OFFICE % (b"officeDocument", b"relationships/sharedStrings")
+        kind = OFFICE % (b"officeDocument", b"relationships/sharedStrings")
         link = b'<Relationship Id="rS" Type="%b" Target="sharedStrings.xml"/>' % kind
         parts[relations] = parts[relations].replace(end, link + end)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -20,7 +20,7 @@ from tests.report.watching import COMPLAINTS, WATCH, WITH_FIREFOX, watched
 pytestmark = [pytest.mark.release, *WITH_FIREFOX]
 
 Opened = Callable[[Path], Any]
-LEAST = 60  # texts of each place that must appear in its output
+MIN_TEXTS = 60  # texts of each place that must appear in its output
 MOST_PAGES = 40  # pages of a place to open
 SHOWN = """() => {
     for (const fold of document.querySelectorAll("details")) fold.open = true;
@@ -64,7 +64,7 @@ def test_nothing_runs_asks_hides_or_steers(
     monkeypatch.delenv("KPCA_DEBUG", raising=False)
     out = place_of(place)
     assert [*faults_of(out)] == []
-    assert reached(out) >= LEAST
+    assert reached(out) >= MIN_TEXTS
 
 
 @pytest.fixture

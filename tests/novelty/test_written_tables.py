@@ -33,7 +33,7 @@ from tests.quick import quick
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 N_ROWS, N_ODD = 400, 16
-FOUND = ["rank", "line", "flagged", "reason_column", "seen", "expected", "share", "hint"]
+ADDED = ["rank", "line", "flagged", "reason_column", "seen", "expected", "share", "hint"]
 
 
 def parcels() -> pl.DataFrame:
@@ -195,7 +195,7 @@ def test_the_csv_holds_the_flagged_rows_oddest_first(
     rows = read_back(tmp_path / "flagged.csv")
     given = parcels()
     others = [name for name in given.columns if name != "id"]
-    assert list(rows[0]) == [*FOUND[:2], "id", *FOUND[2:], *others]
+    assert list(rows[0]) == [*ADDED[:2], "id", *ADDED[2:], *others]
     assert [row["rank"] for row in rows] == [str(rank) for rank in range(1, N_ODD + 1)]
     for row, listed in zip(rows, screened[0].lists.flagged, strict=True):
         cells = given.row(listed.row - 1, named=True)
@@ -226,7 +226,7 @@ def test_the_workbook_colours_the_odd_cells_and_no_other(
     sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx")["flagged"]
     header, *rows = sheet.iter_rows()
     names = [cell.value for cell in header]
-    assert names == [*FOUND[:2], "id", *FOUND[2:], *parcels().columns[1:]]
+    assert names == [*ADDED[:2], "id", *ADDED[2:], *parcels().columns[1:]]
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("D2", f"A1:O{N_ODD + 1}")
     assert "odd together" in header[names.index("reason_column")].comment.text
     for cells, entry in zip(rows, screened[0].lists.flagged, strict=True):

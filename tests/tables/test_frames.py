@@ -30,7 +30,7 @@ from kpca_apps.tables.table import PartedTable
 
 FRAME = pd.DataFrame({"size": [1.5, None, 3.0], "town": ["Ulm", "Bonn", None]})
 REASONS = pl.Series([None, "size", None])
-FOUND = {
+ADDED = {
     "reason": REASONS,
     "rarity": np.array([0.5, 0.1, np.nan]),
     "p_value": None,
@@ -240,7 +240,7 @@ def test_every_library_gives_the_same_table_and_gets_its_own_back(kind: str) -> 
     assert (read.table.source.format, read.id) == ("frame", None)
     assert read.table.source.sha256 == read_frame(FRAME).table.source.sha256
 
-    beside = frame_beside(read.given, FOUND)
+    beside = frame_beside(read.given, ADDED)
     assert isinstance(beside, returned)
     as_polars = pl.DataFrame(beside)
     assert as_polars.columns == ["size", "town", "reason", "rarity", "flagged"]

@@ -22,7 +22,7 @@ from kpca_apps.tables.table import Table, parted
 # One character from each range of Unicode's Default_Ignorable_Code_Point.
 IGNORABLE = "\u00ad\u034f\u061c\u115f\u17b4\u180b\u180e\u200b\u202a\u2060\u2065\u3164\ufe00\ufeff"
 IGNORABLE += "\uffa0\ufff0\U0001bca0\U0001d173\U000e0000\U000e0100\U000e0fff"
-UNSEEN = IGNORABLE + "\t\n\x0b\x1f\x7f\x85 \u00a0\u2003\u2028\u3000\u2800"
+INVISIBLE = IGNORABLE + "\t\n\x0b\x1f\x7f\x85 \u00a0\u2003\u2028\u3000\u2800"
 
 
 def table_of(*names: str) -> Table:
@@ -35,14 +35,14 @@ def hidden_by(name: str, table: AnyTable) -> tuple[str, ...]:
     return resolve_columns(ColumnOptions(), table, also_hidden=[name]).hide
 
 
-@given(st.text("Secr\u00e9t\u00df", min_size=1), st.text(UNSEEN + "\"'\u201c:"), st.booleans())
+@given(st.text("Secr\u00e9t\u00df", min_size=1), st.text(INVISIBLE + "\"'\u201c:"), st.booleans())
 def test_invisible_characters_make_no_difference(name: str, unseen: str, is_upper: bool) -> None:
     other = unicodedata.normalize("NFD", name.upper() if is_upper else name)
     assert name_key(unseen.join(("", *other, "")) if unseen.isspace() else other) == name_key(name)
     assert name_key(f"{unseen}{other}{unseen}") == name_key(name)
 
 
-@pytest.mark.parametrize("unseen", UNSEEN)
+@pytest.mark.parametrize("unseen", INVISIBLE)
 def test_every_invisible_character_is_removed(unseen: str) -> None:
     assert name_key(f"{unseen}sec{unseen}ret{unseen}") == "secret"
     assert name_key(unseen) == unseen  # a name of invisible characters only stays as it is

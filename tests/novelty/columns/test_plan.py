@@ -123,16 +123,16 @@ def test_options_win_over_rules() -> None:
     assert spec_of(WORDS * 10, hide=("x",)).hidden
 
 
-OPEN = [f"0{1 + i % 9}/0{1 + i % 7}/2008" for i in range(40)]
+AMBIGUOUS = [f"0{1 + i % 9}/0{1 + i % 7}/2008" for i in range(40)]
 HALF = [str(i) for i in range(28)] + ["low"] * 6 + ["high"] * 6
 
 
 @pytest.mark.parametrize(
     ("cells", "options", "words"),
     [
-        (OPEN, {}, "month before day .*--dayfirst"),
-        (OPEN, {"dayfirst": True}, "day before month"),
-        ([*OPEN[:-1], "25/01/2008"], {}, None),
+        (AMBIGUOUS, {}, "month before day .*--dayfirst"),
+        (AMBIGUOUS, {"dayfirst": True}, "day before month"),
+        ([*AMBIGUOUS[:-1], "25/01/2008"], {}, None),
         (HALF, {}, '6 cells with "high" .missing. and 6 cells with "low"'),
         ([f"{i * i}%" for i in range(30)] + ["0.5"] * 10, {}, r"different units \(%, none\)"),
         (

@@ -20,7 +20,7 @@ from kpca_apps.novelty.detector.fit import fit_detector
 from kpca_apps.novelty.detector.views import ColumnRoles
 from tests.system.model_parts import from_file, model_from, parts_of
 
-JUDGED_BY_LEFT_OUT_SCORES = (
+LEFT_OUT_SCORES_DIFFER = (
     "training rows are judged by leave-one-out scores, new rows by the fitted model; fit(X)."
     "predict(X) would judge training rows by a model that has seen them"
 )
@@ -67,7 +67,7 @@ def checked(cases):
 def test_scikit_learn_estimator_checks(estimator, check):
     if check.func.__name__ == "check_outliers_fit_predict" and estimator.method == "blocks":
         # The check passes for some tables and fails for others.
-        pytest.skip(JUDGED_BY_LEFT_OUT_SCORES)
+        pytest.skip(LEFT_OUT_SCORES_DIFFER)
     check(estimator)
 
 

@@ -55,7 +55,7 @@ def table(frame: pl.DataFrame | None = None, name: str = "parcels.csv") -> Table
 
 
 PATTERN = table(pl.DataFrame({"country": ["CH"], "currency": ["CHF"]}), "fine.csv")
-SOME = table(parcels()[:14], "fine.csv")
+ACCEPTED = table(parcels()[:14], "fine.csv")
 OPTIONS = ScreeningOptions(share=0.04)
 
 
@@ -88,8 +88,8 @@ def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool
 
 @pytest.mark.release
 def test_parts_find_what_the_whole_finds() -> None:
-    whole, _ = screen(table(), accept=[SOME], options=OPTIONS)
-    in_parts, _ = screen(parted(table(), part_rows=200), accept=[SOME], options=OPTIONS)
+    whole, _ = screen(table(), accept=[ACCEPTED], options=OPTIONS)
+    in_parts, _ = screen(parted(table(), part_rows=200), accept=[ACCEPTED], options=OPTIONS)
     assert in_parts.rows.is_accepted is not None and whole.rows.is_accepted is not None
     np.testing.assert_array_equal(in_parts.rows.is_accepted, whole.rows.is_accepted)
     np.testing.assert_allclose(in_parts.rows.scores, whole.rows.scores, rtol=1e-6)
@@ -100,7 +100,7 @@ def test_parts_find_what_the_whole_finds() -> None:
 @pytest.mark.release
 def test_similar_rows_that_were_not_accepted_score_lower() -> None:
     before, old = screen(table(), options=OPTIONS)
-    after, new = screen(table(), accept=[SOME], options=OPTIONS)
+    after, new = screen(table(), accept=[ACCEPTED], options=OPTIONS)
     others = slice(14, 20)
     places = [
         np.median([(run.rows.scores[14:] >= score).sum() for score in run.rows.scores[others]])
@@ -116,7 +116,7 @@ def test_similar_rows_that_were_not_accepted_score_lower() -> None:
 def test_a_row_whose_cell_has_changed_is_listed_again() -> None:
     changed = parcels()
     changed[3, "price"] = 9_999.0
-    result, _ = screen(table(changed), accept=[SOME], options=OPTIONS)
+    result, _ = screen(table(changed), accept=[ACCEPTED], options=OPTIONS)
     assert result.rows.is_accepted is not None and not result.rows.is_accepted[3]
     assert (
         result.rows.is_flagged[3]
@@ -184,9 +184,9 @@ def test_scoring_skips_accepted_rows_and_keeps_the_model() -> None:
 
 @pytest.mark.release
 def test_a_model_file_knows_nothing_of_them_but_what_was_learned(tmp_path: Path) -> None:
-    result, model = screen(table(), accept=[SOME], options=OPTIONS)
+    result, model = screen(table(), accept=[ACCEPTED], options=OPTIONS)
     save_model(model, tmp_path / "m.kpca")
-    again = score(load_model(tmp_path / "m.kpca"), table(), accept=[SOME])
+    again = score(load_model(tmp_path / "m.kpca"), table(), accept=[ACCEPTED])
     assert flagged(again) == flagged(result)
     np.testing.assert_array_equal(again.rows.ranks, result.rows.ranks)
     assert score(load_model(tmp_path / "m.kpca"), table()).rows.is_accepted is None
@@ -194,11 +194,11 @@ def test_a_model_file_knows_nothing_of_them_but_what_was_learned(tmp_path: Path)
 
 @pytest.mark.release
 def test_one_row_is_explained_at_the_place_it_has_in_the_list() -> None:
-    result, model = screen(table(), accept=[SOME], options=OPTIONS)
+    result, model = screen(table(), accept=[ACCEPTED], options=OPTIONS)
     first = result.ranked[0]
-    row, _ = explain_row(model, table(), row=str(first.row), accept=[SOME])
+    row, _ = explain_row(model, table(), row=str(first.row), accept=[ACCEPTED])
     assert (row.rank, row.flagged) == (1, True)
-    row, _ = explain_row(model, table(), row="1", accept=[SOME])
+    row, _ = explain_row(model, table(), row="1", accept=[ACCEPTED])
     assert not row.flagged and row.rank > N - 14
 
 
@@ -206,7 +206,7 @@ def test_one_row_is_explained_at_the_place_it_has_in_the_list() -> None:
 def test_accepted_rows_join_a_clean_reference() -> None:
     reference = table(parcels(seed=1)[30:], "clean.csv")
     plain, _ = screen(table(), reference=reference)
-    result, model = screen(table(), reference=reference, accept=[SOME])
+    result, model = screen(table(), reference=reference, accept=[ACCEPTED])
     assert model.source.n_rows == N - 30 + 14
     assert model.source.name == "clean.csv and 14 accepted rows"
     assert result.threshold.n_calibration == N - 30 + 14
@@ -230,7 +230,7 @@ def test_a_reference_in_parts_takes_them_as_one_in_memory_does(tmp_path: Path) -
         screen(
             open_table(tmp_path / "parcels.csv", in_memory_rows=most, part_rows=200),
             reference=open_table(tmp_path / "clean.csv", in_memory_rows=most, part_rows=200),
-            accept=[SOME],
+            accept=[ACCEPTED],
         )
         for most in (1_000, 100)
     ]
@@ -280,7 +280,7 @@ def test_what_leaves_no_usual_rows_is_refused() -> None:
         screen(table(), accept=[PATTERN], options=ScreeningOptions(count=580))
     typed = table(parcels(seed=1).with_columns(pl.col("weight").cast(pl.String)), "clean.csv")
     with pytest.raises(InputError, match='column "weight" is numbers, and in clean'):
-        screen(table(), reference=typed, accept=[SOME])
+        screen(table(), reference=typed, accept=[ACCEPTED])
 
 
 @pytest.mark.parametrize("in_parts", [False, True])

@@ -13,7 +13,7 @@ from kpca_apps import fit_model, score_table
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import open_table
 
-SAME = "model was fitted on this very table"
+SAME_TABLE = "model was fitted on this very table"
 
 
 def rows(seed: int, n: int = 60) -> np.ndarray:
@@ -21,7 +21,7 @@ def rows(seed: int, n: int = 60) -> np.ndarray:
 
 
 def is_same(result: Any) -> bool:
-    return any(SAME in warning for warning in result.warnings)
+    return any(SAME_TABLE in warning for warning in result.warnings)
 
 
 def test_another_sheet_of_the_workbook_is_another_table(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def visits(part: float, seed: int = 0, *, n_odd: int = 8) -> tuple[pl.DataFrame,
         rows = np.flatnonzero(of_kind)[:n_odd]
         centre = 4.0 * is_limited[rows]
         columns["a"][rows], columns["b"][rows] = centre + 4.0, centre - 4.0
-    limits = np.where(is_limited, "yes", rng.choice(["no", "not asked"], N))
+    limits = np.where(is_limited, "yes", rng.choice(["no", "no answer"], N))
     frame = pl.DataFrame({"limits": limits, **columns})
     return frame, is_limited
 

@@ -93,8 +93,8 @@ def test_a_server_that_is_not_there(uri: str) -> None:
 
 
 def test_only_tables_that_may_be_read(uri: str, postgres: Server) -> None:
-    postgres.run("CREATE TABLE gone (a int)", "DROP TABLE gone")
-    assert 'there is no table "gone"' in refused(uri, table_name="gone")
+    postgres.run("CREATE TABLE lost (a int)", "DROP TABLE lost")
+    assert 'there is no table "lost"' in refused(uri, table_name="lost")
     assert "permission" not in refused(uri, table_name="pg_catalog.nothing")
     # Writes by a function, which servers before version 16 allow, are rolled back.
     with suppress(InputError):

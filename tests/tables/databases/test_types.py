@@ -193,7 +193,7 @@ def test_types_of_postgresql(postgres: Server, monkeypatch: pytest.MonkeyPatch) 
         timestamp '2024-02-29 10:00' AS at, timestamptz '2024-02-29 10:00+02' AS zoned,
         'infinity'::timestamp AS never, '-infinity'::date AS early,
         interval '25 months' AS years,
-        timestamp '294276-01-01' AS late, date '-infinity' AS gone, inet '10.0.0.1' AS address,
+        timestamp '294276-01-01' AS late, date '-infinity' AS past, inet '10.0.0.1' AS address,
         12.5::numeric::money AS money, int4range(1, 5) AS span_of, 3000000000::oid AS oid,
         'c'::char(3) AS padded, NULL AS none, true AS yes, array['fine'::mood] AS moods""",
     )
@@ -207,7 +207,7 @@ def test_types_of_postgresql(postgres: Server, monkeypatch: pytest.MonkeyPatch) 
         "clock": "24:00:00", "zoned_clock": "10:00:00+01",
         "day": date(2024, 2, 29), "at": datetime(2024, 2, 29, 10),
         "zoned": datetime(2024, 2, 29, 8, tzinfo=UTC), "never": None, "early": None, "late": None,
-        "gone": None, "address": "10.0.0.1/32", "money": 12.5, "span_of": "[1,5)",
+        "past": None, "address": "10.0.0.1/32", "money": 12.5, "span_of": "[1,5)",
         "oid": 3_000_000_000, "padded": "c", "none": None, "yes": True, "moods": '["fine"]',
     }  # fmt: skip
     assert [note.split(":")[0].split(" are ")[0] for note in table.source.notes] == [

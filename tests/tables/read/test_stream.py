@@ -105,10 +105,10 @@ def test_a_stream_that_breaks_off_is_reported_and_leaves_nothing(
 ) -> None:
     def broken() -> Iterator[pa.RecordBatch]:
         yield from ROWS.slice(0, sent).to_batches()
-        raise OSError("the other end is gone")
+        raise OSError("the other end is shut")
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     reader = pa.RecordBatchReader.from_batches(ROWS.schema, broken())
-    with pytest.raises(InputError, match=r"broke off while it was read \(the other end is gone\)"):
+    with pytest.raises(InputError, match=r"broke off while it was read \(the other end is shut\)"):
         read_frame(reader, in_memory_rows=100)
     assert not [*tmp_path.iterdir()]

@@ -193,9 +193,9 @@ def test_flags_below_the_header_are_data(flags: list[str], tmp_path: Path) -> No
 
 
 QUARTERS = [["", "2022", "", "2023", ""], ["Region", "Q1", "Q2", "Q1", "Q2"]]
-OF_QUARTERS = ["Region", "2022 Q1", "2022 Q2", "2023 Q1", "2023 Q2"]
+QUARTER_NAMES = ["Region", "2022 Q1", "2022 Q2", "2023 Q1", "2023 Q2"]
 SURVEY = [["Person", "Happy with", "", "Age", "More?"], ["", "Price", "Staff", "Reply", "Text"]]
-OF_SURVEY = ["Person", "Happy with Price", "Happy with Staff", "Age Reply", "More? Text"]
+SURVEY_NAMES = ["Person", "Happy with Price", "Happy with Staff", "Age Reply", "More? Text"]
 ANSWERS = [[f"p{n}", str(1 + n % 5), str(n % 4), str(20 + n), "ab"[n % 2]] for n in range(12)]
 SHOPS = [[f"Shop {n}", *(str(50 + 7 * n + k) for k in range(4))] for n in range(12)]
 
@@ -203,10 +203,10 @@ SHOPS = [[f"Shop {n}", *(str(50 + 7 * n + k) for k in range(4))] for n in range(
 @pytest.mark.parametrize(
     ("head", "names", "data"),
     [
-        (QUARTERS, OF_QUARTERS, SHOPS),
+        (QUARTERS, QUARTER_NAMES, SHOPS),
         ([[c or "2022" * (k > 0) for k, c in enumerate(QUARTERS[0])], *QUARTERS[1:]], [], SHOPS),
-        (SURVEY, OF_SURVEY, ANSWERS),
-        ([["Region", "2022", "", "2023", ""], ["", *QUARTERS[1][1:]]], OF_QUARTERS, SHOPS),
+        (SURVEY, SURVEY_NAMES, ANSWERS),
+        ([["Region", "2022", "", "2023", ""], ["", *QUARTERS[1][1:]]], QUARTER_NAMES, SHOPS),
     ],
 )
 def test_two_header_rows_are_joined(
@@ -341,15 +341,15 @@ def test_a_first_line_wider_than_the_table(tmp_path: Path) -> None:
 
 
 PLACES = [[str(k), "Ann", "Oslo; Norway", str(3 * k)] for k in range(20)]
-OF_PLACES = ["id", "name", "place", "n"]
+PLACE_NAMES = ["id", "name", "place", "n"]
 
 
 @pytest.mark.parametrize(
     "rows",
     [
-        [OF_PLACES, ["0", "Doe, Jane", "Oslo; Norway", "0"], *PLACES[1:]],
+        [PLACE_NAMES, ["0", "Doe, Jane", "Oslo; Norway", "0"], *PLACES[1:]],
         [["id", "na\nme", "place", "n"], *PLACES],
-        [OF_PLACES, *([r[0], "Doe, J", r[2 - (n < 9)], r[3]] for n, r in enumerate(PLACES))],
+        [PLACE_NAMES, *([r[0], "Doe, J", r[2 - (n < 9)], r[3]] for n, r in enumerate(PLACES))],
         [["name", "tags", "kind"], *(["a, b" * (n % 3), "red|blue", f"k{n}"] for n in range(20))],
         [["name", "tags", "kind"], *(["a, b" * (n % 3), "red\tblue", f"k{n}"] for n in range(20))],
     ],
@@ -369,10 +369,10 @@ def test_semicolons_in_all_rows_below_a_title_or_above_a_foot(
     path = tmp_path / "t.csv"
     for above in ([], [["A list"], [""]]):
         for data in (PLACES, PLACES[: 20 if end else 6]):
-            rows = [*above, OF_PLACES, *data, *[end] * bool(end)]
+            rows = [*above, PLACE_NAMES, *data, *[end] * bool(end)]
             path.write_text(as_text(rows, padded=False))
             table = read_both_ways(path, 7)
-            assert table.frame.columns == OF_PLACES and cells_of(table) == data
+            assert table.frame.columns == PLACE_NAMES and cells_of(table) == data
     # The titles and numbers contain commas, but the header does not.
     path.write_text("Sales, Q1\nOslo, 2024\nname;sum\n" + "a;1,5\n" * 8)
     assert read_table(path).frame.columns == ["name", "sum"]
@@ -515,7 +515,7 @@ def test_numbers_below_a_sparse_row_are_data(first: list[str], tmp_path: Path) -
     assert read_table(path).frame.height == 3
 
 
-FOOTS: list[Cells] = [
+FOOTERS: list[Cells] = [
     [["Grand Total: 6,634"], ["Page -1 of 1"]],
     [["(c) 2025 The Office"]],
     [["Source: us"], ["Last Updated: 12/16/2024"]],
@@ -524,7 +524,7 @@ FOOTS: list[Cells] = [
 
 @pytest.mark.parametrize("is_text", [True, False])
 @pytest.mark.parametrize(
-    "foot", [*FOOTS, [[""], ["Note"], ["Copyright us"], ["The end"]], [["Grand Total"]]]
+    "foot", [*FOOTERS, [[""], ["Note"], ["Copyright us"], ["The end"]], [["Grand Total"]]]
 )
 def test_a_foot_is_left_out(foot: Cells, is_text: bool, tmp_path: Path) -> None:
     first = ("S{}" if is_text else "{}").format
