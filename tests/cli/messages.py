@@ -340,7 +340,7 @@ def make_inputs() -> None:
 def files() -> dict[str, tuple[int, int]]:
     """Return every path below the working folder, with its size and time."""
     stats = {str(path): path.stat() for path in sorted(Path().rglob("*"))}
-    return {name: (of.st_size, of.st_mtime_ns) for name, of in stats.items()}
+    return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()}
 
 
 def call(case: Case) -> Reply:

@@ -151,7 +151,7 @@ def written(shape: Shape, kind: str) -> tuple[Any, dict[str, str]]:
     elif kind == "several":
         path.mkdir()
         for part, cut in (("a", slice(0, 20)), ("b", slice(20, None))):
-            as_csv(path / f"{part}.csv", names, [of[cut] for of in flat])
+            as_csv(path / f"{part}.csv", names, [column[cut] for column in flat])
     elif kind == "xlsx":
         with closing(xlsxwriter.Workbook(path)) as book:
             sheet = book.add_worksheet()
@@ -182,7 +182,7 @@ def frame(kind: str, names: list[str], cells: list[list[object]]) -> Any:
         return pl.DataFrame(dict(zip(names, cells, strict=True)))
     if kind == "pandas":
         return pd.concat(
-            [pd.Series(of, name=n) for n, of in zip(names, cells, strict=True)], axis=1
+            [pd.Series(column, name=n) for n, column in zip(names, cells, strict=True)], axis=1
         )
     return pa.Table.from_arrays(list(map(pa.array, cells)), names)
 
@@ -190,7 +190,7 @@ def frame(kind: str, names: list[str], cells: list[list[object]]) -> Any:
 def database(path: Path, names: list[str], cells: list[list[object]]) -> tuple[str, dict[str, str]]:
     """Create a database; return its address and a query that renames columns and cites a secret."""
     places = range(len(names))
-    kinds = ("TEXT" if isinstance(of[0], str) else "DOUBLE" for of in cells)
+    kinds = ("TEXT" if isinstance(column[0], str) else "DOUBLE" for column in cells)
     made = ", ".join(f"c{k} {kind}" for k, kind in zip(places, kinds, strict=True))
     connect = sqlite3.connect if path.suffix == ".sqlite" else duckdb.connect
     with closing(connect(str(path))) as connection:  # type: ignore[operator]

@@ -250,7 +250,7 @@ def test_options_of_the_model_reach_it(command: str, kpca: Run) -> None:
         json.loads(_novelty(kpca, command, "birds.csv", *given).out) for given in ((), words)
     )
     roles = [{one["name"]: one["role"] for one in result["columns"]} for result in (plain, other)]
-    assert [of["grade"] for of in roles] == ["numeric", "categorical"]
+    assert [role["grade"] for role in roles] == ["numeric", "categorical"]
     if command == "compare":  # its settings show the option
         assert other["evaluations"] != plain["evaluations"]
     else:

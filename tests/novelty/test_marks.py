@@ -35,8 +35,8 @@ def marks(**columns: object) -> Marks:
     return marks_of(table(pl.DataFrame(columns, strict=False)), "marks.csv")
 
 
-def found(of: Marks, rows: Table, hidden: tuple[str, ...] = ()) -> Accepted:
-    return find_marked(of, rows, Execution(), hidden)
+def found(given: Marks, rows: Table, hidden: tuple[str, ...] = ()) -> Accepted:
+    return find_marked(given, rows, Execution(), hidden)
 
 
 @given(
@@ -78,7 +78,7 @@ def test_numbers_are_known_again_however_they_are_written() -> None:
 def test_long_identifiers_and_codes_are_distinguished() -> None:
     for first in (4_006_381_333_931, 1_700_000_000_000, 10**15, 2**60):
         ids = [first + i for i in range(200)]
-        held, written = (table(pl.DataFrame({"x": of})) for of in (ids, [*map(str, ids)]))
+        held, written = (table(pl.DataFrame({"x": column})) for column in (ids, [*map(str, ids)]))
         keys = row_keys(held, ())
         assert len({*keys}) == 200 and keys == row_keys(written, ())
         if first < 2**53:
@@ -108,23 +108,23 @@ def test_a_mark_made_without_hidden_cells_accepts_no_more_than_was_seen() -> Non
     frame = pl.DataFrame({"x": [1.0, 1.0, 2.0], "secret": ["a", "b", "c"]})
     keys = row_keys(table(frame), ("secret",))
     assert keys[0] == keys[1]
-    of = marks(row_key=[keys[1]], row=[2], mark=["fine"])
-    assert found(of, table(frame), ("secret",)).is_accepted.tolist() == [False, True, False]
-    assert not found(of, table(frame[[1, 2, 0]]), ("secret",)).is_accepted.any()
+    given = marks(row_key=[keys[1]], row=[2], mark=["fine"])
+    assert found(given, table(frame), ("secret",)).is_accepted.tolist() == [False, True, False]
+    assert not found(given, table(frame[[1, 2, 0]]), ("secret",)).is_accepted.any()
     # A visible identifier names its row, wherever the row stands.
     named = frame.with_columns(id=pl.Series(["p", "q", "r"]))
     key = row_keys(table(named), ("secret",))[1]
-    of = marks(row_key=[key], row=[2], id=["q"], mark=["fine"])
-    got = found(of, table(named[[1, 0, 2]]), ("secret",))
+    given = marks(row_key=[key], row=[2], id=["q"], mark=["fine"])
+    got = found(given, table(named[[1, 0, 2]]), ("secret",))
     assert got.is_accepted.tolist() == [True, False, False]
 
 
 def test_marks_of_other_columns_are_refused_and_those_of_changed_rows_reported() -> None:
     frame = pl.DataFrame({"x": [1.0, 2.0, 3.0]})
-    of = marks(row_key=row_keys(table(frame), ()), row=[1, 2, 3])
+    given = marks(row_key=row_keys(table(frame), ()), row=[1, 2, 3])
     with pytest.raises(InputError, match=r"other columns than table\.csv shows"):
-        found(of, table(frame.rename({"x": "y"})))
-    got = found(of, table(pl.DataFrame({"x": [1.0, 2.5, 3.5]})))
+        found(given, table(frame.rename({"x": "y"})))
+    got = found(given, table(pl.DataFrame({"x": [1.0, 2.5, 3.5]})))
     assert got.is_accepted.tolist() == [True, False, False]
     assert "2 marked rows are none of table.csv (row 2, row 3)" in got.notes[0]
 

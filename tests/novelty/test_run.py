@@ -164,7 +164,7 @@ def test_hidden_labels_judge_the_list_and_are_not_named() -> None:
     shown = screen(table, options=ScreeningOptions(columns=columns))[0]
     hidden = ScreeningOptions(columns=replace(columns, hide=("kind",)))
     result = screen(table, options=hidden)[0]
-    aurocs = [[method.auroc for method in of.evaluations[0].methods] for of in (shown, result)]
+    aurocs = [[method.auroc for method in data.evaluations[0].methods] for data in (shown, result)]
     assert aurocs[0] == aurocs[1]
     assert (shown.evaluations[0].positive, result.evaluations[0].positive) == ("odd", "(hidden)")
     assert any("one value is taken to mean outlier" in text for text in result.run.warnings)

@@ -169,7 +169,7 @@ def test_without_explaining_rows_are_listed_without_reasons(file: Path, tmp_path
 def test_found_columns_of_parts_make_those_of_the_whole(screened: Screened) -> None:
     def columns_in(rows: slice) -> pl.DataFrame:
         columns = found_columns(screened[0], rows)
-        return pl.DataFrame({name: of for name, of in columns.items() if of is not None})
+        return pl.DataFrame({name: cells for name, cells in columns.items() if cells is not None})
 
     whole = columns_in(slice(None))
     assert whole.equals(pl.concat(columns_in(slice(at, at + 7)) for at in range(0, N_ROWS, 7)))

@@ -546,7 +546,7 @@ def test_every_sentence_quotes_the_text_of_cells(served: Path, ask: Ask) -> None
     numbers = draw.normal(size=160).round(2).astype(str)
     numbers[5] = order
     given = {"city": city, "land": land, "number": numbers, order: draw.normal(size=160)}
-    frame = frame.with_columns(**{key: pl.Series(list(of)) for key, of in given.items()})
+    frame = frame.with_columns(**{key: pl.Series(list(cells)) for key, cells in given.items()})
     frame = frame.with_columns(name=pl.lit(f"{order} ") + frame["name"])
     pl.concat([frame, frame[:2]]).write_csv(served / "first.csv")
     frame = frame.with_columns(pl.col("city").str.replace("Rome", f"{order} 3"))

@@ -32,7 +32,7 @@ REPEATING: dict[str, NDArray[np.float64]] = {
 def learned_from(columns: pl.DataFrame, n_rows: int) -> StuckRule | None:
     table = table_from_frame(columns, "logger")
     plan = infer_plan(table)
-    (spec,) = (of for of in plan.specs if of.name == "x")
+    (spec,) = (spec for spec in plan.specs if spec.name == "x")
     is_series = is_time_series(table, plan, n_rows)
     return learn_stuck(table, spec, plan, n_rows) if is_series else None
 

@@ -274,9 +274,9 @@ def test_numbers_that_rarely_repeat_are_expected_as_they_are() -> None:
 
 
 def test_a_number_is_far_where_the_others_are_nearer_to_each_other() -> None:
-    of = ColumnSummary("pressure", 90, 0, quantiles=(100.0, 140.0, 180.0))
+    summary = ColumnSummary("pressure", 90, 0, quantiles=(100.0, 140.0, 180.0))
     far, near = (14_020.0, 261.0, 55.0, 1.4, -1.0), (259.0, 140.0, 57.0)
-    assert all(map(of.is_far, far)) and not any(map(of.is_far, near))
+    assert all(map(summary.is_far, far)) and not any(map(summary.is_far, near))
     # A date has no logarithm, and without known numbers no value is far.
-    assert not replace(of, is_date=True).is_far(50.0)
-    assert not replace(of, quantiles=()).is_far(50.0)
+    assert not replace(summary, is_date=True).is_far(50.0)
+    assert not replace(summary, quantiles=()).is_far(50.0)

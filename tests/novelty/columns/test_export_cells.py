@@ -121,10 +121,10 @@ def test_a_slip_among_six_digits_changes_none_of_the_other_dates(
 def test_which_number_is_the_day_among_six_digits_can_be_reported() -> None:
     days = [date(2024, month, day) for month in range(1, 13) for day in (3, 10)]
     cells = [day.strftime("%d%m%y") for day in days]
-    for day_first, of in ((True, days), (False, [date(d.year, d.day, d.month) for d in days])):
+    for day_first, dates in ((True, days), (False, [date(d.year, d.day, d.month) for d in days])):
         column = Column(pl.Series("Datum", cells))
         readings = column.read(inferred_spec(column, day_first, False).format)
-        assert readings.values.tolist() == [(d - date(1970, 1, 1)).days * 86400.0 for d in of]
+        assert readings.values.tolist() == [(d - date(1970, 1, 1)).days * 86400.0 for d in dates]
 
 
 def test_six_digits_have_the_centuries_of_all_years_of_two_digits() -> None:

@@ -194,13 +194,13 @@ def test_groups_should_read_the_medians_or_the_most_frequent_level():
     expected_values = around.expected(own, of_row, group_of, lines)
     of_group = [columns[:1], columns[1:3], columns[3:], columns[3:]]
     middles = [
-        np.median(rows[line][:, of], axis=0) for line, of in zip(lines, of_group, strict=True)
+        np.median(rows[line][:, group], axis=0) for line, group in zip(lines, of_group, strict=True)
     ]
     levels = [0.7 * np.eye(4)[rows[line, 3:].sum(axis=0).argmax()] for line in lines[2:]]
     np.testing.assert_allclose(expected_values.values, np.concatenate([*middles[:2], *levels]))
     off = [
-        np.abs(2.0 * middle - own[i, of]).sum()
-        for middle, i, of in zip(middles, of_row, of_group, strict=True)
+        np.abs(2.0 * middle - own[i, group]).sum()
+        for middle, i, group in zip(middles, of_row, of_group, strict=True)
     ]
     np.testing.assert_allclose(expected_values.distances, off)
 

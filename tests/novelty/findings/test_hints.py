@@ -198,9 +198,9 @@ def test_no_repair_is_suggested_that_the_column_cannot_hold() -> None:
         (memory, 8.192, 8.0),
         (rng.poisson(40, 800).astype(float), 34.5, 34.0),
     ):
-        of = _Column("x", 0, 0, column)
-        assert not of.holds(impossible)
-        assert of.holds(possible)
+        description = _Column("x", 0, 0, column)
+        assert not description.holds(impossible)
+        assert description.holds(possible)
 
 
 def test_a_broken_number_is_not_exchanged_into_a_whole_column() -> None:

@@ -202,7 +202,7 @@ def test_a_reason_names_what_differs(seed: int) -> None:
     """A row that is no odder than its neighbours has no reason."""
     draw = np.random.default_rng(seed)
     columns = {"town": ["Rome", "Paris", "Oslo", "Bonn"], "side": ["left", "right"], "n": [0, 1, 2]}
-    frame = pl.DataFrame({name: draw.choice(of, 80).tolist() for name, of in columns.items()})
+    frame = pl.DataFrame({name: draw.choice(cells, 80).tolist() for name, cells in columns.items()})
     result = screen_table(frame, explain=80, count=3)
     reasons = [reason for row in result.ranked for reason in row.reasons]
     assert reasons and all(reason.seen != reason.expected for reason in reasons)

@@ -57,7 +57,7 @@ def test_the_wrong_one_of_several_columns_is_named(case: str) -> None:
     name, fault, expected = CASES[case]
     columns = stays()
     right = columns[name][7]
-    columns[name][7] = fault({name: of[7] for name, of in columns.items()})
+    columns[name][7] = fault({name: values[7] for name, values in columns.items()})
     faults = judged(columns)
     assert faults
     for cell in faults:
@@ -88,7 +88,7 @@ def test_a_suggested_value_satisfies_the_rule_and_has_the_column_s_decimals() ->
 
 
 def test_a_suggested_value_has_the_format_of_its_column() -> None:
-    columns = {name: of.astype(str) for name, of in stays().items()}
+    columns = {name: values.astype(str) for name, values in stays().items()}
     gross = [f"{float(value):,.2f}" for value in columns["gross"]]
     right, gross[7] = gross[7], f"{float(columns['gross'][7]) + 1000:,.2f}"
     written = [f"{text} EUR".translate(str.maketrans(".,", ",.")) for text in [right, *gross]]

@@ -59,7 +59,7 @@ def screened() -> Screening:
 def test_what_a_row_contradicts_is_named_with_its_evidence(screened: Screening) -> None:
     evidence, frame = contradicted(screened), orders()
     street, zip = frame["street"][TOWN], frame["zip"][TOWN]
-    meant = {of: name for name, of in PLACES}[zip]
+    meant = {town: name for name, town in PLACES}[zip]
     suggestion, sentence = evidence[TOWN, "town"]
     assert suggestion == meant and f'read "{meant}"' in sentence
     assert street in sentence or zip in sentence
@@ -100,7 +100,7 @@ def test_a_row_depends_on_no_other_row() -> None:
     parts = [table_from_frame(orders()[start : start + 70], "part") for start in range(0, 400, 70)]
     judged = [learned.judge(part) for part in parts]
     np.testing.assert_array_equal(np.concatenate([of.surprise for of in judged]), whole.surprise)
-    n_cells = sum(len(of.evidence) for of in judged)
+    n_cells = sum(len(part.evidence) for part in judged)
     assert n_cells == len(whole.evidence) > 0
 
 

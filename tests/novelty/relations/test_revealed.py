@@ -84,7 +84,7 @@ def test_once_one_column_of_each_way_is_hidden_none_is_left() -> None:
         ]
         hidden = [*rng.choice(names, 2, replace=False)]
         ways = ways_to_reveal(rules, names, hidden)
-        closed = {way[-1] for of in ways.values() for way in of}
+        closed = {way[-1] for group in ways.values() for way in group}
         assert {*hidden}.isdisjoint(ways_to_reveal(rules, names, [*hidden, *closed]))
         # The hidden columns are the unknowns of the equations, which determine each named one.
         matrix = np.array(

@@ -88,8 +88,8 @@ def test_rules_that_quote_hidden_values_are_left_out() -> None:
     kept = without_values(replace(rules, hidden=("sex", "net")))
     # In a formula, each column follows from the others.
     quoting = {"empty unless", "positive only if", "within", "equal", "linear", "product"}
-    left = [of for of in rules.rules if of not in kept.rules]
-    kinds = {msgspec.to_builtins(of.rule)["kind"] for of in left}
+    left = [held for held in rules.rules if held not in kept.rules]
+    kinds = {msgspec.to_builtins(held.rule)["kind"] for held in left}
     assert kinds == quoting
     note = f"{len(left)} rules are left out for quoting values of hidden columns."
     assert kept.notes == (note,)

@@ -64,8 +64,8 @@ def test_no_more_rows_are_listed_than_a_file_keeps() -> None:
     rules = held(frame.head(50), (Order(columns=("a", "b")), Unique(columns=("b",))))
     for table in (table_from_frame(frame, "t"), parted(table_from_frame(frame, "t"), part_rows=9)):
         counted = count_rows(rules, table, WORK).rules
-        assert [of.n_broken for of in counted] == [2999, 3000]
-        assert [of.broken[-1] for of in counted] == [LISTED_ROWS + 1, LISTED_ROWS]
+        assert [held.n_broken for held in counted] == [2999, 3000]
+        assert [held.broken[-1] for held in counted] == [LISTED_ROWS + 1, LISTED_ROWS]
 
 
 def test_rules_are_found_in_a_sample_and_verified_on_all_rows(
@@ -73,7 +73,7 @@ def test_rules_are_found_in_a_sample_and_verified_on_all_rows(
 ) -> None:
     frame = orders()
     whole = find_table_rules(table_from_frame(frame, "t"), ColumnOptions(), seed=0, execution=WORK)
-    by_phrase = {phrase(of.rule, whole.by_name): of for of in whole.rules}
+    by_phrase = {phrase(held.rule, whole.by_name): held for held in whole.rules}
     assert by_phrase["gross = net + tax"].broken == (8,)
     assert by_phrase["ordered <= shipped"].broken == (11,)
     assert (whole.id, whole.n_rows, whole.table) == ("order", 300, "t")
@@ -86,7 +86,7 @@ def test_rules_are_found_in_a_sample_and_verified_on_all_rows(
     again = find_table_rules(
         parted(table_from_frame(worse, "t"), part_rows=50), ColumnOptions(), seed=0, execution=WORK
     )
-    found = {phrase(of.rule, again.by_name): of for of in again.rules}
+    found = {phrase(held.rule, again.by_name): held for held in again.rules}
     assert "gross = net + tax" not in found
     assert found["ordered <= shipped"].broken == (11, 311)
 

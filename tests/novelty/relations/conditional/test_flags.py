@@ -18,7 +18,7 @@ def machines(n: int = 6_000, seed: int = 0, *, digits: Words = (0, 1)) -> pl.Dat
     causes = rng.random((n, 4)) < (0.01, 0.012, 0.02, 0.005)
     flags = {f"cause {j}": causes[:, j] for j in range(4)} | {"failed": causes.any(axis=1)}
     flags |= {"night": rng.random(n) < 0.4, "repaired": rng.random(n) < 0.003}
-    columns = {name: np.array(digits)[of.astype(int)] for name, of in flags.items()}
+    columns = {name: np.array(digits)[flag.astype(int)] for name, flag in flags.items()}
     return pl.DataFrame({"line": rng.choice(["A", "B"], n), **columns})
 
 
@@ -29,12 +29,12 @@ def test_a_flag_without_any_of_its_causes_is_found(digits: Words) -> None:
     rows = np.flatnonzero(failed == digits[0])[:7]
     failed[rows] = digits[1]
     frame = frame.with_columns(pl.Series("failed", failed))
-    learned, of = judged(frame)
-    assert {*np.argsort(-of.surprise, kind="stable")[:7].tolist()} == {*rows.tolist()}
-    assert {(cell.row, cell.column) for cell in of.cells} == {(row, "failed") for row in rows}
+    learned, verdict = judged(frame)
+    assert {*np.argsort(-verdict.surprise, kind="stable")[:7].tolist()} == {*rows.tolist()}
+    assert {(cell.row, cell.column) for cell in verdict.cells} == {(row, "failed") for row in rows}
     causes = frame.select(f"cause {j}" for j in range(4)).to_numpy()
     alike = (causes == digits[0]).all(axis=1)
-    for item in of.cells:
+    for item in verdict.cells:
         assert item.expected == str(digits[0]) and {*item.given} == {f"cause {j}" for j in range(4)}
         assert item.support == alike.sum() - 1
         n_agreeing = alike.sum() - len(rows)
@@ -49,33 +49,33 @@ def test_a_row_with_two_flags_of_which_one_is_set_or_none_is_odd(digits: Words) 
     rng = np.random.default_rng(4)
     flags = np.eye(3, dtype=np.int64)[rng.integers(0, 3, 3_000)]
     flags[7], flags[70] = (1, 1, 0), (0, 0, 0)
-    _, of = judged(pl.DataFrame(np.array(digits)[flags], schema=["a", "b", "c"]))
-    assert {cell.row for cell in of.cells} == {7, 70}
+    _, verdict = judged(pl.DataFrame(np.array(digits)[flags], schema=["a", "b", "c"]))
+    assert {cell.row for cell in verdict.cells} == {7, 70}
 
 
 def test_rare_flags_that_have_nothing_to_do_with_others_are_not_odd() -> None:
     frame = machines()
-    _, of = judged(frame)
-    assert not of.cells
+    _, verdict = judged(frame)
+    assert not verdict.cells
     for p in (0.1, 0.01):
-        assert (of.surprise >= -np.log(p)).mean() <= 1.2 * p
+        assert (verdict.surprise >= -np.log(p)).mean() <= 1.2 * p
     rng = np.random.default_rng(2)
-    shuffled = frame.select(pl.Series(of.name, rng.permutation(of)) for of in frame)
-    learned, of = judged(shuffled)
-    assert not learned.flags.counts and not of.surprise.any()
+    shuffled = frame.select(pl.Series(column.name, rng.permutation(column)) for column in frame)
+    learned, verdict = judged(shuffled)
+    assert not learned.flags.counts and not verdict.surprise.any()
 
 
 def test_columns_that_a_hundredth_of_the_rows_contradicts_are_loose() -> None:
     rng = np.random.default_rng(3)
     kind = rng.choice(list("ABC"), 3_000, p=[0.5, 0.3, 0.2])
     coarse = np.where(rng.random(3_000) < 0.98, kind, rng.choice(list("ABC"), 3_000))
-    _, of = judged(pl.DataFrame({"kind": kind, "coarse": np.char.add(coarse, "1")}))
-    assert not of.cells
+    _, verdict = judged(pl.DataFrame({"kind": kind, "coarse": np.char.add(coarse, "1")}))
+    assert not verdict.cells
 
 
 def test_few_rows_alike_say_nothing() -> None:
-    _, of = judged(machines(60))
-    assert not of.cells
+    _, verdict = judged(machines(60))
+    assert not verdict.cells
 
 
 @pytest.mark.parametrize("lacking", [None, "nk", "Unknown"])

@@ -100,7 +100,7 @@ def test_a_row_is_judged_by_all_others(rows: list[tuple[str, str]], m: float, d:
         if group:
             assert group[columns[1].text(int(judged.expected[row]))] == judged.n_expected[row]
         # A row that is not left out counts itself.
-        new = relation.judge(columns, [of[[row]] for of in codes], np.zeros(1, dtype=bool))
+        new = relation.judge(columns, [column[[row]] for column in codes], np.zeros(1, dtype=bool))
         assert new.n_rows[0] == group.total() + 1
 
 
@@ -328,7 +328,7 @@ def test_numbers_are_levels_by_their_value() -> None:
     table = table_from_frame(frame, "sizes")
     learned = LevelRelations.learn(table, infer_plan(table))
     again = pl.DataFrame({"size": [f"{k}.0" for k in size], "price": [f"{3 * k}.5" for k in size]})
-    judged, other = (learned.judge(table_from_frame(of, "sizes")) for of in (frame, again))
+    judged, other = (learned.judge(table_from_frame(data, "sizes")) for data in (frame, again))
     np.testing.assert_array_equal(judged.surprise, other.surprise)
     assert other.cells == ()
 

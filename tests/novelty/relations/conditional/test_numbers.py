@@ -75,10 +75,10 @@ def test_the_line_between_neighbours_is_that_of_brute_force() -> None:
     table = table_from_frame(frame, "table")
     learned, _ = judged(frame)
     names = [column.name for column in learned.columns]
-    of = next(item for item in learned.numbers.predictors if isinstance(item, Sequenced))
-    assert of.names(names) == ("weight", "age", "child")
+    sequence = next(item for item in learned.numbers.predictors if isinstance(item, Sequenced))
+    assert sequence.names(names) == ("weight", "age", "child")
     cells = [column.cells(table) for column in learned.columns]
-    predicted = of.ratios(table, cells, np.ones(frame.height, dtype=bool))
+    predicted = sequence.ratios(table, cells, np.ones(frame.height, dtype=bool))
     age, weight = frame["age"].to_numpy(), frame["weight"].to_numpy()
     for row in range(40, 2_000, 171):
         if frame["child"][row - 1] == frame["child"][row + 1]:
@@ -86,26 +86,26 @@ def test_the_line_between_neighbours_is_that_of_brute_force() -> None:
             assert predicted.expected[row] == pytest.approx(line)
     # First and last visits have one neighbour only; new rows are judged like known ones.
     assert np.isnan(predicted.ratio[:: len(AGES)]).all()
-    again = of.ratios(table, cells, np.zeros(frame.height, dtype=bool))
+    again = sequence.ratios(table, cells, np.zeros(frame.height, dtype=bool))
     np.testing.assert_array_equal(again.ratio, predicted.ratio)
 
 
 def test_counts_of_one_place_are_a_sequence_of_all_rows() -> None:
     rows = np.array([300, 500])
     frame = days()
-    learned, of = judged(with_numbers(frame, "cases", rows, 1.1))
+    learned, verdict = judged(with_numbers(frame, "cases", rows, 1.1))
     (sequence,) = (item for item in learned.numbers.predictors if isinstance(item, Sequenced))
     assert sequence.given == ALL
-    assert {*np.argsort(-of.surprise)[:2].tolist()} == {*rows.tolist()}
+    assert {*np.argsort(-verdict.surprise)[:2].tolist()} == {*rows.tolist()}
 
 
 def test_a_broken_pair_is_found_among_many_columns_with_gaps() -> None:
     rows = np.array([5, 900, 1_700])
-    learned, of = judged(with_numbers(gases(), "pressure", rows, 0.1))
+    learned, verdict = judged(with_numbers(gases(), "pressure", rows, 0.1))
     names = [item.names(()) for item in learned.numbers.predictors if isinstance(item, Paired)]
     assert sorted(names) == [("pressure", "saturation"), ("saturation", "pressure")]
-    assert {*np.argsort(-of.surprise)[:3].tolist()} == {*rows.tolist()}
-    assert {cell.row for cell in of.numbers} == {*rows.tolist()}
+    assert {*np.argsort(-verdict.surprise)[:3].tolist()} == {*rows.tolist()}
+    assert {cell.row for cell in verdict.numbers} == {*rows.tolist()}
 
 
 def test_a_third_number_shows_which_of_two_is_wrong() -> None:
@@ -114,11 +114,11 @@ def test_a_third_number_shows_which_of_two_is_wrong() -> None:
     frame = pl.DataFrame(
         {name: (length * rng.lognormal(0, 0.05, 1_000)).round(3) for name in ("a", "b", "c")}
     )
-    _, of = judged(with_numbers(frame, "b", np.array([17]), 3.0))
-    (one,) = of.numbers
+    _, verdict = judged(with_numbers(frame, "b", np.array([17]), 3.0))
+    (one,) = verdict.numbers
     assert (one.row, one.column, one.others) == (17, "b", ())
-    _, of = judged(with_numbers(frame.select("a", "b"), "b", np.array([17]), 3.0))
-    (one,) = of.numbers
+    _, verdict = judged(with_numbers(frame.select("a", "b"), "b", np.array([17]), 3.0))
+    (one,) = verdict.numbers
     assert one.row == 17 and {one.column, *one.others} == {"a", "b"}
 
 
@@ -142,14 +142,14 @@ def test_p_values_of_rows_without_errors_are_uniform_or_larger(
 ) -> None:
     for seed in range(2):
         frame = make(seed=seed)
-        learned, of = judged(frame)
+        learned, verdict = judged(frame)
         assert learned.numbers.predictors
         for p in (0.1, 0.01):
             n_expected = p * frame.height
-            n_found = int((of.surprise >= -np.log(p)).sum())
+            n_found = int((verdict.surprise >= -np.log(p)).sum())
             assert n_found <= n_expected + 3 * np.sqrt(n_expected)
-        assert of.surprise.max() <= np.log(frame.height) + 1e-6
-        assert len(of.numbers) <= 0.002 * frame.height
+        assert verdict.surprise.max() <= np.log(frame.height) + 1e-6
+        assert len(verdict.numbers) <= 0.002 * frame.height
 
 
 def test_new_rows_are_as_surprising_as_those_learned_from() -> None:
@@ -162,9 +162,9 @@ def test_new_rows_are_as_surprising_as_those_learned_from() -> None:
 def test_shuffled_columns_say_nothing() -> None:
     rng = np.random.default_rng(0)
     for frame in (children(), gases()):
-        shuffled = frame.select(pl.Series(of.name, rng.permutation(of)) for of in frame)
-        learned, of = judged(shuffled)
-        assert learned.numbers.predictors == () and not of.numbers
+        shuffled = frame.select(pl.Series(column.name, rng.permutation(column)) for column in frame)
+        learned, verdict = judged(shuffled)
+        assert learned.numbers.predictors == () and not verdict.numbers
 
 
 def test_numbers_are_judged_without_columns_that_a_table_lacks() -> None:
@@ -178,9 +178,9 @@ def test_rows_of_many_patients_that_share_their_days_are_no_sequence() -> None:
     start = np.where(rng.random(60) < 0.9, rng.integers(0, 3, 60), rng.integers(-20, 60, 60))
     kind, day = np.repeat(rng.choice([*"abc"], 60), 30), np.tile(np.arange(1, 31), 60)
     time = (np.repeat(start, 30) + day + rng.normal(0, 0.1, 1_800)).round(2)
-    learned, of = judged(pl.DataFrame({"kind": kind, "day": day, "time": time}))
+    learned, verdict = judged(pl.DataFrame({"kind": kind, "day": day, "time": time}))
     assert not any(isinstance(predictor, Sequenced) for predictor in learned.numbers.predictors)
-    assert not of.numbers
+    assert not verdict.numbers
 
 
 def test_an_id_is_no_number() -> None:

@@ -36,7 +36,7 @@ def fit(frame: pl.DataFrame) -> tuple[LevelRelations, np.ndarray]:
 
 def usual_of(learned: LevelRelations) -> UsualNumber:
     """Return the only group mean that was learned."""
-    (predictor,) = (of for of in learned.numbers.predictors if isinstance(of, UsualNumber))
+    (predictor,) = (item for item in learned.numbers.predictors if isinstance(item, UsualNumber))
     return predictor
 
 
@@ -86,7 +86,7 @@ def test_a_measure_is_no_group(seed: int) -> None:
     )
     table = table_from_frame(frame, "days")
     found = LevelRelations.learn(table, infer_plan(table)).numbers.predictors
-    assert not any(isinstance(of, UsualNumber) for of in found)
+    assert not any(isinstance(predictor, UsualNumber) for predictor in found)
 
 
 def test_each_row_is_judged_by_the_others_of_its_level() -> None:
@@ -98,8 +98,8 @@ def test_each_row_is_judged_by_the_others_of_its_level() -> None:
     table = table_from_frame(frame, "panel")
     cells = [column.cells(table) for column in learned.columns]
 
-    def middle(of: np.ndarray) -> float:
-        return float(np.sort(of)[(len(of) - 1) // 2])
+    def middle(values: np.ndarray) -> float:
+        return float(np.sort(values)[(len(values) - 1) // 2])
 
     alike = country[:, None] == country
     np.fill_diagonal(alike, False)

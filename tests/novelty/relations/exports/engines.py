@@ -42,7 +42,7 @@ def by_sql(given: Given) -> list[Broken]:
 
 def _in_duckdb(frame: pl.DataFrame, rules: HeldRules) -> Broken:
     head, *parts = re.split(r"\n\n(?=-- )", rules_as_sql(rules, 'a "b'))
-    comments = [one_line(sentence(of, rules.by_name), 1_000) for of in rules.rules]
+    comments = [one_line(sentence(held, rules.by_name), 1_000) for held in rules.rules]
     assert [part.split("\n")[0] for part in parts] == [f"-- {text}".rstrip() for text in comments]
     with duckdb.connect() as database:
         database.register("given", frame.to_arrow())
@@ -87,13 +87,13 @@ def by_pandera(given: Given, *, of_arrow: bool = False) -> list[Broken]:
     broken = []
     for line, (_, rules) in zip(done.stdout.splitlines(), given, strict=True):
         checks, cases = json.loads(line)
-        phrases = [phrase(of.rule, rules.by_name) for of in rules.rules]
+        phrases = [phrase(held.rule, rules.by_name) for held in rules.rules]
         assert {check for check, _ in cases} <= {*checks} <= {*phrases}
         places = [sorted({place for check, place in cases if check == item}) for item in phrases]
         broken.append(
             [
-                tuple(place + 1 for place in of) if phrase in checks else None
-                for phrase, of in zip(phrases, places, strict=True)
+                tuple(place + 1 for place in broken) if phrase in checks else None
+                for phrase, broken in zip(phrases, places, strict=True)
             ]
         )
     return broken
@@ -141,7 +141,7 @@ def by_dqx(given: Given) -> list[Broken]:
     broken = []
     for line, (_, rules) in zip(lines, given, strict=True):
         rows = json.loads(line.removeprefix("found "))
-        phrases = [phrase(of.rule, rules.by_name) for of in rules.rules]
+        phrases = [phrase(held.rule, rules.by_name) for held in rules.rules]
         broken.append([tuple(rows[phrase]) if phrase in rows else None for phrase in phrases])
     return broken
 
@@ -169,12 +169,12 @@ def differences(engine: str) -> tuple[Counter[str], list[str]]:
     for (cell, (_, rules)), rows_found in zip(
         given.items(), ENGINES[engine]([*given.values()]), strict=True
     ):
-        for of, rows in zip(rules.rules, rows_found, strict=True):
-            result = "left out" if rows is None else "same" if rows == of.broken else "differs"
+        for entry, rows in zip(rules.rules, rows_found, strict=True):
+            result = "left out" if rows is None else "same" if rows == entry.broken else "differs"
             counts[result] += 1
             if result == "differs":
-                apart = sorted({*(rows or ())} ^ {*of.broken})
-                named.append(f"{cell}: {phrase(of.rule, rules.by_name)}: {apart}")
+                apart = sorted({*(rows or ())} ^ {*entry.broken})
+                named.append(f"{cell}: {phrase(entry.rule, rules.by_name)}: {apart}")
     return counts, named
 
 

@@ -63,7 +63,7 @@ def ruled(request: pytest.FixtureRequest) -> tuple[pl.DataFrame, HeldRules]:
 def broken(found: Broken, rules: HeldRules) -> Broken:
     """Return the rows that break each exported rule, by `check`."""
     return [
-        None if rows is None else of.broken for rows, of in zip(found, rules.rules, strict=True)
+        None if rows is None else held.broken for rows, held in zip(found, rules.rules, strict=True)
     ]
 
 
@@ -75,8 +75,8 @@ def left_out(given: Given, found: list[Broken]) -> list[set[str]]:
     """Return the rules of each table that are not exported."""
     return [
         {
-            phrase(of.rule, rules.by_name)
-            for of, rows in zip(rules.rules, broken, strict=True)
+            phrase(held.rule, rules.by_name)
+            for held, rows in zip(rules.rules, broken, strict=True)
             if rows is None
         }
         for (_, rules), broken in zip(given, found, strict=True)
@@ -123,7 +123,7 @@ def test_thousands_separators_in_text_are_read_in_sql(low: list[str], high: list
     frame = pl.DataFrame({"low": low * 10, "high": high * 10})
     rules = held(frame, (Order(columns=("low", "high")),))
     second = tuple(range(2, 41, 4))
-    assert [of.broken for of in rules.rules] == by_sql([(frame, rules)])[0] == [second]
+    assert [held.broken for held in rules.rules] == by_sql([(frame, rules)])[0] == [second]
     assert rules_as_sql(rules, "t").replace("\n", "").isprintable()
     # A database may have stored them as numbers.
     cells = [Column(frame[name]).read(rules.by_name[name].numbers).values for name in frame.columns]
@@ -144,7 +144,7 @@ def test_unusual_cells_are_read_by_pandera_and_dates_noted_in_sql() -> None:
     orders = (("low", "high"), ("from", "to"), ("open", "close"))
     rules = held(frame, tuple(Order(columns=pair) for pair in orders))
     second = tuple(range(2, 41, 4))
-    assert [of.broken for of in rules.rules] == [second] * 3
+    assert [held.broken for held in rules.rules] == [second] * 3
     assert by_pandera([(frame, rules)]) == [[second] * 3]
     assert "are to be dates in the database" in rules_as_sql(rules, "t")
     assert "\n-- from, to.\n" in rules_as_sql(rules, "t")
@@ -173,8 +173,8 @@ def test_no_name_or_value_ends_what_quotes_it() -> None:
             Determines(columns=(other, name)),
         ]
     numbers = (RuleColumn(name, numbers=NumberFormat(), typed=True) for name in NAMES)
-    columns, of = (*numbers, RuleColumn(other)), tuple(HeldRule(rule, 4, 1) for rule in kinds)
-    rules = HeldRules("t", 4, columns, of)
+    columns, some = (*numbers, RuleColumn(other)), tuple(HeldRule(rule, 4, 1) for rule in kinds)
+    rules = HeldRules("t", 4, columns, some)
     rows = [(1,), (2,), (), (1, 4)] * len(NAMES)
     assert by_sql([(frame, rules)]) == by_pandera([(frame, rules)]) == [rows]
     checks = yaml.safe_load(rules_as_dqx(rules))
@@ -197,8 +197,8 @@ def test_names_that_queries_use_are_names_of_columns_too() -> None:
         *(Sorted(columns=(name,)) for name in names),
     )
     rules = held(frame, kinds)
-    assert by_sql([(frame, rules)]) == [[of.broken for of in rules.rules]]
-    assert sum(of.n_broken > 0 for of in rules.rules) >= 10
+    assert by_sql([(frame, rules)]) == [[held.broken for held in rules.rules]]
+    assert sum(held.n_broken > 0 for held in rules.rules) >= 10
 
 
 # The structure of a check, and the one function's arguments, in dqx's documentation.
@@ -218,12 +218,12 @@ def test_checks_of_dqx_follow_its_schema() -> None:
         arguments = item["check"]["arguments"]
         assert {key: type(value) for key, value in arguments.items()} == ARGUMENTS
         assert arguments["negate"]
-    in_order = [of for of in rules.rules if isinstance(of.rule, Sorted)]
-    of_times = [of for of in rules.rules if "open" in of.rule.columns]
+    in_order = [held for held in rules.rules if isinstance(held.rule, Sorted)]
+    of_times = [held for held in rules.rules if "open" in held.rule.columns]
     assert text.count(": left out, as the rows of Spark have no order\n") == len(in_order) == 2
     assert text.count(": left out, as Spark has no times of day\n") == len(of_times) == 1
-    rest = [of for of in rules.rules if of not in (*in_order, *of_times)]
-    names = [phrase(of.rule, rules.by_name) for of in rest]
+    rest = [held for held in rules.rules if held not in (*in_order, *of_times)]
+    names = [phrase(held.rule, rules.by_name) for held in rest]
     assert [check["name"] for check in checks] == names
 
 
@@ -231,9 +231,9 @@ def test_rules_of_six_digit_dates_are_left_out_where_nothing_reads_these() -> No
     days = [date(2024, 1 + k % 12, 1 + k % 28) for k in range(60)]
     sent = [day + timedelta(days=1 + k % 5) for k, day in enumerate(days)]
     columns = {"order date": days, "ship date": sent}
-    written = {name: [f"{day:%d%m%y}" for day in of] for name, of in columns.items()}
+    written = {name: [f"{day:%d%m%y}" for day in values] for name, values in columns.items()}
     rules = find_rules(pl.DataFrame(written))
-    assert [of.rule for of in rules.rules if isinstance(of.rule, Order)]
+    assert [held.rule for held in rules.rules if isinstance(held.rule, Order)]
     for export in (rules.to_pandera, rules.to_dqx, rules.to_sql):
         assert "left out, as dates written DDMMYY, of order date, are not read" in export()
 
@@ -350,5 +350,5 @@ def test_any_small_table_breaks_the_same_rules(rows: list[tuple[Any, ...]]) -> N
     kinds = (*SMALL, *(Code(columns=("s",), form=form) for form in sorted(forms)))
     held_rules = tuple(check(rule, cells).summary(rule) for rule in kinds)
     rules = HeldRules("small", len(rows), columns_of(held_rules, cells), held_rules)
-    due = [of.broken for of in held_rules]
+    due = [held.broken for held in held_rules]
     assert by_sql([(frame, rules)]) == by_pandera([(frame, rules)]) == [due]
