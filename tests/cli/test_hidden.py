@@ -88,7 +88,7 @@ def texts(*folders: str) -> dict[str, str]:
         if path.suffix == ".xlsx":
             with zipfile.ZipFile(io.BytesIO(data)) as book:
                 data = b"\n".join(book.read(name) for name in book.namelist())
-        # Figures are searched as SVG; of images embedded in a page, only our own are encoded.
+        # The figures are SVG source here (see `legible`); remove images that the page embeds.
         text = re.sub(r"data:[\w/+-]+;base64,[\w+/=]+", "", data.decode("utf-8"))
         outputs[str(path)] = text
     return outputs

@@ -137,7 +137,7 @@ def test_new_rows_too_large_for_a_kernel_are_refused_not_taken_for_normal():
         ValueError, match=r"Row 1 has no score: its column 1, -1e\+200, is too large"
     ):
         linear.predict(far)
-    # Other kernels recognise it as far.
+    # Other kernels flag the row.
     assert KernelPCANovelty(random_state=0).fit(table).predict(far).tolist() == [1, -1]
 
 

@@ -115,7 +115,7 @@ def test_times_with_zones_are_the_same_moments(
     assert read(mixed)[0] == [*moments[:2], None]
     fixed = pd.to_datetime(["2020-05-01T00:00+02:00"] * 3)
     assert read(fixed)[0][0] == dt.datetime(2020, 4, 30, 22, tzinfo=dt.UTC)
-    # A time without a zone cannot be compared with them.
+    # With a time without a zone among them, the column is text.
     cells, notes = read(pd.Series([moments[0], dt.datetime(2020, 5, 1), None], dtype=object))
     assert cells == ["2020-05-01 00:00:00+09:00", "2020-05-01 00:00:00", None]
     assert notes[0].startswith("Read as text")

@@ -213,7 +213,7 @@ def test_rows_that_find_no_room_leave_no_file_open(
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free, 0)))
     with pytest.raises(InputError, match="no room") as caught:
         opened(path)
-    # The error still references everything it was raised with.
+    # While the caught error keeps alive everything that it references.
     links = [str(item.readlink()) for item in Path("/proc/self/fd").iterdir() if item.is_symlink()]
     assert not [link for link in links if link.startswith(str(temporary))]
     assert list(temporary.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Rows that scale one curve are detected as such, and only these."""
+"""Columns that follow one curve times each row's size are detected, and no others."""
 
 import numpy as np
 import pytest

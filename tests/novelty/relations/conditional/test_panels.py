@@ -132,7 +132,7 @@ def test_one_fault_does_not_make_the_right_rows_of_its_level_odd() -> None:
     _, before = fit(few)
     income[rows[0]] *= 30
     _, surprise = fit(few.with_columns(pl.Series("income", income)))
-    # As rare as one row in all: levels and numbers are two tests.
+    # As rare as one row in all, with two tests: of levels and of numbers.
     assert surprise.argmax() == rows[0] and surprise[rows[0]] > np.log(len(few) / 2) - 0.01
     assert (surprise[rows[1:]] < before[rows[1:]] + 1).all()
 

@@ -179,7 +179,7 @@ def test_units_below_the_header_are_left_out(units: list[str], tmp_path: Path) -
     names = ["TIMESTAMP", "AirTC", "RH", "Kind"]
     rows, note = [names, units, *STATION], "line 2 (units)"
     check(tmp_path, rows, names, STATION, [*range(3, 27)], note, sheet=True)
-    # Numbers in the column of dates, or units further below, are data.
+    # A unit for the column of dates, or units further below, are data.
     untouched(tmp_path, [names, ["m", *units[1:]], *STATION])
     untouched(tmp_path, [names, *STATION[:5], units, *STATION[5:]])
 
