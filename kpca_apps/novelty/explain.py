@@ -32,9 +32,8 @@ MAX_PLACES = 20
 def explain_row(
     model: NoveltyModel,
     table: AnyTable,
+    row: str | int,
     *,
-    row: str | None = None,
-    line: int | None = None,
     by_hidden: bool = True,
     accept: Sequence[Table | Marks] = (),
     options: ScreeningOptions | None = None,
@@ -42,7 +41,8 @@ def explain_row(
 ) -> tuple[RankedRow, ScreeningResult]:
     """Return a row with its rank and all its reasons, and the result for the whole table.
 
-    `row` is its text in the column that names the rows (`naming_column`), else its number from 1.
+    `row` is its text in the column that names the rows (`naming_column`), else its number from 1;
+    an integer is the line of the file on which it starts.
     Unless `by_hidden`, hidden columns are not searched: a match would reveal a value.
     """
     execution = execution or Execution()
@@ -53,7 +53,7 @@ def explain_row(
         model, rows = rows_to_score(model, table, options, execution, accepted)
         id_column = naming_column(rows, options.columns.id)
         sought = id_column if by_hidden or id_column not in hidden else None
-        position = np.array([_find_row(rows, sought, row, line)])
+        position = np.array([_find_row(rows, sought, row)])
         verdict = judge(model, rows, options)
         result = find_all(verdict, options, None)
         table_of_row = rows.take(position)
@@ -64,11 +64,9 @@ def explain_row(
     return found, redact(result, hidden)
 
 
-def _find_row(rows: Encoded, id_column: str | None, row: str | None, line: int | None) -> int:
+def _find_row(rows: Encoded, id_column: str | None, row: str | int) -> int:
     """Return the position of the requested row; InputError if there is none or several."""
-    name = rows.source.name
-    if (row is None) == (line is None):
-        raise ConfigError("say which row to explain: either its id or number, or its line")
+    name, line = rows.source.name, row if isinstance(row, int) else None
     if line is not None:
         if rows.sample_table.lines is None:
             raise ConfigError(f"{name}: a {rows.source.format} file has no lines; give a row")

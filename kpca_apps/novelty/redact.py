@@ -105,18 +105,15 @@ def without_values(hidden: Collection[str]) -> Iterator[None]:
 
 def redact_comparison(result: ComparisonResult, hidden: Collection[str]) -> ComparisonResult:
     """Remove the values of hidden columns from a comparison; its notes become plain text."""
-    run, positive = result.run, dict[str, Any]()
-    if run.settings.get("label") in hidden:
-        positive["positive"] = HIDDEN
+    run = result.run
+    positive = {"positive": HIDDEN} if run.settings.get("label") in hidden else {}
     return replace(
         result,
         source=redact_source(result.source, hidden),
         columns=_without(result.columns, hidden),
         evaluations=_without(result.evaluations, hidden),
         run=replace(
-            run,
-            warnings=visible_notes(run.warnings, hidden),
-            settings={**run.settings, **positive},
+            run, warnings=visible_notes(run.warnings, hidden), settings={**run.settings, **positive}
         ),
     )
 

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SCHEMA_VERSION = 1
-# Of no result: what differs from run to run, and pictures, which the page holds.
-LEFT_OUT = ("seconds", "resumed", "bug", "previews")
+# Fields of results that are not written: what differs between runs, pictures, what only the page
+# holds, and what the scored table holds.
+LEFT_OUT = (
+    *("seconds", "resumed", "bug", "previews", "usual", "keys"),
+    *("scores", "p_values", "rarities", "ranks", "is_flagged", "is_accepted"),
+)
 
 # Dataclasses, each with the names of fields that are left out.
 Fields = tuple[tuple[type, Collection[str]], ...]

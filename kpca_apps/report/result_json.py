@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -18,8 +17,6 @@ from kpca_apps.names import visible_json
 from kpca_apps.novelty.result import (
     ComparisonResult,
     ComponentMap,
-    RowLists,
-    RowScores,
     ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
@@ -35,16 +32,9 @@ SHARES = {
     "share": "for a reason: its part of the drop in the score when values are replaced by those "
     "expected; columns explained together share it evenly; 0 if nothing lowers the score and the "
     "column is the one farthest from its expected value",
-    "share of flagged_rows": "for the first reason only: the sum over its columns",
+    "share of lists.flagged": "for the first reason only: the sum over its columns",
     "reason_share": "for a column: its part of the reasons of the flagged rows explained",
 }
-# Of a screening: all but what the scored table, the figures and the page hold.
-ROWS = Part(
-    "RowScores",
-    "What p-values or rarities of rows mean; the scored table holds these.",
-    ((RowScores, ("scores", "p_values", "rarities", "ranks", "is_flagged", "is_accepted")),),
-)
-LISTS = Part("RowLists", inspect.getdoc(RowLists) or "", ((RowLists, ("usual", "keys")),))
 COMPONENTS = Part(
     "Components",
     "The leading kernel components.",
@@ -74,14 +64,12 @@ _RESULTS: dict[type, tuple[str, str, Collection[str], Added]] = {
     ScreeningResult: (
         "novelty screening",
         "What a screening found: result.json of kpca novelty screen and score.",
-        ("rows", "lists", "pictures"),
+        ("pictures",),
         {
             "sentence": (str, lambda result: "".join(headline(result))),
             "n_rows": (int, attrgetter("n_rows")),
             "n_flagged": (int, attrgetter("n_flagged")),
             "what_shares_are_of": (dict[str, str], lambda result: SHARES),
-            "rows": (ROWS, lambda result: _fields(ROWS.of, result.rows)),
-            "lists": (LISTS, lambda result: _fields(LISTS.of, result.lists)),
             "components": (COMPONENTS, lambda result: _fields(COMPONENTS.of, result.pictures.map)),
         },
     ),

@@ -228,7 +228,8 @@ def explain(
     from kpca_apps.novelty.explain import explain_row
     from kpca_apps.novelty.screening.model import load_model
 
-    if (row is None) == (line is None):
+    sought = line if row is None else row
+    if sought is None or None not in (row, line):
         is_value = row is None and options.id is not None
         instead = f"; --id names a column, --row {shlex.quote(options.id or '')} a row" * is_value
         raise ConfigError(f"say which row to explain: give one of --row and --line{instead}")
@@ -240,8 +241,7 @@ def explain(
             found, result = explain_row(
                 loaded,
                 rows,
-                row=row,
-                line=line,
+                sought,
                 accept=run.read_judged(),
                 options=chosen,
                 execution=run.execution,

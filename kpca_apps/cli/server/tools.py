@@ -206,16 +206,12 @@ class Tools:
         that it starts on; give one of the two. id: the column of ids. hide: columns whose values
         are not shown, in addition to those that the model hides.
         """
+        if (row is None) == (line is None):
+            raise ConfigError("say which row to explain: either its id or number, or its line")
         loaded, given = self._model(model), {} if id is None else {"id": id}
         opened, _, chosen = self._adjusted(loaded, self.roots.file(table), hide, None, given)
-        found, _ = explain.explain_row(
-            loaded,
-            opened,
-            row=None if row is None else str(row),
-            line=line,
-            by_hidden=False,
-            options=chosen,
-        )
+        sought = str(row) if line is None else line
+        found, _ = explain.explain_row(loaded, opened, sought, by_hidden=False, options=chosen)
         return answers.brief(found, MOST_ROWS)  # type: ignore[no-any-return]
 
     def diff_runs(

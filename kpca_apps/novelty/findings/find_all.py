@@ -33,7 +33,6 @@ from kpca_apps.novelty.result import (
     OddCell,
     RankedRow,
     RowLists,
-    RowScores,
     ScreeningResult,
     ScreeningRun,
     clearest,
@@ -43,7 +42,13 @@ from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.novelty.screening.fit import IN_PARTS
 from kpca_apps.novelty.screening.judge import Verdict
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, library_versions
-from kpca_apps.novelty.screening.profiles import NAMED_BY, TELLS_APART, describe_columns
+from kpca_apps.novelty.screening.profiles import (
+    NAMED_BY,
+    TELLS_APART,
+    column_profiles,
+    id_notes,
+    naming_column,
+)
 from kpca_apps.tables.values import Column
 
 EXCLUDED = "are left out of the model, not of the results"
@@ -76,16 +81,15 @@ def find_all(
     `fitted_on` are the rows the model was fitted on, where at hand: with labels, baselines are,
     too.
     """
-    model = verdict.model
-    rows = verdict.rows
+    model, rows, scored = verdict.model, verdict.rows, verdict.scored
     is_fitted_on = fitted_on is rows
     evaluations, of_labels = judge_by_labels(
-        model, rows, verdict.scores, fitted_on, options.columns.label, options.positive
+        model, rows, scored.scores, fitted_on, options.columns.label, options.positive
     )
-    profiles, id_column, of_ids = describe_columns(rows, options.columns.id)
+    id_column = naming_column(rows, options.columns.id)
     lists = list_table(verdict, options.explain, id_column)
-    release_pages(verdict.scores, verdict.ranks, verdict.rarities, verdict.p_values, rows.surprise)
-    columns = _with_reason_shares(profiles, lists.ranked[: lists.n_explained])
+    release_pages(scored.scores, scored.ranks, scored.rarities, scored.p_values, rows.surprise)
+    columns = _with_reason_shares(column_profiles(rows), lists.ranked[: lists.n_explained])
     is_new = not is_fitted_on and not rows.is_own
     moved, of_drift = (
         find_drift(model.encoder, one_line(model.source.name), rows.sample_table, clean=model.clean)
@@ -96,9 +100,6 @@ def find_all(
     others = [row for row in lists.ranked if row.row not in verdict.rank_by_score]
     patterns = *kinds, *find_patterns(others, columns, lists.table, rows.sample_table)
     duplicates = find_duplicates(rows)
-    row_ids, row_files, keys = _names_of_rows(
-        rows, id_column, clearest(lists.odd_cells), duplicates
-    )
     # A model that was fitted with the same columns hidden says so of its reference.
     of_hidden = revealed_notes(
         rows.sample_table, rows.encoder.plan, rows.encoder.relations.rules, options.seed
@@ -110,7 +111,7 @@ def find_all(
         *_header_note(model, columns, {*dict(rows.source.renamed)}),
         *_notes(verdict, of_labels, is_fitted_on=is_fitted_on),
         *(() if rows.accepted is None else rows.accepted.notes),
-        *of_ids,
+        *id_notes(rows, options.columns.id, id_column),
         *_last_notes(verdict, lists, columns, options),
     )
     doubts = [note for note in notes if not any(words in note for words in ROUTINE)]
@@ -118,15 +119,7 @@ def find_all(
         source=rows.source,
         reference=None if is_fitted_on else model.source,
         columns=columns,
-        rows=RowScores(
-            scores=verdict.scores,
-            p_values=verdict.p_values,
-            rarities=verdict.rarities,
-            ranks=verdict.ranks,
-            is_flagged=verdict.flagged,
-            is_accepted=rows.is_accepted,
-            scale=verdict.scale,
-        ),
+        rows=scored,
         threshold=verdict.threshold,
         ranked=lists.ranked,
         lists=RowLists(
@@ -135,9 +128,7 @@ def find_all(
             accepted=_accepted_rows(model, rows, fitted_on),
             marks=() if rows.accepted is None else rows.accepted.marks,
             id_column=id_column,
-            ids=row_ids,
-            files=row_files,
-            keys=keys,
+            **_names_of_rows(rows, id_column, clearest(lists.odd_cells), duplicates),
         ),
         findings=Findings(
             odd_cells=lists.odd_cells,
@@ -190,13 +181,13 @@ def _header_note(
 
 def _names_of_rows(
     rows: Encoded, id_column: str | None, cells: Sequence[OddCell], repeats: DuplicateRows
-) -> tuple[dict[int, str], dict[int, str], dict[int, str]]:
+) -> dict[str, dict[int, str]]:
     """Return ids, files and keys of the rows named among odd cells and repeated rows, from 1."""
     groups = (*repeats.equal, *repeats.near)
     named = sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
     columns = (id_column, rows.source.file_column)
     if not named:
-        return {}, {}, {}
+        return {}
     table = rows.take(np.array(named, dtype=np.int64) - 1)
     ids, files = (
         {}
@@ -205,7 +196,7 @@ def _names_of_rows(
         for name in columns
     )
     keys = row_keys(table, rows.encoder.plan.hidden)
-    return ids, files, dict(zip(named, keys, strict=True))
+    return {"ids": ids, "files": files, "keys": dict(zip(named, keys, strict=True))}
 
 
 def _settings(

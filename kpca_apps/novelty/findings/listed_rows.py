@@ -69,11 +69,6 @@ class JudgedRows:
     matrix: FloatArray  # (r, d), they encoded
     own: IntArray  # (r,), positions among the training rows of the model, or -1
 
-    @property
-    def n_rows(self) -> int:
-        """Number r of rows."""
-        return len(self.own)
-
 
 def judged_by(
     verdict: Verdict, table: Table, positions: IntArray
@@ -184,7 +179,7 @@ def list_table(verdict: Verdict, explain: int, id_column: str | None) -> Lists:
     n_listed = min(n_all, max(MOST_CELLS // n_columns, FEWEST_ROWS), MOST_ROWS)
     n_ranked = max(n_explained, MIN_LISTED, min(n_listed, MAX_RANKED) if explain else 0)
     n_ranked, n_told = min(n_ranked, rows.n_judged), max(n_explained, n_listed)
-    first = top_rows(verdict.ranks, max(n_ranked, n_told, MAX_DRAWN))
+    first = top_rows(verdict.scored.ranks, max(n_ranked, n_told, MAX_DRAWN))
     taken = rows.take(first[: max(n_ranked, n_told)])
     table, told = (taken.take(np.arange(n)) for n in (n_ranked, n_told))
     words = put_into_words(verdict, told, first[:n_told], n_explained, in_short=bool(explain))
@@ -194,7 +189,7 @@ def list_table(verdict: Verdict, explain: int, id_column: str | None) -> Lists:
         FlaggedRow(
             **name,
             hint=" ".join(words.hints[name["row"]]),
-            flagged=bool(verdict.flagged[name["row"] - 1]),
+            flagged=bool(verdict.scored.is_flagged[name["row"] - 1]),
             **_first_reason(words.reasons[name["row"]]),
         )
         for name in _names(verdict, told, first[:n_listed], id_column)
@@ -245,7 +240,7 @@ def put_into_words(
         for place, row, of in zip(places.tolist(), numbers, hinted, strict=True):
             slips[row] = of.sentences
             # The odd cells are those of the list.
-            if verdict.ranks[row - 1] <= verdict.n_listed:
+            if verdict.scored.ranks[row - 1] <= verdict.n_listed:
                 line = None if table.lines is None else int(table.lines[place])
                 for cell in cells.alone(row, line, reasons[row], of.alone, notations):
                     alone.append(cell)
@@ -269,7 +264,7 @@ def _compare(
     those in the columns, which one absurd cell makes greater by the same for all.
     """
     rows, nearest = verdict.rows, dict[int, IntArray]()
-    usual = np.flatnonzero(~verdict.flagged[rows.sample_index])
+    usual = np.flatnonzero(~verdict.scored.is_flagged[rows.sample_index])
     for piece, places, _, part in judged_by(verdict, table, positions):
         among = usual[piece.places(rows.sample_index[usual])[0]]
         among = among[evenly_drawn(len(among), MAX_COMPARED)]
@@ -280,7 +275,7 @@ def _compare(
         if not piece.model.is_whole:
             matrix = encoder.matrix(rows.sample_table.take(among))
         others = views.standardised(matrix)
-        for start in range(0, part.n_rows, ROWS_A_BLOCK):
+        for start in range(0, len(part.own), ROWS_A_BLOCK):
             block = slice(start, start + ROWS_A_BLOCK)
             distances = cdist(views.standardised(part.matrix[block]), others, "cityblock")
             # A row that nothing but its rank keeps from being flagged is not compared with itself.
@@ -331,7 +326,7 @@ def list_rows(
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
         group_of[piece.places(positions)[0]] = piece.name
-    rarity, rarities, p_values = verdict.rarity, verdict.rarities, verdict.p_values
+    rarity, rarities, p_values = verdict.rarity, verdict.scored.rarities, verdict.scored.p_values
     listed = []
     names = _names(verdict, table, positions, id_column)
     keys = row_keys(table, verdict.model.encoder.plan.hidden)
@@ -347,9 +342,9 @@ def list_rows(
         listed.append(
             RankedRow(
                 **name,
-                score=float(verdict.scores[position]),
+                score=float(verdict.scored.scores[position]),
                 p_value=None if p_values is None else float(p_values[position]),
-                flagged=bool(verdict.flagged[position]),
+                flagged=bool(verdict.scored.is_flagged[position]),
                 reasons=why,
                 explained=position + 1 in words.explained,
                 hints=words.hints.get(position + 1, ()),
@@ -380,7 +375,7 @@ def _names(
     ids = None if id_column is None else table.column(id_column)
     for place, position in enumerate(positions.tolist()):
         yield {
-            "rank": int(verdict.ranks[position]),
+            "rank": int(verdict.scored.ranks[position]),
             "row": position + 1,
             "line": None if table.lines is None else int(table.lines[place]),
             "id": None if ids is None else ids.text(place),
@@ -394,12 +389,12 @@ def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[
         blocks = [
             JudgedRows(part.table.take(at), part.matrix[at], part.own[at])
             for at in np.split(
-                np.arange(part.n_rows), range(ROWS_A_BLOCK, part.n_rows, ROWS_A_BLOCK)
+                np.arange(len(part.own)), range(ROWS_A_BLOCK, len(part.own), ROWS_A_BLOCK)
             )
         ]
         model = piece.model
         found = verdict.rows.over(
-            "Finding reasons", first_reasons, blocks, part.n_rows, model.encoder, model.detector
+            "Finding reasons", first_reasons, blocks, len(part.own), model.encoder, model.detector
         )
         of_part = (reason for of_block in found for reason in of_block)
         reasons |= zip(places.tolist(), of_part, strict=True)

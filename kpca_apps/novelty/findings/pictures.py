@@ -17,13 +17,11 @@ from kpca_apps.novelty.result import (
     NumericProfile,
     Pictures,
     PlaneAxis,
-    RankedRow,
     ScoreContours,
 )
 from kpca_apps.novelty.screening.encoded import Encoded
 from kpca_apps.novelty.screening.judge import Verdict
 from kpca_apps.system.arrays import FloatArray, IntArray
-from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
 N_VARIANCES = 30
@@ -33,11 +31,10 @@ OTHER_LEVELS = "(other)"
 
 def draw_rows(verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]) -> Pictures:
     """Place rows on kernel components, on a grid of scores, and by the columns of the reasons."""
-    seed = verdict.model.options.seed
     return Pictures(
         map=_map_rows(verdict, lists.first[: len(lists.ranked)]),
         contours=_score_grid(verdict, lists.first[:MAX_DRAWN]),
-        plane=column_plane(verdict, columns, lists.ranked, lists.table, seed),
+        plane=_column_plane(verdict, lists, columns),
     )
 
 
@@ -46,7 +43,7 @@ def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
     model = verdict.model
     drawn, matrix = _drawn(verdict.rows, listed, model.options.seed)
     points = model.detector.map_components(matrix, n_jobs=model.options.jobs)
-    ranks = verdict.ranks[drawn]
+    ranks = verdict.scored.ranks[drawn]
     subspace = model.detector.viewed
     leading = np.zeros(2)
     leading[: min(2, len(subspace.variances))] = subspace.variances[:2] / (
@@ -56,7 +53,7 @@ def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
         x=points[:, 0],
         y=points[:, 1],
         rank=np.where(ranks <= len(listed), ranks, 0),
-        flagged=np.asarray(verdict.flagged[drawn]),
+        flagged=np.asarray(verdict.scored.is_flagged[drawn]),
         n_rows=verdict.rows.n_rows,
         variances=subspace.variances[:N_VARIANCES],
         gains=subspace.gain[:N_VARIANCES],
@@ -64,20 +61,16 @@ def _map_rows(verdict: Verdict, listed: IntArray) -> ComponentMap:
     )
 
 
-def column_plane(
-    verdict: Verdict,
-    columns: Sequence[ColumnProfile],
-    ranked: Sequence[RankedRow],
-    table: Table,
-    seed: int,
+def _column_plane(
+    verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]
 ) -> ColumnPlane | None:
     """Place rows by the columns with the largest part in the reasons of those that stand out.
 
-    Drawn are a sample and the `ranked` rows, as they stand in `table`. Of two columns one is of
+    Drawn are a sample and the ranked rows. Of two columns one is of
     numbers or dates, if there is any. Hidden columns and free text are not drawn; ``None`` where
     nothing else is left.
     """
-    rows = verdict.rows
+    rows, ranked, seed = verdict.rows, lists.ranked, verdict.model.options.seed
     parts = {column.name: column.reason_share for column in columns}
     if not any(parts.values()):  # nothing is flagged: what the oddest rows are nearest to it for
         for reason in (reason for row in ranked[:N_KINDS] for reason in row.reasons):
@@ -99,7 +92,7 @@ def column_plane(
         spec, distribution = specs[profile.name], profile.distribution
         levels = distribution.levels if isinstance(distribution, CategoryProfile) else ()
         here, elsewhere = (
-            _values(of.column(spec.name), spec, levels) for of in (table, rows.sample_table)
+            _values(of.column(spec.name), spec, levels) for of in (lists.table, rows.sample_table)
         )
         values = np.concatenate([here, elsewhere[drawn]])
         is_date = isinstance(distribution, NumericProfile) and distribution.is_date
@@ -109,9 +102,9 @@ def column_plane(
     return ColumnPlane(
         x=axis(first),
         y=axis(others[0]) if others else None,
-        scores=np.asarray(verdict.scores[positions]),
+        scores=np.asarray(verdict.scored.scores[positions]),
         rank=np.concatenate([[row.rank for row in ranked], np.zeros(len(drawn))]).astype(np.int64),
-        flagged=np.asarray(verdict.flagged[positions]),
+        flagged=np.asarray(verdict.scored.is_flagged[positions]),
         n_rows=rows.n_rows,
     )
 
@@ -136,7 +129,9 @@ def _score_grid(verdict: Verdict, first: IntArray) -> ScoreContours | None:
         return None
     # A column with gaps brings an indicator of them, which is 0 all over the picture.
     left, right = (group.columns[0] for group in model.encoder.groups)
-    drawn, matrix = _drawn(verdict.rows, first[verdict.flagged[first]], model.options.seed)
+    drawn, matrix = _drawn(
+        verdict.rows, first[verdict.scored.is_flagged[first]], model.options.seed
+    )
     held = np.vstack([verdict.rows.sample, matrix])
     low, high = held.min(axis=0), held.max(axis=0)
     margin = 0.05 * (high - low)
@@ -151,7 +146,7 @@ def _score_grid(verdict: Verdict, first: IntArray) -> ScoreContours | None:
         scores=model.detector.scores(grid, n_jobs=model.options.jobs).reshape(GRID, GRID),
         points_x=matrix[:, left],
         points_y=matrix[:, right],
-        points_flagged=np.asarray(verdict.flagged[drawn]),
+        points_flagged=np.asarray(verdict.scored.is_flagged[drawn]),
     )
 
 

@@ -30,7 +30,14 @@ from kpca_apps.novelty.detector.threshold import (
 )
 from kpca_apps.novelty.evidence import strongest_by_row
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.result import NEW, GroupInfo, ScoreMark, ScoreScale, ThresholdInfo
+from kpca_apps.novelty.result import (
+    NEW,
+    GroupInfo,
+    RowScores,
+    ScoreMark,
+    ScoreScale,
+    ThresholdInfo,
+)
 from kpca_apps.novelty.row_values import blocks_of, release_pages, row_values
 from kpca_apps.novelty.screening.encoded import Encoded, LearnedEncoder
 from kpca_apps.novelty.screening.model import (
@@ -67,21 +74,16 @@ class JudgedPiece:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A table scored and flagged by a model; arrays (n,) are as in `ScreeningResult`."""
+    """A table scored and flagged by a model."""
 
     model: NoveltyModel
     rows: Encoded
-    scores: FloatArray
-    p_values: FloatArray | None
-    rarities: FloatArray | None
-    rarity: Rarity | None  # of which they are
-    ranks: IntArray
-    flagged: BoolArray
+    scored: RowScores
+    rarity: Rarity | None  # distribution of usual scores, which gives the rarities
     evidence: pl.DataFrame  # findings against cells, the strongest first (`table_of_evidence`)
     n_odd_cells: int  # of it, and of cells that are too many to be listed
     rank_by_score: Mapping[int, int]  # of the rows, from 1, that have such evidence
     threshold: ThresholdInfo
-    scale: ScoreScale | None
     warnings: tuple[str, ...]
     pieces: tuple[JudgedPiece, ...]  # by groups, largest first, then the rest: together all rows
     groups: tuple[GroupInfo, ...]  # how the rows of each were judged; none without groups
@@ -89,8 +91,11 @@ class Verdict:
     @property
     def n_listed(self) -> int:
         """Rows that are flagged, or have evidence of their own: the first by rank."""
-        others = np.array([*self.rank_by_score], dtype=np.int64) - 1
-        return int(self.flagged.sum() + np.count_nonzero(~self.flagged[others]))
+        flagged, others = (
+            self.scored.is_flagged,
+            np.array([*self.rank_by_score], dtype=np.int64) - 1,
+        )
+        return int(flagged.sum() + np.count_nonzero(~flagged[others]))
 
     def part_of_relations(self, row: int) -> float:
         """Part of the score of a row, from 1, that it has by the relations between its cells.
@@ -101,7 +106,7 @@ class Verdict:
         whole = self.pieces[0].model.detector
         if self.groups or whole.combined is None:
             return 0.0
-        score, surprise = float(self.scores[row - 1]), float(self.rows.surprise[row - 1])
+        score, surprise = float(self.scored.scores[row - 1]), float(self.rows.surprise[row - 1])
         return whole.combined.part_of_surprise(score, surprise)
 
 
@@ -176,17 +181,12 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     return Verdict(
         model=model,
         rows=rows,
-        scores=scores,
-        p_values=p_values,
-        rarities=rarities,
+        scored=RowScores(scores, p_values, rarities, ranks, flagged, rows.is_accepted, scale),
         rarity=rarity,
-        ranks=ranks,
-        flagged=flagged,
         evidence=evidence,
         n_odd_cells=n_odd_cells,
         rank_by_score=dict(zip(rows_of_cells.tolist(), by_score, strict=True)),
         threshold=threshold,
-        scale=scale,
         warnings=(*warnings, *notes, *too_few),
         pieces=tuple(pieces),
         groups=tuple(

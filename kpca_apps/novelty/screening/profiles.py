@@ -15,15 +15,6 @@ SHOWN_LEVELS = 12  # of a category, in the small figures of the report
 NAMED_BY, TELLS_APART = "Rows are named by", "tells rows of one id apart"
 
 
-def describe_columns(
-    rows: Encoded, asked: str | None
-) -> tuple[tuple[ColumnProfile, ...], str | None, tuple[str, ...]]:
-    """Say what each column became, which one names the rows, and what is to be known of that."""
-    found = naming_column(rows, asked)
-    notes = tuple(_id_note(rows, asked, found))
-    return column_profiles(rows), found, notes
-
-
 def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
     """Say what each column became; missing cells of all rows, values of the sample."""
     table = rows.sample_table
@@ -65,28 +56,28 @@ def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnP
     )
 
 
-def naming_column(rows: Encoded, asked: str | None) -> str | None:
-    """Find the column that names the rows: the one asked for, or one that can.
+def naming_column(rows: Encoded, requested: str | None) -> str | None:
+    """Find the column that names the rows: the one requested, or one that can.
 
     That is an identifier, not hidden, that differs in every row of the sample and is no row number.
     """
-    return asked or naming_identifier(rows.sample_table, rows.sample_index, rows.encoder.plan)
+    return requested or naming_identifier(rows.sample_table, rows.sample_index, rows.encoder.plan)
 
 
-def _id_note(rows: Encoded, asked: str | None, found: str | None) -> Iterator[str]:
-    """Say which column names the rows where none was asked for, or that ids repeat."""
+def id_notes(rows: Encoded, requested: str | None, found: str | None) -> Iterator[str]:
+    """Say which column names the rows where none was requested, or that ids repeat."""
     drawn, table = "" if rows.size_of_parts is None else " drawn", rows.sample_table
-    if asked is None:
+    if requested is None:
         if found is not None:
             yield (
                 f"{NAMED_BY} {quoted(found)}, which differs in every row{drawn}; --id names "
                 "another column."
             )
         return
-    n_rows, n_ids = table.frame.height, len(table.column(asked).levels.texts)
+    n_rows, n_ids = table.frame.height, len(table.column(requested).levels.texts)
     if n_ids < n_rows:
         place = "row number" if table.lines is None else "line"
         yield (
-            f"{quoted(asked)} names {n_ids:,} different rows of {n_rows:,}{drawn}: the {place} "
+            f"{quoted(requested)} names {n_ids:,} different rows of {n_rows:,}{drawn}: the {place} "
             f"{TELLS_APART}."
         )

@@ -208,10 +208,8 @@ def _made_by(
 
 def _first_screen(result: ScreeningResult) -> dict[str, Any]:
     """Gather what the page of a screening shows outside its folds."""
-    kinds = result.kinds_of_reason[:N_KINDS]
-    pattern_of = {
-        row: pattern for pattern in reversed(result.findings.patterns) for row in pattern.rows
-    }
+    findings, kinds = result.findings, result.kinds_of_reason[:N_KINDS]
+    pattern_of = {row: pattern for pattern in reversed(findings.patterns) for row in pattern.rows}
     cards = _rows(result, [rows[0] for rows in kinds])
     for card, rows in zip(cards, kinds, strict=True):
         card |= _alike(rows, pattern_of.get(rows[0].row), result.source.file_column)
@@ -221,14 +219,12 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
         "left_out": cut(result.source.left_out_text(), MAX_SENTENCE),
         "cards": cards,
         "n_left": result.n_listed - sum(len(of) for of in kinds if of[0].rank <= result.n_listed),
-        "patterns": [
-            cut(one.sentence, MAX_SENTENCE) for one in result.findings.patterns[:MAX_PATTERNS]
-        ],
-        "n_patterns": len(result.findings.patterns),
-        "odd_cells": [_odd_cell(cell, result) for cell in clearest(result.findings.odd_cells)],
+        "patterns": [cut(one.sentence, MAX_SENTENCE) for one in findings.patterns[:MAX_PATTERNS]],
+        "n_patterns": len(findings.patterns),
+        "odd_cells": [_odd_cell(cell, result) for cell in clearest(findings.odd_cells)],
         "n_shown_cells": N_ODD_CELLS,
-        "rules": sorted(result.findings.rules, key=lambda one: -one.n_broken)[:MAX_RULES],
-        "cells_in_lines": any(cell.line is not None for cell in result.findings.odd_cells),
+        "rules": sorted(findings.rules, key=lambda one: -one.n_broken)[:MAX_RULES],
+        "cells_in_lines": any(cell.line is not None for cell in findings.odd_cells),
     }
 
 
@@ -304,11 +300,8 @@ def _odd_cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
 
 def _repeats(result: ScreeningResult) -> list[dict[str, str]]:
     """Return the groups of rows that repeat others, equal ones first."""
-    kinds = {
-        "equal": result.findings.duplicates.equal,
-        "nearly equal": result.findings.duplicates.near,
-    }
-    repeats = []
+    repeats, found = [], result.findings.duplicates
+    kinds = {"equal": found.equal, "nearly equal": found.near}
     for kind, group in ((kind, group) for kind, groups in kinds.items() for group in groups):
         more = group.n_rows - len(group.rows)
         ending = f" and {count(more)} more" if more else ""

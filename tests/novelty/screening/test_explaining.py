@@ -33,7 +33,7 @@ def test_a_row_is_found_by_number_line_or_id(model: NoveltyModel, new: Table) ->
     by_id = ScreeningOptions(columns=ColumnOptions(id="name"))
     rows = [
         explain_row(model, new, row="30")[0],
-        explain_row(model, new, line=31)[0],
+        explain_row(model, new, row=31)[0],
         explain_row(model, new, row="bird 0029", options=by_id)[0],
     ]
     assert {(row.row, row.line, row.rank, row.score) for row in rows} == {
@@ -63,7 +63,7 @@ def test_a_row_of_the_list_is_explained_as_on_the_list() -> None:
         ({"row": "0"}, "numbered from 1 to 30"),
         ({"row": "bird"}, '"name" "bird"; rows are numbered from 1 to 30$'),
         ({"row": "x", "options": HIDDEN}, "from 1 to 30; or name the column of ids with --id$"),
-        ({"line": 1}, "no row that starts on line 1"),
+        ({"row": 1}, "no row that starts on line 1"),
     ],
 )
 def test_no_such_row(
@@ -100,10 +100,6 @@ def test_a_number_that_is_no_id_is_the_number_of_the_row(model: NoveltyModel, ne
         explain_row(model, new, row="31", options=options)
 
 
-def test_one_way_of_naming_a_row_must_be_given(model: NoveltyModel, new: Table) -> None:
-    with pytest.raises(ConfigError, match="say which row"):
-        explain_row(model, new)
-    with pytest.raises(ConfigError):
-        explain_row(model, new, row="1", line=2)
+def test_tables_without_lines_have_none_to_explain(model: NoveltyModel) -> None:
     with pytest.raises(ConfigError, match="has no lines"):
-        explain_row(model, correlated(10), line=2)
+        explain_row(model, correlated(10), row=2)

@@ -244,7 +244,9 @@ def test_a_threshold_chosen_on_one_table_is_kept_for_the_next() -> None:
         new = correlated(n, seed=9)
         verdict = verdict_by(model, new, inherit_options(model, new))
         assert verdict.threshold.value == model.detector.flags_above
-        assert (verdict.flagged == (verdict.scores > verdict.threshold.value)).all()
+        assert (
+            verdict.scored.is_flagged == (verdict.scored.scores > verdict.threshold.value)
+        ).all()
     new = correlated(50, seed=9)
     chosen = verdict_by(model, new, inherit_options(model, new, count=4))
     assert chosen.flagged.sum() == 4
