@@ -121,8 +121,8 @@ def test_screen_explain_accept_and_screen_again(served: Path, ask: Ask) -> None:
     assert by_line == why
     both = {"row": odd["id"], "line": odd["line"]}
     for given in ({}, both):
-        of = {"model": "kpca-novelty-birds", "table": "birds.csv", **given}
-        assert "say which row" in refused(ask, "explain_row", **of)
+        arguments = {"model": "kpca-novelty-birds", "table": "birds.csv", **given}
+        assert "say which row" in refused(ask, "explain_row", **arguments)
 
     rows = [row["row"] for row in first["ranked"][:2]]
     given = {"table": "birds.csv", "count": 5, "id": "name", "exclude": ["kind"]}
