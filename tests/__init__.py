@@ -1,1 +1,1 @@
-"""Tests of the package; a package itself, so that no other of this name is taken for it."""
+"""Tests of the package; themselves a package, so that no installed `tests` shadows them."""

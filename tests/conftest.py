@@ -1,4 +1,4 @@
-"""What every test may use: folders, seeds, and settings that make a run repeat itself."""
+"""Shared fixtures: folders, seeds, and settings that make runs reproducible."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from hypothesis import HealthCheck, settings
 
 from tests.postgres import Server, running_server
 
-# What started the tests, such as nohup, may ignore signals, and all that they start inherits that.
+# The parent process (e.g. nohup) may ignore signals, and child processes inherit that.
 for _name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
     _number = getattr(signal, _name, None)
     if _number is not None and signal.getsignal(_number) == signal.SIG_IGN:
         _is_interrupt = _name == "SIGINT"
         signal.signal(_number, signal.default_int_handler if _is_interrupt else signal.SIG_DFL)
 
-# Figures are drawn without a window, whatever the machine.
+# Matplotlib needs no display.
 os.environ["MPLBACKEND"] = "Agg"
 
-# What tests start is compiled once, also where Python was told to keep nothing of that.
+# Let subprocesses write bytecode, so that modules are compiled once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# The same examples in every run, and no verdict that depends on how busy the machine is.
+# Run the same examples every time; no deadline, so a busy machine fails no test.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
-# Each property at length, other examples each time: pytest --hypothesis-profile long. Of dear ones
-# fewer may do.
+# Many random examples per property: pytest --hypothesis-profile long. KPCA_EXAMPLES lowers the
+# number for slow properties.
 settings.register_profile(
     "long",
     max_examples=int(os.environ.get("KPCA_EXAMPLES", "10000")),
-    derandomize=False,  # else as in the profile above, which is the default by now
+    derandomize=False,  # other settings come from the profile above
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
 
-# Scripts to run by hand on data that is not in the repository (benchmarks/README.md).
+# These scripts run by hand, on data outside the repository (benchmarks/README.md).
 collect_ignore = ["benchmarks"]
 
-# Milliseconds until a page counts as stuck: of half a minute busy machines took more.
+# Milliseconds until a page counts as stuck; 30 seconds were too few on busy machines.
 PATIENCE = 180_000
 
-# Of a long list in a result so many are checked, at either end.
+# Validate this many items at either end of a long list.
 CHECKED = 10
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,14 +74,14 @@ OPTIONS = (
 
 
 def signals() -> tuple[object, ...]:
-    """Return what happens to an interrupt in this process, and what this thread blocks."""
+    """Return the handlers of SIGINT and SIGTERM, and the signals this thread blocks."""
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) if os.name == "posix" else set()
     return signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM), blocked
 
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder temporary files go to."""
+    """Redirect temporary files to a folder of the test and return it."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -90,8 +90,8 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def interrupts_are_heard() -> Iterator[None]:
-    """Fail the test after which an interrupt is lost on what is started later."""
-    # Where tests run in the background of a shell interrupts are ignored, by what they start, too.
+    """Fail a test that leaves interrupts ignored or blocked."""
+    # A shell's background jobs, and their children, ignore interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.name == "posix":
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -102,7 +102,7 @@ def interrupts_are_heard() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def every_result_follows_its_schema() -> Iterator[None]:
-    """Hold what is written as JSON in this process to the schema of its kind."""
+    """Validate every JSON document that this process writes against its schema."""
     from jsonschema import Draft202012Validator
 
     from kpca_apps.report import result_json
@@ -112,10 +112,10 @@ def every_result_follows_its_schema() -> Iterator[None]:
 
     def shortened(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: shortened(one) for key, one in value.items()}
+            return {key: shortened(item) for key, item in value.items()}
         if isinstance(value, list):
             some = value if len(value) <= 2 * CHECKED else value[:CHECKED] + value[-CHECKED:]
-            return [shortened(one) for one in some]
+            return [shortened(item) for item in some]
         return value
 
     def checked(document: Any, content: Any) -> str:
@@ -132,19 +132,19 @@ def every_result_follows_its_schema() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def repository() -> Path:
-    """Root of the repository."""
+    """Return the root of the repository."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
 def datasets() -> Path:
-    """Folder of the tables that come with the repository."""
+    """Return the folder of the sample tables in the repository."""
     return ROOT / "datasets"
 
 
 @pytest.fixture(scope="session")
 def papers_folder() -> Path:
-    """Folder of material that is not in the repository, named by ``KPCA_PAPERS``."""
+    """Return the folder of material outside the repository (``KPCA_PAPERS``)."""
     folder = os.environ.get("KPCA_PAPERS")
     if not folder:
         pytest.skip("needs material outside the repository: set KPCA_PAPERS to its folder")
@@ -153,14 +153,14 @@ def papers_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
-    """A server of PostgreSQL, started for the tests."""
+    """Start a PostgreSQL server for the session."""
     with running_server() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Chromium, driven by playwright."""
+    """Start Chromium with playwright."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -172,17 +172,17 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder that Firefox saves in."""
+    """Return the folder in which Firefox saves downloads."""
     return tmp_path_factory.mktemp("downloads")
 
 
 @pytest.fixture(scope="module")
 def firefox(downloads: Path) -> Iterator[Any]:
-    """Firefox, driven over Marionette, which it speaks itself: no driver stands between."""
+    """Start Firefox and control it by its built-in Marionette protocol."""
     if FIREFOX is None:
         pytest.skip("no Firefox on this machine")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it asks in an old way which system this is
+        warnings.simplefilter("ignore")  # it detects the operating system with deprecated calls
         driver = pytest.importorskip(
             "marionette_driver.marionette", reason="marionette_driver is not installed"
         )
@@ -203,4 +203,4 @@ def firefox(downloads: Path) -> Iterator[Any]:
     yield client
     client.cleanup()
     del client
-    gc.collect()  # its profiles clear away after themselves, which is too late at the end
+    gc.collect()  # delete its profiles now; at interpreter exit it is too late

@@ -1,4 +1,4 @@
-"""How a process that a test starts hears interrupts, whatever the one that started it does."""
+"""Let a subprocess receive interrupts even if its parent ignores them."""
 
 HEARS_INTERRUPTS = """
 import signal

@@ -1,13 +1,13 @@
 """Run all tests with the lowest version of each dependency that pyproject.toml allows.
 
-Makes .venv-lowest afresh with the Python it is run with, which must be the lowest allowed (old
-versions have no wheels for a newer one), and hands its own arguments on to pytest::
+Recreates .venv-lowest with the Python that runs it, which must be the lowest supported (old
+versions have no wheels for newer ones), and passes its arguments to pytest::
 
     python3.11 tests/lowest_versions.py
     python3.11 tests/lowest_versions.py -n 1 tests/tables
 
-What the dependencies need themselves comes in its newest version, which may call deprecated what
-an old dependency does: such warnings are no errors here.
+Indirect dependencies are installed in their newest versions, which may deprecate what an old
+dependency does: such warnings are not errors here.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ import venv
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-# Extras that only build the site and the packages, which no user installs; and that of napari, a
-# program with its own versions of what this one uses.
+# Leave out extras that only build the site and packages, and napari, which pins its own versions.
 BUILDING = ("docs", "release", "napari")
-# An empty -m leaves out nothing, neither of the tests kept for a release.
+# An empty -m selects all tests, release tests too.
 PYTEST = ("-m", "pytest", "-m", "", "-W", "default::DeprecationWarning")
 
 
 def main(arguments: list[str]) -> int:
-    """Make the environment, install and test; return pytest's exit code."""
+    """Create the environment, install the package and run the tests; return pytest's exit code."""
     with (REPOSITORY / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
     lowest = project["requires-python"].removeprefix(">=")

@@ -1,4 +1,4 @@
-"""A server of PostgreSQL that a test starts on this machine, and what is in it."""
+"""A local PostgreSQL server for tests, and its contents."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _FOLDERS = ("/usr/lib/postgresql", "/usr/local/opt", "/usr/local/pgsql")
 
 @dataclass(frozen=True)
 class Server:
-    """A server with a database ``shop`` and a user ``ada``, who needs the password."""
+    """PostgreSQL server with a database ``shop`` and a user ``ada`` who needs a password."""
 
     port: int
     process: subprocess.Popen[bytes]
 
     @property
     def uri(self) -> str:
-        """The address of the database; it holds no password."""
+        """Return the address of the database, without the password."""
         return f"postgresql://ada@127.0.0.1:{self.port}/shop"
 
     def run(self, *statements: str, **ingest: Any) -> list[Any]:
-        """Run statements, each by itself; return the rows of the last."""
+        """Run each statement separately and return the rows of the last."""
         from adbc_driver_postgresql import dbapi
 
         with (
             pytest.MonkeyPatch.context() as patched,
-            # Closed before its connection, or the driver says so.
+            # Close the cursor before the connection, or the driver warns.
             closing(self._connection(dbapi, patched)) as connection,
             closing(connection.cursor()) as cursor,
         ):
@@ -52,7 +52,7 @@ class Server:
             return rows
 
     def ingest(self, name: str, table: Any) -> None:
-        """Put rows into a table, which is made if it is not there."""
+        """Append rows to a table, creating it if missing."""
         from adbc_driver_postgresql import dbapi
 
         with (
@@ -67,7 +67,7 @@ class Server:
         return dbapi.connect(self.uri, autocommit=True)
 
     def wait_for(self, query: str, seconds: float = 60) -> None:
-        """Wait until another connection runs a query with these words in it."""
+        """Wait until another connection runs a query that contains this text."""
         end, here = time.monotonic() + seconds, "pid <> pg_backend_pid()"
         while time.monotonic() < end:
             found = self.run(
@@ -80,15 +80,15 @@ class Server:
         raise AssertionError(f"nothing runs {query}")
 
     def connections(self) -> int:
-        """Count the other connections to the database."""
+        """Return the number of other connections to the database."""
         here = "backend_type = 'client backend' AND pid <> pg_backend_pid()"
         return int(self.run(f"SELECT count(*) FROM pg_stat_activity WHERE {here}")[0][0])
 
 
 def _programs() -> Path | None:
-    """Find the folder of the server's programs."""
-    if found := shutil.which("initdb"):
-        return Path(found).resolve().parent
+    """Return the folder of the server's programs, or None."""
+    if initdb := shutil.which("initdb"):
+        return Path(initdb).resolve().parent
     for folder in _FOLDERS:
         for program in sorted(Path(folder).glob("**/bin/initdb"), reverse=True):
             return program.parent
@@ -97,7 +97,7 @@ def _programs() -> Path | None:
 
 @contextmanager
 def running_server() -> Iterator[Server]:
-    """Start a server in a folder of its own, or skip the test and say why."""
+    """Start a server in a temporary folder, or skip the test."""
     pytest.importorskip("adbc_driver_postgresql", reason="the extra db is not installed")
     programs = _programs()
     if programs is None:
@@ -131,7 +131,7 @@ def running_server() -> Iterator[Server]:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         settings = ("fsync=off", "listen_addresses=127.0.0.1", "unix_socket_directories=")
-        words = [word for one in settings for word in ("-c", one)]
+        words = [word for option in settings for word in ("-c", option)]
         process = subprocess.Popen(
             [programs / "postgres", "-D", data, "-p", str(port), *words],
             stdout=subprocess.DEVNULL,
@@ -144,7 +144,7 @@ def running_server() -> Iterator[Server]:
             yield Server(port, process)
         finally:
             if process.poll() is None:
-                process.send_signal(signal.SIGINT)  # it ends its connections first
+                process.send_signal(signal.SIGINT)  # fast shutdown
                 process.wait(30)
 
 

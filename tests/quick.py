@@ -1,4 +1,4 @@
-"""What of a test belongs to each run, and what is kept for a release."""
+"""Which cases of a test run every time, and which only before a release."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hypothesis import settings
 
 
 def quick(cases: Iterable[Any], *in_each_run: Any) -> list[Any]:
-    """Return cases to parametrise with, marked ``release`` but for those of each run.
+    """Return parametrize cases; all but `in_each_run` are marked ``release``.
 
-    A tuple is one value for each of several names.
+    Each case is a value, or a tuple of values for several parameters.
     """
     return [
         pytest.param(
@@ -24,6 +24,6 @@ def quick(cases: Iterable[Any], *in_each_run: Any) -> list[Any]:
 
 
 def examples(in_each_run: int) -> settings:
-    """Let a property have so many examples in each run, and in a long one those of its profile."""
+    """Return hypothesis settings with this many examples, or those of the "long" profile."""
     is_long = settings.get_current_profile_name() == "long"
     return settings() if is_long else settings(max_examples=in_each_run)

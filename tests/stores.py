@@ -1,7 +1,4 @@
-"""Object stores for tests: servers of the interfaces of S3, Google and Azure that are not ours.
-
-And one that misbehaves, in whatever interface it is asked.
-"""
+"""Object stores for tests: emulators of S3, Google and Azure, and a faulty server for all three."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ import pytest
 from kpca_apps.system.stores.buckets import place_of
 
 BUCKET = "kpca-tests"
-# The account of Microsoft's emulator, which is the same everywhere.
+# The fixed development account of Microsoft's storage emulator.
 ACCOUNT = "devstoreaccount1"
 ACCOUNT_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -35,7 +32,7 @@ SECRET = "wJalrXUtnFEMIbPxRfiCYEXAMPLEKEY"
 
 @contextmanager
 def s3_environment(url: str) -> Iterator[None]:
-    """Set where S3 is and who asks, as a user would."""
+    """Set S3's address and credentials in the environment, as a user would."""
     settings = {
         "AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
         "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1",
@@ -47,7 +44,7 @@ def s3_environment(url: str) -> Iterator[None]:
 
 @contextmanager
 def moto_store(bucket: str = BUCKET) -> Iterator[Any]:
-    """Run moto's server with one empty bucket; what is given is boto3's client of it."""
+    """Run moto's server with one empty bucket; yield its boto3 client."""
     if importlib.util.find_spec("moto") is None:
         pytest.skip("needs moto's server of S3")
     import boto3
@@ -61,9 +58,9 @@ def moto_store(bucket: str = BUCKET) -> Iterator[Any]:
 
 
 def held(store: Any, prefix: str = "out") -> dict[str, bytes]:
-    """What lies in the bucket below a folder, but for the empty objects that stand for folders."""
-    found = store.list_objects_v2(Bucket=BUCKET, Prefix=f"{prefix}/").get("Contents", [])
-    keys = [item["Key"] for item in found if not item["Key"].endswith("/")]
+    """Return the objects below a folder of the bucket, without empty folder markers."""
+    objects = store.list_objects_v2(Bucket=BUCKET, Prefix=f"{prefix}/").get("Contents", [])
+    keys = [item["Key"] for item in objects if not item["Key"].endswith("/")]
     return {
         key.removeprefix(f"{prefix}/"): store.get_object(Bucket=BUCKET, Key=key)["Body"].read()
         for key in keys
@@ -72,7 +69,7 @@ def held(store: Any, prefix: str = "out") -> dict[str, bytes]:
 
 @contextmanager
 def google_store(bucket: str = BUCKET) -> Iterator[str]:
-    """Run an emulator of Google's store with one empty bucket; what is given is its address."""
+    """Run a Google Cloud Storage emulator with one empty bucket; yield its address."""
     if importlib.util.find_spec("gcp_storage_emulator") is None:
         pytest.skip("needs gcp-storage-emulator")
     words = ["-m", "gcp_storage_emulator", "start", "--in-memory", "--default-bucket", bucket]
@@ -83,7 +80,7 @@ def google_store(bucket: str = BUCKET) -> Iterator[str]:
 
 @contextmanager
 def azure_store(container: str = BUCKET) -> Iterator[str]:
-    """Run Azurite, if it is installed, with one empty container; its address is given."""
+    """Run Azurite, if installed, with one empty container; yield its address."""
     program = shutil.which("azurite-blob")
     if program is None:
         pytest.skip("needs Azurite (npm install azurite)")
@@ -97,7 +94,7 @@ def azure_store(container: str = BUCKET) -> Iterator[str]:
 
 @contextmanager
 def azure_environment(url: str, key: str = ACCOUNT_KEY) -> Iterator[None]:
-    """Set where Azure's store is and who asks, as a user would."""
+    """Set Azure's address and credentials in the environment, as a user would."""
     parts = {"AccountName": ACCOUNT, "AccountKey": key, "BlobEndpoint": f"{url}/{ACCOUNT}"}
     text = ";".join(f"{name}={value}" for name, value in parts.items())
     with patch.dict(os.environ, {"AZURE_STORAGE_CONNECTION_STRING": text}):
@@ -106,7 +103,7 @@ def azure_environment(url: str, key: str = ACCOUNT_KEY) -> Iterator[None]:
 
 @contextmanager
 def started(words: list[str], host: str, port: str) -> Iterator[int]:
-    """Run a server in a process of its own until it is no longer needed; give its port."""
+    """Run a server in a subprocess for the length of the context; yield its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         number = free.getsockname()[1]
@@ -137,7 +134,7 @@ _LIST = (
 )
 
 
-# What S3's interface says of some objects of a bucket that has more.
+# S3's response to listing a bucket with more objects than one page holds.
 _PAGE = (
     b'<?xml version="1.0" encoding="utf-8"?><ListBucketResult><IsTruncated>true</IsTruncated>'
     b"<NextContinuationToken>more</NextContinuationToken><Contents><Key>in/rows.csv</Key>"
@@ -172,13 +169,13 @@ class _Misbehaving(BaseHTTPRequestHandler):
             self.do_HEAD()
             return
         if self.path.startswith("/storage/v1/") and "alt=media" not in self.path:
-            # What Google's interface says of an object.
+            # Google's response for the metadata of an object.
             self.send_response(200)
             self._end({"Content-Length": str(len(_OBJECT)), "Content-Type": "application/json"})
             self.wfile.write(_OBJECT)
             return
         if "comp=list" in self.path:
-            # What Azure's interface says of the objects of a container.
+            # Azure's response for the list of blobs in a container.
             self.send_response(200)
             self._end({"Content-Length": str(len(_LIST)), "Content-Type": "application/xml"})
             self.wfile.write(_LIST)
@@ -190,7 +187,7 @@ class _Misbehaving(BaseHTTPRequestHandler):
 
     def _end(self, headers: dict[str, str]) -> None:
         date = "Wed, 21 Oct 2015 07:28:00 GMT"
-        # Without those of its own, the library of Azure ends the process.
+        # The Azure library crashes without these headers.
         azure = {"x-ms-creation-time": date, "x-ms-blob-type": "BlockBlob"}
         azure |= {"x-ms-server-encrypted": "true", "x-ms-lease-state": "available"}
         dated = {"Last-Modified": date, "ETag": '"x"', **azure, **headers}
@@ -201,7 +198,7 @@ class _Misbehaving(BaseHTTPRequestHandler):
 
 @contextmanager
 def misbehaving_store(fault: str) -> Iterator[None]:
-    """Run a server of one object of 8,000 bytes, which sends half of it, or nothing in time."""
+    """Run a server whose one object of 8,000 bytes arrives by half, or too late."""
     handler = type("Handler", (_Misbehaving,), {"fault": fault})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True

@@ -1,4 +1,4 @@
-"""Screening from Python: keywords, data frames in and out, and a result that shows itself."""
+"""Screening from Python: keyword arguments, data frames, and how a result is displayed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FUNCTIONS = (screen_table, fit_model, score_table)
 
 
 def birds(n: int = 60, seed: int = 0, *, odd: int = 3) -> pd.DataFrame:
-    """The table of other tests as a frame of pandas, its names as the index."""
+    """Return the shared test table as a pandas frame, with the names as its index."""
     columns = frame_of(n, seed, odd=odd).drop("kind").to_dict(as_series=False)
     return pd.DataFrame(columns).set_index("name")
 
@@ -60,11 +60,11 @@ def test_every_option_is_a_keyword_with_its_default() -> None:
     known: dict[str, Any] = vars(ScreeningOptions()) | vars(ColumnOptions())
     del known["columns"], known["layout"]
     for function, lacking in ((screen_table, set()), (fit_model, {"positive"})):
-        found = {n: one.default for n, one in signature(function).items() if n in known}
-        assert found == {n: value for n, value in known.items() if n not in lacking}
+        defaults = {n: option.default for n, option in signature(function).items() if n in known}
+        assert defaults == {n: value for n, value in known.items() if n not in lacking}
     of_model = dict.fromkeys((*RULES, "id", "label", "positive", "explain", "jobs", "hide"))
-    found = {n: one.default for n, one in signature(score_table).items() if n in known}
-    assert found == of_model
+    defaults = {n: option.default for n, option in signature(score_table).items() if n in known}
+    assert defaults == of_model
     assert {*READING} == {*Reading.__annotations__}
     with pytest.raises(TypeError, match=r"argument 'shar'. Did you mean \"share\""):
         screen_table(birds(), shar=0.1)  # type: ignore[call-arg]
@@ -77,9 +77,9 @@ def signature(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 def test_keywords_do_what_options_do() -> None:
     table = correlated(80, odd=4)
     columns = ColumnOptions(id="name", label="kind", categorical=("colour",), exclude=("mass",))
-    told = ScreeningOptions(share=0.05, columns=columns, positive="odd", seed=3, n_landmarks=40)
-    expected, _ = screen(table, options=told)
-    found = screen_table(
+    given = ScreeningOptions(share=0.05, columns=columns, positive="odd", seed=3, n_landmarks=40)
+    expected, _ = screen(table, options=given)
+    result = screen_table(
         frame_of(80, odd=4),
         share=0.05,
         id="name",
@@ -90,10 +90,10 @@ def test_keywords_do_what_options_do() -> None:
         seed=3,
         n_landmarks=40,
     )
-    assert found.rows.scores.tobytes() == expected.rows.scores.tobytes()
-    assert found.ranked == expected.ranked
-    assert found.evaluations[0].positive == "odd"
-    assert found.run.command == (
+    assert result.rows.scores.tobytes() == expected.rows.scores.tobytes()
+    assert result.ranked == expected.ranked
+    assert result.evaluations[0].positive == "odd"
+    assert result.run.command == (
         "kpca_apps.screen_table(table, share=0.05, id='name', label='kind', positive='odd', "
         "exclude='mass', categorical=['colour'], n_landmarks=40, seed=3)"
     )
@@ -112,14 +112,13 @@ def test_paths_frames_and_tables_are_the_same_table(tmp_path: Path) -> None:
         screen_table(frame, reference=[3])
 
 
-def test_paths_are_read_as_asked_and_frames_are_not(tmp_path: Path) -> None:
+def test_reading_options_apply_to_paths_and_not_to_frames(tmp_path: Path) -> None:
     path = tmp_path / "birds.csv"
     frame = frame_of(40).select("wing", "bill")
     path.write_bytes(frame.write_csv(separator="|").encode("utf-16"))
     found = screen_table(path, delimiter="bar", encoding="utf-16", explain=0)
     assert (found.source.delimiter, found.source.encoding) == ("|", "utf-16")
     assert found.run.command.startswith("kpca_apps.screen_table('birds.csv', explain=0, delimiter=")
-    # One of two is a path.
     score_table(found.model, path, delimiter="|")
     screen_table(frame, reference=path, delimiter="|", explain=0)
     for function, given in ((screen_table, (frame,)), (score_table, (found.model, frame))):
@@ -135,10 +134,10 @@ def test_several_files_are_one_table(tmp_path: Path) -> None:
     paths[0].write_text(paths[0].read_text() + "1,2,3\n")
     with pytest.raises(InputError, match="leave such lines out with bad_lines= skip"):
         screen_table(paths, skip_rows=1)
-    found = screen_table(paths, skip_rows=1, bad_lines="skip", count=2, explain=0)
-    assert found.n_rows == 40
-    assert found.to_frame()["wing"].cast(pl.Float64).to_list() == frame["wing"].to_list()
-    assert found.run.command == (
+    result = screen_table(paths, skip_rows=1, bad_lines="skip", count=2, explain=0)
+    assert result.n_rows == 40
+    assert result.to_frame()["wing"].cast(pl.Float64).to_list() == frame["wing"].to_list()
+    assert result.run.command == (
         "kpca_apps.screen_table(['a.csv', 'b.csv'], count=2, explain=0, skip_rows=1, "
         "bad_lines='skip')"
     )
@@ -165,17 +164,17 @@ def test_the_index_of_pandas_names_the_rows_and_comes_back(result: Screening) ->
     pd.testing.assert_frame_equal(flagged[whole.columns], expected)
     assert set(flagged.columns) - set(whole.columns) == {"row", "hint"}
     assert set(flagged.index) == {"bird 0057", "bird 0058", "bird 0059"}
-    # Columns that have the name of an added one give way.
+    # An input column named like an added column is renamed.
     renamed = screen_table(frame.rename(columns={"mass": "rank"}), explain=0)
     assert list(renamed.to_frame().columns)[:4] == ["wing", "bill", "rank_input", "colour"]
 
 
-def test_another_column_names_the_rows_if_asked() -> None:
+def test_another_column_names_the_rows_on_request() -> None:
     frame = birds().assign(code=[f"c{k:03d}" for k in range(60)])
-    found = screen_table(frame, id="code", explain=0)
-    assert found.ranked[0].id == frame["code"].iloc[found.ranked[0].row - 1]
-    assert "name" not in {column.name for column in found.columns}
-    assert found.to_frame().index.name == "name"
+    result = screen_table(frame, id="code", explain=0)
+    assert result.ranked[0].id == frame["code"].iloc[result.ranked[0].row - 1]
+    assert "name" not in {column.name for column in result.columns}
+    assert result.to_frame().index.name == "name"
     with pytest.raises(ConfigError, match=r"^table: id= names a column .* Did you mean .code.\?"):
         screen_table(frame, id="kode")
 
@@ -204,8 +203,8 @@ def test_the_index_of_a_reference_is_no_column_of_it() -> None:
     table, clean = birds(odd=0).reset_index(drop=True), birds(80, seed=1, odd=0)
     expected = screen_table(table, reference=clean.reset_index(drop=True), explain=0).rows.scores
     for reference in (clean, clean.reset_index(drop=True).iloc[::-1]):
-        found = screen_table(table, reference=reference, explain=0)
-        assert [column.name for column in found.columns] == ["wing", "bill", "mass", "colour"]
+        result = screen_table(table, reference=reference, explain=0)
+        assert [column.name for column in result.columns] == ["wing", "bill", "mass", "colour"]
     np.testing.assert_array_equal(
         screen_table(table, reference=clean, explain=0).rows.scores, expected
     )
@@ -225,27 +224,27 @@ def test_the_index_names_scored_rows_unless_the_model_knows_better() -> None:
     assert "bird" not in repr(hidden) + hidden._repr_html_()
 
 
-def test_names_that_are_no_text_are_written_as_text() -> None:
+def test_non_text_names_are_written_as_text() -> None:
     frame = birds().reset_index(drop=True)
     numbered = frame.set_axis(range(4), axis=1)
     left_out = screen_table(numbered, exclude=[3], categorical=(), id=0, explain=0)
     assert [column.role for column in left_out.columns] == ["id", "numeric", "numeric", "excluded"]
     pairs = frame.set_axis(pd.MultiIndex.from_product([["a", "b"], ["x", "y"]]), axis=1)
-    found = screen_table(pairs, exclude=[("b", "y")], explain=0)
-    assert [column.name for column in found.columns] == ["a / x", "a / y", "b / x", "b / y"]
-    assert found.to_frame().columns.nlevels == 2
+    result = screen_table(pairs, exclude=[("b", "y")], explain=0)
+    assert [column.name for column in result.columns] == ["a / x", "a / y", "b / x", "b / y"]
+    assert result.to_frame().columns.nlevels == 2
 
 
 def test_a_model_is_fitted_saved_and_scores_frames(tmp_path: Path) -> None:
     clean, new = birds(100, odd=0), birds(30, seed=1)
     model = fit_model(clean, alpha=0.1)
     save_model(model, tmp_path / "m.kpca")
-    found = score_table(load_model(tmp_path / "m.kpca"), new)
-    assert found.to_frame().index.equals(new.index)
-    np.testing.assert_array_equal(found.rows.is_flagged, found.rows.p_values <= 0.1)
+    result = score_table(load_model(tmp_path / "m.kpca"), new)
+    assert result.to_frame().index.equals(new.index)
+    np.testing.assert_array_equal(result.rows.is_flagged, result.rows.p_values <= 0.1)
     as_screened = screen_table(new, reference=clean, alpha=0.1)
-    np.testing.assert_array_equal(found.rows.scores, as_screened.rows.scores)
-    # The model of a screening is one like another.
+    np.testing.assert_array_equal(result.rows.scores, as_screened.rows.scores)
+    # A screening's model scores like any other model.
     again = score_table(as_screened.model, new, count=2, explain=1)
     assert (again.n_flagged, again.flagged().shape[0]) == (2, again.n_listed)
     assert again.run.command == "kpca_apps.score_table(model, table, count=2, explain=1)"
@@ -271,10 +270,10 @@ def test_no_row_flagged_is_a_frame_without_rows(tmp_path: Path) -> None:
     path = tmp_path / "birds.csv"
     clean.reset_index().to_csv(path, index=False)
     for table in (clean, path, open_table(path, in_memory_rows=4, part_rows=4)):
-        found = score_table(fit_model(clean, fdr=0.001), table, explain=0)
-        assert found.n_flagged == 0
-        assert len(found.flagged()) == 0
-        assert [*found.flagged().columns] == [*found.to_frame().columns, "row", "hint"]
+        result = score_table(fit_model(clean, fdr=0.001), table, explain=0)
+        assert result.n_flagged == 0
+        assert len(result.flagged()) == 0
+        assert [*result.flagged().columns] == [*result.to_frame().columns, "row", "hint"]
 
 
 def test_errors_and_warnings_name_keywords() -> None:
@@ -289,8 +288,8 @@ def test_errors_and_warnings_name_keywords() -> None:
         with pytest.raises(ConfigError, match=message):
             screen_table(birds(), **options)  # type: ignore[arg-type]
     numbered = birds().reset_index(drop=True).assign(code=np.random.default_rng(0).permutation(60))
-    found = screen_table(numbered, explain=0)
-    words = " ".join((*found.run.warnings, *(column.why for column in found.columns)))
+    result = screen_table(numbered, explain=0)
+    words = " ".join((*result.run.warnings, *(column.why for column in result.columns)))
     assert "numeric=" in words
     assert "--" not in words
 
@@ -308,32 +307,32 @@ def test_the_text_of_a_result_is_a_few_lines(result: Screening) -> None:
     assert html.startswith('<div class="kpca-screening">') and "3 of 60 rows stand out" in html
 
 
-def test_a_hidden_index_is_in_no_frame_unless_it_is_asked_for() -> None:
+def test_a_hidden_index_is_in_no_frame_by_default() -> None:
     frame = birds(odd=0).set_axis([f"secret {k:02d}" for k in range(60)])
     frame.iloc[7, frame.columns.get_loc("bill")] = 77777.125
-    found = screen_table(frame, hide=["bill", "index"])
-    assert not re.search("secret [0-9]|77,?777", repr(found) + found._repr_html_())
-    # Rows are known by their place.
-    assert found.to_frame()["bill"].isna().all() and found.to_frame().index[7] == 7
-    assert found.flagged().loc[7, found.to_frame().columns].equals(found.to_frame().loc[7])
-    kept = found.flagged(keep_hidden=True)
-    assert kept.loc["secret 07", "bill"] == found.to_frame(keep_hidden=True).iloc[7]["bill"]
+    result = screen_table(frame, hide=["bill", "index"])
+    assert not re.search("secret [0-9]|77,?777", repr(result) + result._repr_html_())
+    # Rows are identified by position.
+    assert result.to_frame()["bill"].isna().all() and result.to_frame().index[7] == 7
+    assert result.flagged().loc[7, result.to_frame().columns].equals(result.to_frame().loc[7])
+    kept = result.flagged(keep_hidden=True)
+    assert kept.loc["secret 07", "bill"] == result.to_frame(keep_hidden=True).iloc[7]["bill"]
     assert kept.loc["secret 07", "bill"] == 77777.125
 
 
 def test_a_call_cites_no_hidden_value(tmp_path: Path) -> None:
     frame = frame_of(60, odd=3)
-    asked = {"label": "kind", "positive": "odd", "count": 3}
-    seen = screen_table(frame, **asked)  # type: ignore[arg-type]
+    settings = {"label": "kind", "positive": "odd", "count": 3}
+    seen = screen_table(frame, **settings)  # type: ignore[arg-type]
     assert "positive='odd'" in seen.run.command
-    hidden = screen_table(frame, **asked, hide="KIND")  # type: ignore[arg-type]
+    hidden = screen_table(frame, **settings, hide="KIND")  # type: ignore[arg-type]
     assert "positive='(hidden)'" in hidden.run.command and "hide='KIND'" in hidden.run.command
     hidden.save_report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "(hidden)" in page and "&#39;odd&#39;" not in page
     scored = score_table(hidden.model, frame, label="kind", positive="odd")
     assert "positive='(hidden)'" in scored.run.command
-    other = screen_table(frame, **asked, hide="colour")  # type: ignore[arg-type]
+    other = screen_table(frame, **settings, hide="colour")  # type: ignore[arg-type]
     assert "positive='odd'" in other.run.command
 
 
@@ -347,16 +346,16 @@ def test_hidden_columns_are_empty_in_frames_of_every_kind(library: str, tmp_path
         "dict": frame.to_dict(as_series=False),
         "file": tmp_path / "birds.parquet",
     }[library]
-    found = screen_table(given, hide="bill")
+    result = screen_table(given, hide="bill")
 
     def cells(frame: Any) -> pl.Series:
         assert type(frame) is (pa.Table if library == "pyarrow" else pl.DataFrame)
         return pl.Series(pl.DataFrame(frame)["bill"])
 
-    assert cells(found.to_frame()).dtype == cells(found.to_frame(keep_hidden=True)).dtype
-    assert cells(found.to_frame()).null_count() == 60
-    assert cells(found.flagged()).null_count() == found.n_flagged == 1
-    assert cells(found.to_frame(keep_hidden=True)).equals(frame["bill"])
+    assert cells(result.to_frame()).dtype == cells(result.to_frame(keep_hidden=True)).dtype
+    assert cells(result.to_frame()).null_count() == 60
+    assert cells(result.flagged()).null_count() == result.n_flagged == 1
+    assert cells(result.to_frame(keep_hidden=True)).equals(frame["bill"])
     assert "bill" in frame.columns and frame["bill"].null_count() == 0
 
 
@@ -382,7 +381,7 @@ def test_a_notebook_shows_the_first_screen(name: str) -> None:
     assert not re.search(
         r"\b(src|href|id|on[a-z]+)\s*=", re.sub(r"(?s)<style>.*</style>|&[^;]+;|>[^<]*<", "", html)
     )
-    # What is beyond it says where it is.
+    # If a list is cut, the page says where to find the rest.
     assert ".flagged()" in html
     shown = re.search(r'(?s)<ul class="warnings".*?</ul>', html)
     n_shown = shown[0].count("<li>") if shown else 0
@@ -417,17 +416,17 @@ def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
     path = tmp_path / "fine.csv"
     fine.to_csv(path)
     names = {"name": list(fine.index)}
-    found = [screen_table(frame, accept=one, count=2) for one in (fine, path, names)]
-    for one in found:
-        assert one.lists.accepted is not None and one.lists.accepted.n_rows == 2
-        assert one.flagged().index.intersection(fine.index).empty
-        assert not [text for text in one.run.warnings if "nothing" in text or "none of" in text]
-        assert one.rows.scores.tobytes() == found[0].rows.scores.tobytes()
-    assert found[0].to_frame().query("accepted").index.tolist() == sorted(fine.index)
-    assert found[1].run.command == ("kpca_apps.screen_table(table, accept='fine.csv', count=2)")
-    again = score_table(found[0].model, frame, accept=names)
-    assert again.rows.is_flagged.tolist() == found[0].rows.is_flagged.tolist()
-    # An index that only counts is no column to compare.
+    results = [screen_table(frame, accept=form, count=2) for form in (fine, path, names)]
+    for result in results:
+        assert result.lists.accepted is not None and result.lists.accepted.n_rows == 2
+        assert result.flagged().index.intersection(fine.index).empty
+        assert not [text for text in result.run.warnings if "nothing" in text or "none of" in text]
+        assert result.rows.scores.tobytes() == results[0].rows.scores.tobytes()
+    assert results[0].to_frame().query("accepted").index.tolist() == sorted(fine.index)
+    assert results[1].run.command == ("kpca_apps.screen_table(table, accept='fine.csv', count=2)")
+    again = score_table(results[0].model, frame, accept=names)
+    assert again.rows.is_flagged.tolist() == results[0].rows.is_flagged.tolist()
+    # A default integer index is not compared as a column.
     counted = frame.reset_index()
     part = screen_table(counted, count=3).flagged().iloc[:2]
     again = screen_table(counted, accept=part, count=2)
@@ -437,7 +436,7 @@ def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["hide", "exclude", "categorical", "numeric", "by"])
 @pytest.mark.parametrize("given", [True, 5, 1.5])
-def test_what_is_no_name_of_a_column_is_refused_by_its_option(option: str, given: Any) -> None:
+def test_invalid_column_names_are_refused_by_their_option(option: str, given: Any) -> None:
     frame = {"a": [i % 7 for i in range(40)], "b": [i % 5 for i in range(40)]}
     with pytest.raises(ConfigError, match=f"^{option}= takes a name or a list of names, got"):
         screen_table(frame, **{option: given})
@@ -470,18 +469,18 @@ def test_names_of_columns_are_not_made_into_keywords() -> None:
     numbers = [f"{i / 2}" for i in range(26)]
     cells = [*numbers, *(f"low {i}" for i in range(14))]
     frame = {"net--share": cells, "of --count 3": cells}
-    said = " ".join(screen_table({**frame, "x": [i % 7 for i in range(40)]}).run.warnings)
-    assert '"net--share"' in said and '"of --count 3"' in said and "numeric=" in said
+    notes = " ".join(screen_table({**frame, "x": [i % 7 for i in range(40)]}).run.warnings)
+    assert '"net--share"' in notes and '"of --count 3"' in notes and "numeric=" in notes
     with pytest.raises(ConfigError, match='exclude= names a column "gross--share"'):
         screen_table(frame, exclude="gross--share")
 
 
-def test_a_caller_who_raises_where_floats_underflow_is_served() -> None:
+def test_underflow_errors_enabled_by_the_caller_do_no_harm() -> None:
     rng = np.random.default_rng(0)
     table = {"a": rng.normal(size=200), "b": [*rng.normal(size=199), 1e5]}
     with np.errstate(all="raise"):
-        found = screen_table(table)
-    assert np.array_equal(found.rows.scores, screen_table(table).rows.scores)
+        result = screen_table(table)
+    assert np.array_equal(result.rows.scores, screen_table(table).rows.scores)
 
 
 def test_workers_are_a_keyword(tmp_path: Path) -> None:
@@ -499,7 +498,7 @@ def test_workers_are_a_keyword(tmp_path: Path) -> None:
         screen_table(table, workers="threads", execution=Execution())
 
 
-def test_a_list_where_a_word_belongs_is_shown_as_it_is_with_what_was_meant() -> None:
+def test_a_list_in_place_of_a_word_is_quoted_with_a_suggestion() -> None:
     with pytest.raises(ConfigError, match=r"""got "\['blocks'\]"\. Did you mean "blocks"\?"""):
         screen_table(birds(), method=["blocks"])  # type: ignore[arg-type]
 

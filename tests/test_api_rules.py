@@ -1,4 +1,4 @@
-"""Rules from Python: found in frames of any library, kept, exported, checked."""
+"""Rules from Python: discovered in any library's frames, saved, exported and checked."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def rules() -> Rules:
 def test_keywords_are_options_with_their_defaults(function: Callable[..., Any]) -> None:
     known = vars(NoveltyOptions()) | vars(ColumnOptions())
     parameters = dict(inspect.signature(function).parameters)
-    for name, one in parameters.items():
-        assert one.default in (known.get(name), inspect.Parameter.empty), name
+    for name, option in parameters.items():
+        assert option.default in (known.get(name), inspect.Parameter.empty), name
 
 
-def test_rules_are_said_and_exported(rules: Rules) -> None:
+def test_rules_are_printed_and_exported(rules: Rules) -> None:
     assert SUM in rules.sentences
     assert repr(rules).splitlines()[0] == f"{len(rules.rules)} rules of table, 300 rows"
     assert max(map(len, repr(rules).splitlines())) < 80
@@ -54,7 +54,7 @@ def test_rules_are_said_and_exported(rules: Rules) -> None:
     invoices = orders()
     with duckdb.connect() as database:
         database.register("invoices", invoices.to_arrow())
-        place = [one.startswith("gross") for one in rules.sentences].index(True)
+        place = [text.startswith("gross") for text in rules.sentences].index(True)
         macros, *queries = rules.to_sql("invoices").split("\n\n")
         database.execute(macros)
         first = queries[place]
@@ -68,10 +68,10 @@ def test_frames_of_any_library(kind: Callable[..., Any], rules: Rules) -> None:
     assert find_rules(given).sentences == rules.sentences
     check = check_rules(given, rules, id="order")
     assert isinstance(check, RuleCheck) and not check.passed
-    found = check.to_frame()
+    checked = check.to_frame()
     expected = {pd.DataFrame: pd.DataFrame, pa.table: pa.Table}.get(kind, pl.DataFrame)  # type: ignore[call-overload]
-    assert isinstance(found, expected)
-    rows = found.to_dict("records") if kind is pd.DataFrame else pl.DataFrame(found).to_dicts()
+    assert isinstance(checked, expected)
+    rows = checked.to_dict("records") if kind is pd.DataFrame else pl.DataFrame(checked).to_dicts()
     (row,) = [row for row in rows if row["rule"] == "gross = net + tax"]
     net, tax, gross, order = orders()["net", "tax", "gross", "order"].row(7)
     assert (row["row"], row["id"]) == (8, order)
@@ -94,13 +94,13 @@ def test_the_index_of_pandas_names_the_rows() -> None:
     given = orders().to_pandas().set_index("order")
     rules = find_rules(given)
     assert rules.id == "order"
-    found = check_rules(given, rules).to_frame()
-    assert [*found[found["rule"] == "gross = net + tax"]["id"]] == [given.index[7]]
+    checked = check_rules(given, rules).to_frame()
+    assert [*checked[checked["rule"] == "gross = net + tax"]["id"]] == [given.index[7]]
 
 
 def test_options_of_columns() -> None:
-    found = find_rules(orders(), exclude=["gross"], hide="net", seed=3)
-    assert not any("gross" in one for one in found.sentences)
+    rules = find_rules(orders(), exclude=["gross"], hide="net", seed=3)
+    assert not any("gross" in text for text in rules.sentences)
     check = check_rules(orders(), find_rules(orders()), hide=("net", "order"))
     cells = check.to_frame().filter(pl.col("rule") == "gross = (hidden)")["cells"]
     assert "net (hidden)" in cells[0]
@@ -123,7 +123,7 @@ def test_options_of_columns() -> None:
         ),
     ],
 )
-def test_mistakes_are_told_in_one_line(
+def test_mistakes_are_reported_in_one_line(
     call: Callable[[], Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error) as caught:

@@ -1,4 +1,4 @@
-"""The house keeps its own rules: rooms, sizes, lean start, and a README that is true."""
+"""The repository follows its own rules: imports between packages, machine paths, README."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TEXT = {".py", ".md", ".toml", ".html", ".css", ".js", ".json", ".csv", ".cfg", 
 
 
 def told_commands(repository: Path) -> list[list[str]]:
-    """Every ``kpca ...`` command in the README and the documentation, cut as a shell would."""
+    """Return every ``kpca ...`` command of the README and the documentation as a list of words."""
     pages = (repository / "README.md", *(repository / "docs").glob("*/*.md"))
     readme = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     fenced = re.findall(r"^```sh\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE)
     quoted = re.findall(r"`(kpca [^`]+)`", readme)
     parts = [part.strip() for block in fenced for part in re.split(r"&&|\n", block)]
-    told = [part for part in [*parts, *quoted] if re.match(r"(\S*/)?kpca ", part)]
-    commands = [shlex.split(part, comments=True) for part in told]
+    calls = [part for part in [*parts, *quoted] if re.match(r"(\S*/)?kpca ", part)]
+    commands = [shlex.split(part, comments=True) for part in calls]
     return [words[1:] for words in commands if Path(words[0]).name == "kpca"]
 
 
@@ -33,9 +33,9 @@ def test_imports_keep_the_arrows_between_rooms(repository: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_no_path_of_one_machine_stands_in_the_repository(repository: Path) -> None:
+def test_no_machine_specific_path_is_in_the_repository(repository: Path) -> None:
     roots = "|".join(("home", "root", "opt", "work", "Users", "mnt"))
-    # a folder below one of those roots, not a fragment of an address or of a relative path
+    # An absolute path below one of these roots, not part of a URL or a relative path.
     pattern = re.compile(rf"(?<![\w./:-])/(?:{roots})/\w")
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=repository, capture_output=True, text=True, check=False
@@ -43,18 +43,18 @@ def test_no_path_of_one_machine_stands_in_the_repository(repository: Path) -> No
     if listed.returncode:
         pytest.skip("not a git checkout")
     paths = [repository / name for name in listed.stdout.split("\0") if name]
-    found = [
+    paths_found = [
         str(path)
         for path in paths
         if path.is_file()
         and path.suffix in TEXT
         and pattern.search(path.read_text(encoding="utf-8", errors="replace"))
     ]
-    assert found == []
+    assert paths_found == []
 
 
 def command_of(words: list[str]) -> tuple[str, ...]:
-    """Return the words that name a command, or its group alone; some are of no group."""
+    """Return the words that name a command: its group, if any, and its name."""
     from kpca_apps.cli.main import app
 
     alone = [command.name for command in app.registered_commands]
@@ -83,11 +83,11 @@ def test_readme_options_exist(repository: Path) -> None:
 
     from kpca_apps.cli.main import app
 
-    asked: dict[tuple[str, ...], set[str]] = {}
+    used: dict[tuple[str, ...], set[str]] = {}
     for words in told_commands(repository):
         options = {word for word in words if word.startswith("--")}
-        asked.setdefault(command_of(words), set()).update(options)
-    for command, options in asked.items():
+        used.setdefault(command_of(words), set()).update(options)
+    for command, options in used.items():
         shown = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}).invoke(
             app, [*command, "--help"]
         )

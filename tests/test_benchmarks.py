@@ -1,4 +1,4 @@
-"""Benchmarks are run by hand: names of ours that they use exist, and their README lists them."""
+"""Benchmarks import only existing names of the package, and their README lists them all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_what_a_benchmark_imports_of_the_package_exists(script: Path) -> None:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("kpca_apps"):
             module = import_module(str(node.module))
             missing = [name.name for name in node.names if not hasattr(module, name.name)]
-            for name in missing:  # a module of a package
+            for name in missing:  # it may be a submodule
                 import_module(f"{node.module}.{name}")
 
 

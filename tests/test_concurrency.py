@@ -1,4 +1,4 @@
-"""The same bits from threads, forked and spawned processes, event loops, joblib and notebooks."""
+"""Results are bit-identical across threads, processes, event loops, joblib and notebooks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ else:
 
 def digest(*arrays: Any) -> str:
     return hashlib.sha256(
-        b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)
+        b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
     ).hexdigest()
 
 
@@ -61,25 +61,25 @@ def denoising() -> str:
 
 
 def screening() -> str:
-    found = screen_table({"a": ROWS[:200, 0], "b": ROWS[:200, 1], "c": [*"xyxyz"] * 40})
-    return digest(found.rows.scores, found.rows.is_flagged)
+    result = screen_table({"a": ROWS[:200, 0], "b": ROWS[:200, 1], "c": [*"xyxyz"] * 40})
+    return digest(result.rows.scores, result.rows.is_flagged)
 
 
 WORK: dict[str, Callable[[], str]] = {
-    one.__name__: one for one in (exact, landmarks, novelty, denoising, screening)
+    function.__name__: function for function in (exact, landmarks, novelty, denoising, screening)
 }
-# Tables are read by threads that a fork leaves behind: api.py refuses them, at once.
+# Reading tables starts threads, which do not survive a fork: api.py refuses at once.
 FORKABLE = [name for name in WORK if name != "screening"]
 
 
 def work(name: str) -> str:
-    """Do one piece of work, in whatever process this is."""
+    """Run the named piece of work in the current process."""
     return WORK[name]()
 
 
 @pytest.fixture(scope="module")
 def alone() -> dict[str, str]:
-    """What each piece of work gives when nothing else runs."""
+    """Return the result of each piece of work when nothing else runs."""
     return {name: work(name) for name in WORK}
 
 
@@ -92,22 +92,22 @@ def test_work_in_several_threads_at_once_gives_the_bits_of_work_alone(
 
 
 def test_one_model_serves_several_threads() -> None:
-    """Of what is prepared at the first call, too: each thread may be the first."""
+    """Covers lazy initialisation, too: any thread may be the first to call."""
     models = [KernelPCA(6, kernel=kernel).fit(ROWS[:80]) for kernel in ("rbf", "poly", "sigmoid")]
     detector = KernelPCANovelty(random_state=0).fit(ROWS)
 
     def use(_: int) -> str:
-        found = []
+        outputs = []
         for model in models:
             T = model.transform(NEW[:40])
-            found += [T, model.inverse_transform(T)]
-        return digest(*found, detector.novelty_scores(NEW))
+            outputs += [T, model.inverse_transform(T)]
+        return digest(*outputs, detector.novelty_scores(NEW))
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(use, range(8)))) == 1
 
 
-def test_work_goes_on_in_an_event_loop(alone: dict[str, str]) -> None:
+def test_fitting_and_scoring_work_in_an_event_loop(alone: dict[str, str]) -> None:
     async def several() -> list[str]:
         return await asyncio.gather(*(asyncio.to_thread(work, name) for name in WORK))
 
@@ -119,10 +119,10 @@ def test_work_goes_on_in_an_event_loop(alone: dict[str, str]) -> None:
 def test_joblib_works_with_any_backend(backend: str, alone: dict[str, str]) -> None:
     names = FORKABLE if backend == "multiprocessing" else [*WORK]
     with warnings.catch_warnings():
-        # Forking beside threads is what is tried here.
+        # joblib's own warning about forking with threads is expected here.
         warnings.simplefilter("ignore", DeprecationWarning)
-        found = Parallel(n_jobs=2, backend=backend)(delayed(work)(name) for name in names)
-    assert found == [alone[name] for name in names]
+        results = Parallel(n_jobs=2, backend=backend)(delayed(work)(name) for name in names)
+    assert results == [alone[name] for name in names]
 
 
 @pytest.mark.release
@@ -156,12 +156,12 @@ def test_processes_that_are_forked_after_use_or_spawned_do_the_same(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         with multiprocessing.get_context(start).Pool(2) as pool:
-            found = pool.map_async(work, names).get(timeout=300)
-    assert found == [alone[name] for name in names]
+            results = pool.map_async(work, names).get(timeout=300)
+    assert results == [alone[name] for name in names]
 
 
 def forked(code: str) -> str:
-    """Return what a forked child prints, within a minute."""
+    """Return the output of a forked child, which has one minute to finish."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORKING + code],
         capture_output=True,
@@ -191,7 +191,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no forked proce
 
 @needs_fork
 def test_a_child_screens_tables_unless_its_parent_has_done_so() -> None:
-    """Threads that read tables are left behind by a fork: the second child is refused at once."""
+    """The parent's reader threads do not survive a fork, so the second child is refused at once."""
     code = """
 def screened():
     try:
@@ -259,7 +259,7 @@ print(heard > 0, work(name) == expected)
 @pytest.mark.release
 @pytest.mark.parametrize("name", WORK)
 def test_after_an_interrupt_anywhere_the_process_is_as_before(name: str, repository: Path) -> None:
-    """As of a cell of a notebook: its work is done again, by as many threads, to the same bits."""
+    """Like an interrupted notebook cell: a rerun uses as many threads and gives the same bits."""
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, name],
         cwd=repository,

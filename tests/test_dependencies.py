@@ -1,4 +1,4 @@
-"""pyproject.toml declares what is imported, with lower bounds that can be tried."""
+"""pyproject.toml declares every import, with lower bounds that can be tested."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 BOUND = re.compile(r"[\w.-]+(\[[\w,-]+\])?>=\d+(\.\d+)*")
-# Distributions that another dependency imports on our behalf.
+# Distributions that only another dependency imports.
 NOT_IMPORTED_HERE = {"pywavelets"}
-# Extras that bring what the package imports where it is there.
+# Extras with libraries that the package imports only if they are installed.
 OPTIONAL = ("excel", "dask", "db", "duckdb", "lake", "raw", "heic", "lab", "mcp", "words")
 
 
@@ -27,7 +27,7 @@ def project(repository: Path) -> dict[str, Any]:
 
 
 def imported_modules(source: str) -> Iterator[str]:
-    """Top-level names imported by a statement, or by a function that takes a module's name."""
+    """Yield top-level names of import statements and of calls such as ``import_module("x")``."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -41,17 +41,17 @@ def imported_modules(source: str) -> Iterator[str]:
 
 
 def imported_distributions(folder: Path) -> dict[str, str]:
-    """Distributions whose modules are imported below a folder, and a file that does."""
+    """Return the distributions imported below a folder, each with one importing file."""
     distributions = packages_distributions()
-    found = {}
+    importing = {}
     for path in sorted(folder.rglob("*.py")):
         beside = (*path.parent.glob("*.py"), *(folder.parent / "datasets").glob("*.py"))
         own = {"kpca_apps", "tests", *(script.stem for script in beside)}
         for module in imported_modules(path.read_text(encoding="utf-8")):
             if module not in own and module not in sys.stdlib_module_names:
                 for name in set(distributions.get(module, [module])):
-                    found[normalised(name)] = str(path)
-    return found
+                    importing[normalised(name)] = str(path)
+    return importing
 
 
 def normalised(name: str) -> str:
@@ -68,7 +68,7 @@ def test_what_the_package_imports_is_declared_and_no_more(
     imported = imported_distributions(repository / "kpca_apps")
     needed = names(project["dependencies"])
     extras = project["optional-dependencies"]
-    optional = names([one for name in (*OPTIONAL, "napari") for one in extras[name]])
+    optional = names([item for name in (*OPTIONAL, "napari") for item in extras[name]])
     assert {"numpy", "scikit-learn", "distributed"} < set(imported)
     assert {k: v for k, v in imported.items() if k not in needed | optional} == {}
     assert (needed | optional) - set(imported) == NOT_IMPORTED_HERE
@@ -80,10 +80,10 @@ def test_what_the_tests_and_scripts_import_is_declared(
 ) -> None:
     extras = project["optional-dependencies"]
     declared = names([*project["dependencies"], *extras["test"]])
-    declared |= {*names(extras["napari"]), "npe2", "pytestqt"}  # in an environment of its own
+    declared |= {*names(extras["napari"]), "npe2", "pytestqt"}  # in their own environment
     notes = (repository / "tests" / "benchmarks" / "README.md").read_text(encoding="utf-8")
     peers = set(re.findall(r"`pip install ([\w-]+)", notes))
-    # A module of a distribution that is not installed goes by a name without hyphens.
+    # A module whose distribution is not installed is matched by name, without hyphens.
     peers |= {name.replace("-", "") for name in peers}
     peers |= {"cv2"} if "opencv-python-headless" in peers else set()
     for folder, others in (("tests", peers), ("datasets", set())):
@@ -93,17 +93,16 @@ def test_what_the_tests_and_scripts_import_is_declared(
 
 def test_the_test_extra_holds_what_the_other_extras_need(project: dict[str, Any]) -> None:
     extras = project["optional-dependencies"]
-    beside = {one for name in OPTIONAL for one in extras[name]}
+    beside = {item for name in OPTIONAL for item in extras[name]}
     assert beside <= set(extras["test"])
 
 
 def test_each_dependency_has_one_lower_bound_that_can_be_tried(project: dict[str, Any]) -> None:
     extras = project["optional-dependencies"]
-    every = {one for extra in (project["dependencies"], *extras.values()) for one in extra}
+    every = {name for extra in (project["dependencies"], *extras.values()) for name in extra}
     bounds = sorted(every)
-    # Of numba private names are used, which its next release may not have; DuckDB 2.0.0 scans
-    # frames wrongly.
+    # The package uses private names of numba, which may change; DuckDB 2.0.0 scans frames wrongly.
     others = ["duckdb>=1.5,!=2.0.0", "numba>=0.60,<0.69"]
-    assert [one for one in bounds if not BOUND.fullmatch(one)] == others
-    bounded = [normalised(re.split(r"\[|>=", one)[0]) for one in bounds]
+    assert [bound for bound in bounds if not BOUND.fullmatch(bound)] == others
+    bounded = [normalised(re.split(r"\[|>=", bound)[0]) for bound in bounds]
     assert len(bounded) == len(set(bounded))

@@ -1,4 +1,4 @@
-"""Public names are documented as numpydoc asks: parameters, results, and examples that run."""
+"""Public names have numpydoc docstrings: parameters, returns, and examples that run."""
 
 import inspect
 from collections.abc import Iterator
@@ -11,25 +11,25 @@ from numpydoc.validate import validate
 
 import kpca_apps
 
-# Results of functions, whose fields are attributes.
+# Result classes, whose fields are documented as attributes.
 RESULTS = {"DenoiseInfo", "RuleCheck", "Rules", "Screening"}
-# No summary, parameters missing, unknown or out of order, no section on the result.
+# Numpydoc errors: missing summary, wrong or missing parameters, missing Returns section.
 REQUIRED = {"GL08", "SS01", "SS03", "PR01", "PR02", "PR03", "PR10", "RT01"}
-# Of the engine also: no description of a parameter or of the result.
+# For the engine also: parameters and return values without a description.
 REQUIRED_OF_ENGINE = REQUIRED | {"PR07", "RT03"}
-# Functions that need a file of an earlier run, whose examples are in the how-to guides.
+# These need a file of an earlier run; their examples are in the how-to guides.
 WITHOUT_EXAMPLE = {"load_model", "save_model", "run_batch"}
 LONGEST_SUMMARY = 90
 
 
 def names() -> Iterator[str]:
-    """Yield public functions and classes, and the methods of these."""
+    """Yield the names of public functions and classes, and of the classes' methods."""
     for name in sorted({*kpca_apps.__all__} - {"__version__"}):
-        found = getattr(kpca_apps, name)
+        member = getattr(kpca_apps, name)
         yield name
-        if inspect.isclass(found) and not issubclass(found, Exception):
-            for method, value in vars(found).items():
-                is_field = method in inspect.get_annotations(found)
+        if inspect.isclass(member) and not issubclass(member, Exception):
+            for method, value in vars(member).items():
+                is_field = method in inspect.get_annotations(member)
                 if inspect.isfunction(value) and not (is_field or method.startswith("_")):
                     yield f"{name}.{method}"
 
@@ -55,8 +55,8 @@ def test_summary_is_short_and_functions_have_an_example(name: str) -> None:
 def test_attributes_are_described(name: str) -> None:
     public = getattr(kpca_apps, name)
     described = NumpyDocString(inspect.getdoc(public) or "")["Attributes"]
-    assert [one.name for one in described if not "".join(one.desc).strip()] == []
-    # `ScreeningResult` describes the fields that `Screening` inherits.
+    assert [field.name for field in described if not "".join(field.desc).strip()] == []
+    # `ScreeningResult` documents the fields that `Screening` inherits.
     if name in RESULTS - {"Screening"}:
-        names = {name for one in described for name in one.name.split(", ")}
+        names = {name for field in described for name in field.name.split(", ")}
         assert {field.name for field in fields(public) if field.name[0] != "_"} == names

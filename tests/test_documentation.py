@@ -1,9 +1,8 @@
 """Every code block of the README and of the documentation's pages runs as it stands.
 
-Blocks of ``sh`` and ``python`` are run, those of a page one after the other in an empty folder that
-has the repository's ``datasets``; what is only shown is marked ``text``, and what needs a library
-that may be missing says so. The README's two marked commands are run by ``.ci/run``. Tutorials are
-run when the site is built.
+Blocks of ``sh`` and ``python`` run one after the other, each page in an empty folder with a copy of
+the repository's ``datasets``. Blocks marked ``text`` are not run; blocks that need an optional
+library name it. ``.ci/run`` runs the README's two marked commands; the site build, the tutorials.
 """
 
 import importlib.util
@@ -32,16 +31,16 @@ BLOCK = re.compile(
 
 
 def blocks_of(page: str) -> list[tuple[str, str]]:
-    """Return language and text of what is to be run of a page; python blocks go on from another."""
+    """Return (language, code) of a page's blocks to run, its Python blocks joined."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    found = [one for one in BLOCK.findall(text) if not is_left_out(one[0])]
-    python = "\n".join(code for _, language, code in found if language == "python")
-    shell = [(language, code) for _, language, code in found if language == "sh"]
+    blocks = [block for block in BLOCK.findall(text) if not is_left_out(block[0])]
+    python = "\n".join(code for _, language, code in blocks if language == "python")
+    shell = [(language, code) for _, language, code in blocks if language == "sh"]
     return [*shell, *([("python", python)] if python else [])]
 
 
 def is_left_out(mark: str) -> bool:
-    """Whether a block with a mark is run elsewhere, or needs a library that is not here."""
+    """Return True if a block is run elsewhere or needs a library that is not installed."""
     needed = re.search(r"needs: (\w+)", mark)
     return bool(mark) and (needed is None or importlib.util.find_spec(needed[1]) is None)
 
@@ -55,7 +54,7 @@ def test_code_blocks_run(page: str, tmp_path: Path) -> None:
 
 @contextmanager
 def bucket_of(page: str) -> Iterator[None]:
-    """Run a store with the bucket that a page names, and the environment that leads to it."""
+    """Start an S3 store with the bucket that a page names, and set its environment."""
     if "s3://survey" not in (ROOT / page).read_text(encoding="utf-8"):
         yield
         return
@@ -69,7 +68,7 @@ def bucket_of(page: str) -> Iterator[None]:
 
 @contextmanager
 def server_of(page: str) -> Iterator[None]:
-    """Run a server with the database that a page names, and the environment that leads to it."""
+    """Start PostgreSQL with the database that a page names, and set its environment."""
     if "postgresql:///shop" not in (ROOT / page).read_text(encoding="utf-8"):
         yield
         return
@@ -82,7 +81,7 @@ def server_of(page: str) -> Iterator[None]:
 
 def run_blocks(page: str, tmp_path: Path) -> None:
     (tmp_path / "datasets").symlink_to(ROOT / "datasets")
-    # The commands are those of this interpreter, as in an active virtual environment.
+    # Use the commands of this interpreter, as an active virtual environment does.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}
     for language, code in blocks_of(page):

@@ -1,4 +1,4 @@
-"""The same files whatever locale, time zone, home, temporary folder and rights a process has."""
+"""Output files do not depend on locale, time zone, home, temporary folder or umask."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-# A process that has taken its user's locale, as Qt and GTK do, and commands in it.
+# Commands in a process that sets the user's locale, as Qt and GTK do.
 WITH_LOCALE = """
 import json, locale, os, sys
 locale.setlocale(locale.LC_ALL, "")
@@ -36,7 +36,7 @@ COMMANDS = (
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table with dates, times, decimal commas and letters beyond ASCII; an image."""
+    """Write a table with dates, times, decimal commas and non-ASCII letters, and an image."""
     folder = tmp_path_factory.mktemp("inputs")
     head, *lines = TABLE.splitlines()
     rng, rows = np.random.default_rng(0), []
@@ -51,8 +51,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def written(out: Path, inputs: Path, **environment: str | None) -> dict[str, bytes]:
-    """Run the commands in an environment, None for what is not there; return all they wrote."""
+def run_commands(out: Path, inputs: Path, **environment: str | None) -> dict[str, bytes]:
+    """Run the commands in an environment (None unsets a variable) and return the files written."""
     out.mkdir()
     settings = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
     present = {name: value for name, value in settings.items() if value is not None}
@@ -68,19 +68,19 @@ def written(out: Path, inputs: Path, **environment: str | None) -> dict[str, byt
     return {
         str(path.relative_to(out)): path.read_bytes()
         for path in sorted(out.rglob("*"))
-        # Clock and host stand in these alone.
+        # Only these contain the time and the host.
         if path.is_file() and path.name not in ("run.json", "manifest.jsonl")
     }
 
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory, inputs: Path) -> dict[str, bytes]:
-    return written(tmp_path_factory.mktemp("usual") / "out", inputs)
+    return run_commands(tmp_path_factory.mktemp("usual") / "out", inputs)
 
 
 @pytest.fixture(scope="session")
 def locales(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Locales with decimal commas, with a dotless i, and of one byte a letter."""
+    """Build locales with decimal commas, with a dotless i, and with a one-byte encoding."""
     if shutil.which("localedef") is None or not Path("/usr/share/i18n/locales/tr_TR").exists():
         pytest.skip("this machine makes no locales")
     folder = tmp_path_factory.mktemp("locales")
@@ -91,10 +91,10 @@ def locales(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 ASCII = {"PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-MADE = ("de_DE.UTF-8", "tr_TR.UTF-8", "de_DE.ISO-8859-1")
+LOCALES = ("de_DE.UTF-8", "tr_TR.UTF-8", "de_DE.ISO-8859-1")
 ZONES = ("Pacific/Kiritimati", "America/St_Johns", "EST5EDT", ":nowhere")
 ENVIRONMENTS: dict[str, dict[str, str | None]] = {
-    **{name: {"LC_ALL": name, "LANG": name} for name in MADE},
+    **{name: {"LC_ALL": name, "LANG": name} for name in LOCALES},
     **{name: {"LC_ALL": name, **ASCII} for name in ("C", "POSIX")},
     **{zone: {"TZ": zone} for zone in ZONES},
     "no home": {"HOME": None, "XDG_CACHE_HOME": None, "XDG_CONFIG_HOME": None, "USER": None},
@@ -114,22 +114,22 @@ def test_no_locale_time_zone_or_home_changes_a_byte(
     request: pytest.FixtureRequest,
 ) -> None:
     settings = ENVIRONMENTS[name]
-    if name in MADE:
+    if name in LOCALES:
         settings = settings | {"LOCPATH": str(request.getfixturevalue("locales"))}
-    found = written(tmp_path / "out", inputs, **settings)
-    assert [*found] == [*usual]
-    assert [name for name in found if found[name] != usual[name]] == []
+    files = run_commands(tmp_path / "out", inputs, **settings)
+    assert [*files] == [*usual]
+    assert [name for name in files if files[name] != usual[name]] == []
 
 
 @pytest.mark.release
 def test_names_beyond_ascii_are_files_like_others_where_the_locale_has_ascii_alone(
     tmp_path: Path, inputs: Path, usual: dict[str, bytes]
 ) -> None:
-    """What is told of the name may differ; the scores do not."""
+    """Messages may spell the name differently; the scores are the same."""
     named = tmp_path / "Maße"
     shutil.copytree(inputs, named)
-    found = written(tmp_path / "out", named, LC_ALL="C", **ASCII)
-    assert found["screened/scored.csv"] == usual["screened/scored.csv"]
+    files = run_commands(tmp_path / "out", named, LC_ALL="C", **ASCII)
+    assert files["screened/scored.csv"] == usual["screened/scored.csv"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of another kind")
@@ -139,10 +139,10 @@ def test_files_and_folders_have_the_rights_of_any_other(mask: int, tmp_path: Pat
 
     before = os.umask(mask)
     try:
-        found = screen_table({"a": [*range(40)], "b": [i % 7 for i in range(40)]})
-        found.save_tables(tmp_path / "out")
-        found.save_report(tmp_path / "report.html")
-        save_model(found.model, tmp_path / "model.kpca")
+        files = screen_table({"a": [*range(40)], "b": [i % 7 for i in range(40)]})
+        files.save_tables(tmp_path / "out")
+        files.save_report(tmp_path / "report.html")
+        save_model(files.model, tmp_path / "model.kpca")
     finally:
         os.umask(before)
     for path in tmp_path.rglob("*"):
@@ -150,7 +150,7 @@ def test_files_and_folders_have_the_rights_of_any_other(mask: int, tmp_path: Pat
         assert oct(mode) == oct((0o777 if path.is_dir() else 0o666) & ~mask), path.name
 
 
-# A process that lists each place it writes to and each address it asks for.
+# A process that records each path it writes to and each address it connects to.
 WATCHED = """
 import json, os, sys
 seen = []
@@ -204,6 +204,6 @@ def test_a_command_writes_to_the_folders_of_the_documentation_and_asks_no_networ
     for path in files:
         is_compiled = "__pycache__" in path.parts
         assert is_compiled or any(path.is_relative_to(place) for place in allowed), path
-    # Nothing temporary is left, and at home there are caches alone.
+    # No temporary file remains, and the home folder holds only caches.
     assert [*places["temporary"].iterdir()] == []
     assert {path.name for path in places["home"].iterdir()} <= {".cache", ".config"}

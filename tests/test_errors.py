@@ -1,4 +1,4 @@
-"""Errors say what is wrong and, once, what that is about."""
+"""Errors say what is wrong and name its place exactly once."""
 
 from __future__ import annotations
 

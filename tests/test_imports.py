@@ -1,4 +1,4 @@
-"""Every module is imported without a warning, first or last."""
+"""Every module can be imported, first or last, without a warning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-# Modules that need napari are imported where that is.
+# Modules that need napari are imported only if it is installed.
 ALL = """
 import importlib, importlib.util, pkgutil
 import kpca_apps
@@ -18,9 +18,9 @@ for module in pkgutil.walk_packages(kpca_apps.__path__, "kpca_apps."):
 for name in kpca_apps.__all__:
     getattr(kpca_apps, name)
 """
-# Each as the first of the package, in a process that has the libraries only: so no module leans on
-# what another happens to have imported before.
-EACH = """
+# Import each module first, in a process with only third-party libraries loaded, so that no module
+# relies on another's imports.
+EACH_FIRST = """
 import importlib, importlib.util, os, pkgutil, sys
 libraries = sys.argv[1].split()
 for name in libraries:
@@ -61,7 +61,7 @@ def test_no_module_warns_when_it_is_imported(options: list[str]) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forked processes here")
 def test_any_module_may_be_the_first() -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", EACH, LIBRARIES],
+        [sys.executable, "-W", "ignore", "-c", EACH_FIRST, LIBRARIES],
         capture_output=True,
         text=True,
         check=True,

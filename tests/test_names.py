@@ -1,4 +1,4 @@
-"""Names from outside: shown in one line, suggested, made into file names."""
+"""Names from input data: printed on one line, suggested, and made into file names."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_unique_names_are_unique_and_change_no_more_than_needed(names: list[str]
         assert result[names.index(name)] == name
 
 
-# Pages write notes out by a script of their own, which is to agree.
+# The pages escape notes with a script of their own, which must agree with Python.
 WRITTEN_OUT = [
     ("pay\u200bpal", r"pay\u200bpal"),
     ("a\ufeff\u2060\u00adb", r"a\ufeff\u2060\xadb"),
@@ -97,17 +97,17 @@ LEFT_ALONE = ["Z\u00fcrich", "\u05e9\u05dc\u05d5\u05dd", "e\u0301", "\u0e17\u0e3
 
 
 @pytest.mark.parametrize(("text", "shown"), WRITTEN_OUT)
-def test_what_no_one_sees_is_written_out_on_terminals_and_pages(text: str, shown: str) -> None:
+def test_invisible_characters_are_escaped_on_terminals_and_pages(text: str, shown: str) -> None:
     assert visible(text) == one_line(text) == cut(text) == shown
 
 
 @pytest.mark.parametrize("text", LEFT_ALONE)
-def test_what_people_write_is_left_alone(text: str) -> None:
+def test_ordinary_text_is_left_unchanged(text: str) -> None:
     assert visible(text) == one_line(text) == cut(text) == text
 
 
 @pytest.mark.parametrize("text", [*(text for text, _ in WRITTEN_OUT), *LEFT_ALONE])
-def test_in_json_as_much_is_written_out_and_is_read_as_it_was(text: str) -> None:
+def test_json_escapes_the_same_characters_and_round_trips(text: str) -> None:
     shown = visible_json(json.dumps({"a": text}, indent=1, ensure_ascii=False))
     assert json.loads(shown) == {"a": text}
     assert all(visible(line) == line for line in shown.split("\n"))
@@ -130,6 +130,6 @@ def test_a_password_is_taken_out_wherever_its_address_stands(text: str) -> None:
 def test_a_text_whose_start_differs_is_cut_at_its_end_alone() -> None:
     date = ("2009-11-31 (not a date)", "2009-11-15")
     assert cut_apart(*date, 20) == ("2009-11-31 (not a...", "2009-11-15")
-    for same in range(40):  # wherever they differ, that is seen
+    for same in range(40):  # the difference is visible wherever it is
         seen, expected = cut_apart("n" * same + "a" * 40, "n" * same + "b" * 40, 20)
         assert "na" in f"n{seen}" and "nb" in f"n{expected}" and len(seen) <= 20

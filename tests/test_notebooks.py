@@ -1,4 +1,4 @@
-"""A kernel of Jupyter: interrupted in the middle of a cell, asked again, started again."""
+"""A Jupyter kernel: interrupted within a cell, used again, and restarted."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ print("ready")
 
 pytestmark = [
     pytest.mark.release,
-    # Of the libraries that talk to the kernel.
+    # Warnings of the Jupyter client libraries.
     pytest.mark.filterwarnings("default::DeprecationWarning", "default::ResourceWarning"),
 ]
 
 
 @pytest.fixture
 def kernel() -> Iterator[Any]:
-    """A kernel, and what talks to it."""
-    # A kernel inherits that interrupts are ignored, as they are where tests run in the background.
+    """Start a kernel; yield its manager and its client."""
+    # The kernel inherits ignored interrupts if the tests run as a background job.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     manager, talk = client.manager.start_new_kernel(
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "0"}
@@ -54,7 +54,7 @@ def kernel() -> Iterator[Any]:
 
 
 def run(talk: Any, code: str, once_printed: Callable[[], object] = lambda: None) -> tuple[str, str]:
-    """Return what a cell prints, and the name of the error it ends with.
+    """Return what a cell prints and the name of the error that ends it.
 
     `once_printed` is called each time the cell prints.
     """
@@ -82,7 +82,7 @@ def test_a_cell_may_be_interrupted_and_the_kernel_started_again(kernel: tuple[An
             time.sleep(delay)
             manager.interrupt_kernel()
 
-        # Only once the cell runs: a kernel interrupted between two cells loses the next one.
+        # Interrupt only a running cell; between cells, the kernel would skip the next one.
         assert run(talk, "interrupted()", interrupt)[1] in ("", "KeyboardInterrupt")
     assert run(talk, "print(everything())") == expected
     manager.restart_kernel(now=True)

@@ -1,4 +1,4 @@
-"""Options are declared once: every face has them from there, or agrees with it."""
+"""Options are declared once; the commands, Python and JSON take them from there."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def test_options_in_a_sentence_are_spelled_as_keywords(sentence: str, expected: 
 
 
 def test_every_field_has_a_flag_of_its_own() -> None:
-    flags = [flag_of(one.name) for one in fields(NoveltyOptions)]
+    flags = [flag_of(field.name) for field in fields(NoveltyOptions)]
     assert len({*flags}) == len(flags)

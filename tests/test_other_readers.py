@@ -1,6 +1,6 @@
-"""Readers that did not write a file find its values, or the page of other tools says what else.
+"""Other readers get the same values from our files, or other_tools.md lists the difference.
 
-A matrix, which is printed: each format with each type of values that it has, by two or more.
+Prints a matrix: each format with each of its types of values, read by two readers or more.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from tests.images.laboratory.test_ome_zarr import made
 pytestmark = [pytest.mark.release, pytest.mark.filterwarnings("ignore")]
 
 Reader = Callable[[Path], Any]
-# Readers whose distribution has another name.
+# Readers whose distribution has a different name.
 OTHERS = {"OpenCV": "opencv-python-headless", "LibRaw": "rawpy"}
 GREY, RGB, RGBA, PLANES = (20, 30), (20, 30, 3), (20, 30, 4), (5, 20, 30)
 SHAPES = {GREY: "grey", RGB: "RGB", RGBA: "RGBA", PLANES: "planes"}
@@ -58,7 +58,7 @@ FLOATS = "float32 float64"
 
 
 def by_opencv(path: Path) -> Any:
-    import cv2  # which brings a linear algebra library of its own
+    import cv2  # here, because it loads a linear algebra library of its own
 
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     is_read, pages = cv2.imreadmulti(str(path), flags=cv2.IMREAD_UNCHANGED)
@@ -72,8 +72,8 @@ def by_openimageio(path: Path) -> Any:
     pages, how = list[Any](), oiio.ImageSpec()
     how.attribute("oiio:UnassociatedAlpha", 1)
     while (file := oiio.ImageInput.open(str(path), how)).seek_subimage(len(pages), 0):
-        told = file.spec()
-        pages.append(file.read_image(len(pages), 0, 0, told.nchannels, str(told.format)))
+        spec = file.spec()
+        pages.append(file.read_image(len(pages), 0, 0, spec.nchannels, str(spec.format)))
     return pages
 
 
@@ -95,10 +95,10 @@ def by_tensorstore(path: Path) -> Any:
 
 
 def by_hand(path: Path) -> Any:
-    """Put together chunks of one page each."""
-    told = json.loads(next(iter(path.glob("0/*arr*"))).read_text())
-    dtype = told.get("dtype") or told["data_type"]
-    unpacked = imagecodecs.blosc_decode if "dtype" in told else imagecodecs.zstd_decode
+    """Read a Zarr array from its chunks of one page each."""
+    metadata = json.loads(next(iter(path.glob("0/*arr*"))).read_text())
+    dtype = metadata.get("dtype") or metadata["data_type"]
+    unpacked = imagecodecs.blosc_decode if "dtype" in metadata else imagecodecs.zstd_decode
     chunks = sorted([*path.glob("0/0.*.0.0"), *path.glob("0/c/*/*/0/0")])
     pages = (unpacked(chunk.read_bytes()) for chunk in chunks)
     return [np.frombuffer(page, dtype).reshape(GREY) for page in pages]
@@ -135,8 +135,8 @@ def tagged(path: Path, pixels: np.ndarray, **options: Any) -> None:
     tifffile.imwrite(path, pixels, **{"photometric": meaning, **options})
 
 
-def of_mode_0(path: Path, pixels: np.ndarray) -> None:
-    """Bytes without a sign, as the range in the header of an MRC file tells."""
+def unsigned_mrc(path: Path, pixels: np.ndarray) -> None:
+    """Write unsigned bytes; the range in the MRC header shows that they are unsigned."""
     with mrcfile.new(path) as file:
         file.set_data(pixels.view("int8"))
         file.header.dmin, file.header.dmax, file.header.dmean = 0.0, 255.0, 127.5
@@ -157,7 +157,7 @@ def zarred(path: Path, pixels: np.ndarray, *, layout: int) -> None:
 LOSSLESS = {"level": 0, "reversible": True}
 JPEG_2000, JPEG_XL = partial(by_imagecodec, "jpeg2k", **LOSSLESS), partial(by_imagecodec, "jpegxl")
 AVIF = partial(by_imagecodec, "avif", level=100, speed=8)
-# Format, suffix, what makes the file that is read first, types, shapes, readers.
+# Format, suffix, writer of the input file, types, shapes, readers.
 PICTURES: list[tuple[str, str, Any, str, list[tuple[int, ...]], str]] = [
     ("TIFF", ".tif", tagged, f"{WHOLE} {FLOATS} float16", [GREY, RGB, PLANES],
      "tifffile OpenImageIO OpenCV SimpleITK Pillow"),
@@ -191,7 +191,7 @@ PICTURES: list[tuple[str, str, Any, str, list[tuple[int, ...]], str]] = [
      f"{WHOLE} {FLOATS}", [PLANES], "tifffile OpenImageIO"),
     ("MRC", ".mrc", mrcfile.write, "int8 int16 uint16 float16 float32", [GREY, PLANES],
      "mrcfile SimpleITK"),
-    ("MRC", ".mrc", of_mode_0, "uint8", [PLANES], "mrcfile SimpleITK"),
+    ("MRC", ".mrc", unsigned_mrc, "uint8", [PLANES], "mrcfile SimpleITK"),
     ("NIfTI", ".nii", scanned, f"{WHOLE} {FLOATS}", [GREY, PLANES], "nibabel SimpleITK"),
     ("NIfTI", ".nii.gz", scanned, "uint8", [RGB, RGBA], "nibabel SimpleITK"),
     ("OME-Zarr 0.4", ".zarr", partial(zarred, layout=2), f"{WHOLE} {FLOATS} float16", [PLANES],
@@ -201,7 +201,7 @@ PICTURES: list[tuple[str, str, Any, str, list[tuple[int, ...]], str]] = [
 ]  # fmt: skip
 
 
-def drawn(kind: str, shape: tuple[int, ...]) -> np.ndarray:
+def draw(kind: str, shape: tuple[int, ...]) -> np.ndarray:
     rng, bits = np.random.default_rng(1), 12 if kind == "uint12" else 0
     dtype = np.dtype("uint16" if bits else kind)
     if dtype.kind == "f":
@@ -214,8 +214,8 @@ def drawn(kind: str, shape: tuple[int, ...]) -> np.ndarray:
     return pixels
 
 
-def written(format: str, path: Path, out: Path) -> np.ndarray:
-    """Write the pixels of an image upside down, and return them."""
+def write_flipped(format: str, path: Path, out: Path) -> np.ndarray:
+    """Write the pixels of an image upside down and return them."""
     image = read_image(path)
     pages = [image.page(number)[::-1] for number in range(len(image.pages))]
     if out.suffix == ".zarr":
@@ -228,7 +228,7 @@ def written(format: str, path: Path, out: Path) -> np.ndarray:
 
 
 def negative(folder: Path) -> tuple[Path, np.ndarray]:
-    counts = drawn("uint12", (64, 80))
+    counts = draw("uint12", (64, 80))
     image = read_image(dng.write_dng(folder / "in.dng", counts))
     assert image.mosaic is not None
     mosaic, out = image.mosaic(), folder / "out.dng"
@@ -243,11 +243,11 @@ def pictures(folder: Path) -> Iterator[tuple[str, str, str, Path, np.ndarray]]:
             for shape in shapes:
                 values = f"{kind} {SHAPES[shape]}"
                 path = folder / f"{number} {values}{suffix}"
-                make(path, drawn(kind, shape))
+                make(path, draw(kind, shape))
                 ending = ".tif" if format == "OME-TIFF" else suffix
                 out = path.with_name(f"out {path.name.removesuffix(suffix)}{ending}")
-                pixels = written(format, path, out)
-                assert pixels.dtype == drawn(kind, shape).dtype
+                pixels = write_flipped(format, path, out)
+                assert pixels.dtype == draw(kind, shape).dtype
                 yield format, values, readers, out, pixels
     yield "DNG", "uint16 mosaic", "tifffile LibRaw", *negative(folder)
 
@@ -262,27 +262,27 @@ def is_alike(read: Any, pixels: np.ndarray, near: int) -> bool:
 Row = tuple[str, str, str]
 
 
-def numbers(told: str) -> list[int]:
-    return [int(number) for number in told.split(".")]
+def numbers(release: str) -> list[int]:
+    return [int(number) for number in release.split(".")]
 
 
-def judged(outcomes: dict[Row, str], repository: Path) -> tuple[set[Row], set[Row]]:
-    """Print a matrix; return differences that the page does not name, and those it names in vain.
+def compare_with_page(outcomes: dict[Row, str], repository: Path) -> tuple[set[Row], set[Row]]:
+    """Print the matrix; return differences not on the page, and listed ones that did not occur.
 
-    Of a reader that is installed in another version than the page tells, nothing is in vain.
+    Listed differences of a reader installed in another version are not required to occur.
     """
     for (format, values, reader), outcome in outcomes.items():
         print(f"{format:22}{values:18}{reader:14}{outcome}")
     page = (repository / "docs" / "reference" / "other_tools.md").read_text("utf-8")
     lines = re.findall(r"^\| (.+) \| (.+) \| (\S+) ([0-9.]+) \|(?:.*\|){2}$", page, re.MULTILINE)
-    readers = {(reader, told) for *_, reader, told in lines}
-    if any(numbers(version(OTHERS.get(one, one))) < numbers(told) for one, told in readers):
+    readers = {(reader, listed) for *_, reader, listed in lines}
+    if any(numbers(version(OTHERS.get(name, name))) < numbers(listed) for name, listed in readers):
         pytest.skip("a reader is older than the page tells")
     named, current = set[Row](), set[Row]()
-    for formats, values, reader, told in lines:
-        rows = {(one, kind, reader) for one in formats.split(", ") for kind in values.split(", ")}
+    for formats, values, reader, listed in lines:
+        rows = {(form, kind, reader) for form in formats.split(", ") for kind in values.split(", ")}
         named |= rows
-        if told == version(OTHERS.get(reader, reader)):
+        if listed == version(OTHERS.get(reader, reader)):
             current |= rows
     differing = {row for row, outcome in outcomes.items() if outcome == "differs"}
     read = {row[:2] for row, outcome in outcomes.items() if outcome in ("equal", "differs")}
@@ -301,7 +301,7 @@ def test_pictures_are_the_same_to_other_readers(tmp_path: Path, repository: Path
                 continue
             is_equal = is_alike(read, pixels, near=16 if format == "JPEG" else 0)
             outcomes[format, values, reader] = "equal" if is_equal else "differs"
-    assert judged(outcomes, repository) == (set(), set())
+    assert compare_with_page(outcomes, repository) == (set(), set())
 
 
 MOMENTS = [datetime.datetime(1900, 1, 1, 9), datetime.datetime(2999, 1, 1, 23, 59, 59, 1000), None]
@@ -356,7 +356,7 @@ def save(table: Table, path: Path, format: str) -> None:
 
 
 def is_cell(read: Any, cell: Any) -> bool:
-    """Tell whether a cell is what was written, be it as text: nothing, NaN and "" are missing."""
+    """Return True if a reader returned the cell's value, also as text; NaN and "" are missing."""
     if pd.isna(read) or read == "":
         return cell is None
     if isinstance(read, str) and not isinstance(cell, str | None):
@@ -387,7 +387,7 @@ def test_tables_are_the_same_to_other_readers(tmp_path: Path, repository: Path) 
             path = tmp_path / f"{values}.{format.lower().replace('excel', 'xlsx')}"
             save(table, path, format)
             for reader, read in readers.items():
-                found = read(path)
-                is_equal = len(found) == len(cells) and all(map(is_cell, found, cells))
+                read_cells = read(path)
+                is_equal = len(read_cells) == len(cells) and all(map(is_cell, read_cells, cells))
                 outcomes[format, values, reader] = "equal" if is_equal else "differs"
-    assert judged(outcomes, repository) == (set(), set())
+    assert compare_with_page(outcomes, repository) == (set(), set())

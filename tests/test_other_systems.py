@@ -1,8 +1,8 @@
-"""What the package does where the names that only Unix has do not exist.
+"""The package works without the names that only Unix has.
 
-The package is imported and run in a child whose kpca_apps sees another `sys`, `os` and `signal`:
-the platform is "win32" and what Windows lacks is gone. Libraries of others, made for the system
-they run on, see the real ones.
+A child process imports and runs kpca_apps with modified `sys`, `os` and `signal`: the platform is
+"win32", and names that Windows lacks are missing. Third-party libraries, built for the actual
+system, see the original modules.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ from kpca_apps.cli.main import main
 
 sys.exit(main(sys.argv[1:]))
 """
-# Imported before the child loses anything: what else would be imported on the way.
+# Import these before the child loses the Unix names: they would be imported later anyway.
 LIBRARIES = (
     "asyncio", "ctypes", "joblib.externals.loky", "matplotlib.font_manager", "matplotlib.pyplot",
     "mcp.server.stdio", "multiprocessing.context", "numba", "PIL.Image", "polars", "psutil",
@@ -92,7 +92,7 @@ def test_commands_run_without_what_only_unix_has(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(200, 3))
     values[7] = 9
-    lines = ["a,b,c", *(",".join(f"{one:.3f}" for one in row) for row in values)]
+    lines = ["a,b,c", *(",".join(f"{value:.3f}" for value in row) for row in values)]
     (tmp_path / "table.csv").write_text("\n".join(lines) + "\n", "utf-8")
     noisy = 100 + 20 * rng.standard_normal((60, 70))
     Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(tmp_path / "image.png")

@@ -8,7 +8,7 @@ import pytest
 import kpca_apps
 
 
-def test_every_public_name_is_there_and_says_what_it_is() -> None:
+def test_every_public_name_exists_and_has_a_docstring() -> None:
     for name in kpca_apps.__all__:
         value = getattr(kpca_apps, name)
         assert value.__doc__, name

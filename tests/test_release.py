@@ -1,4 +1,4 @@
-"""What is released says which version it is, what it holds, and where it was tried."""
+"""Releases state their version, the origin of their files and the platforms tested."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def test_the_notes_name_every_file_that_came_from_elsewhere(repository: Path, fo
     assert [path.name for path in files if f"`{path.stem}" not in notes] == []
 
 
-def test_the_platforms_told_are_those_declared(repository: Path) -> None:
+def test_the_documented_platforms_are_those_declared(repository: Path) -> None:
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     pythons = re.findall(r":: (3\.\d+)", "\n".join(project["classifiers"]))
-    told = (repository / "docs/reference/versions.md").read_text(encoding="utf-8")
-    assert f"| Python | {', '.join(pythons)} |" in told
+    page = (repository / "docs/reference/versions.md").read_text(encoding="utf-8")
+    assert f"| Python | {', '.join(pythons)} |" in page
     assert project["requires-python"] == f">={pythons[0]}"

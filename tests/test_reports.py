@@ -1,4 +1,4 @@
-"""The sample reports in ``reports/`` say what their commands say now, numbers apart."""
+"""The sample reports in ``reports/`` match what their commands write now, except for numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-LARGEST = 400_000  # bytes, so that a sample opens at once and can be sent by mail
+LARGEST = 400_000  # bytes; small enough to open at once and to send by mail
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def make(repository: Path) -> ModuleType:
 
 
 def words_of(page: str) -> list[str]:
-    """Words of a page without its drawings, scripts and styles, numbers or paths."""
+    """Return the words of a page without drawings, scripts, styles, numbers and paths."""
     text = re.sub(r"<(svg|script|style).*?</\1>|<[^>]+>", " ", page, flags=re.DOTALL)
     return [word for word in text.split() if not re.search(r"[\d/]", word)]
 

@@ -1,4 +1,4 @@
-"""The search of the built site finds every command, option, public name, method and result."""
+"""The site's search finds every command, option, public name, method and result field."""
 
 import dataclasses
 import inspect
@@ -14,13 +14,13 @@ from tests.cli.tree import each_command
 
 SITE = Path(__file__).parents[1] / "docs" / "_build"
 INDEX = SITE / "searchindex.js"
-# What a screening holds that is more than a number.
+# Classes of a screening's fields that are more than numbers.
 RESULTS = ("RankedRow", "Reason", "OddCell", "ColumnProfile", "ThresholdInfo", "DuplicateRows")
 
 
 @pytest.fixture(scope="module")
 def index() -> dict[str, Any]:
-    """What the search of the site looks into."""
+    """Return the search index of the site."""
     if not INDEX.exists():
         pytest.skip("the site is not built: sphinx-build docs docs/_build")
     text = INDEX.read_text(encoding="utf-8")
@@ -28,42 +28,42 @@ def index() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def found(index: dict[str, Any]) -> set[str]:
-    """Full names of what is found: of Python, and options behind their command."""
+def indexed(index: dict[str, Any]) -> set[str]:
+    """Return the full names in the index: Python names, and options after their command."""
     entries = index["objects"].items()
     return {f"{prefix}.{entry[-1]}".lstrip(".") for prefix, some in entries for entry in some}
 
 
-def test_every_command_and_option_is_found(index: dict[str, Any], found: set[str]) -> None:
+def test_every_command_and_option_is_found(index: dict[str, Any], indexed: set[str]) -> None:
     commands = {f"kpca {words}": command for words, command in each_command()}
-    asked = {
+    expected = {
         f"{title.replace(' ', '-')}.{flag}"
         for title, command in commands.items()
         for option in command.params
         if option.param_type_name == "option"
         for flag in (*option.opts, *option.secondary_opts)
     }
-    assert len(asked) > 200
-    assert asked - found == set()
+    assert len(expected) > 200
+    assert expected - indexed == set()
     assert {*commands} - {*index["alltitles"]} == set()
 
 
-def test_every_public_name_and_method_is_found(found: set[str]) -> None:
-    asked = set()
+def test_every_public_name_and_method_is_found(indexed: set[str]) -> None:
+    expected = set()
     for name in {*kpca_apps.__all__} - {"__version__"}:
         public = getattr(kpca_apps, name)
-        asked.add(f"kpca_apps.{name}")
+        expected.add(f"kpca_apps.{name}")
         if inspect.isclass(public) and not issubclass(public, Exception):
-            asked |= {
+            expected |= {
                 f"kpca_apps.{name}.{method}"
                 for method, value in vars(public).items()
-                # the default of a field may be a function, which has a private name of its own
+                # A field's default may be a function with a private name.
                 if inspect.isfunction(value) and not value.__name__.startswith("_")
             }
-    assert asked - found == set()
+    assert expected - indexed == set()
 
 
-CUT = """Array.from(document.querySelectorAll(
+TRUNCATED = """Array.from(document.querySelectorAll(
   '.bd-article :is(h1, h2, h3, dt, p, math, .formula), .bd-breadcrumbs *, .prev-next-area a'
 )).filter(one => {
   const style = getComputedStyle(one), place = one.getBoundingClientRect();
@@ -77,7 +77,7 @@ CUT = """Array.from(document.querySelectorAll(
 @pytest.mark.browser
 @pytest.mark.release
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_title_and_no_formula_is_cut(browser: Any, found: set[str], width: int) -> None:
+def test_no_title_and_no_formula_is_cut(browser: Any, indexed: set[str], width: int) -> None:
     pages = [
         page
         for page in sorted(SITE.rglob("*.html"))
@@ -87,16 +87,16 @@ def test_no_title_and_no_formula_is_cut(browser: Any, found: set[str], width: in
     cut = {}
     for page in pages:
         shown.goto(page.as_uri())
-        cut[page.stem] = shown.evaluate(CUT)
+        cut[page.stem] = shown.evaluate(TRUNCATED)
     shown.close()
     assert len(pages) > 50
     assert {name: texts for name, texts in cut.items() if texts} == {}
 
 
-def test_every_field_of_a_result_is_found(found: set[str]) -> None:
-    asked = {
+def test_every_field_of_a_result_is_found(indexed: set[str]) -> None:
+    expected = {
         f"kpca_apps.novelty.result.{name}.{field.name}"
         for name in RESULTS
         for field in dataclasses.fields(getattr(result, name))
     }
-    assert asked - found == set()
+    assert expected - indexed == set()

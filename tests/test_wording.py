@@ -17,14 +17,14 @@ PAGES += sorted({*(ROOT / "docs").rglob("*.md")} - {*(ROOT / "docs").glob("_buil
 MESSAGES = ROOT / "tests/cli/messages.txt"
 MAX_WORDS = 35
 FENCED = re.compile(r"^(```+|:::+).*?^\1|\$\$.*?\$\$|<!--.*?-->", re.MULTILINE | re.DOTALL)
-# Between paragraphs, items of a list, headings, definitions and cells of a table.
+# Boundaries between paragraphs, list items, headings, definitions and table cells.
 BETWEEN_BLOCKS = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.)\s)|\n(?=#|: |\()|\|")
 EXAMPLE_OR_PARAMETER = re.compile(r"(?m)^ *>>>(?:.*\n?)+?(?:\n|\Z)|^-{3,}$|^[\w, *]+ : .*$")
 BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])[\"')*]*\s+")
 
 
 def long_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of Markdown with too many words; inline code counts as one word."""
+    """Yield the sentences of Markdown that are too long; inline code counts as one word."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", FENCED.sub("\n\n", text))
     for block in BETWEEN_BLOCKS.split(re.sub(r"(`+)[^`]+\1", "code", text)):
         for sentence in BETWEEN_SENTENCES.split(" ".join(block.split())):
@@ -44,7 +44,7 @@ def test_sentences_of_pages_are_short(page: Path) -> None:
 
 
 def test_sentences_of_messages_are_short() -> None:
-    """A message is the fault and the remedy, with a semicolon between them."""
+    """The semicolon between fault and remedy counts as the end of a sentence."""
     lines = MESSAGES.read_text(encoding="utf-8").splitlines()
     messages = ". ".join(line[7:].replace(";", ".") for line in lines if line.startswith("    "))
     assert [*long_sentences(messages)] == []

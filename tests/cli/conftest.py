@@ -19,7 +19,7 @@ from tests.novelty.tables import frame_of
 
 
 class Done(NamedTuple):
-    """What a command left on the terminal."""
+    """Exit code and terminal output of a command."""
 
     code: int
     out: str
@@ -30,20 +30,20 @@ Run = Callable[..., Done]
 
 
 def assert_refused(done: Done, code: int, message: str) -> None:
-    """Nothing on stdout, and one line that says what is wrong."""
+    """Assert the exit code, an empty stdout and a one-line error."""
     assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done
     assert done.err.startswith("error: ")
     assert message in done.err
 
 
 def result(folder: str = "kpca-novelty-birds") -> dict[str, Any]:
-    """What a run found."""
+    """Return the parsed result.json of a run."""
     loaded: dict[str, Any] = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
     return loaded
 
 
 class Terminal(io.StringIO):
-    """What a terminal would show."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -51,7 +51,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture(scope="session")
 def compiled() -> None:
-    """Compile the inner loops of denoising, so that no test is the one that is told of it."""
+    """Compile the inner loops of denoising first, so that no test sees the message about it."""
     from kpca_apps.denoise.passes.warming import warm_up
 
     warm_up(lambda: None)
@@ -59,7 +59,7 @@ def compiled() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Working folder with a table of 60 rows, 3 of them odd, and a clean one of 80."""
+    """Create a working folder with a table of 60 rows, 3 of them odd, and a clean one of 80."""
     monkeypatch.chdir(tmp_path)
     frame_of(60, odd=3).write_csv("birds.csv")
     frame_of(80, seed=1).drop("kind").write_csv("clean.csv")
@@ -75,7 +75,7 @@ def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what takes longest, the figures; what is drawn has its tests in tests/report."""
+    """Skip the figures, which take longest; tests/report tests them."""
     for table in ("SCREENING", "EVALUATION"):
         monkeypatch.setattr(f"kpca_apps.report.novelty.figures.{table}", ())
     monkeypatch.setattr("kpca_apps.report.novelty.figures.column_plane", lambda result: None)
@@ -92,7 +92,7 @@ def kpca(whole_kpca: Run, undrawn: None) -> Run:
 
 @pytest.fixture
 def run_kpca(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run ``kpca`` with words."""
+    """Return a function that runs ``kpca`` with the given words."""
     monkeypatch.delenv("KPCA_DEBUG", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
 
@@ -106,19 +106,19 @@ def run_kpca(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
 @pytest.fixture
 def whole_kpca(folder: Path, run_kpca: Run) -> Run:
-    """Run ``kpca novelty ...`` in the working folder."""
+    """Run ``kpca novelty ...`` with its figures in the working folder."""
     return partial(run_kpca, "novelty")
 
 
 @pytest.fixture
 def papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_kpca: Run) -> Run:
-    """Run ``kpca papers ...`` in a folder of its own."""
+    """Run ``kpca papers ...`` in a temporary folder."""
     monkeypatch.chdir(tmp_path)
     return partial(run_kpca, "papers")
 
 
 def in_a_process(*words: object, shell: str = "{}", **options: Any) -> Any:
-    """Run ``kpca`` in a process of its own, its streams turned elsewhere by a line of bash."""
+    """Run ``kpca`` in a subprocess, with its streams redirected by a line of bash."""
     code = "import sys; from kpca_apps.cli.entry import main; sys.exit(main())"
     line = shell.replace("{}", shlex.join([sys.executable, "-c", code, *map(str, words)]))
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, **options)

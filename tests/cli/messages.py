@@ -1,8 +1,8 @@
-"""Every option of every command used wrongly, and what is said of it.
+"""Every option of every command used wrongly, and the message it gives.
 
-`python -m tests.cli.messages` prints the table of `messages.txt`: who adds an option, or changes
-what is said, writes it again and reads what has changed as a stranger would. Does each line name
-the option, say what is wrong, and what to do?
+`python -m tests.cli.messages` prints the table of `messages.txt`. After a new option or a changed
+message, write it again and read the changes as a stranger would: does each line name the option,
+say what is wrong, and what to do?
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.cli.tree import each_command
 from tests.novelty.tables import frame_of
 
 TABLE = Path(__file__).with_name("messages.txt")
-# What each command is called with, besides the option that is tried.
+# Arguments of each command besides the option under test.
 CALLS = {
     "novelty screen": "birds.csv",
     "novelty fit": "birds.csv --model new.kpca",
@@ -45,7 +45,7 @@ CALLS = {
     "schema": "",
     "mcp": "--root .",
 }
-# Values that are wrong, by option; those of a command alone by both. Any text is right for none.
+# Invalid values by option, or by command and option. Options that take any text have none.
 WRONG: dict[str, list[str]] = {
     "--accept": ["no.csv", "images"],
     "--alpha": ["many", "0", "1", "nan"],
@@ -117,7 +117,7 @@ WRONG: dict[str, list[str]] = {
     "--workers": ["few"],
     "--write-to": ["scores"],
 }
-# Options that contradict each other, or lack another.
+# Options that contradict each other, or need one that is missing.
 TOGETHER = {
     "novelty screen": [
         "--share 0.1 --count 3",
@@ -200,7 +200,7 @@ TOGETHER = {
     "denoise noise": ["--save images/a.png --force", "no.png"],
     "papers run": ["--out birds.csv --force"],
 }
-# Words of a call that a required one lacks.
+# Arguments without a required one.
 LACKING = {
     "novelty screen": [""],
     "novelty fit": ["birds.csv", "--model new.kpca"],
@@ -218,7 +218,7 @@ LACKING = {
     "mcp": [""],
     "novelty": ["scren"],
 }
-# Of tables that are in a database.
+# Wrong calls on tables in a database.
 SHOP = "sqlite:///shop.db"
 OF_DATABASES = [
     f"{SHOP} --table no",
@@ -241,17 +241,17 @@ OF_DATABASES = [
 ]
 
 
-# What is told in the words of a library, which another version may put otherwise.
+# Messages worded by a library, which differ between its versions.
 OF_LIBRARIES = (
     "Missing ", "No such command", "does not take a value", "is not one of", "not valid TOML",
     "not a usable", " says: ",
 )  # fmt: skip
-# Options for which any text will do.
+# Options that accept any text.
 ANY_TEXT = {("mcp", "--hide")}
 
 
 class Case(NamedTuple):
-    """One wrong call of a command: the words that are right, and those that are not."""
+    """One wrong call of a command: its correct words and its wrong ones."""
 
     command: str
     right: str
@@ -259,12 +259,12 @@ class Case(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """All words of the call."""
+        """Return all words of the call."""
         return shlex.split(f"{self.command} {self.right} {self.wrong}")
 
 
-class Said(NamedTuple):
-    """How a call ended: its exit code, what it said, and whether anything was written."""
+class Reply(NamedTuple):
+    """How a call ended: its exit code, output, and the files it wrote."""
 
     code: int
     out: str
@@ -273,13 +273,13 @@ class Said(NamedTuple):
 
 
 def cases(command: str, parameters: list[Any]) -> Iterator[Case]:
-    """Return wrong calls of a command: of each option, together, and without what is required."""
+    """Yield wrong calls of a command: single options, combinations, and missing arguments."""
     right = CALLS[command]
-    for one in parameters:
-        flags = [flag for flag in (*one.opts, *one.secondary_opts) if flag.startswith("--")]
-        if not flags or one.name == "help":
+    for option in parameters:
+        flags = [flag for flag in (*option.opts, *option.secondary_opts) if flag.startswith("--")]
+        if not flags or option.name == "help":
             continue
-        if one.is_flag:
+        if option.is_flag:
             yield from (Case(command, right, f"{flag}=yes") for flag in flags)
             continue
         (flag,) = flags
@@ -296,7 +296,7 @@ def cases(command: str, parameters: list[Any]) -> Iterator[Case]:
 
 
 def without(words: str, flag: str) -> str:
-    """Return words without an option and its value."""
+    """Remove an option and its value from words."""
     left = words.split()
     if flag in left:
         place = left.index(flag)
@@ -305,7 +305,7 @@ def without(words: str, flag: str) -> str:
 
 
 def make_inputs() -> None:
-    """Fill the working folder with what the calls name."""
+    """Create the files that the calls name in the working folder."""
     frame_of(60, odd=3).write_csv("birds.csv")
     with contextlib.closing(sqlite3.connect("shop.db")) as shop, shop:
         shop.execute("CREATE TABLE birds (name TEXT, wing REAL, bill REAL)")
@@ -338,13 +338,13 @@ def make_inputs() -> None:
 
 
 def files() -> dict[str, tuple[int, int]]:
-    """Return every file and folder below the working folder, with its size and time."""
-    found = {str(path): path.stat() for path in sorted(Path().rglob("*"))}
-    return {name: (of.st_size, of.st_mtime_ns) for name, of in found.items()}
+    """Return every path below the working folder, with its size and time."""
+    stats = {str(path): path.stat() for path in sorted(Path().rglob("*"))}
+    return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()}
 
 
-def said_of(case: Case) -> Said:
-    """Make a call in the working folder, where everything is that it names."""
+def call(case: Case) -> Reply:
+    """Run a call in the working folder, which holds every file that it names."""
     before = files()
     with (
         contextlib.redirect_stdout(io.StringIO()) as out,
@@ -356,18 +356,18 @@ def said_of(case: Case) -> Said:
     for path in map(Path, wrote):
         if str(path) not in before and path.exists():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    return Said(code, out.getvalue(), err.getvalue(), wrote)
+    return Reply(code, out.getvalue(), err.getvalue(), wrote)
 
 
-def as_table(found: dict[Case, Said]) -> str:
-    """Write calls that differ in their command alone as one entry."""
+def as_table(replies: dict[Case, Reply]) -> str:
+    """Format the calls; those that differ only in their command share an entry."""
     commands: dict[tuple[str, int, str], list[str]] = {}
-    for case, said in found.items():
-        message = said.err.removeprefix("error: ").replace(f"kpca {case.command}", "kpca COMMAND")
+    for case, reply in replies.items():
+        message = reply.err.removeprefix("error: ").replace(f"kpca {case.command}", "kpca COMMAND")
         wrong = (
             shlex.join(case.words[len(case.command.split()) :]) if not case.right else case.wrong
         )
-        commands.setdefault((wrong, said.code, message.rstrip("\n")), []).append(case.command)
+        commands.setdefault((wrong, reply.code, message.rstrip("\n")), []).append(case.command)
     lines = [
         f"{wrong or '(nothing)'}   [{', '.join(names)}]\n    {code}  {message}\n"
         for (wrong, code, message), names in sorted(commands.items())
@@ -375,18 +375,18 @@ def as_table(found: dict[Case, Said]) -> str:
     return "".join(lines)
 
 
-def made_in(folder: Path, *commands: str) -> dict[Case, Said]:
-    """Make the wrong calls of some commands, or of all, in a folder with all that they name."""
+def replies_in(folder: Path, *commands: str) -> dict[Case, Reply]:
+    """Run the wrong calls of some commands, or of all, in a folder with their files."""
     os.chdir(folder)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         make_inputs()
     return {
-        case: said_of(case)
+        case: call(case)
         for name, command in each_command()
         if not commands or name in commands
         for case in cases(name, command.params)
     } | {
-        case: said_of(case)
+        case: call(case)
         for name in {*LACKING} - {*CALLS}
         for case in [Case(name, "", words) for words in LACKING[name]]
     }
@@ -394,4 +394,4 @@ def made_in(folder: Path, *commands: str) -> dict[Case, Said]:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        sys.stdout.write(as_table(made_in(Path(name), *sys.argv[1:])))
+        sys.stdout.write(as_table(replies_in(Path(name), *sys.argv[1:])))

@@ -17,12 +17,12 @@ from tests.quick import quick
 
 
 def steps(folder: str) -> dict[str, tuple[str, list[str]]]:
-    """Sentence and words of each next step, by the command it runs."""
+    """Return sentence and words of each next step, by its command."""
     found = {}
     for sentence, command in result(folder)["run"]["next_steps"]:
         words = shlex.split(command)
         assert words[:2] == ["kpca", "novelty"]
-        if "--marks" in words:  # of a page that somebody saves
+        if "--marks" in words:  # needs a page that somebody saved
             continue
         found[words[2]] = (sentence, words[2:])
     return found
@@ -38,17 +38,17 @@ def test_next_steps_are_commands_that_run(kpca: Run, out: str | None, reference:
     words += [] if out is None else ["--out", out]
     assert kpca("screen", "birds.csv", *words, "--quiet").code == 0
     folder = out or "kpca-novelty-birds"
-    found = steps(folder)
-    assert list(found) == ["score", "screen", "explain"]
-    score, screen, explain = (found[name][1] for name in found)
+    offered = steps(folder)
+    assert list(offered) == ["score", "screen", "explain"]
+    score, screen, explain = (offered[name][1] for name in offered)
     assert kpca(*[word.replace("NEW_TABLE", "clean") for word in score]).code == 0
     done = kpca(*screen)
     assert done.code == 0, done.err
     column = result(folder)["ranked"][0]["reasons"][0]["column"]
     assert done.out == f"{folder}-without-{column}/report.html\n"
-    told = kpca(*explain)
-    assert (told.code, "rank 1 of 60" in told.out) == (0, True)
-    assert not any("full path" in sentence for sentence, _ in found.values())
+    explained = kpca(*explain)
+    assert (explained.code, "rank 1 of 60" in explained.out) == (0, True)
+    assert not any("full path" in sentence for sentence, _ in offered.values())
     again = kpca(*shlex.split(result(folder)["run"]["command"])[2:])
     assert (again.code, again.out) == (0, f"{folder}/report.html\n"), again.err
 
@@ -61,24 +61,24 @@ def test_a_row_without_a_line_is_explained_by_its_id_not_by_the_row_of_that_numb
     assert kpca("screen", "birds.parquet", "--quiet").code == 0
     top = result("kpca-novelty-birds")["ranked"][0]
     assert (top["line"], top["id"]) == (None, str(61 - top["row"]))
-    told = kpca(*steps("kpca-novelty-birds")["explain"][1])
-    assert (told.code, "rank 1 of 60" in told.out) == (0, True)
+    explained = kpca(*steps("kpca-novelty-birds")["explain"][1])
+    assert (explained.code, "rank 1 of 60" in explained.out) == (0, True)
 
 
-def test_paths_from_elsewhere_are_cut_and_the_sentence_says_so(
+def test_paths_from_elsewhere_are_cut_and_the_sentence_tells_it(
     kpca: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "here").mkdir()
     monkeypatch.chdir(folder / "here")
     assert kpca("screen", folder / "birds.csv", "--out", folder / "run", "--quiet").code == 0
     assert str(folder) not in (folder / "run" / "result.json").read_text(encoding="utf-8")
-    found = steps(str(folder / "run"))
-    assert found["score"][1][:2] == ["score", "run/model.kpca"]
-    assert found["score"][0].endswith("; put the full path of run in place of the name")
-    assert "; put the full path of run and of birds.csv in place" in found["explain"][0]
+    offered = steps(str(folder / "run"))
+    assert offered["score"][1][:2] == ["score", "run/model.kpca"]
+    assert offered["score"][0].endswith("; put the full path of run in place of the name")
+    assert "; put the full path of run and of birds.csv in place" in offered["explain"][0]
     monkeypatch.chdir(folder)
-    assert kpca(*found["explain"][1]).code == 0
-    assert kpca(*found["screen"][1]).code == 0
+    assert kpca(*offered["explain"][1]).code == 0
+    assert kpca(*offered["screen"][1]).code == 0
 
 
 def test_a_path_below_the_working_folder_is_shown_from_there(kpca: Run, folder: Path) -> None:
@@ -94,10 +94,10 @@ def test_scoring_offers_no_step_that_its_command_cannot_do(kpca: Run) -> None:
     kpca("fit", "clean.csv", "--model", "m.kpca")
     done = kpca("score", "m.kpca", "birds.csv", "--delimiter", ",", "--quiet")
     assert done.code == 0, done.err
-    found = steps("kpca-novelty-birds")
-    assert list(found) == ["score", "explain"]
-    assert found["explain"][1][-2:] == ["--delimiter", ","]
-    assert kpca(*found["explain"][1]).code == 0
+    offered = steps("kpca-novelty-birds")
+    assert list(offered) == ["score", "explain"]
+    assert offered["explain"][1][-2:] == ["--delimiter", ","]
+    assert kpca(*offered["explain"][1]).code == 0
 
 
 def test_the_only_column_is_not_offered_to_be_left_out(kpca: Run) -> None:
@@ -109,9 +109,9 @@ def test_a_name_stands_for_a_table_from_a_pipe(kpca: Run, monkeypatch: pytest.Mo
     data = Path("birds.csv").read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert kpca("screen", "-", "--quiet").code == 0
-    found = steps("kpca-novelty-stdin")
-    assert found["explain"][1][:3] == ["explain", "kpca-novelty-stdin/model.kpca", "TABLE.csv"]
-    assert found["explain"][0].endswith("TABLE.csv stands for the table that was piped in")
+    offered = steps("kpca-novelty-stdin")
+    assert offered["explain"][1][:3] == ["explain", "kpca-novelty-stdin/model.kpca", "TABLE.csv"]
+    assert offered["explain"][0].endswith("TABLE.csv stands for the table that was piped in")
     assert shlex.split(result("kpca-novelty-stdin")["run"]["command"])[2:4] == [
         "screen",
         "TABLE.csv",
@@ -122,5 +122,5 @@ def test_commands_with_control_characters_are_read_back_by_bash_and_show_none() 
     words = ["printf", "%s|", "body mass", "\x03touch x\n", "it's \\ \u202eevil\x1b", "caf\u00e9"]
     line = command_line(words)
     assert line.isprintable()
-    said = subprocess.run(["bash", "-c", line], capture_output=True, check=True).stdout
-    assert said.decode() == "".join(f"{word}|" for word in words[2:])
+    echoed = subprocess.run(["bash", "-c", line], capture_output=True, check=True).stdout
+    assert echoed.decode() == "".join(f"{word}|" for word in words[2:])

@@ -22,13 +22,13 @@ HOSTILE = "\x1b[31mred\x07\nnew\u202eline"
 
 def test_an_error_is_one_line_whatever_it_quotes(capsys: pytest.CaptureFixture[str]) -> None:
     say_error(f"file {HOSTILE} " + "x" * 5000)
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "\x1b" not in said
-    assert len(said) < 2100
+    stderr = capsys.readouterr().err
+    assert stderr.count("\n") == 1
+    assert "\x1b" not in stderr
+    assert len(stderr) < 2100
 
 
-def test_columns_of_nothing_are_dropped_and_scores_told_apart() -> None:
+def test_empty_columns_are_dropped_and_scores_distinguished() -> None:
     frame = frame_of(40, odd=2)
     result = screen(table_from_frame(frame.drop("name")))[0]
     head = next(line for line in summary_lines(result) if line.startswith("rank"))
@@ -51,7 +51,7 @@ def test_ranks_that_skip_some_are_announced() -> None:
     assert titles.startswith("rank")
 
 
-def test_what_may_have_gone_wrong_stands_below_the_reason() -> None:
+def test_hints_are_printed_below_the_reason() -> None:
     result = screen(table_from_frame(frame_of(40, odd=2)))[0]
     hint = '"bill" fits if divided by 10, ' * 4
     first = replace(result.oddest_of_each_kind[0], hints=(hint,))
@@ -61,25 +61,25 @@ def test_what_may_have_gone_wrong_stands_below_the_reason() -> None:
     assert max(map(len, below)) <= 80
 
 
-def test_odd_cells_are_listed_with_what_was_meant() -> None:
+def test_odd_cells_are_listed_with_suggestions() -> None:
     result = screen(table_from_frame(frame_of(40)))[0]
     cell = OddCell("bill", "sign", "-4\x1b", "Why.", "4", row=3, line=4, n_cells=3)
     bare = OddCell("wing", "zero", "0", "Why.", "", row=9, line=10)
-    said = changed(result, odd_cells=(cell, bare), n_odd_cells=4)
-    head, *rows = odd_cell_lines(said)
+    shown = changed(result, odd_cells=(cell, bare), n_odd_cells=4)
+    head, *rows = odd_cell_lines(shown)
     assert head == "4 cells are odd:"
     assert rows[0].split() == ["line", "column", "reads", "suggested"]
     assert rows[1].split()[:2] == ["4", "bill"]
     assert rows[1].split()[-4:] == ["(and", "2", "more)", "4"]
     assert "\x1b" not in rows[1]
     assert rows[2] == "      Why."
-    assert [line.split() for line in odd_cell_lines(changed(said, odd_cells=(bare,)))[1:]] == [
+    assert [line.split() for line in odd_cell_lines(changed(shown, odd_cells=(bare,)))[1:]] == [
         ["line", "column", "reads"],
         ["10", "wing", "0"],
         ["Why."],
         "... and 3 more in the report, each with why.".split(),
     ]
-    of_binary = changed(said, odd_cells=(replace(bare, line=None),), n_odd_cells=1)
+    of_binary = changed(shown, odd_cells=(replace(bare, line=None),), n_odd_cells=1)
     assert [line.split() for line in odd_cell_lines(of_binary)] == [
         "1 cell is odd:".split(),
         ["row", "column", "reads"],
@@ -87,7 +87,7 @@ def test_odd_cells_are_listed_with_what_was_meant() -> None:
         ["Why."],
     ]
     either = replace(bare, column="start", others=("end",))
-    assert "start or end" in odd_cell_lines(changed(said, odd_cells=(either,)))[2]
+    assert "start or end" in odd_cell_lines(changed(shown, odd_cells=(either,)))[2]
 
 
 def test_hostile_names_of_files_and_columns_end_to_end(kpca: Run) -> None:
@@ -111,7 +111,7 @@ def stderr_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         stream.close()
 
 
-def test_words_that_nobody_reads_do_not_end_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_without_a_reader_does_not_end_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     with stderr_nobody_reads(monkeypatch):
         Console().say("a paragraph")
         Console().lines(["a", "b"])

@@ -1,4 +1,4 @@
-"""Databases by the command: scores beside the rows, what comes next, passwords, interrupts."""
+"""Databases on the command line: output tables, next steps, passwords, interrupts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ENDLESS = {
 
 
 def fill(connection: Any, types: str) -> None:
-    """Make the table of birds, with a primary key."""
+    """Create the table of birds with a primary key."""
     connection.execute(f"CREATE TABLE birds ({types.format(text='TEXT', real='DOUBLE PRECISION')})")
     connection.executemany("INSERT INTO birds VALUES (?, ?, ?, ?, ?, ?, ?)", FRAME.rows())
 
@@ -50,7 +50,7 @@ TYPES = (
 
 @pytest.fixture
 def shop(folder: Path) -> Path:
-    """Databases of both kinds in the working folder, with the same table of birds."""
+    """Create an SQLite and a DuckDB database with the same table of birds."""
     with closing(sqlite3.connect("shop.db")) as connection, connection:
         fill(connection, TYPES)
     duckdb = pytest.importorskip("duckdb", reason="the extra duckdb is not installed")
@@ -74,9 +74,9 @@ def test_scores_are_written_beside_the_key(uri: str, kpca: Run, shop: Path) -> N
     for name in scores.columns[2:]:
         kind = written[name].dtype if scores[name].dtype == pl.Int64 else scores[name].dtype
         expected = written[name].cast(pl.Int64) if kind == pl.Boolean else written[name]
-        found = scores[name].cast(pl.Int64) if kind == pl.Boolean else scores[name]
-        assert found.cast(expected.dtype).equals(expected), name
-    # It is the table of scores now: what is there is only replaced when asked, and no other ever.
+        column = scores[name].cast(pl.Int64) if kind == pl.Boolean else scores[name]
+        assert column.cast(expected.dtype).equals(expected), name
+    # --force replaces the run's own table of scores, and never another table.
     assert_refused(kpca(*words, "--out", "next"), 4, "exists already; replace it with --force")
     assert kpca(*words, "--out", "out", "--force", "--count", 9).code == 0
     assert query(uri, 'SELECT bird FROM "bird scores" WHERE flagged').height == 9
@@ -95,30 +95,30 @@ def test_scores_are_written_of_a_table_without_a_key(kpca: Run, shop: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("lost", "code", "said"),
+    ("error", "code", "message"),
     [
-        (InputError("PostgreSQL says: gone.", "sqlite:///shop.db"), 3, "shop.db: PostgreSQL says"),
+        (InputError("PostgreSQL says: shut.", "sqlite:///shop.db"), 3, "shop.db: PostgreSQL says"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
-def test_where_scores_are_not_written_it_is_said_that_the_folder_is(
-    lost: BaseException, code: int, said: str, kpca: Run, shop: Path, monkeypatch: Any
+def test_a_failed_write_of_scores_reports_that_the_folder_is_written(
+    error: BaseException, code: int, message: str, kpca: Run, shop: Path, monkeypatch: Any
 ) -> None:
-    def lose(*_: object, **__: object) -> None:
-        raise lost
+    def fail(*_: object, **__: object) -> None:
+        raise error
 
-    monkeypatch.setattr("kpca_apps.cli.novelty.run.write_rows", lose)
+    monkeypatch.setattr("kpca_apps.cli.novelty.run.write_rows", fail)
     words = ("--table", "birds", "--write-to", "scores", "--out", "out")
     done = kpca("screen", "sqlite:///shop.db", *words)
-    told = done.err.splitlines()[-1]
-    assert done.code == code and told.startswith("error: ") and said in told
-    assert told.endswith("out is written, and the table is not: run again with --force")
+    last = done.err.splitlines()[-1]
+    assert done.code == code and last.startswith("error: ") and message in last
+    assert last.endswith("out is written, and the table is not: run again with --force")
     assert Path("out/report.html").exists()
 
 
 def test_rules_are_learned_from_a_query(kpca: Run, shop: Path) -> None:
-    asked = ("--query", "SELECT * FROM birds WHERE bird < 540 ORDER BY bird", "--timeout", 60)
-    done = kpca("rules", "sqlite:///shop.db", *asked, "--out", "rules.json")
+    query = ("--query", "SELECT * FROM birds WHERE bird < 540 ORDER BY bird", "--timeout", 60)
+    done = kpca("rules", "sqlite:///shop.db", *query, "--out", "rules.json")
     assert done.code == 0, done.err
     assert json.loads(Path("rules.json").read_text())["n_rows"] == 40
     endless = ("--query", ENDLESS["sqlite:///shop.db"], "--timeout", 0.2)
@@ -128,14 +128,14 @@ def test_rules_are_learned_from_a_query(kpca: Run, shop: Path) -> None:
 @pytest.mark.parametrize("uri", ENDLESS)
 def test_the_next_steps_work_as_they_stand(uri: str, kpca: Run, run_kpca: Run, shop: Path) -> None:
     assert kpca("screen", uri, "--query", "SELECT * FROM birds WHERE mass > 0").code == 0
-    # All queries have the same folder by default: none takes the place of another unasked.
+    # All queries share a default folder, which is only replaced with --force.
     other = kpca("screen", uri, "--query", "SELECT * FROM birds WHERE mass > 1")
     assert_refused(other, 4, "kpca-novelty-query-of-shop: exists already; replace it with --force")
-    found = result("kpca-novelty-query-of-shop")
-    assert shlex.split(found["run"]["command"])[3:] == [
+    run = result("kpca-novelty-query-of-shop")
+    assert shlex.split(run["run"]["command"])[3:] == [
         uri, "--query", "SELECT * FROM birds WHERE mass > 0", "--force",
     ]  # fmt: skip
-    steps = [shlex.split(step) for _, step in found["run"]["next_steps"]]
+    steps = [shlex.split(step) for _, step in run["run"]["next_steps"]]
     (explain,) = (step for step in steps if step[2] == "explain")
     assert run_kpca(*explain[1:]).code == 0
     score = ["score", steps[0][3], uri, "--table", "birds", "--out", "scored"]
@@ -175,7 +175,7 @@ def test_a_missing_extra_is_named(
 
 
 @pytest.mark.release
-def test_a_query_tells_nothing_that_is_hidden_or_not_sent(kpca: Run, shop: Path) -> None:
+def test_a_query_reveals_nothing_hidden_or_not_sent(kpca: Run, shop: Path) -> None:
     words = ("sqlite:///shop.db", "--query", "SELECT * FROM birds WHERE name <> 'QZsecret'")
     assert kpca("screen", *words, "--to-send", "--out", "sent").code == 0
     assert kpca("screen", *words, "--hide", "name", "--out", "out").code == 0
@@ -185,8 +185,8 @@ def test_a_query_tells_nothing_that_is_hidden_or_not_sent(kpca: Run, shop: Path)
         for path in shop.rglob("*")
         if path.suffix in (".html", ".json", ".txt")
     }
-    told = {path.removeprefix(f"{shop}/") for path in texts if "QZsecret" in texts[path]}
-    assert told == {"sent/report.html", "sent/result.json"}
+    leaks = {path.removeprefix(f"{shop}/") for path in texts if "QZsecret" in texts[path]}
+    assert leaks == {"sent/report.html", "sent/result.json"}
     assert (
         "(hidden)" in result("out")["run"]["command"]
         and "(hidden)" in result("new")["run"]["command"]
@@ -204,7 +204,7 @@ def test_a_query_tells_nothing_that_is_hidden_or_not_sent(kpca: Run, shop: Path)
         ("novelty", "screen", "birds.csv", "--config", "secret-marks.toml"),
     ],
 )  # fmt: skip
-def test_a_password_in_an_address_is_said_nowhere(
+def test_a_password_in_an_address_is_printed_nowhere(
     words: tuple[str, ...], run_kpca: Run, folder: Path
 ) -> None:
     for name, option in (("secret", "reference"), ("secret-marks", "accept")):
@@ -218,7 +218,7 @@ def test_a_password_in_an_address_is_said_nowhere(
 def command(
     *words: str, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE, **environment: str
 ) -> subprocess.Popen[str]:
-    """Start ``kpca`` in a process of its own."""
+    """Start ``kpca`` in a subprocess."""
     code = f"{HEARS_INTERRUPTS}\nimport sys; from kpca_apps.cli.entry import main; sys.exit(main())"
     return subprocess.Popen(
         [sys.executable, "-c", code, *words],
@@ -230,7 +230,7 @@ def command(
 
 
 def until(happened: Any, seconds: float = 60) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     end = time.monotonic() + seconds
     while not happened() and time.monotonic() < end:
         time.sleep(0.1)
@@ -244,16 +244,16 @@ def test_an_interrupt_ends_a_query_and_leaves_nothing(
 ) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    asked = ENDLESS[uri]
+    source = ENDLESS[uri]
     if how == "table":
-        # A view of rows that never end, as a file that someone sent may hold one.
-        rows = asked.replace("count(*) AS a", "*").replace(" WHERE i < 4000000000", "")
+        # A view of endless rows, as a file from a stranger may hold.
+        rows = source.replace("count(*) AS a", "*").replace(" WHERE i < 4000000000", "")
         library = sqlite3 if uri.startswith("sqlite") else pytest.importorskip("duckdb")
         with closing(library.connect(uri.rpartition("/")[2])) as connection:
             connection.execute(f"CREATE VIEW endless AS {rows}")
-        asked = "endless"
-    process = command("novelty", "screen", uri, f"--{how}", asked, TMPDIR=str(own))
-    until(lambda: f"{Path(uri.split('/')[-1])}" in opened_by(process.pid))
+        source = "endless"
+    process = command("novelty", "screen", uri, f"--{how}", source, TMPDIR=str(own))
+    until(lambda: f"{Path(uri.split('/')[-1])}" in open_files(process.pid))
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
@@ -264,12 +264,12 @@ def test_an_interrupt_ends_a_query_and_leaves_nothing(
     assert not list(shop.glob("kpca-*")) and not list(own.iterdir())
 
 
-def opened_by(pid: int) -> str:
-    """Name the files that a process has open."""
+def open_files(pid: int) -> str:
+    """Return the files that a process has open."""
     names = []
-    for one in Path(f"/proc/{pid}/fd").glob("*"):
+    for path in Path(f"/proc/{pid}/fd").glob("*"):
         try:
-            names.append(str(one.readlink()))
+            names.append(str(path.readlink()))
         except OSError:
             continue
     return " ".join(names)

@@ -1,4 +1,4 @@
-"""``kpca denoise`` as a user meets it: files, words, exit codes."""
+"""``kpca denoise`` as a user meets it: files, options, exit codes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GIVEN = (*FAST, "--sigma", 20)
 
 
 def noisy(seed: int = 0, shape: tuple[int, ...] = (24, 28), sigma: float = 20.0) -> np.ndarray:
-    """Stripes and noise."""
+    """Return stripes with noise."""
     columns = np.arange(shape[1]).reshape((-1,) + (1,) * (len(shape) - 2))
     clean = np.broadcast_to(120 + 60 * np.sin(columns / 5), shape)
     noise = np.random.default_rng(seed).normal(0, sigma, shape)
@@ -156,10 +156,10 @@ def test_failures_are_listed_and_the_rest_is_done(kpca: Run) -> None:
     Path("in/empty.jpg").write_bytes(b"")
     done = kpca("run", "in", *GIVEN, "--quiet")
     assert (done.code, done.out) == (5, "kpca-denoised/report/report.html\n")
-    said = done.err.splitlines()
-    assert len(said) == 2
-    assert said[0].startswith("failed: bad.png: ")
-    assert said[1].startswith("failed: empty.jpg: the file is empty")
+    lines = done.err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("failed: bad.png: ")
+    assert lines[1].startswith("failed: empty.jpg: the file is empty")
     assert sorted(contents(Path("kpca-denoised", IMAGES))) == ["a.png", "c.tif", "sub/b.png"]
     assert b"bad.png" in Path("kpca-denoised/report/report.html").read_bytes()
 
@@ -216,7 +216,7 @@ def test_a_range_the_image_lies_far_beyond_is_a_failure_in_one_line(kpca: Run) -
     assert done.err.startswith("failed: a.png: image holds values from ")
 
 
-def test_what_loads_slowly_is_loaded_where_it_is_needed() -> None:
+def test_slow_imports_are_lazy() -> None:
     code = (
         "import sys, kpca_apps.report.denoising.page;"
         "print({'matplotlib', 'numba', 'scipy', 'sklearn'} & set(sys.modules), end=' ');"
@@ -263,7 +263,7 @@ def test_a_dry_run_lists_no_result_of_a_kind_that_is_not_read(kpca: Run) -> None
     assert foreseen[1].startswith("failed: notes.png: is not an image that can be read")
     rows = json.loads(kpca("run", "in", *FAST, "--dry-run", "--json").out)["images"]
     assert [row["name"] for row in rows] == names
-    # The run says the same of them.
+    # The run prints the same warnings.
     done = kpca("run", "in", *FAST, "--quiet")
     assert done.code == 5
     assert set(foreseen) < set(done.err.splitlines())
@@ -302,20 +302,20 @@ def test_noise_is_a_table_of_what_the_library_measures(kpca: Run) -> None:
     assert rows[0].split()[1] == f"{expected:.3g}"
     assert rows[0].endswith("28 x 24")
     assert rows[2].endswith("24 x 24")
-    told = json.loads(kpca("noise", "in", "--json").out)["images"]
-    assert [one["status"] for one in told] == ["ok", "failed", "ok", "ok"]
-    assert told[0]["sigma"] == expected
-    assert len(told[3]["channel_sigma"]) == 3
+    images = json.loads(kpca("noise", "in", "--json").out)["images"]
+    assert [image["status"] for image in images] == ["ok", "failed", "ok", "ok"]
+    assert images[0]["sigma"] == expected
+    assert len(images[3]["channel_sigma"]) == 3
 
 
-def test_raw_files_are_written_as_raw_files_where_that_is_asked(kpca: Run) -> None:
+def test_raw_files_are_written_as_raw_files_on_request(kpca: Run) -> None:
     pytest.importorskip("rawpy", reason="raw files need the extra raw")
     light = np.random.default_rng(0).normal(1200, 40, (96, 96)).astype(np.uint16)
     write_dng(Path("a.dng"), light)
     for words, name in (((), "a.tif"), (("--raw-out", "dng"), "a.dng")):
         out = f"as-{name}"
         assert kpca("run", "a.dng", *FAST, *words, "--out", out).code == 0
-        assert [one.name for one in Path(out, IMAGES).glob("a.*")] == [name]
+        assert [path.name for path in Path(out, IMAGES).glob("a.*")] == [name]
     assert_refused(kpca("run", "a.dng", "--raw-out", "png"), 2, "--raw-out")
 
 
@@ -326,10 +326,10 @@ def test_a_preview_offers_three_strengths(kpca: Run) -> None:
     assert there.out == Path("here/preview/result.json").read_text(encoding="utf-8")
     assert "A preview of a.png, the first of 3 images" in " ".join(done.err.split())
     assert not Path("kpca-denoised").exists()
-    told = result_of("kpca-preview-a")
-    assert str(told["command"]) == "kpca denoise run in --quality fast --luma 1.2"
-    trials = told["trials"]
-    assert [one["option"] for one in trials] == ["--strength 0.6", "--strength 1", "--luma 1.56"]
+    run = result_of("kpca-preview-a")
+    assert str(run["command"]) == "kpca denoise run in --quality fast --luma 1.2"
+    trials = run["trials"]
+    assert [item["option"] for item in trials] == ["--strength 0.6", "--strength 1", "--luma 1.56"]
     assert "Luma 1.56: removes" in done.err
     assert done.err.count(" of 255.\n") == 3
 
@@ -347,36 +347,36 @@ def test_the_line_of_a_preview_gives_one_image_its_own_options(kpca: Run) -> Non
     assert own == {"a.png": {"strength": 0.6, "luma": 1, "chroma": 1}, "c.tif": {}, "sub/b.png": {}}
     page = Path("kpca-denoised/report/report.html").read_text()
     assert page.count("Asked for this image alone: strength 0.6, luma 1 and chroma 1.") == 1
-    # The preview of an image with options of its own begins at these.
+    # The preview of an image with options of its own starts from them.
     kpca("run", "in", *GIVEN, "--preview", "--per-image", "own.csv")
     trials = result_of("kpca-preview-a")["trials"]
     assert trials[1]["per_image"].endswith("a.png,0.6,1,1\n")
 
 
-def test_what_may_be_texture_is_left_as_it_was_and_said_to_be(kpca: Run) -> None:
+def test_possible_texture_is_left_unchanged_and_reported(kpca: Run) -> None:
     save("mixed/a.png", data.grass()[:96, :96])
     save("mixed/b.png", noisy(1, (64, 64)))
-    said = " ".join(kpca("run", "mixed", *FAST).err.split())
+    stderr = " ".join(kpca("run", "mixed", *FAST).err.split())
     images = result()["images"]
-    assert [one["established"] for one in images] == [False, True]
+    assert [image["established"] for image in images] == [False, True]
     option = images[0]["evidence"]["option"]
-    assert "a.png: left as it is: what was measured" in said
-    assert f"{option} takes it out." in said
+    assert "a.png: left as it is: what was measured" in stderr
+    assert f"{option} takes it out." in stderr
     np.testing.assert_array_equal(load(f"kpca-denoised/{IMAGES}/a.png"), load("mixed/a.png"))
     measured = kpca("noise", "mixed")
     assert "?: no noise could be established" in " ".join(measured.err.split())
     assert f"{option} (for a.png)" in " ".join(measured.err.split())
     assert ["?" in line for line in measured.out.splitlines()[1:]] == [True, False]
-    # The one option named does it.
+    # The suggested option is enough.
     again = kpca("run", "mixed/a.png", "--quality", "fast", *option.split(), "--out", "again")
     assert (again.code, "left as" in again.err) == (0, False)
     assert np.any(load(f"again/{IMAGES}/a.png") != load("mixed/a.png"))
-    # Of a preview, where every strength leaves it.
+    # In a preview, if no strength changes the image.
     tried = " ".join(kpca("run", "mixed/a.png", *FAST, "--preview").err.split())
     assert "as it is: what was measured (" in tried and "removes 0" not in tried
 
 
-def test_impulses_taken_for_gaussian_noise_are_said_to_be(kpca: Run) -> None:
+def test_impulses_mistaken_for_gaussian_noise_are_reported(kpca: Run) -> None:
     pixels = data.camera()[:64, :64].copy()
     pixels[np.random.default_rng(0).random(pixels.shape) < 0.05] = 255
     save("salt/a.png", pixels)
@@ -384,7 +384,7 @@ def test_impulses_taken_for_gaussian_noise_are_said_to_be(kpca: Run) -> None:
         assert "--noise impulse" in kpca(*words).err
 
 
-def test_a_law_of_brightness_is_told_wherever_noise_is(kpca: Run) -> None:
+def test_a_noise_law_is_reported_wherever_noise_is(kpca: Run) -> None:
     rng = np.random.default_rng(0)
     light = data.camera()[:160, 150:310] * 0.5
     counts = rng.poisson(light) * 2.0 + rng.normal(100, 3, light.shape)
@@ -396,16 +396,16 @@ def test_a_law_of_brightness_is_told_wherever_noise_is(kpca: Run) -> None:
     (line,) = laws.splitlines()[1:]
     gain = float(line.split()[1])
     assert gain == pytest.approx(2, rel=0.15)
-    (told,) = json.loads(kpca("noise", "cells.tif", "--json").out)["images"]
-    assert told["evidence"]["laws"][0]["gain"] == pytest.approx(gain, rel=0.01)
+    (listed,) = json.loads(kpca("noise", "cells.tif", "--json").out)["images"]
+    assert listed["evidence"]["laws"][0]["gain"] == pytest.approx(gain, rel=0.01)
     done = kpca("run", "cells.tif", *FAST)
-    said = " ".join(done.err.split())
-    assert f"At brightness x its variance is {line.split('  ')[1]}" in said
+    stderr = " ".join(done.err.split())
+    assert f"At brightness x its variance is {line.split('  ')[1]}" in stderr
     (image,) = result()["images"]
-    assert image["evidence"] == told["evidence"]
+    assert image["evidence"] == listed["evidence"]
     page = Path("kpca-denoised/report/report.html").read_text(encoding="utf-8")
     assert "taken as noise of counted light" in page
-    # What is read back from the record gives the same report.
+    # The record restores the same report.
     assert kpca("run", "cells.tif", *FAST).code == 0
     assert Path("kpca-denoised/report/report.html").read_text(encoding="utf-8") == page
 
@@ -417,16 +417,16 @@ def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
     lines = kpca("noise", "late").out.splitlines()
     assert max(map(len, lines)) <= 80
     shown = [line.split()[0] for line in lines[1:]]
-    assert [one[-6:] for one in shown] == [name[-6:] for name in names]
-    assert all(len(one) < len(name) for one, name in zip(shown, names, strict=True))
+    assert [name[-6:] for name in shown] == [name[-6:] for name in names]
+    assert all(len(item) < len(name) for item, name in zip(shown, names, strict=True))
     save(f"late/{'long' * 20}.png", noisy(3, (96, 96, 3)))
     assert max(map(len, kpca("noise", "late").out.splitlines())) <= 80
     shared = noisy(4, (96, 96))[..., np.newaxis] // 2 + np.array([0, 10, 20])
     save("shared.png", shared.astype(np.uint8))
     assert "yes" in kpca("noise", "shared.png").out
     assert "share their noise" in kpca("noise", "shared.png").err
-    said = " ".join(kpca("noise", "--help").out.split())
-    assert all(word in said for word in ("unchanged", "shared:", "impulses:", 'marked "?"'))
+    stdout = " ".join(kpca("noise", "--help").out.split())
+    assert all(word in stdout for word in ("unchanged", "shared:", "impulses:", 'marked "?"'))
 
 
 def test_tables_of_noise_in_colour_fit_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -469,11 +469,11 @@ def test_the_noise_of_a_set_is_kept_and_used(kpca: Run) -> None:
     assert "taken from --profile p.json, not measured." in " ".join(done.err.split())
 
 
-def test_the_same_noise_for_a_batch_is_measured_and_said(kpca: Run) -> None:
+def test_the_same_noise_for_a_batch_is_measured_and_reported(kpca: Run) -> None:
     for number in range(2):
         save(f"alike/{number}.png", noisy(number, (96, 96)))
     done = kpca("run", "alike", *FAST, "--same-noise")
     assert done.code == 0, done.err
     images = result()["images"]
     assert images[0]["sigma"] == images[1]["sigma"]
-    assert all("--same-noise" in one["notes"][-1] for one in images)
+    assert all("--same-noise" in image["notes"][-1] for image in images)

@@ -22,7 +22,7 @@ MODEL = ("--model", "digits.kpca")
 
 @pytest.fixture
 def digits(kpca: Run) -> np.ndarray:
-    """Sixty clean digits in ``clean`` and three with noise in ``noisy``."""
+    """Create sixty clean digits in ``clean`` and three noisy ones in ``noisy``."""
     images = np.asarray(load_digits().images[:63] * 15.9, np.uint8)
     noise = np.random.default_rng(0).normal(0, 50, images.shape)
     for number, image in enumerate(images[:60]):
@@ -69,14 +69,14 @@ def test_learn_and_denoise(kpca: Run, digits: np.ndarray) -> None:
 def test_a_path_that_looks_like_an_address_is_one_of_this_disk(
     kpca: Run, digits: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(buckets, "_s3_system", lambda *_: pytest.fail("a store was asked"))
+    monkeypatch.setattr(buckets, "_s3_system", lambda *_: pytest.fail("a store was requested"))
     Path("s3:/bucket").mkdir(parents=True)
     model = ("--model", "./s3:/bucket/digits.kpca")
     assert kpca("fit", "clean", *model, "--sigma", 50).out == f"{model[1]}\n"
     done = kpca("run", "noisy", *model, "--jobs", 1, "--out", "./s3:/out")
     assert (done.code, done.out) == (0, "s3:/out/report/report.html\n"), done.err
-    told = json.loads(Path("s3:/out/report/result.json").read_text(encoding="utf-8"))
-    assert told["command"] == " ".join(("kpca denoise run noisy", *model, "--out ./s3:/out"))
+    content = json.loads(Path("s3:/out/report/result.json").read_text(encoding="utf-8"))
+    assert content["command"] == " ".join(("kpca denoise run noisy", *model, "--out ./s3:/out"))
 
 
 def test_a_model_is_loaded_once(
@@ -85,23 +85,23 @@ def test_a_model_is_loaded_once(
     assert kpca("fit", "clean", *MODEL, "--sigma", 50).code == 0
     load, loaded = DictionaryDenoiser.load, []
 
-    def counted(path: str) -> DictionaryDenoiser:
+    def count_loads(path: str) -> DictionaryDenoiser:
         loaded.append(path)
         return load(path)
 
-    monkeypatch.setattr(DictionaryDenoiser, "load", counted)
+    monkeypatch.setattr(DictionaryDenoiser, "load", count_loads)
     assert kpca("run", "noisy", *MODEL, "--jobs", 1).code == 0
     assert loaded == ["digits.kpca"]
 
 
-def test_what_does_not_fit_is_a_failure_of_one_image(kpca: Run, digits: np.ndarray) -> None:
+def test_an_unsuitable_image_fails_alone(kpca: Run, digits: np.ndarray) -> None:
     assert kpca("fit", "clean", *MODEL, "--components", 20, "--bandwidth", 1e6, "-q").code == 0
     done = kpca("run", "noisy", "in", *MODEL, "--jobs", 1)
     assert done.code == 5
-    said = " ".join(done.err.split())
-    assert "failed: in/a.png: is 24 x 28 pixels, but the model learned whole images of 8" in said
-    assert "failed: in/sub/b.png: " in said
-    assert "3 of 6 images denoised" in said
+    stderr = " ".join(done.err.split())
+    assert "failed: in/a.png: is 24 x 28 pixels, but the model learned whole images of 8" in stderr
+    assert "failed: in/sub/b.png: " in stderr
+    assert "3 of 6 images denoised" in stderr
     dictionary = result()["dictionary"]
     assert dictionary["rule"] == "The bandwidth and the number of components are as given."
     assert dictionary["n_components"] == 20
@@ -111,9 +111,9 @@ def test_patches_of_any_images(kpca: Run) -> None:
     words = ("--patch-size", 6, "--max-examples", 80, "--sigma", 20, "--stride", 3)
     fitted = kpca("fit", "in/a.png", "in/c.tif", "--model", "p.kpca", *words, "--json", "--quiet")
     assert (fitted.code, fitted.err) == (0, "")
-    told = json.loads(fitted.out)
-    assert (told["patch_size"], told["n_examples"], told["shape"]) == (6, 80, [6, 6, 1])
-    assert [choice["level"] for choice in told["choices"]] == [pytest.approx(20 / 255)]
+    info = json.loads(fitted.out)
+    assert (info["patch_size"], info["n_examples"], info["shape"]) == (6, 80, [6, 6, 1])
+    assert [choice["level"] for choice in info["choices"]] == [pytest.approx(20 / 255)]
     other = kpca("fit", "in/a.png", "in/c.tif", "--model", "q.kpca", *words, "--seed", 7)
     assert other.code == 0
     assert Path("p.kpca").read_bytes() != Path("q.kpca").read_bytes()
@@ -130,7 +130,7 @@ def test_every_option_of_fit_reaches_the_dictionary(
 
     class Recorded(DictionaryDenoiser):
         def check_parameters(self) -> None:
-            made.append({name: getattr(self, name) for name in told})
+            made.append({name: getattr(self, name) for name in given})
 
     words = (
         "--components 7 --bandwidth 5.0 --patch-size 4 --stride 2 --sigma 3.0 --examples-sigma 1.5 "
@@ -138,10 +138,10 @@ def test_every_option_of_fit_reaches_the_dictionary(
     ).split()
     names = (word.removeprefix("--").replace("-", "_") for word in words[::2])
     fields = {"components": "n_components", "jobs": "n_jobs", "seed": "random_state"}
-    told = {fields.get(n, n): float(value) for n, value in zip(names, words[1::2], strict=True)}
+    given = {fields.get(n, n): float(value) for n, value in zip(names, words[1::2], strict=True)}
     monkeypatch.setattr("kpca_apps.denoise.dictionary.DictionaryDenoiser", Recorded)
     assert kpca("fit", "in/a.png", *MODEL, *words, "--dry-run").code == 0
-    assert made == [told]
+    assert made == [given]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a terminal shows while a batch runs, and what is said when it is stopped."""
+"""What a terminal shows while a batch runs, and when it is interrupted."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_terminal_shows_how_far_one_image_is(
     assert kpca("run", large, *GIVEN[:2], *GIVEN[4:], "--jobs", jobs).code == 0
     shown = re.findall(r"([0-9]+) of [0-9]+.*?([0-9]+)%", terminal.getvalue())
     before_any = {int(percent) for n_done, percent in shown if n_done == "0"}
-    # How many are drawn is a matter of time: two or more between the ends.
+    # Progress is redrawn by time, so only a minimum is certain between the ends.
     assert len(before_any - {0, 100}) >= 2
 
 
@@ -102,9 +102,9 @@ def test_samples_are_counted_by_the_header(shape: tuple[int, ...], tmp_path: Pat
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes with names")
-def test_what_is_no_image_counts_by_its_size(tmp_path: Path) -> None:
+def test_non_images_count_by_their_size(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"123")
-    os.mkfifo(tmp_path / "pipe.png")  # which would never end
+    os.mkfifo(tmp_path / "pipe.png")  # opening it would block forever
     sizes = [count_samples(tmp_path / f"{name}.png") for name in ("a", "none", "pipe")]
     assert sizes == [3, 0, 0]
 
@@ -129,7 +129,7 @@ def test_an_end_at_the_report_leaves_the_images(
     assert "All of these were done by an earlier run." in kpca("run", "in", *GIVEN).err
 
 
-def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_prints_how_to_resume(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from kpca_apps.denoise.batch import denoisers
 
     whole, calls = denoisers.clean_image, []
@@ -140,7 +140,7 @@ def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPat
             signal.raise_signal(signal.SIGTERM)
         return whole(*args, **options)
 
-    # An image that fails is done neither now nor when the next run counts.
+    # An image that fails is not counted, neither now nor by the next run.
     Path("in/0.png").write_bytes(b"no image")
     with monkeypatch.context() as patch:
         patch.setattr(denoisers, "clean_image", interrupted)
@@ -160,12 +160,12 @@ def test_a_bug_ends_as_one_after_the_other_images_are_done(
 
     whole = denoisers.clean_image
 
-    def choosy(pixels: np.ndarray, *args: Any, **options: Any) -> Any:
+    def fail_in_colour(pixels: np.ndarray, *args: Any, **options: Any) -> Any:
         if pixels.ndim == 3:
             raise AssertionError("no such case")
         return whole(pixels, *args, **options)
 
-    monkeypatch.setattr(denoisers, "clean_image", choosy)
+    monkeypatch.setattr(denoisers, "clean_image", fail_in_colour)
     done = kpca("run", "in", *GIVEN)
     assert (done.code, done.out) == (1, "kpca-denoised/report/report.html\n")
     last = done.err.splitlines()[-1]
@@ -189,7 +189,7 @@ def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(
     for number in range(4):
         save(f"many/{number:02}.png", noise)
     words = ["run", "many", "--sigma", "10", "--jobs", "2", "--quality", "fast"]
-    # As at a keyboard: the whole group is sent it, as soon as one image is done.
+    # Like Ctrl-C: signal the whole process group as soon as one image is done.
     code = (
         f"{HEARS_INTERRUPTS}\nimport os\n"
         "from kpca_apps.cli.main import main\n"
@@ -207,9 +207,9 @@ def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(
         text=True,
         start_new_session=True,
     )
-    _, said = process.communicate()
+    _, stderr = process.communicate()
     assert process.returncode == 130
-    # On a machine where nothing is compiled yet, that is said first.
-    lines = [line for line in said.splitlines() if not line.startswith("Compiling for")]
+    # A machine without compiled code reports the compilation first.
+    lines = [line for line in stderr.splitlines() if not line.startswith("Compiling for")]
     assert len(lines) == 1
     assert lines[0].startswith("error: interrupted; run the same command again to resume: ")

@@ -1,4 +1,4 @@
-"""Interrupts that come before the command has begun."""
+"""Interrupts before the command has started."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ import pytest
 
 from tests.interrupts import HEARS_INTERRUPTS
 
-# A module that takes an interrupt for a failure of its own, as some of C do.
+# A module that reports an interrupt as its own failure, as some C extensions do.
 SWALLOWS = f"""
 {HEARS_INTERRUPTS}
 import sys
@@ -25,7 +25,7 @@ sys.meta_path.insert(0, Finder())
 from kpca_apps.cli.entry import main
 sys.exit(main())
 """
-# Work that no signal can interrupt, as a long call of a library.
+# Work that ignores signals, like a long call into a library.
 DEAF = f"""
 {HEARS_INTERRUPTS}
 import sys, time
@@ -39,7 +39,7 @@ kpca_apps.cli.main.main = deaf
 from kpca_apps.cli.entry import main
 sys.exit(main())
 """
-# A library that makes code while the signal comes, as dataclasses do.
+# A library that generates code while the signal arrives, as dataclasses do.
 IN_EXEC = f"""
 {HEARS_INTERRUPTS}
 import sys
@@ -85,14 +85,14 @@ def test_a_signal_in_code_that_is_made_has_its_own_exit_code(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no mask of signals")
-def test_work_that_hears_no_signal_ends_in_time() -> None:
+def test_work_that_ignores_signals_ends_in_time() -> None:
     done = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, text=True, check=False)
     assert done.returncode == 128 + signal.SIGTERM
     assert done.stderr == "error: interrupted; the next run removes what is unfinished\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no mask of signals")
-def test_a_blocked_interrupt_is_heard() -> None:
+def test_a_blocked_interrupt_is_handled() -> None:
     assert hasattr(signal, "pthread_sigmask")
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED], capture_output=True, text=True, check=False

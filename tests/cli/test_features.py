@@ -9,22 +9,22 @@ from pathlib import Path
 from tests.cli.tree import each_command
 
 TESTS = Path(__file__).parents[1]
-# Files of these names in tests run no test.
+# Folders without tests that are run.
 HELPERS = ("benchmarks", "oracles")
 
 
 def features() -> Iterator[tuple[str, str]]:
-    """Yield each command with each of its options, and with "" for the command itself."""
+    """Yield each command with "" and with each of its options."""
     for words, command in each_command():
         yield words, ""
-        for one in command.params:
-            if one.param_type_name == "option" and one.name != "help":
-                yield words, max(one.opts, key=len)
+        for option in command.params:
+            if option.param_type_name == "option" and option.name != "help":
+                yield words, max(option.opts, key=len)
 
 
 def words_by_test() -> list[tuple[set[str], set[str]]]:
-    """Return the words each test is written with, and those of its whole file."""
-    found = []
+    """Return the strings of each test, and those of its whole file."""
+    tests = []
     for path in sorted(TESTS.rglob("test_*.py")):
         if path.parent.name in HELPERS:
             continue
@@ -40,21 +40,21 @@ def words_by_test() -> list[tuple[set[str], set[str]]]:
         for node in ast.walk(module):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 own = set(_words(node))
-                own = own.union(*(words for one, words in constants.items() if one in own))
-                found.append((own, of_file))
-    return found
+                own = own.union(*(words for name, words in constants.items() if name in own))
+                tests.append((own, of_file))
+    return tests
 
 
 def _words(node: ast.AST) -> Iterator[str]:
-    for one in ast.walk(node):
-        if isinstance(one, ast.Dict):  # options by their names in Python
-            for key in one.keys:
+    for child in ast.walk(node):
+        if isinstance(child, ast.Dict):  # options as keys of a dictionary
+            for key in child.keys:
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
                     yield f"--{key.value.replace('_', '-')}"
-        if isinstance(one, ast.Constant) and isinstance(one.value, str):
-            yield from one.value.replace("=", " ").split()
-        elif isinstance(one, ast.Name | ast.arg):
-            yield one.id if isinstance(one, ast.Name) else one.arg
+        if isinstance(child, ast.Constant) and isinstance(child.value, str):
+            yield from child.value.replace("=", " ").split()
+        elif isinstance(child, ast.Name | ast.arg):
+            yield child.id if isinstance(child, ast.Name) else child.arg
 
 
 def test_every_command_and_option_has_a_test() -> None:

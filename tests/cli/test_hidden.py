@@ -1,4 +1,4 @@
-"""Values of hidden columns are in no byte that a run writes or prints, but for the model."""
+"""Values of hidden columns are in nothing that a run writes or prints, except the model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.cli.conftest import Run
 from tests.quick import quick
 
 N_ROWS, N_ODD = 132, 6
-# What a value of each column looks like, also where it is expected, a median or on an axis.
+# Patterns of each column's values, which also match expected values, medians and axis labels.
 SECRETS = {
     "patient": r"XQ\d{4}",
     "site": "QZsite",
@@ -33,7 +33,7 @@ KINDS = ("csv", "parquet", "arrow", "jsonl", "json", "xlsx")
 
 
 def frame(seed: int = 0, *, odd: int = N_ODD) -> pl.DataFrame:
-    """Rows whose columns follow one size: half of them secret; the last `odd` do not follow it."""
+    """Return rows whose columns, half of them secret, follow one size, except the last `odd`."""
     rng = np.random.default_rng(seed)
     size = rng.normal(size=N_ROWS)
     sizes = [size + 0.1 * rng.normal(size=N_ROWS) for _ in range(4)]
@@ -48,7 +48,7 @@ def frame(seed: int = 0, *, odd: int = N_ODD) -> pl.DataFrame:
     columns = {
         "patient": [f"XQ{(7 * k + seed) % 9000 + 1000:04d}" for k in range(N_ROWS)],
         "site": [("QZsiteA", "QZsiteB")[k % 2] if k % 22 else "QZsiteC" for k in range(N_ROWS)],
-        "visit": [str(one) for one in day],
+        "visit": [str(moment) for moment in day],
         "dose": dose,
         "grade": grade.tolist(),
         "remark": [" ".join(rng.choice(words, 5)) for _ in range(N_ROWS)],
@@ -57,7 +57,7 @@ def frame(seed: int = 0, *, odd: int = N_ODD) -> pl.DataFrame:
         "kind": ["odd" if k >= N_ROWS - odd else "usual" for k in range(N_ROWS)],
     }
     if odd:
-        for name, cells in columns.items():  # a row that repeats another but for one cell
+        for name, cells in columns.items():  # duplicate a row except for one cell
             if name not in ("patient", "dose", "kind"):
                 cells[8] = cells[7]
         columns["visit"][11] = "1889-02-30"  # type: ignore[index]
@@ -77,8 +77,8 @@ def write(table: pl.DataFrame, name: str, kind: str) -> str:
 
 
 def texts(*folders: str) -> dict[str, str]:
-    """Everything that runs wrote, as text."""
-    found = {}
+    """Return everything that runs wrote, as text."""
+    outputs = {}
     for path in sorted(path for folder in folders for path in Path(folder).rglob("*")):
         if path.suffix == ".kpca" or path.is_dir():
             continue
@@ -88,17 +88,17 @@ def texts(*folders: str) -> dict[str, str]:
         if path.suffix == ".xlsx":
             with zipfile.ZipFile(io.BytesIO(data)) as book:
                 data = b"\n".join(book.read(name) for name in book.namelist())
-        # Pictures are the markup that they are made of; only those of the page's own are packed.
+        # The figures are SVG source here (see `legible`); remove images that the page embeds.
         text = re.sub(r"data:[\w/+-]+;base64,[\w+/=]+", "", data.decode("utf-8"))
-        found[str(path)] = text
-    return found
+        outputs[str(path)] = text
+    return outputs
 
 
-def leaks(found: dict[str, str], names: tuple[str, ...] = tuple(SECRETS)) -> list[str]:
-    """Where values of some columns are, and what stands there."""
+def leaks(outputs: dict[str, str], names: tuple[str, ...] = tuple(SECRETS)) -> list[str]:
+    """Return where values of secret columns appear, with the text around them."""
     return [
         f"{where}: {name}: ...{text[max(match.start() - 60, 0) : match.end() + 30]!r}"
-        for where, text in found.items()
+        for where, text in outputs.items()
         for name in names
         for match in [re.search(SECRETS[name], text)]
         if match
@@ -107,7 +107,7 @@ def leaks(found: dict[str, str], names: tuple[str, ...] = tuple(SECRETS)) -> lis
 
 @pytest.fixture
 def legible(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write pictures as the markup that they are made of."""
+    """Write figures as their SVG source."""
     monkeypatch.setattr(
         "kpca_apps.report.drawing.to_png", lambda drawing: str(to_svg(drawing)).encode()
     )
@@ -115,31 +115,31 @@ def legible(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("legible")
 def test_without_hide_the_values_of_every_column_are_found(whole_kpca: Run) -> None:
-    """The search finds what is there, in each kind of file."""
+    """The search finds the values in each kind of file."""
     table = write(frame(), "given", "parquet")
     words = ("--id", "patient", "--count", N_ODD, "--flagged", "xlsx", "--format", "parquet")
     done = whole_kpca("screen", table, *words, "--out", "seen")
     assert done.code == 0, done.err
-    found = texts("seen") | {"terminal": done.out + done.err}
-    told = {line.split(": ")[0]: [] for line in leaks(found)}
-    for line in leaks(found):
-        told[line.split(": ")[0]].append(line.split(": ")[1])
-    assert {*SECRETS} == {*told["seen/result.json"]} == {*told["seen/scored.parquet"]}
-    assert {*SECRETS} == {*told["seen/report.html"]} == {*told["seen/flagged.xlsx"]}
-    assert {"patient", "dose", "visit"} <= {*told["terminal"]}
-    assert any(where.startswith("seen/figures/") for where in told)
+    outputs = texts("seen") | {"terminal": done.out + done.err}
+    leaking = {line.split(": ")[0]: [] for line in leaks(outputs)}
+    for line in leaks(outputs):
+        leaking[line.split(": ")[0]].append(line.split(": ")[1])
+    assert {*SECRETS} == {*leaking["seen/result.json"]} == {*leaking["seen/scored.parquet"]}
+    assert {*SECRETS} == {*leaking["seen/report.html"]} == {*leaking["seen/flagged.xlsx"]}
+    assert {"patient", "dose", "visit"} <= {*leaking["terminal"]}
+    assert any(where.startswith("seen/figures/") for where in leaking)
 
 
 def run_all(run: Run, *commands: tuple[object, ...]) -> dict[str, str]:
-    """Run commands that must go well; return what they wrote and said."""
-    said = ""
+    """Run commands that must succeed; return what they wrote and printed."""
+    terminal = ""
     for words in commands:
         done = run(*words)
         assert done.code == 0, done.err
-        said += done.out + done.err
+        terminal += done.out + done.err
     return texts(
         *{str(words[words.index("--out") + 1]) for words in commands if "--out" in words}
-    ) | {"terminal": said}
+    ) | {"terminal": terminal}
 
 
 def screened(run: Run, kind: str, hide: tuple[str, ...], *words: object) -> dict[str, str]:
@@ -158,7 +158,7 @@ def fitted_and_scored(
     clean, table = write(frame(1, odd=0), "clean", kind), write(frame(), "given", kind)
     fit = ("fit", clean, "--model", "m.kpca", "--exclude", "kind", "--json")
     of_fit, of_score = (hide, ()) if by_model else ((), hide)
-    # A fit that hides nothing may tell everything.
+    # A fit that hides nothing may write every value.
     first = run_all(run, (*fit, *of_fit))
     return (first if by_model else {}) | run_all(
         run,
@@ -226,7 +226,7 @@ def test_hidden_values_of_a_table_in_parts_are_in_no_byte(kpca: Run) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_the_scored_table_has_hidden_columns_if_asked_and_else_their_names(
+def test_the_scored_table_has_hidden_columns_on_request_and_else_their_names(
     kpca: Run, kind: str
 ) -> None:
     words = ("--format", kind, "--hide", "dose", "--hide", "patient", "--id", "patient")
@@ -235,7 +235,7 @@ def test_the_scored_table_has_hidden_columns_if_asked_and_else_their_names(
     assert kpca("screen", table, *words, "--keep-hidden", "--out", "kept").code == 0
     seen, kept = (read(f"{name}/scored.{kind}") for name in ("seen", "kept"))
     assert seen.columns == kept.columns
-    # Row for row: what lies beside a line of the input is what was found about it.
+    # The rows keep the order of the input, with the same findings beside them.
     assert seen.drop("dose", "patient").equals(kept.drop("dose", "patient"))
     assert kept["patient"].to_list() == frame()["patient"].to_list()
     assert seen["dose"].null_count() == seen["patient"].null_count() == N_ROWS
@@ -270,17 +270,17 @@ def test_errors_cite_no_hidden_value(kpca: Run) -> None:
         "2: name the one that means": ("screen", table, "--label", "dose", *HIDE),
         "3: only one value": ("screen", repeated, "--label", "dose", *HIDE),
     }
-    for said, words in errors.items():
-        done, (code, text) = kpca(*words), said.split(": ")
-        assert done.code == int(code) and text in " ".join(done.err.split()), (said, done)
+    for message, words in errors.items():
+        done, (code, text) = kpca(*words), message.split(": ")
+        assert done.code == int(code) and text in " ".join(done.err.split()), (message, done)
         assert leaks({"terminal": done.out + done.err}) == []
 
 
-def test_a_model_says_which_hidden_values_it_holds(kpca: Run) -> None:
+def test_a_model_reports_the_hidden_values_it_contains(kpca: Run) -> None:
     table = write(frame(), "given", "parquet")
     done = kpca("screen", table, "--hide", "patient", "--hide", "dose", "--out", "seen")
-    said = " ".join(done.err.split())
-    assert 'holds rows of given.parquet, with values of the hidden column "dose": share' in said
+    stderr = " ".join(done.err.split())
+    assert 'holds rows of given.parquet, with values of the hidden column "dose": share' in stderr
     done = kpca("fit", table, "--model", "m.kpca", "--hide", "patient")
     assert "holds rows of given.parquet: share" in " ".join(done.err.split())
 

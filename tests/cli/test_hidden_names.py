@@ -1,8 +1,8 @@
-"""However the header writes the name of a hidden column, no face shows its values.
+"""A hidden column's values appear nowhere, however the header spells its name.
 
-Each shape of header is written as each kind of table that can hold it, and given to the command, to
+Each form of header is written as each kind of table that supports it, and given to the command, to
 Python and to the server for assistants; all that they write, print, return and show in a notebook
-is searched. A sample of the shapes runs by default, all of them as `release`.
+is searched. A sample of the cases runs by default, all of them as `release`.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ Nest = Callable[[object], object]
 
 @dataclass(frozen=True)
 class Shape:
-    """How the header writes the names of secret columns, and what is asked to be hidden."""
+    """How a header spells the names of secret columns, and the name given to --hide."""
 
     headers: tuple[str, ...]
-    asked: str
-    nest: Nest | None = None  # puts a cell into a record
-    seen: str = "size"  # what a column that can be seen is called
+    hide: str
+    nest: Nest | None = None  # wraps a cell in a record
+    seen: str = "size"  # the name of the visible column
 
     @property
     def is_unique(self) -> bool:
         return len({*self.headers}) == len(self.headers)
 
 
-def of(*headers: str, asked: str = "secret", nest: Nest | None = None) -> Shape:
-    return Shape(headers, asked, nest)
+def of(*headers: str, hide: str = "secret", nest: Nest | None = None) -> Shape:
+    return Shape(headers, hide, nest)
 
 
 SHAPES = {
@@ -61,17 +61,17 @@ SHAPES = {
     "twice": of("secret", "secret"),
     "three times": of("secret", "secret", "secret"),
     "twice, the suffix taken": Shape(("secret", "secret"), "secret", seen="secret_2"),
-    "twice, asked in capitals": of("secret", "secret", asked="SECRET"),
+    "twice, hidden in capitals": of("secret", "secret", hide="SECRET"),
     "in two cases": of("secret", "Secret"),
     "with and without a blank": of("secret", " secret "),
     "in capitals": of("SECRET"),
-    "asked in capitals": of("secret", asked="Secret"),
-    "sharp s": of("stra\u00dfe", asked="STRASSE"),
-    "composed": of("cl\u00e9", asked="cle\u0301"),
-    "decomposed": of("cle\u0301", asked="cl\u00e9"),
+    "hidden in capitals": of("secret", hide="Secret"),
+    "sharp s": of("stra\u00dfe", hide="STRASSE"),
+    "composed": of("cl\u00e9", hide="cle\u0301"),
+    "decomposed": of("cle\u0301", hide="cl\u00e9"),
     "blanks around": of("  secret "),
     "a blank inside": of("se cret"),
-    "blanks asked": of("secret", asked=" sec ret"),
+    "blanks hidden": of("secret", hide=" sec ret"),
     "a hard blank": of("sec\u00a0ret"),
     "a zero-width space": of("sec\u200bret"),
     "a soft hyphen": of("sec\u00adret"),
@@ -87,20 +87,20 @@ SHAPES = {
     "double quotes": of('"secret"'),
     "single quotes": of("'secret'"),
     "quotes of a printer": of("\u201csecret\u201d"),
-    "quotes asked": of("secret", asked='"secret"'),
+    "quotes hidden": of("secret", hide='"secret"'),
     "a colon": of("secret:"),
-    "a colon asked": of("secret", asked="secret:"),
+    "a colon hidden": of("secret", hide="secret:"),
     "quotes and a colon": of('"secret" :'),
-    "a pattern": of("^secret$", asked="^secret$"),
+    "a pattern": of("^secret$", hide="^secret$"),
     "a field": of("record", nest=lambda cell: {"n": 1, "secret": cell}),
-    "a field by its path": of("Record", asked="record.secret", nest=lambda c: {"secret": c}),
+    "a field by its path": of("Record", hide="record.secret", nest=lambda c: {"secret": c}),
     "a field deep down": of("record", nest=lambda cell: {"a": [{"b": {"Secret ": cell}}]}),
-    "a field in a list": of("record", asked="record.a.secret", nest=lambda c: [{"secret": c}]),
+    "a field in a list": of("record", hide="record.a.secret", nest=lambda c: [{"secret": c}]),
 }
 FILES = ("csv", "several", "xlsx", "json", "jsonl", "parquet", "arrow")
 DATABASES = ("sqlite", "duckdb")
 FRAMES = ("polars", "pandas", "pyarrow")
-NO_REPEAT = ("json", "jsonl", "parquet", "polars")  # kinds that hold no name twice
+NO_REPEAT = ("json", "jsonl", "parquet", "polars")  # kinds without repeated names
 CASES = [
     (shape, kind)
     for shape in SHAPES
@@ -118,17 +118,17 @@ QUICK = [
 
 
 def columns_of(shape: Shape) -> tuple[list[str], list[list[object]]]:
-    """Names and cells: two columns that can be seen, and secrets that go with them but for one."""
+    """Return names and cells: two visible columns, and secrets that follow them except once."""
     rng = np.random.default_rng(5)
     size = rng.normal(size=N_ROWS)
     weight = size + 0.05 * rng.normal(size=N_ROWS)
     weight[-1] = -4 * np.sign(size[-1])
     names, cells = [shape.seen, "weight"], [size.round(3).tolist(), weight.round(3).tolist()]
     for number, header in enumerate(shape.headers):
-        secret: list[object] = ["QZhigh" if one > 0 else "QZlow" for one in size]
+        secret: list[object] = ["QZhigh" if value > 0 else "QZlow" for value in size]
         secret[-2], secret[-1] = "QZodd", "QZlow" if size[-1] > 0 else "QZhigh"
         if number % 2:
-            secret = [77_771.5 + round(one, 2) for one in size.tolist()]
+            secret = [77_771.5 + round(value, 2) for value in size.tolist()]
             secret[-1] = 77_779.25
         nested = secret if shape.nest is None else list(map(shape.nest, secret))
         names.insert(1 + 2 * number, header)
@@ -137,7 +137,7 @@ def columns_of(shape: Shape) -> tuple[list[str], list[list[object]]]:
 
 
 def written(shape: Shape, kind: str) -> tuple[Any, dict[str, str]]:
-    """Write a table, or make a frame; return it, and how it is read."""
+    """Write a table or create a frame; return it and its reading options."""
     names, cells = columns_of(shape)
     if kind in FRAMES:
         return frame(kind, names, cells), {}
@@ -151,7 +151,7 @@ def written(shape: Shape, kind: str) -> tuple[Any, dict[str, str]]:
     elif kind == "several":
         path.mkdir()
         for part, cut in (("a", slice(0, 20)), ("b", slice(20, None))):
-            as_csv(path / f"{part}.csv", names, [of[cut] for of in flat])
+            as_csv(path / f"{part}.csv", names, [column[cut] for column in flat])
     elif kind == "xlsx":
         with closing(xlsxwriter.Workbook(path)) as book:
             sheet = book.add_worksheet()
@@ -182,15 +182,15 @@ def frame(kind: str, names: list[str], cells: list[list[object]]) -> Any:
         return pl.DataFrame(dict(zip(names, cells, strict=True)))
     if kind == "pandas":
         return pd.concat(
-            [pd.Series(of, name=n) for n, of in zip(names, cells, strict=True)], axis=1
+            [pd.Series(column, name=n) for n, column in zip(names, cells, strict=True)], axis=1
         )
     return pa.Table.from_arrays(list(map(pa.array, cells)), names)
 
 
 def database(path: Path, names: list[str], cells: list[list[object]]) -> tuple[str, dict[str, str]]:
-    """Write a table of a database; the query names its columns, and cites a secret value."""
+    """Create a database; return its address and a query that renames columns and cites a secret."""
     places = range(len(names))
-    kinds = ("TEXT" if isinstance(of[0], str) else "DOUBLE" for of in cells)
+    kinds = ("TEXT" if isinstance(column[0], str) else "DOUBLE" for column in cells)
     made = ", ".join(f"c{k} {kind}" for k, kind in zip(places, kinds, strict=True))
     connect = sqlite3.connect if path.suffix == ".sqlite" else duckdb.connect
     with closing(connect(str(path))) as connection:  # type: ignore[operator]
@@ -204,31 +204,31 @@ def database(path: Path, names: list[str], cells: list[list[object]]) -> tuple[s
     return f"{path.suffix[1:]}:///{path}", {"query": query}
 
 
-def by_command(run: Run, table: str, reading: dict[str, str], asked: str) -> dict[str, str]:
-    """Screen, score and explain; return what was written and said."""
+def by_command(run: Run, table: str, reading: dict[str, str], hide: str) -> dict[str, str]:
+    """Screen, score and explain; return the files and the terminal output."""
     how = [word for name, value in reading.items() for word in (f"--{name}", value)]
-    hide = (*how, f"--hide={asked}")
-    said = ""
+    options = (*how, f"--hide={hide}")
+    terminal = ""
     for words in (
-        ("screen", table, "--count", 2, *hide, "--json", "--out", "seen"),
+        ("screen", table, "--count", 2, *options, "--json", "--out", "seen"),
         ("score", "seen/model.kpca", table, *how, "--out", "scored"),
         ("explain", "seen/model.kpca", table, *how, "--row", 48),
     ):
         done = run(*words)
         assert done.code == 0, (words, done.err)
-        said += done.out + done.err
-    return texts("seen", "scored") | {"terminal": said}
+        terminal += done.out + done.err
+    return texts("seen", "scored") | {"terminal": terminal}
 
 
-def by_python(table: Any, reading: dict[str, str], asked: str) -> dict[str, str]:
+def by_python(table: Any, reading: dict[str, str], hide: str) -> dict[str, str]:
     """Screen and find rules; return what a session, a notebook and files show."""
-    result = screen_table(table, count=2, hide=asked, **reading)
+    result = screen_table(table, count=2, hide=hide, **reading)
     Path("python").mkdir()
     result.save_report("python/report.html")
     result.save_tables("python")
     save_model(result.model, "m.kpca")
     model = load_model("m.kpca")
-    rules = find_rules(table, hide=asked, **reading)
+    rules = find_rules(table, hide=hide, **reading)
     rules.save("python/rules.json")
     shown = {
         "repr": repr(result),
@@ -238,16 +238,16 @@ def by_python(table: Any, reading: dict[str, str], asked: str) -> dict[str, str]
         "rules": repr(rules) + str(rules.sentences),
     }
     for name in ("to_frame", "flagged", "odd_cells_frame", "reasons_frame"):
-        found = getattr(result, name)()
-        is_arrow = isinstance(found, pa.Table)
-        cells = [of.to_pylist() for of in found.columns] if is_arrow else found.to_numpy().tolist()
+        value = getattr(result, name)()
+        is_arrow = isinstance(value, pa.Table)
+        cells = [of.to_pylist() for of in value.columns] if is_arrow else value.to_numpy().tolist()
         shown[name] = str(cells)
     return texts("python") | shown
 
 
-def by_server(table: str, asked: str) -> dict[str, str]:
-    """Screen, explain and compare; return the answers and what was written."""
-    tools = Tools(Roots.of([Path.cwd()], 50_000_000), (asked,))
+def by_server(table: str, hide: str) -> dict[str, str]:
+    """Screen, explain and compare; return the answers and the files."""
+    tools = Tools(Roots.of([Path.cwd()], 50_000_000), (hide,))
     answers = [
         tools.screen_table(table, count=2, out="served"),
         tools.explain_row("served", table, row=48),
@@ -256,9 +256,9 @@ def by_server(table: str, asked: str) -> dict[str, str]:
     return texts("served") | {"answers": json.dumps(answers, ensure_ascii=False)}
 
 
-def leaks(found: dict[str, str]) -> Iterator[str]:
-    """Name the places where a secret is, with what stands around it."""
-    for where, text in found.items():
+def leaks(outputs: dict[str, str]) -> Iterator[str]:
+    """Yield the places that contain a secret, with the text around it."""
+    for where, text in outputs.items():
         if match := SECRET.search(text):
             yield f"{where}: {text[max(match.start() - 60, 0) : match.end() + 30]!r}"
 
@@ -266,15 +266,15 @@ def leaks(found: dict[str, str]) -> Iterator[str]:
 def check(run: Run, name: str, kind: str) -> None:
     shape = SHAPES[name]
     table, reading = written(shape, kind)
-    found = by_python(table, reading, shape.asked)
+    outputs = by_python(table, reading, shape.hide)
     if kind not in FRAMES:
-        found |= by_command(run, table, reading, shape.asked)
+        outputs |= by_command(run, table, reading, shape.hide)
         columns = json.loads(Path("seen/result.json").read_text("utf-8"))["columns"]
         n_hidden = sum(column["hidden"] for column in columns)
         assert n_hidden == len(shape.headers)
     if kind in FILES and kind != "several":
-        found |= by_server(table, shape.asked)
-    assert [*leaks(found)] == []
+        outputs |= by_server(table, shape.hide)
+    assert [*leaks(outputs)] == []
 
 
 @pytest.mark.parametrize(("name", "kind"), QUICK)
@@ -282,7 +282,7 @@ def test_no_face_shows_what_is_hidden(kpca: Run, name: str, kind: str) -> None:
     check(kpca, name, kind)
 
 
-# Every fifth case, so that each shape meets some kinds of file; all take 10 minutes of a core.
+# Every fifth case tests each form with some kinds of file; all cases take 10 minutes.
 @pytest.mark.release
 @pytest.mark.parametrize(("name", "kind"), CASES if "KPCA_EXAMPLES" in os.environ else CASES[::5])
 def test_no_face_shows_what_is_hidden_in_any_shape_of_header(

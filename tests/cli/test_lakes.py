@@ -1,4 +1,4 @@
-"""The command on tables of object stores and lakes: what it prints, writes and refuses."""
+"""Tables of object stores and lakes on the command line: output, files and errors."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_the_version_of_a_delta_table_is_named(kpca: Run) -> None:
     for words, version, n_rows in (((), "1", left.height), (("--as-of", 0), "0", birds.height)):
         out = f"of-{version}"
         assert kpca("screen", "lake", *words, "--out", out).code == 0
-        found = result(out)["source"]
-        assert (found["version"], found["n_rows"]) == (version, n_rows)
+        source = result(out)["source"]
+        assert (source["version"], source["n_rows"]) == (version, n_rows)
         assert json.loads(Path(out, "run.json").read_text())["version of the table"] == version
         assert f"Version {version} of the Delta table." in Path(out, "report.html").read_text()
         assert kpca("rules", "lake", *words, "--out", f"{out}.json", "--force").code == 0
@@ -93,10 +93,10 @@ def test_images_from_a_bucket_into_a_bucket(
         assert SECRET not in done.err
         if word == "denoised":
             store.delete_object(Bucket=BUCKET, Key="clean/images/a.png")
-    found = json.loads(
+    content = json.loads(
         store.get_object(Bucket=BUCKET, Key="clean/report/result.json")["Body"].read()
     )
-    assert found["command"] == f"kpca denoise run {inputs} --quality draft --out {out}"
+    assert content["command"] == f"kpca denoise run {inputs} --quality draft --out {out}"
     assert kpca("noise", f"{inputs}/a.png").out.splitlines()[1].startswith("a.png")
     shown = kpca("run", inputs, *draft, "--preview", "--out", out)
     assert shown.out == f"{out}/preview/report.html\n"

@@ -46,15 +46,15 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("group", [[], ["novelty"], ["denoise"], ["papers"]])
-def test_what_a_command_does_is_told_whole_in_80_columns(group: list[str]) -> None:
+def test_help_shows_the_whole_summary_of_a_command_in_80_columns(group: list[str]) -> None:
     shown = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*group, "--help"]).output
     assert "..." not in shown.split("Commands")[1]
 
 
-# The words that call each group and command.
+# The words of each group and command.
 COMMANDS = sorted({(*words.split(),)[:n] for words, _ in each_command() for n in range(3)})
 FLAGS = {
-    words: [flag for one in command.params for flag in (*one.opts, *one.secondary_opts)]
+    words: [flag for option in command.params for flag in (*option.opts, *option.secondary_opts)]
     for words, command in each_command()
 }
 
@@ -70,7 +70,7 @@ def test_help_explains_every_option(
     for flag in FLAGS.get(" ".join(words), ()):
         if flag.startswith("--"):
             assert re.search(rf"^\u2502 .*{flag}\b", shown, re.MULTILINE), flag
-    # The example of a config file can be used.
+    # The example of a config file works.
     examples = re.findall(r"--config FILE .*?: (\w+ = \w+)", some)
     assert len(examples) == some.count("--config")
     for example in examples:
@@ -125,7 +125,7 @@ def test_every_ending_is_one_line_and_its_code(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    # Who takes the name from there is loaded before, or would keep the one that fails.
+    # Import modules that use the name before it is patched, or they would keep the patch.
     for module in ("cli.novelty.run", "novelty.run"):
         import_module(f"kpca_apps.{module}")
     monkeypatch.setattr("kpca_apps.novelty.screening.model.resolve_rule", fail)
@@ -139,15 +139,15 @@ def test_every_ending_is_one_line_and_its_code(
 
 
 SCREEN = ["novelty", "screen", "birds.csv", "--dry-run"]
-GONE = "exec 3> >(true); wait $!; {} "  # 3 is a pipe whose reader has gone away
+NO_READER = "exec 3> >(true); wait $!; {} "  # 3 is a pipe without a reader
 
 
 FULL = (SCREEN, "{} > /dev/full", 3, "output cannot be written: No space left")
 CLOSED = (SCREEN, "{} >&- 2>&-", 0, "")
 STREAMS = [
-    (["--help"], GONE + ">&3", 0, ""),
-    (["--version"], GONE + ">&3 2>&3", 0, ""),
-    (SCREEN, GONE + ">&3 2>&3", 0, ""),
+    (["--help"], NO_READER + ">&3", 0, ""),
+    (["--version"], NO_READER + ">&3 2>&3", 0, ""),
+    (SCREEN, NO_READER + ">&3 2>&3", 0, ""),
     CLOSED,
     (SCREEN, "{} 2> /dev/full", 0, ""),
     FULL,
@@ -155,13 +155,13 @@ STREAMS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "shell", "code", "said"), quick(STREAMS, CLOSED, FULL))
+@pytest.mark.parametrize(("words", "shell", "code", "message"), quick(STREAMS, CLOSED, FULL))
 def test_streams_that_lead_nowhere_are_no_bug(
-    words: list[str], shell: str, code: int, said: str, folder: Path
+    words: list[str], shell: str, code: int, message: str, folder: Path
 ) -> None:
     done = in_a_process(*words, shell=shell, cwd=folder)
     assert done.returncode == code, done.stderr
-    assert f"error: {said}" in done.stderr if said else "error" not in done.stderr
+    assert f"error: {message}" in done.stderr if message else "error" not in done.stderr
 
 
 @pytest.mark.parametrize("number", ENDING)
@@ -171,7 +171,7 @@ def test_a_request_to_end_is_an_interrupt_and_leaves_nothing(
     def ask_to_end(*_: object, **__: object) -> None:
         with suppress(KeyboardInterrupt):
             signal.raise_signal(number)
-        signal.raise_signal(ENDING[0])  # an impatient one disturbs nothing
+        signal.raise_signal(ENDING[0])  # further signals change nothing
         raise KeyboardInterrupt
 
     monkeypatch.setattr("kpca_apps.novelty.run.screen", ask_to_end)
@@ -204,7 +204,7 @@ def test_a_path_that_looks_like_markup_is_no_markup(
     ],
     ids=" ".join,
 )
-def test_what_is_no_character_is_told_in_one_line(
+def test_an_invalid_character_is_reported_in_one_line(
     words: list[str], bad: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main([word.replace("BAD", bad) for word in words])
@@ -213,7 +213,7 @@ def test_what_is_no_character_is_told_in_one_line(
     assert done.err.strip().isprintable()
 
 
-def test_a_nonsense_backend_of_matplotlib_is_not_asked() -> None:
+def test_an_invalid_matplotlib_backend_is_not_used() -> None:
     done = subprocess.run(
         [sys.executable, "-c", "from kpca_apps.cli.main import main; print(main(['--version']));"
          "import matplotlib; print(matplotlib.get_backend())"],

@@ -1,4 +1,4 @@
-"""Every option of every command, used wrongly: one line, the code of usage, and nothing written."""
+"""Wrong uses of every option print one line, exit with a usage error and write nothing."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from tests.cli.messages import (
     WRONG,
     as_table,
     each_command,
-    made_in,
+    replies_in,
 )
 
 FLAGS = {
-    (command, flag): one
+    (command, flag): option
     for command, found in each_command()
-    for one in found.params
-    for flag in one.opts
+    for option in found.params
+    for flag in option.opts
     if flag.startswith("--") and flag != "--help"
 }
 
 
 def test_each_option_has_wrong_values_that_are_tried() -> None:
     assert {*CALLS} == {command for command, _ in each_command()}
-    with_value = {key for key, one in FLAGS.items() if not one.is_flag}
+    with_value = {key for key, option in FLAGS.items() if not option.is_flag}
     assert {flag for key in with_value - ANY_TEXT for flag in key[1:]} == {*WRONG}
 
 
 @pytest.mark.release
-def test_what_is_said_of_wrong_options_is_as_it_was_read_and_approved(
+def test_messages_of_wrong_options_are_those_of_the_approved_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("KPCA_DEBUG", raising=False)
     monkeypatch.chdir(tmp_path)
-    found = made_in(tmp_path)
-    for case, said in found.items():
-        assert said.out == "" and said.wrote == [], case
-        assert said.err.startswith("error: ") and said.err.count("\n") == 1, (case, said.err)
-        assert said.code in (2, 3, 4), case
-        assert said.err.rstrip("\n").isprintable(), case
-    # New or changed lines are to be read before the table is written again (see messages.py).
-    assert ours(as_table(found)) == ours(TABLE.read_text("utf-8"))
+    replies = replies_in(tmp_path)
+    for case, reply in replies.items():
+        assert reply.out == "" and reply.wrote == [], case
+        assert reply.err.startswith("error: ") and reply.err.count("\n") == 1, (case, reply.err)
+        assert reply.code in (2, 3, 4), case
+        assert reply.err.rstrip("\n").isprintable(), case
+    # Read new or changed lines before writing the table again (see messages.py).
+    assert package_lines(as_table(replies)) == package_lines(TABLE.read_text("utf-8"))
 
 
-def ours(table: str) -> list[str]:
-    """Return the lines of a table without what is said in the words of libraries."""
+def package_lines(table: str) -> list[str]:
+    """Return the lines of a table without those worded by libraries."""
     return [line for line in table.splitlines() if not any(word in line for word in OF_LIBRARIES)]

@@ -43,17 +43,17 @@ def test_flagged_rows_are_written_to_be_sent_on(
     assert kpca("fit", "clean.csv", "--model", "clean.kpca", "--id", "name").code == 0
     done = kpca("score", "clean.kpca", "birds.csv", "--flagged", "xlsx")
     out = folder / "kpca-novelty-birds"
-    found = result()
-    n = found["n_flagged"]
-    assert len(found["lists"]["flagged"]) == n >= 3
-    for said in (" ".join(done.err.split()), (out / "report.html").read_text("utf-8")):
-        assert "flagged.xlsx" in said
+    run = result()
+    n = run["n_flagged"]
+    assert len(run["lists"]["flagged"]) == n >= 3
+    for text in (" ".join(done.err.split()), (out / "report.html").read_text("utf-8")):
+        assert "flagged.xlsx" in text
     assert f"flagged.xlsx holds {n} rows" in " ".join(done.err.split())
     sheet = openpyxl.load_workbook(out / "flagged.xlsx").active
     assert sheet.max_row == n + 1
     ids = [row[2].value for row in sheet.iter_rows(min_row=2)]
-    assert ids == [row["id"] for row in found["lists"]["flagged"]]
-    # The library is missed before any work.
+    assert ids == [row["id"] for row in run["lists"]["flagged"]]
+    # A missing library is reported before any work.
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     refused = kpca("score", "no.kpca", "no.csv", "--flagged", "xlsx", "--out", "other")
     assert_refused(refused, 2, 'pip install ".[excel]"')
@@ -63,7 +63,7 @@ LISTS = ("scored.csv", "flagged.csv", "odd_cells.csv")
 
 
 def german(path: Path, delimiter: str = ";") -> pl.DataFrame:
-    """Write the birds of two places with decimal commas, and return them."""
+    """Write the birds of two places with decimal commas; return the frame."""
     frame = frame_of(200, odd=3)
     frame[5, "wing"] = 1043.25
     numbers = ["wing", "bill", "mass"]
@@ -78,7 +78,7 @@ def german(path: Path, delimiter: str = ";") -> pl.DataFrame:
     ("delimiter", "in_parts"),
     quick([*product(";\t,", (False, True))], (";", False), ("\t", True)),
 )
-def test_lists_are_written_like_the_input_if_asked(
+def test_lists_are_written_like_the_input_on_request(
     kpca: Run, delimiter: str, in_parts: bool, request: pytest.FixtureRequest
 ) -> None:
     written = german(Path("voegel.csv"), delimiter)
@@ -94,7 +94,7 @@ def test_lists_are_written_like_the_input_if_asked(
         )
         ours = [n for n in ("novelty_score", "rarity", "p_value", "share") if n in same.columns]
         assert same.columns == plain.columns
-        # An empty number is a pair of quotes where numbers are quoted.
+        # A missing number is an empty pair of quotes if numbers are quoted.
         points = pl.col(ours).str.replace(",", ".", literal=True).replace("", None)
         assert same.with_columns(points).equals(plain)
         assert not ours or "," in same[ours[0]].drop_nulls()[0]
@@ -121,13 +121,13 @@ def test_rows_marked_in_a_report_are_known_to_every_command(kpca: Run) -> None:
     top = result("first")["ranked"][:3]
     head = "row_key,row,mark"
     marked = zip(top, ("fine", "known", "wrong"), strict=True)
-    lines = [f"{one['key']},{one['row']},{mark}" for one, mark in marked]
+    lines = [f"{entry['key']},{entry['row']},{mark}" for entry, mark in marked]
     Path("marks.csv").write_text("\n".join([head, *lines]), encoding="utf-8")
     words = ("--count", "3", "--marks", "marks.csv")
     done = kpca("screen", "birds.csv", *words, "--out", "second")
-    said = " ".join(done.err.split())
-    assert "1 fine and learned as normal, 1 known and not listed and 1 wrong" in said
-    listed = [one["row"] for one in result("second")["lists"]["flagged"]]
+    stderr = " ".join(done.err.split())
+    assert "1 fine and learned as normal, 1 known and not listed and 1 wrong" in stderr
+    listed = [entry["row"] for entry in result("second")["lists"]["flagged"]]
     assert listed[0] == top[2]["row"] and not {top[0]["row"], top[1]["row"]} & {*listed}
     done = kpca("score", "first/model.kpca", "birds.csv", *words, "--out", "third")
     assert "1 fine and not listed" in " ".join(done.err.split())
@@ -184,24 +184,24 @@ def test_fit_score_explain(kpca: Run) -> None:
 
     done = kpca("score", "clean.kpca", "birds.csv", "--fdr", 0.2, "--label", "kind")
     assert done.code == 0, done.err
-    found = result()
-    assert (found["threshold"]["rule"], found["threshold"]["setting"]) == ("fdr", 0.2)
-    top = found["ranked"][0]
+    run = result()
+    assert (run["threshold"]["rule"], run["threshold"]["setting"]) == ("fdr", 0.2)
+    top = run["ranked"][0]
     assert top["id"] in ("bird 0057", "bird 0058", "bird 0059")
     assert not Path("kpca-novelty-birds/model.kpca").exists()
 
     refused = kpca("explain", "clean.kpca", "birds.csv", "--id", top["id"])
     assert_refused(refused, 2, f"--id names a column, --row '{top['id']}' a row")
-    told = kpca("explain", "clean.kpca", "birds.csv", "--row", top["id"])
-    assert told.code == 0
-    assert told.out.startswith(f"Row {top['row']} ({top['id']}), line {top['line']}: p-value 0.0")
-    assert told.out.splitlines()[2].split()[1] == top["reasons"][0]["column"]
+    row = kpca("explain", "clean.kpca", "birds.csv", "--row", top["id"])
+    assert row.code == 0
+    assert row.out.startswith(f"Row {top['row']} ({top['id']}), line {top['line']}: p-value 0.0")
+    assert row.out.splitlines()[2].split()[1] == top["reasons"][0]["column"]
     by_line = kpca("explain", "clean.kpca", "birds.csv", "--line", top["line"], "--json")
     assert json.loads(by_line.out)["score"] == top["score"]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--share", 0.1), "flags by share 0.1; the threshold is set on each table scored"),
         (("--fdr", 0.1), "flags by fdr 0.1; the threshold is set on each table scored"),
@@ -209,11 +209,11 @@ def test_fit_score_explain(kpca: Run) -> None:
     ],
 )
 def test_fit_names_a_threshold_only_where_its_rule_sets_one(
-    words: tuple[object, ...], said: str, kpca: Run
+    words: tuple[object, ...], message: str, kpca: Run
 ) -> None:
     done = kpca("fit", "clean.csv", "--model", "m.kpca", *words)
     heard = " ".join(done.err.split())
-    assert (done.code, said in heard) == (0, True), heard
+    assert (done.code, message in heard) == (0, True), heard
     assert "Threshold" not in heard
 
 
@@ -295,7 +295,7 @@ def test_a_screening_loads_no_library_that_it_does_not_use(folder: Path) -> None
     assert done.stdout.splitlines()[-1] == "0 []", done.stderr
 
 
-def test_a_key_that_is_there_twice_is_told_with_its_lines(kpca: Run, folder: Path) -> None:
+def test_a_repeated_key_is_reported_with_its_lines(kpca: Run, folder: Path) -> None:
     table = frame_of(300)
     codes = [f"R{10_000 + 7 * number}" for number in range(300)]
     codes[200] = codes[199]
@@ -320,7 +320,7 @@ def test_a_key_that_is_there_twice_is_told_with_its_lines(kpca: Run, folder: Pat
 def test_a_missing_input_is_not_taken_for_a_run_that_was_done(
     kpca: Run, folder: Path, words: str
 ) -> None:
-    """Exit code 4 says that there is a result, which a script may go on with."""
+    """A script may use the results after exit code 4, so a missing input must exit differently."""
     (folder / "out").mkdir()
     (folder / "out" / "run.json").touch()
     assert kpca("screen", "birds.csv", "--out", "out").code == 4

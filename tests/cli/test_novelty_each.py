@@ -1,4 +1,4 @@
-"""``kpca novelty screen --each``: a report a table, and an index of them."""
+"""``kpca novelty screen --each``: one report per table, and an index of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.report.pages import check_isolated, check_sound
 
 @pytest.fixture
 def tables(folder: Path) -> Path:
-    """A folder of three tables, of which the last is damaged."""
+    """Create a folder of three tables, the last of them damaged."""
     (folder / "data").mkdir()
     for seed, name in enumerate(("may", "june")):
         frame_of(60, seed=seed, odd=3).write_csv(folder / "data" / f"{name}.csv")
@@ -48,8 +48,8 @@ def test_each_table_has_the_report_that_it_has_by_itself(kpca: Run, tables: Path
     names = ("scored.csv", "flagged.csv", "odd_cells.csv")
     for name in names:
         assert Path("out/may", name).read_bytes() == Path("alone", name).read_bytes()
-    told = json.loads(Path("out/may/result.json").read_text("utf-8"))
-    assert told["run"]["command"] == "kpca novelty screen data/may.csv --out out/may --force"
+    content = json.loads(Path("out/may/result.json").read_text("utf-8"))
+    assert content["run"]["command"] == "kpca novelty screen data/may.csv --out out/may --force"
     of_may = index()["tables"][-1]
     result = json.loads(Path("alone/result.json").read_text("utf-8"))
     assert [of_may[key] for key in ("n_rows", "n_flagged")] == [
@@ -59,24 +59,24 @@ def test_each_table_has_the_report_that_it_has_by_itself(kpca: Run, tables: Path
     assert of_may["n_odd_cells"] == result["findings"]["n_odd_cells"]
     top = result["ranked"][0]
     assert of_may["oddest"].startswith(f"{top['id']} (line {top['line']}): its ")
-    # The command of a report replaces that report, and the index can still be replaced.
-    assert kpca(*told["run"]["command"].split()[2:]).code == 0
+    # The command in a report replaces that report; the index can still be replaced.
+    assert kpca(*content["run"]["command"].split()[2:]).code == 0
     assert kpca("screen", "data", "--each", "--out", "out", "--force").code == 5
 
 
-def test_an_index_links_every_report_and_tells_what_failed(kpca: Run, tables: Path) -> None:
+def test_an_index_links_every_report_and_lists_failures(kpca: Run, tables: Path) -> None:
     (tables / "\u202eod d é'<b>.csv").write_bytes((tables / "may.csv").read_bytes())
     assert kpca("screen", "data", "--each", "--out", "out").code == 5
     html = Path("out/index.html").read_text("utf-8")
     page = check_sound(html)
     check_isolated(html)
-    found = index()
+    content = index()
     links = [link["href"] for link in page.all("a")]
-    assert len(links) == 3 == found["n_tables"] - found["n_failed"]
+    assert len(links) == 3 == content["n_tables"] - content["n_failed"]
     for link in links:
         assert Path("out", unquote(link)).is_file()
     assert "not screened: the row on line 2 opens a quote" in page.text
-    # Where it lay is not told.
+    # The page does not show the absolute path.
     assert str(tables) not in html
 
 
@@ -85,7 +85,7 @@ def test_columns_that_moved_are_those_of_a_diff_with_the_run_before(
 ) -> None:
     words = ("screen", "data/may.csv", "data/june.csv", "--each", "--out", "out", "--json")
     first = json.loads(kpca(*words).out)
-    assert [one["before"] for one in first["tables"]] == [None, None]
+    assert [table["before"] for table in first["tables"]] == [None, None]
     Path("out").rename("kept")
     frame = pl.read_csv("data/may.csv")
     frame.with_columns(pl.col("mass") + 5 * pl.col("mass").std()).write_csv("data/may.csv")
@@ -94,7 +94,7 @@ def test_columns_that_moved_are_those_of_a_diff_with_the_run_before(
     Path("kept").rename("out")
     again = json.loads(kpca(*words, "--force").out)
     may, june = again["tables"]
-    assert [one["column"] for one in may["moved"]] == ["mass"]
+    assert [item["column"] for item in may["moved"]] == ["mass"]
     assert (june["moved"], june["n_new"], june["n_removed"]) == ([], 0, 0)
     assert "columns moved in may.csv" in again["sentence"]
     assert again["$schema"] == schemas()["novelty-index"]["$id"]
@@ -102,7 +102,7 @@ def test_columns_that_moved_are_those_of_a_diff_with_the_run_before(
     assert may["moved"][0]["words"] in page.text
 
 
-def test_a_run_before_that_cannot_be_compared_is_said(kpca: Run, tables: Path) -> None:
+def test_an_earlier_run_that_cannot_be_compared_is_reported(kpca: Run, tables: Path) -> None:
     words = ("screen", "data/may.csv", "--each", "--out", "out")
     assert kpca(*words).code == 0
     Path("out/may/result.json").write_text("{}")
@@ -122,7 +122,7 @@ def test_hidden_columns_stay_hidden_in_an_index(kpca: Run, tables: Path) -> None
     assert index()["tables"][0]["moved"] == []
 
 
-def test_who_names_tables_that_are_not_one_hears_of_each(kpca: Run, tables: Path) -> None:
+def test_tables_that_do_not_fit_together_suggest_each(kpca: Run, tables: Path) -> None:
     (tables / "broken.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
     assert_refused(kpca("screen", "data"), 3, "Or screen each by itself: --each.")
 
@@ -147,8 +147,8 @@ def test_files_of_a_folder_of_parquet_are_tables_of_their_own(tmp_path: Path) ->
     for name in ("b.parquet", "a.parquet", "c.csv", ".hidden.csv", "read.me"):
         (tmp_path / name).touch()
     (tmp_path / "d.csv").mkdir()
-    found = [Path(path).name for path in expand_each([str(tmp_path)])]
-    assert found == ["a.parquet", "b.parquet", "c.csv"]
+    paths = [Path(path).name for path in expand_each([str(tmp_path)])]
+    assert paths == ["a.parquet", "b.parquet", "c.csv"]
 
 
 def test_the_runs_of_each_can_be_compared(kpca: Run, tables: Path) -> None:
@@ -161,7 +161,7 @@ def test_the_runs_of_each_can_be_compared(kpca: Run, tables: Path) -> None:
 def test_a_full_disk_is_no_fault_of_a_table(
     kpca: Run, tables: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An index of failures would take the place of the reports that were there."""
+    """An index of failures would replace the existing reports."""
     assert kpca("screen", "data", "--each", "--out", "out").code == 5
     before = index()
 

@@ -1,4 +1,4 @@
-"""Tables in parts through the command: the same folder, whoever works, and clear refusals."""
+"""Large tables on the command line: the same results from all schedulers, and clear errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_bar_is_shown_on_a_terminal_only_and_leaves_nothing(
     assert (done.code, done.out.count("\n")) == (0, 1)
 
 
-def test_a_bar_tells_rows_a_second_in_two_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_shows_rows_per_second_in_two_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("COLUMNS", "80")
@@ -50,17 +50,17 @@ def test_a_bar_tells_rows_a_second_in_two_digits(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (("--jobs", 2, "--scheduler", "tcp://127.0.0.1:9"), 2, "has its own: leave one"),
-        (("--work-dir", "gone", "--workers", "dask"), 3, "gone: no such folder; make it"),
+        (("--work-dir", "lost", "--workers", "dask"), 3, "lost: no such folder; make it"),
     ],
 )
 def test_workers_that_cannot_be_are_refused_in_one_line(
-    kpca: Run, folder: Path, words: tuple[object, ...], code: int, said: str
+    kpca: Run, folder: Path, words: tuple[object, ...], code: int, message: str
 ) -> None:
     for command in (("screen", "birds.csv"), ("fit", "clean.csv", "--model", "m")):
-        assert_refused(kpca(*command, *words), code, said)
+        assert_refused(kpca(*command, *words), code, message)
     assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
 
 
@@ -73,20 +73,20 @@ COMMANDS = {
     "explain": ("explain", "m.kpca", "birds.csv", "--row", 3),
     "compare": ("compare", "birds.csv"),
 }
-OF_ROWS = ("--label", "--id", "--hide")
-OF_COLUMNS = ("--exclude", "--categorical", "--numeric")
-TAKEN = [
+ROW_OPTIONS = ("--label", "--id", "--hide")
+COLUMN_OPTIONS = ("--exclude", "--categorical", "--numeric")
+CASES = [
     *((command, option) for command in ("screen", "reference", "plan", "fit") for option in
-      (*OF_ROWS, *OF_COLUMNS)),
-    *(("score", option) for option in OF_ROWS),
+      (*ROW_OPTIONS, *COLUMN_OPTIONS)),
+    *(("score", option) for option in ROW_OPTIONS),
     *(("explain", option) for option in ("--id", "--hide")),
-    *(("compare", option) for option in (*OF_ROWS, *OF_COLUMNS)),
+    *(("compare", option) for option in (*ROW_OPTIONS, *COLUMN_OPTIONS)),
 ]  # fmt: skip
 
 
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is done to the rows of tables in parts, whoever does it."""
+    """Record each pass over the rows of tables in parts."""
     done: list[str] = []
     over = Execution.over
 
@@ -99,7 +99,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.usefixtures("small_limit")
-@pytest.mark.parametrize(("command", "option"), TAKEN)
+@pytest.mark.parametrize(("command", "option"), CASES)
 def test_a_wrong_column_name_is_refused_before_any_pass(
     kpca: Run, folder: Path, passes: list[str], command: str, option: str
 ) -> None:
@@ -110,11 +110,11 @@ def test_a_wrong_column_name_is_refused_before_any_pass(
     needed = ("--label", "kind") if command == "compare" and option != "--label" else ()
     refused = kpca(*COMMANDS[command], option, "wnig", *needed)
     assert (refused.code, refused.out) == (2, "")
-    # A name to hide may be that of a field of records, which the cells tell.
+    # --hide may name a field of records, which only the cells show.
     assert not passes or (option == "--hide" and passes[0] == "Looking for records")
-    said = " ".join(refused.err.split())
-    assert f'.csv: {option} names a column "wnig" that the table does not have.' in said
-    assert 'Did you mean "wing"?' in said
+    stderr = " ".join(refused.err.split())
+    assert f'.csv: {option} names a column "wnig" that the table does not have.' in stderr
+    assert 'Did you mean "wing"?' in stderr
 
 
 @pytest.mark.usefixtures("small_limit")

@@ -21,7 +21,7 @@ from tests.cli.conftest import Done, Run, assert_refused, result
 SCREEN: Any = get_command(app).commands["novelty"].commands["screen"]
 
 
-TOLD_OF_THE_MODEL = {
+MODEL_OPTIONS = {
     "--share 0.2": {"share": 0.2},
     "--count 7": {"count": 7},
     "--alpha 0.1": {"alpha": 0.1},
@@ -37,7 +37,7 @@ TOLD_OF_THE_MODEL = {
     "--seed 4": {"seed": 4},
     "--jobs 2": {"jobs": 2},
 }
-TOLD_OF_COLUMNS = {
+COLUMN_OPTIONS = {
     "--id name": {"id": "name"},
     "--exclude kind --exclude mass": {"exclude": ("kind", "mass")},
     "--categorical kind": {"categorical": ("kind",)},
@@ -48,7 +48,7 @@ TOLD_OF_COLUMNS = {
     "--monthfirst": {"dayfirst": False},
 }
 LABEL = "--label colour --positive red"
-# Of the table, the work and the files; not of what is found.
+# Options for the table, the workers and the files, which do not change the scores.
 OTHERS = (
     "--reference --accept --marks --workers --scheduler --work-dir --out --force --each "
     "--to-send --format --keep-hidden --flagged --write-to --junit --fail-on-flagged "
@@ -57,21 +57,21 @@ OTHERS = (
 )
 
 
-def told_by(words: str) -> ScreeningOptions:
+def options_of(words: str) -> ScreeningOptions:
     params = SCREEN.make_context("screen", ["t.csv", *words.split()]).params
     names = params.keys() - {"table", "reference"}
     return ScreeningOptions.of(NoveltyOptions(**{name: params[name] for name in names}))
 
 
 def test_every_option_reaches_the_application() -> None:
-    for words, model in TOLD_OF_THE_MODEL.items():
-        assert told_by(words) == ScreeningOptions(**model), words
-    for words, columns in TOLD_OF_COLUMNS.items():
-        assert told_by(words) == ScreeningOptions(columns=ColumnOptions(**columns)), words
+    for words, model in MODEL_OPTIONS.items():
+        assert options_of(words) == ScreeningOptions(**model), words
+    for words, columns in COLUMN_OPTIONS.items():
+        assert options_of(words) == ScreeningOptions(columns=ColumnOptions(**columns)), words
     labelled = ScreeningOptions(positive="red", columns=ColumnOptions(label="colour"))
-    assert told_by(LABEL) == labelled
-    tried = " ".join([*TOLD_OF_THE_MODEL, *TOLD_OF_COLUMNS, LABEL, OTHERS])
-    flags = [flag for one in SCREEN.params for flag in (*one.opts, *one.secondary_opts)]
+    assert options_of(LABEL) == labelled
+    tried = " ".join([*MODEL_OPTIONS, *COLUMN_OPTIONS, LABEL, OTHERS])
+    flags = [flag for option in SCREEN.params for flag in (*option.opts, *option.secondary_opts)]
     assert {flag for flag in flags if flag.startswith("--")} == {
         word for word in tried.split() if word.startswith("--")
     }
@@ -80,16 +80,16 @@ def test_every_option_reaches_the_application() -> None:
 @pytest.mark.parametrize("components", ["1.0", "2.0", "1.5", "nan"])
 def test_components_are_a_whole_number_or_a_share_below_1(components: str) -> None:
     with pytest.raises(UsageError, match="neither a whole number nor a share below 1"):
-        told_by(f"--method hoffmann --components {components}")
+        options_of(f"--method hoffmann --components {components}")
 
 
 def test_the_method_is_in_all_that_is_written(kpca: Run) -> None:
     words = ("birds.csv", "--method", "hoffmann", "--components", 6, "--count", 3, "--quiet")
     assert kpca("screen", *words).code == 0
-    found = result()
-    settings: Any = found["run"]["settings"]
+    run = result()
+    settings: Any = run["run"]["settings"]
     assert (settings["method"], settings["components"]) == ("hoffmann", 6)
-    assert "--count 3 --method hoffmann --components 6" in str(found["run"]["command"])
+    assert "--count 3 --method hoffmann --components 6" in str(run["run"]["command"])
     assert "Method: hoffmann. " in Path("kpca-novelty-birds/report.html").read_text("utf-8")
 
 
@@ -97,11 +97,11 @@ def test_a_configuration_file_gives_options_and_the_command_line_wins(kpca: Run)
     config = 'count = 4\nid = "name"\nexclude = ["colour", "kind"]\ndayfirst = true\n'
     Path("run.toml").write_text(config, encoding="utf-8")
     assert kpca("screen", "birds.csv", "--config", "run.toml", "--quiet").code == 0
-    found = result()
-    assert found["run"]["settings"]["count"] == 4  # type: ignore[index]
-    told = shlex.split(str(found["run"]["command"]))
-    assert told[:4] == ["kpca", "novelty", "screen", "birds.csv"]
-    assert (told.count("--exclude"), told.count("--dayfirst")) == (2, 1)
+    run = result()
+    assert run["run"]["settings"]["count"] == 4  # type: ignore[index]
+    args = shlex.split(str(run["run"]["command"]))
+    assert args[:4] == ["kpca", "novelty", "screen", "birds.csv"]
+    assert (args.count("--exclude"), args.count("--dayfirst")) == (2, 1)
     words = ("birds.csv", "--config", "run.toml", "--count", 2, "--force", "--quiet")
     assert kpca("screen", *words).code == 0
     assert result()["run"]["settings"]["count"] == 2  # type: ignore[index]
@@ -114,9 +114,9 @@ def test_the_command_line_replaces_a_threshold_of_a_configuration_and_adds_to_wh
     words = ("birds.csv", "--config", "run.toml", "--count", 2, "--hide", "colour", "--quiet")
     assert kpca("screen", *words).code == 0
     assert result()["run"]["settings"]["count"] == 2  # type: ignore[index]
-    told = "kpca novelty screen birds.csv --count 2 --hide mass --hide colour"
-    assert str(result()["run"]["command"]).startswith(told)
-    # Names that are numbers stand without quotes.
+    command = "kpca novelty screen birds.csv --count 2 --hide mass --hide colour"
+    assert str(result()["run"]["command"]).startswith(command)
+    # A column name that is a number needs no quotes.
     Path("run.toml").write_text("share = 0.1\nhide = [2024]\n", encoding="utf-8")
     pl.read_csv("birds.csv").rename({"mass": "2024"}).write_csv("of_years.csv")
     words = ("of_years.csv", "--config", "run.toml", "--hide", "colour", "--quiet")
@@ -190,7 +190,7 @@ def test_the_command_of_a_report_gives_the_same_report(whole_kpca: Run, folder: 
 
 
 def _novelty(kpca: Run, command: str, table: str, *words: object) -> Done:
-    """Run a command with options; of `fit`, score the table with what was fitted."""
+    """Run a command with options; after `fit`, score the table with the model."""
     if command == "fit":
         fitted = kpca("fit", table, "--model", "m.kpca", "--force", *words)
         return fitted if fitted.code else kpca("score", "m.kpca", "birds.csv", *RUN)
@@ -203,7 +203,7 @@ RUN = ("--out", "out", "--force", "--json")
 
 @pytest.mark.parametrize("command", ["screen", "fit", "score", "explain", "compare"])
 def test_a_sheet_below_titles_is_read_by_every_command(command: str, kpca: Run) -> None:
-    # A workbook keeps 15 digits.
+    # A workbook stores 15 digits.
     frame = pl.read_csv("birds.csv").with_columns(pl.selectors.float().round(3))
     frame.write_csv("birds.csv")
     with xlsxwriter.Workbook("book.xlsx") as book:
@@ -234,7 +234,7 @@ def test_a_sheet_below_titles_is_read_by_every_command(command: str, kpca: Run) 
 
 
 def _numbers(result: dict[str, Any]) -> list[Any]:
-    """Return what a result says of rows: scores, reasons, or the metrics of a comparison."""
+    """Return the row figures of a result: scores, reasons, or the metrics of a comparison."""
     names = ("scores", "score", "novelty_score", "reasons", "evaluations", "detectors", "methods")
     return [result[name] for name in names if name in result]
 
@@ -250,8 +250,8 @@ def test_options_of_the_model_reach_it(command: str, kpca: Run) -> None:
         json.loads(_novelty(kpca, command, "birds.csv", *given).out) for given in ((), words)
     )
     roles = [{one["name"]: one["role"] for one in result["columns"]} for result in (plain, other)]
-    assert [of["grade"] for of in roles] == ["numeric", "categorical"]
-    if command == "compare":  # whose settings hold what was asked for
+    assert [role["grade"] for role in roles] == ["numeric", "categorical"]
+    if command == "compare":  # its settings show the option
         assert other["evaluations"] != plain["evaluations"]
     else:
         assert other["run"]["settings"]["landmarks"] == 20 < plain["run"]["settings"]["landmarks"]
@@ -272,7 +272,7 @@ def test_calibration_and_groups_are_kept_by_a_model(kpca: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["screen", "score"])
-def test_hidden_cells_are_kept_if_asked(command: str, kpca: Run) -> None:
+def test_hidden_cells_are_kept_on_request(command: str, kpca: Run) -> None:
     assert kpca("fit", "clean.csv", "--model", "m.kpca").code == 0
     model = ("m.kpca",) if command == "score" else ()
     for words, kept in (((), False), (("--keep-hidden",), True)):
@@ -282,7 +282,7 @@ def test_hidden_cells_are_kept_if_asked(command: str, kpca: Run) -> None:
 
 
 def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
-    """What is left out is decided by each file, and whether it is by the fit, unless told."""
+    """Each file decides which lines to leave out; the fit decides whether to, unless overridden."""
     names, *rows = Path("birds.csv").read_text().splitlines()
     pages = [line for start in range(0, 60, 20) for line in (names, *rows[start : start + 20])]
     commas = "," * names.count(",")
@@ -303,7 +303,7 @@ def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
     assert len({tuple(scores) for scores in frames.values()}) == 1
     done = kpca("score", "off.kpca", "pages.csv", *RUN)
     assert_refused(done, 3, "is missing, which the model uses")
-    # A row is found by its line in the file: 41 rows, their titles and headers stand above.
+    # A row is looked up by its line in the file; with 41 rows, titles and headers stand above it.
     for row in (1, 21, 60):
         line = row + 2 + (row - 1) // 20
         found = [
@@ -316,11 +316,11 @@ def test_a_model_lays_out_later_files_as_its_own(kpca: Run) -> None:
 
 
 def test_a_wrong_cell_among_totals_is_flagged_by_its_line(kpca: Run) -> None:
-    """The totals, which are larger than any cell, take no place on the list."""
+    """The totals exceed every cell, but are not listed."""
     lines = ["Region,Month,Orders,Revenue"]
     for block, region in enumerate(("North", "South", "East", "West")):
         orders = [80 + (7 * n + 11 * block) % 40 for n in range(24)]
-        revenue = [50 * one + (one * 37) % 400 for one in orders]
+        revenue = [50 * n + (n * 37) % 400 for n in orders]
         revenue[9] *= 10 if region == "East" else 1
         for n, cells in enumerate(zip(orders, revenue, strict=True)):
             lines.append(f"{'' if n else region},2024-{n:02},{cells[0]},{cells[1]}")
@@ -330,6 +330,6 @@ def test_a_wrong_cell_among_totals_is_flagged_by_its_line(kpca: Run) -> None:
     assert done.code == 0, done.err
     (flagged,) = pl.read_csv("out/flagged.csv").rows(named=True)
     assert (flagged["line"], flagged["Region"], flagged["reason_column"]) == (61, "East", "Revenue")
-    said = " ".join(done.err.split())
-    assert "lines 26, 51, 76, 101-102 (5 totals); --layout off" in said
-    assert 'in "Region", into 92 empty cells' in said
+    stderr = " ".join(done.err.split())
+    assert "lines 26, 51, 76, 101-102 (5 totals); --layout off" in stderr
+    assert 'in "Region", into 92 empty cells' in stderr

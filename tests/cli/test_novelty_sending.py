@@ -1,4 +1,4 @@
-"""A page to be sent on holds no whole rows."""
+"""A report made with --to-send contains no whole rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MARKED = "a remark that stands in no reason"
 
 
 @pytest.mark.parametrize("command", ["screen", "score"])
-def test_what_is_to_send_holds_no_whole_row(command: str, kpca: Run) -> None:
-    # A constant is no reason, so it is only in whole rows.
+def test_the_page_to_send_holds_no_whole_row(command: str, kpca: Run) -> None:
+    # A constant column is never a reason, so it appears only in whole rows.
     pl.read_csv("birds.csv").with_columns(remark=pl.lit(MARKED)).write_csv("birds.csv")
     assert kpca("fit", "birds.csv", "--model", "m.kpca").code == 0
     model = ("m.kpca",) if command == "score" else ()

@@ -1,4 +1,4 @@
-"""Titles, bad lines and several files, from the command to what it says."""
+"""Title lines, bad lines and several files on the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.novelty.tables import frame_of
 
 
 def split(folder: Path) -> list[str]:
-    """Write the table in three files of twenty rows; return its lines."""
+    """Split the table into three files of twenty rows; return its lines."""
     header, *rows = (folder / "birds.csv").read_text().splitlines()
     (folder / "data").mkdir()
     for place, name in enumerate(("a.csv", "b.csv", "c.csv")):
@@ -21,7 +21,7 @@ def split(folder: Path) -> list[str]:
     return [header, *rows]
 
 
-def test_a_hidden_name_of_a_file_is_not_said(kpca: Run, folder: Path) -> None:
+def test_a_hidden_file_name_is_not_printed(kpca: Run, folder: Path) -> None:
     split(folder)
     done = kpca("screen", "data", "--hide", "file")
     assert done.code == 0, done.err
@@ -43,7 +43,7 @@ def test_a_line_that_several_files_have_is_named_by_its_row(kpca: Run, folder: P
     assert "line 5 of b.csv" in " ".join((done.out + done.err).split())
 
 
-def test_titles_and_bad_lines_are_left_out_and_told_of(kpca: Run, folder: Path) -> None:
+def test_titles_and_bad_lines_are_left_out_and_reported(kpca: Run, folder: Path) -> None:
     lines = split(folder)
     lines[30:30] = ["damaged"]
     (folder / "t.csv").write_text("\n".join(["Birds of May", "", *lines, ""]))
@@ -52,9 +52,9 @@ def test_titles_and_bad_lines_are_left_out_and_told_of(kpca: Run, folder: Path) 
     assert "t.csv: line 33 has 1 cell" in done.err and "--bad-lines skip" in done.err
     done = kpca("screen", "t.csv", "--bad-lines", "skip")
     assert done.code == 0, done.err
-    said = " ".join(done.err.split())
-    assert 'lines 1-2 (title "Birds of May")' in said
-    assert "1 bad line was left out: line 33 has 1 cell" in said
+    stderr = " ".join(done.err.split())
+    assert 'lines 1-2 (title "Birds of May")' in stderr
+    assert "1 bad line was left out: line 33 has 1 cell" in stderr
 
 
 @pytest.mark.release
@@ -66,9 +66,9 @@ def test_names_that_polars_takes_for_patterns_change_no_number(kpca: Run, folder
             words = ("--id", "name", "--out", f"{part} {place}")
             assert kpca("screen", f"{part}.csv", *words).code == 0
         assert kpca("diff", f"old {place}", f"new {place}", "--out", place).code == 0
-    plain, odd = (json.loads(Path(one, "result.json").read_text()) for one in ("plain", "odd"))
-    for said in ("appeared", "removed", "stayed"):
-        rows = [[(r["name"], r["before"], r["now"], len(r["changed"])) for r in found[said]]
-                for found in (plain, odd)]  # fmt: skip
+    plain, odd = (json.loads(Path(item, "result.json").read_text()) for item in ("plain", "odd"))
+    for kind in ("appeared", "removed", "stayed"):
+        rows = [[(r["name"], r["before"], r["now"], len(r["changed"])) for r in diff[kind]]
+                for diff in (plain, odd)]  # fmt: skip
         assert rows[0] == rows[1]
     assert len(plain["moved"]) == len(odd["moved"])

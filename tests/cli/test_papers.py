@@ -1,4 +1,4 @@
-"""``kpca papers`` as a user meets it: words, files, exit codes."""
+"""``kpca papers`` as a user meets it: options, files, exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.cli.conftest import Run
 
 @pytest.fixture
 def kpca(papers: Run) -> Run:
-    """Run ``kpca papers ...`` in a folder of its own."""
+    """Run ``kpca papers ...`` in a temporary folder."""
     return papers
 
 
@@ -39,10 +39,10 @@ def test_every_experiment_is_listed(kpca: Run) -> None:
     ]
     assert "Hoffmann (2007)" in lines
     assert any(line.endswith("Three clusters, exp(-0.3 |x - y|^2) [Fig. 1]") for line in lines)
-    told = json.loads(kpca("list", "--json").out)["experiments"]
-    assert [one["name"] for one in told] == names
+    listed = json.loads(kpca("list", "--json").out)["experiments"]
+    assert [trial["name"] for trial in listed] == names
     assert {"name": "chairs", "data": []}.items() <= {
-        key: value for one in told if one["name"] == "chairs" for key, value in one.items()
+        key: value for trial in listed if trial["name"] == "chairs" for key, value in trial.items()
     }.items()
 
 
@@ -59,8 +59,8 @@ def test_an_experiment_leaves_a_page_its_figures_and_its_numbers(kpca: Run) -> N
         "clusters-1.png",
         "clusters-2.png",
     }
-    told = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    assert [claim["verdict"] for claim in told["experiments"][0]["claims"]] == [
+    content = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    assert [claim["verdict"] for claim in content["experiments"][0]["claims"]] == [
         "reproduced",
         "reproduced with a condition",
     ]
@@ -77,7 +77,7 @@ def test_an_experiment_without_its_data_says_how_to_get_it(kpca: Run) -> None:
 
 
 @pytest.mark.release
-def test_what_needs_no_data_runs_beside_what_lacks_it(
+def test_experiments_without_data_run_if_others_lack_theirs(
     kpca: Run, undrawn: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = all_experiments()
@@ -88,8 +88,8 @@ def test_what_needs_no_data_runs_beside_what_lacks_it(
     assert done.code == 5
     assert "not run: usps: usps/zip.train.gz: not in the data folder" in done.err
     assert "not run: chairs: the images cannot be had" in done.err
-    told = " ".join(done.err.split())
-    assert "1 of 3 experiments could not be run; chairs cannot be tried: the data" in told
+    stderr = " ".join(done.err.split())
+    assert "1 of 3 experiments could not be run; chairs cannot be tried: the data" in stderr
     html = Path("kpca-papers-all/report.html").read_text(encoding="utf-8")
     assert "Three clusters" in html and "Not run: usps/zip.train.gz" in html
     assert "--data empty" in html
@@ -98,18 +98,18 @@ def test_what_needs_no_data_runs_beside_what_lacks_it(
 def test_bad_input_ends_before_any_work(kpca: Run) -> None:
     Path("a-file").write_text("", encoding="utf-8")
     Path("loop").symlink_to("loop")
-    for words, code, told in (
-        (("run", "nobody"), 2, 'no experiment "nobody". kpca papers list names them all.'),
+    for words, code, message in (
+        (("run", "no such"), 2, 'no experiment "no such". kpca papers list names them all.'),
         (("run", "half-moon"), 2, '"half-moon". Did you mean "half-moons"? kpca papers list names'),
         (("run", "clusters", "--data", "a-file"), 3, "a-file: is not a folder"),
         (("run", "clusters", "--data", "nowhere"), 3, "nowhere: is not a folder"),
         (("run", "clusters", "--data", "loop/deep"), 3, "loop/deep: cannot be read (Too many"),
-        (("run", "clusters", "--out", "gone/deep"), 3, "does not exist"),
+        (("run", "clusters", "--out", "lost/deep"), 3, "does not exist"),
         (("run", "clusters", "--data", ""), 2, "--data is empty"),
         (("fetch", ""), 2, "a word of the command is empty"),
     ):
         done = kpca(*words)
-        assert done.code == code and told in done.err
+        assert done.code == code and message in done.err
         assert len(done.err.splitlines()) == 1
     Path("kpca-papers-clusters").mkdir()
     Path("kpca-papers-clusters/mine.txt").write_text("mine", encoding="utf-8")
@@ -117,8 +117,8 @@ def test_bad_input_ends_before_any_work(kpca: Run) -> None:
     assert Path("kpca-papers-clusters/mine.txt").read_text(encoding="utf-8") == "mine"
 
 
-def _with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Let there be three experiments, of which the second ends in an error."""
+def _with_failure(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Replace the experiments by three, the second of which raises an error."""
     known = all_experiments()
 
     def fail(data: PaperData) -> Outcome:
@@ -130,15 +130,15 @@ def _with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 
 
 def test_an_interrupt_keeps_what_is_done(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    _with(monkeypatch, KeyboardInterrupt())
+    _with_failure(monkeypatch, KeyboardInterrupt())
     done = kpca("run", "all")
     assert done.code == 130 and done.out == ""
     assert [line for line in done.err.splitlines() if line.startswith("error")] == [
         "error: interrupted; 1 of 3 experiments were done, and are saved in "
         "kpca-papers-all/report.html"
     ]
-    told = json.loads(Path("kpca-papers-all/result.json").read_text(encoding="utf-8"))
-    assert [one["failed"] for one in told["experiments"]] == [
+    content = json.loads(Path("kpca-papers-all/result.json").read_text(encoding="utf-8"))
+    assert [trial["failed"] for trial in content["experiments"]] == [
         "",
         "interrupted before it was done.",
         "interrupted before it was done.",
@@ -148,7 +148,7 @@ def test_an_interrupt_keeps_what_is_done(kpca: Run, monkeypatch: pytest.MonkeyPa
 
 
 def _interrupting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let an interrupt come while the page is made."""
+    """Raise an interrupt while the page is rendered."""
     render = gallery.render_gallery
 
     def interrupted(result: Any) -> str:
@@ -161,7 +161,7 @@ def _interrupting(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_second_interrupt_does_not_lose_what_the_first_kept(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _with(monkeypatch, KeyboardInterrupt())
+    _with_failure(monkeypatch, KeyboardInterrupt())
     _interrupting(monkeypatch)
     before = signal.getsignal(signal.SIGINT)
     done = kpca("run", "all")
@@ -188,7 +188,7 @@ def test_an_interrupted_run_replaces_no_earlier_result(
 ) -> None:
     assert kpca("run", "chairs", "--out", "x").code == 0
     before = {path: path.read_bytes() for path in Path("x").iterdir()}
-    _with(monkeypatch, KeyboardInterrupt())
+    _with_failure(monkeypatch, KeyboardInterrupt())
     for _ in range(2):
         done = kpca("run", "all", "--out", "x", "--force")
         assert done.code == 130 and done.err.endswith(
@@ -208,7 +208,7 @@ def test_an_interrupted_run_replaces_no_earlier_result(
 def test_an_interrupt_before_anything_is_done_leaves_nothing(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _with(monkeypatch, KeyboardInterrupt())
+    _with_failure(monkeypatch, KeyboardInterrupt())
     done = kpca("run", "course")
     assert done.code == 130 and done.err == "error: interrupted; nothing was written\n"
     assert not Path("kpca-papers-course").exists()
@@ -216,7 +216,7 @@ def test_an_interrupt_before_anything_is_done_leaves_nothing(
 
 @pytest.mark.release
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (MemoryError(), "not run: course: the memory of this machine does not suffice."),
         (
@@ -225,12 +225,12 @@ def test_an_interrupt_before_anything_is_done_leaves_nothing(
         ),
     ],
 )
-def test_what_fails_does_not_lose_the_others(
-    kpca: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+def test_a_failed_experiment_does_not_lose_the_others(
+    kpca: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
 ) -> None:
-    _with(monkeypatch, error)
+    _with_failure(monkeypatch, error)
     done = kpca("run", "all", "--quiet")
-    assert done.code == 5 and done.err.startswith(told) and len(done.err.splitlines()) == 1
+    assert done.code == 5 and done.err.startswith(message) and len(done.err.splitlines()) == 1
     page = Path("kpca-papers-all/report.html").read_text(encoding="utf-8")
     assert "Statements put to the test" in page and "MPI chairs" in page
 
@@ -248,19 +248,19 @@ def test_a_page_that_memory_does_not_suffice_for_has_its_own_sentence(
     assert [*Path().iterdir()] == []
 
 
-def test_what_draws_is_imported_before_the_first_experiment(
+def test_plotting_is_imported_before_the_first_experiment(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _with(monkeypatch, AssertionError("an experiment was run"))
+    _with_failure(monkeypatch, AssertionError("an experiment was run"))
     monkeypatch.setitem(sys.modules, "kpca_apps.report.papers.page", None)
     done = kpca("run", "course")
     assert done.code == 1 and "kpca_apps.report.papers.page" in done.err
 
 
-def test_a_bug_in_the_only_experiment_is_said_to_be_one(
+def test_a_bug_in_the_only_experiment_is_reported_as_a_bug(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _with(monkeypatch, ZeroDivisionError("by zero"))
+    _with_failure(monkeypatch, ZeroDivisionError("by zero"))
     done = kpca("run", "course")
     assert done.code == 1 and "a bug in kpca, ZeroDivisionError" in done.err
 
@@ -270,10 +270,10 @@ def test_only_json_goes_to_stdout(kpca: Run) -> None:
         raise ValueError(constant)
 
     done = kpca("run", "statements", "--json")
-    told = json.loads(done.out, parse_constant=refuse)
+    content = json.loads(done.out, parse_constant=refuse)
     written = Path("kpca-papers-statements/result.json").read_text(encoding="utf-8")
-    assert told == json.loads(written, parse_constant=refuse)
-    assert [one["name"] for one in told["experiments"]] == ["statements"]
+    assert content == json.loads(written, parse_constant=refuse)
+    assert [trial["name"] for trial in content["experiments"]] == ["statements"]
 
 
 def test_a_run_without_figures_can_be_replaced(kpca: Run) -> None:

@@ -1,4 +1,4 @@
-"""``kpca papers fetch`` against a server on this machine that does what servers do."""
+"""``kpca papers fetch`` against a local server with the faults of real ones."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ ANSWERS = {
 
 
 class Host(BaseHTTPRequestHandler):
-    """Answers by path, as ANSWERS and `do_GET` have it; anything else is not found."""
+    """Respond by path, as in ANSWERS and `do_GET`; anything else is not found."""
 
     released = threading.Event()
 
     def do_GET(self) -> None:
-        """Answer as the path says."""
+        """Respond as the path says."""
         body = {"/other": b"another file"}.get(self.path, CONTENT)
         if self.path == "/silent":
             self.released.wait(10.0)
@@ -53,7 +53,7 @@ class Host(BaseHTTPRequestHandler):
             self.send_error(404)
 
     def log_message(self, format: str, *words: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def served(address: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Let the data be files of the server, a path each."""
+    """Return a function that sets the papers' data to files of the server, one per path."""
     monkeypatch.setenv("no_proxy", "*")
     digest = hashlib.sha256(CONTENT).hexdigest()
 
@@ -96,7 +96,7 @@ def test_files_are_fetched_once_and_what_is_there_is_left_alone(papers: Run, ser
     assert Path("data/set/whole.csv").stat().st_mtime_ns == before[1]
 
 
-def test_what_cannot_be_had_is_told_in_a_line_and_the_rest_is_kept(
+def test_a_failed_download_is_one_line_and_the_rest_is_kept(
     papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(papers_fetch, "SECONDS", 0.2)
@@ -132,12 +132,12 @@ def test_a_folder_that_cannot_be_made_ends_it(papers: Run, served: Any) -> None:
     served("whole")
     Path("data").mkdir()
     Path("data/set").write_bytes(b"a file")
-    for folder in ("gone/deep", "data", "data/set"):
+    for folder in ("lost/deep", "data", "data/set"):
         done = papers("fetch", folder)
         assert done.code == 3 and len(done.err.splitlines()) == 1 and "cannot be made" in done.err
 
 
-def test_where_there_is_no_server_one_line_says_so_and_nothing_is_left(
+def test_without_a_server_one_line_is_printed_and_nothing_is_left(
     papers: Run, served: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served("whole")
@@ -184,18 +184,18 @@ def test_an_interrupt_keeps_what_was_fetched(
     assert Path("data/set/whole.csv").read_bytes() == CONTENT
 
 
-def test_what_a_server_answers_amiss_is_one_line_a_file(papers: Run, served: Any) -> None:
-    told = {
+def test_wrong_responses_are_one_line_per_file(papers: Run, served: Any) -> None:
+    faults = {
         "circle": "cannot be fetched (Exceeded 30 redirects.).",
         "nowhere": "cannot be fetched (Invalid IPv6 URL).",
         "digits": "cannot be fetched (",
         "chunks": "cannot be fetched (",
     }
-    served(*told)
+    served(*faults)
     done = papers("fetch", "data", "--quiet")
     assert done.code == 5 and not Path("data").exists()
     lines = done.err.splitlines()
-    assert len(lines) == len(told)
-    for line, (name, words) in zip(lines, told.items(), strict=True):
+    assert len(lines) == len(faults)
+    for line, (name, words) in zip(lines, faults.items(), strict=True):
         assert line.startswith(f"failed: set/{name}.csv: ") and words in line
         assert "\\n" not in line

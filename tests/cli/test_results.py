@@ -1,4 +1,4 @@
-"""What a run says of its time."""
+"""The times in a run's result."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from kpca_apps.cli.results import Clock
 
 def test_no_run_ends_before_it_began_though_the_clock_was_set_back() -> None:
     clock = Clock(started=datetime.now(UTC) + timedelta(days=365))
-    told = json.loads(clock.to_json())
-    passed = datetime.fromisoformat(told["finished"]) - datetime.fromisoformat(told["started"])
+    times = json.loads(clock.to_json())
+    passed = datetime.fromisoformat(times["finished"]) - datetime.fromisoformat(times["started"])
     assert timedelta(0) <= passed < timedelta(minutes=1)

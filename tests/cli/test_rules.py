@@ -1,4 +1,4 @@
-"""kpca novelty rules: rules found, written in each format, and checked on other tables."""
+"""kpca novelty rules: discover rules, write them in each format, and check other tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.novelty.relations.test_table_rules import orders
 
 @pytest.fixture
 def invoices(folder: Path) -> Path:
-    """A table with a wrong sum on line 9 and a date too early on line 12; a second with two."""
+    """Write a table with a wrong sum on line 9 and a date too early on line 12; one with two."""
     orders().write_csv("invoices.csv")
     more = orders(seed=1).head(60)
     more.with_columns(net=pl.col("net") + (pl.col("order") == more["order"][4])).write_csv(
@@ -60,12 +60,10 @@ def test_rules_are_checked_on_another_table(invoices: Path, kpca: Run) -> None:
     assert done == (0, "", "")
 
 
-def test_rules_that_are_written_are_said_and_rows_they_cannot_judge_counted(
-    invoices: Path, kpca: Run
-) -> None:
+def test_written_rules_are_printed_and_unjudged_rows_counted(invoices: Path, kpca: Run) -> None:
     lines = kpca("rules", "invoices.csv").out.splitlines()
-    said = kpca("rules", "invoices.csv", "--out", "rules.json").err.splitlines()
-    assert [line for line in said if line in lines] == lines
+    printed = kpca("rules", "invoices.csv", "--out", "rules.json").err.splitlines()
+    assert [line for line in printed if line in lines] == lines
     table = pl.read_csv("good.csv").with_row_index("row")
     table = table.with_columns(tax=pl.when(pl.col("row") % 4 > 0).then("tax")).drop("row")
     table.write_csv("lacking.csv")
@@ -77,9 +75,9 @@ def test_rules_that_are_written_are_said_and_rows_they_cannot_judge_counted(
 def test_rules_are_found_in_all_lines_where_the_layout_is_off(invoices: Path, kpca: Run) -> None:
     text = Path("invoices.csv").read_text(encoding="utf-8")
     Path("titled.csv").write_text(f"Invoices of May\n\n{text}", encoding="utf-8")
-    found = kpca("rules", "invoices.csv", "--quiet").out.splitlines()
+    stdout = kpca("rules", "invoices.csv", "--quiet").out.splitlines()
     titled = kpca("rules", "titled.csv", "--quiet").out.splitlines()
-    assert len(titled) == len(found) and any("not in line 11" in line for line in titled)
+    assert len(titled) == len(stdout) and any("not in line 11" in line for line in titled)
     assert kpca("rules", "titled.csv", "--layout", "off", "--quiet").code == 3
 
 
@@ -88,18 +86,18 @@ def test_a_check_is_a_suite_of_test_cases(invoices: Path, kpca: Run) -> None:
     checked = kpca("rules", "more.csv", "--rules", "rules.json", "--junit", "rules.xml")
     screened = kpca("screen", "invoices.csv", "--junit", "screen.xml", "--id", "order")
     assert (checked.code, screened.code) == (5, 0)
-    found = json.loads(kpca("rules", "more.csv", "--rules", "rules.json", "--json").out)
+    content = json.loads(kpca("rules", "more.csv", "--rules", "rules.json", "--json").out)
     suite = ElementTree.parse("rules.xml").getroot()[0]
     assert suite.get("name") == "more.csv"
-    assert [case.get("name") for case in suite] == [rule["says"] for rule in found["rules"]]
-    broken = [rule for rule in found["rules"] if rule["n_broken"]]
+    assert [case.get("name") for case in suite] == [rule["says"] for rule in content["rules"]]
+    broken = [rule for rule in content["rules"] if rule["n_broken"]]
     assert suite.get("failures") == str(len(broken)) == str(len(suite.findall("*/failure")))
     (sums,) = [case for case in suite if case.get("name") == "gross = net + tax"]
     assert sums[0].get("message") == "broken in 2 of 60 rows"
     assert [line.split(" (")[0] for line in str(sums[0].text).splitlines()] == ["line 6", "line 9"]
     cases = {case.get("name"): case for case in ElementTree.parse("screen.xml").getroot()[0]}
     assert [child.text for child in cases["gross = net + tax"]] == ["line 9"]
-    # Nothing but rules is replaced, and these only when asked for.
+    # Only rule files are replaced, and only with --force.
     again = kpca("rules", "more.csv", "--rules", "rules.json", "--junit", "rules.xml")
     assert_refused(again, 4, "exists already")
     table = kpca("screen", "invoices.csv", "--junit", "good.csv", "--force")
@@ -123,10 +121,10 @@ def test_test_cases_replace_no_rules_and_no_results(invoices: Path, kpca: Run) -
     assert_refused(kpca(*check, "--junit", "rules.json"), 4, "holds no test cases, so it is never")
     taken = "--junit is where other results are written; choose another place"
     assert_refused(kpca(*check, "--out", "new.txt", "--junit", "./new.txt"), 2, taken)
-    # Of screen: results of a folder that holds anything else are never replaced.
+    # Likewise for screen: a results folder that holds anything else is never replaced.
     for path in ("new", "new/rules.xml", "../" + Path.cwd().name + "/new/rules.xml"):
-        found = kpca("screen", "more.csv", "--out", "new", "--junit", path)
-        assert_refused(found, 2, taken)
+        done = kpca("screen", "more.csv", "--out", "new", "--junit", path)
+        assert_refused(done, 2, taken)
     assert Path("rules.json").read_bytes() == before
     assert not [path for path in Path().iterdir() if path.name.startswith("new")]
 
@@ -146,10 +144,10 @@ def test_test_cases_are_xml_whatever_a_table_holds(name: str, rows: str) -> None
 def test_a_check_as_json(invoices: Path, kpca: Run) -> None:
     kpca("rules", "invoices.csv", "--out", "rules.json")
     done = kpca("rules", "more.csv", "--rules", "rules.json", "--json", "--id", "net")
-    found = json.loads(done.out)
-    assert (done.code, found["table"], found["n_rows"]) == (5, "more.csv", 60)
-    assert found["n_broken_rules"] == sum(one["n_broken"] > 0 for one in found["rules"])
-    (one,) = [one for one in found["rules"] if one["says"] == "gross = net + tax"]
+    content = json.loads(done.out)
+    assert (done.code, content["table"], content["n_rows"]) == (5, "more.csv", 60)
+    assert content["n_broken_rules"] == sum(rule["n_broken"] > 0 for rule in content["rules"])
+    (one,) = [rule for rule in content["rules"] if rule["says"] == "gross = net + tax"]
     assert [row["line"] for row in one["broken"]] == [6, 9]
     assert one["broken"][0]["id"] == str(pl.read_csv("more.csv")["net"][4])
 
@@ -161,8 +159,8 @@ def test_a_check_as_json(invoices: Path, kpca: Run) -> None:
 def test_a_file_is_written_as_its_name_ends(
     invoices: Path, kpca: Run, name: str, format: str
 ) -> None:
-    asked = ["--format", format] if format else []
-    done = kpca("rules", "invoices.csv", "--out", name, *asked)
+    options = ["--format", format] if format else []
+    done = kpca("rules", "invoices.csv", "--out", name, *options)
     assert (done.code, done.out) == (0, f"{name}\n")
     text = Path(name).read_text("utf-8")
     kinds = {"a.json": "json", "a.sql": "sql", "a.py": "pandera", "a": "text"}
@@ -170,10 +168,10 @@ def test_a_file_is_written_as_its_name_ends(
     assert text.endswith(printed.out)
     if name == "a":
         assert text.startswith("Rules between the columns of invoices.csv\n\n")
-    # The same again is refused, unless asked for; and nothing but rules is ever replaced.
-    again = kpca("rules", "invoices.csv", "--out", name, *asked)
+    # Writing the file again needs --force; only rule files are ever replaced.
+    again = kpca("rules", "invoices.csv", "--out", name, *options)
     assert_refused(again, 4, "exists already; replace it with --force")
-    assert kpca("rules", "invoices.csv", "--out", name, "--force", *asked).code == 0
+    assert kpca("rules", "invoices.csv", "--out", name, "--force", *options).code == 0
     assert Path(name).read_text("utf-8") == text
     table = kpca("rules", "invoices.csv", "--out", "good.csv", "--force")
     assert_refused(table, 4, "holds no rules, so it is never replaced")
@@ -182,11 +180,11 @@ def test_a_file_is_written_as_its_name_ends(
 def test_the_rules_of_a_file_are_exported_too(invoices: Path, kpca: Run) -> None:
     kpca("rules", "invoices.csv", "--out", "rules.json")
     rules = json.loads(Path("rules.json").read_text("utf-8"))
-    rules["rules"] = [one for one in rules["rules"] if one["says"].startswith("gross")]
+    rules["rules"] = [rule for rule in rules["rules"] if rule["says"].startswith("gross")]
     Path("mine.json").write_text(json.dumps(rules), encoding="utf-8")
     done = kpca("rules", "good.csv", "--rules", "mine.json", "--format", "dqx")
     assert done.code == 0
-    assert [one["name"] for one in yaml.safe_load(done.out)] == ["gross = net + tax"]
+    assert [check["name"] for check in yaml.safe_load(done.out)] == ["gross = net + tax"]
     done = kpca("rules", "more.csv", "--rules", "mine.json", "--format", "sql")
     assert done.code == 5
     assert '-- gross = net + tax in 58 of 60 rows\nSELECT * FROM "more"\n' in done.out
@@ -199,9 +197,9 @@ def test_json_of_what_is_found_is_the_file(invoices: Path, kpca: Run) -> None:
     assert Path("a.sql").read_text("utf-8").startswith("-- Rules between the columns of")
 
 
-def test_columns_are_used_as_asked(invoices: Path, kpca: Run) -> None:
-    found = kpca("rules", "invoices.csv", "--exclude", "gross", "--seed", "3", "--jobs", "1")
-    assert "ordered <= shipped" in found.out and "gross" not in found.out
+def test_columns_are_used_as_requested(invoices: Path, kpca: Run) -> None:
+    done = kpca("rules", "invoices.csv", "--exclude", "gross", "--seed", "3", "--jobs", "1")
+    assert "ordered <= shipped" in done.out and "gross" not in done.out
     categorical = kpca("rules", "invoices.csv", "--categorical", "gross")
     assert "gross = net" not in categorical.out
     numeric = kpca("rules", "invoices.csv", "--numeric", "net", "--dayfirst")
@@ -239,22 +237,22 @@ def test_a_large_table_is_read_in_parts(
 ) -> None:
     whole = kpca("rules", "invoices.csv", "--out", "rules.json")
     once = kpca("rules", "more.csv", "--rules", "rules.json")
-    found = kpca("rules", "invoices.csv")
+    done = kpca("rules", "invoices.csv")
     small = partial(open_table, in_memory_rows=50, part_rows=32)
     monkeypatch.setattr("kpca_apps.cli.novelty.run.open_table", small)
     assert kpca("rules", "more.csv", "--rules", "rules.json", "--jobs", "2") == once
-    assert kpca("rules", "invoices.csv", "--jobs", "2") == found
+    assert kpca("rules", "invoices.csv", "--jobs", "2") == done
     assert whole.code == 0
 
 
-def test_files_of_one_table_are_told_apart(invoices: Path, kpca: Run) -> None:
+def test_files_of_one_table_are_distinguished(invoices: Path, kpca: Run) -> None:
     done = kpca("rules", "invoices.csv", "more.csv")
     files = "line 9 of invoices.csv, line 6 of more.csv, line 9 of more.csv"
     assert f"gross = net + tax in 357 of 360 rows; not in {files}" in " ".join(done.out.split())
 
 
 def secret_table() -> pl.DataFrame:
-    """A table whose rules would quote values of its columns."""
+    """Return a table whose rules would quote values of its columns."""
     frame = orders()
     sex = pl.Series(["QZfem", "QZmal", "QZmal"] * 100)
     return frame.with_columns(
@@ -272,19 +270,19 @@ def test_hidden_values_are_in_no_byte(invoices: Path, kpca: Run, format: str) ->
     shown = kpca("rules", "secret.csv", "--format", format)
     hide = [word for name in ("sex", "patient") for word in ("--hide", name)]
     done = kpca("rules", "secret.csv", "--format", format, *hide)
-    if format != "pandera":  # no value quoted, nothing to hide
+    if format != "pandera":  # this format quotes no value, so nothing is hidden
         assert "QZ" in shown.out
     kpca("rules", "secret.csv", "--out", "open.json")
     checked = kpca("rules", "worse.csv", "--rules", "open.json", "--format", format, *hide)
     as_json = kpca("rules", "worse.csv", "--rules", "open.json", "--json", *hide)
     assert (done.code, checked.code, as_json.code) == (0, 5, 5)
-    for one in (done, checked, as_json):
-        assert not any(word in one.out + one.err for word in ("QZ", "XQ1"))
+    for run in (done, checked, as_json):
+        assert not any(word in run.out + run.err for word in ("QZ", "XQ1"))
     assert "left out for quoting values of hidden columns" in " ".join(done.err.split())
     assert "(hidden)" in as_json.out
 
 
-def test_mistakes_are_told_in_one_line(invoices: Path, kpca: Run) -> None:
+def test_mistakes_are_reported_in_one_line(invoices: Path, kpca: Run) -> None:
     kpca("rules", "invoices.csv", "--out", "rules.json", "--exclude", "order")
     lacking = kpca("rules", "birds.csv", "--rules", "rules.json")
     assert_refused(lacking, 3, 'birds.csv: has no column "')

@@ -1,4 +1,4 @@
-"""``kpca schema`` prints the schema of every kind of JSON, and files of runs follow theirs."""
+"""``kpca schema`` prints the schema of every kind of JSON, which the files of runs follow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cli.conftest import Run, assert_refused
 
 
 def errors(kind: str, content: Any) -> list[str]:
-    return [one.message for one in Draft202012Validator(schemas()[kind]).iter_errors(content)]
+    return [error.message for error in Draft202012Validator(schemas()[kind]).iter_errors(content)]
 
 
 def test_every_kind_is_listed_and_printed(run_kpca: Run) -> None:
@@ -45,7 +45,7 @@ def test_a_file_of_rules_follows_its_schema(folder: Path, kpca: Run) -> None:
     rules = json.loads(Path("rules.json").read_text("utf-8"))
     assert rules["rules"]
     assert errors("rules", rules) == []
-    assert errors("rules", {key: one for key, one in rules.items() if key != "columns"})
+    assert errors("rules", {key: value for key, value in rules.items() if key != "columns"})
     assert errors("rules", rules | {"format_version": 2})
     rules["rules"][0]["rule"]["kind"] = "another"
     assert errors("rules", rules)

@@ -1,4 +1,4 @@
-"""All commands, as the command line has them."""
+"""All commands of the command-line interface."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from kpca_apps.cli.main import app
 def each_command() -> Iterator[tuple[str, Any]]:
     """Yield each command with its words, without ``kpca``."""
     groups: Any = get_command(app)
-    for group, found in groups.commands.items():
-        for name, command in getattr(found, "commands", {"": found}).items():
+    for group, member in groups.commands.items():
+        for name, command in getattr(member, "commands", {"": member}).items():
             yield f"{group} {name}".strip(), command

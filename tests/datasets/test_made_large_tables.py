@@ -1,4 +1,4 @@
-"""The script for large tables: the same table in any format, its outliers off the surface."""
+"""The script for large tables plants outliers and writes the same table in every format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The photographs in `datasets/` are what their script and notes say they are."""
+"""The photographs in `datasets/` match their script and notes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_stored_pixels_are_those_the_script_makes(
     for name, pixels in made.items():
         stored = imread(datasets / "photographs" / name)
         if name.endswith(".jpg"):
-            # Packing loses something, a little differently with every version of the library.
+            # JPEG is lossy, and its result varies slightly between library versions.
             script["write"](tmp_path / "again.jpg", pixels)
             again = imread(tmp_path / "again.jpg").astype(float)
             assert np.mean(np.abs(stored - again)) < 0.5, name

@@ -1,4 +1,4 @@
-"""The tables in `datasets/` are what their scripts and notes say they are."""
+"""The tables in `datasets/` match their scripts and notes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The doors by which bytes of strangers come in: each the function that a command calls.
+"""Entry points for untrusted files, each the function that a command calls.
 
-`enter` lets a file in by one of them: it is read, and what was read is used and written again, or
-it is refused in one line. Anything else is a fault. The corpus replays what the fuzzer found
-(tests/benchmarks/fuzz.py), which comes in by the same doors.
+`enter` passes a file to one of them, which reads it, uses it and writes it again, or refuses it in
+one line. Anything else is a fault. The corpus replays what the fuzzer found
+(tests/benchmarks/fuzz.py), which uses the same entry points.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ from tests.hostile.outputs import unshowable
 from tests.novelty.relations.ruled import ruled_frame
 from tests.novelty.screening.test_hostile_models import mixed
 
-MOST_PAGES = 16  # of an image, that are decoded and written
-LONGEST = 1000  # characters of a message
+MOST_PAGES = 16  # pages of an image to decode and write
+LONGEST = 1000  # characters in a message
 
 
 @dataclass(frozen=True)
 class Door:
-    """Who reads a file, and the name that it gets; of a folder, its files come as one zip."""
+    """Function that reads a file, and the file's name; a folder's files come as one zip."""
 
     read: Callable[[Path], object]
     name: str = "it"
@@ -71,7 +71,7 @@ class Door:
 
 
 def enter(target: str, data: bytes, folder: Path) -> str:
-    """Let bytes in by a door: "read" or "refused"; what else is raised comes through."""
+    """Pass a file to an entry point; return "read" or "refused", or raise any other error."""
     door = DOORS[target]
     path = folder / door.name
     if door.is_folder:
@@ -82,28 +82,28 @@ def enter(target: str, data: bytes, folder: Path) -> str:
         path.write_bytes(data)
     try:
         with warnings.catch_warnings():
-            # What numpy and libraries remark would stand on the terminal.
+            # Warnings of numpy and other libraries would appear on the terminal.
             warnings.simplefilter("error", RuntimeWarning)
             warnings.simplefilter("error", UserWarning)
             warnings.simplefilter("ignore", KpcaWarning)
             door.read(path)
     except KpcaError as error:
-        said = str(error)
-        assert not unshowable(said, ""), f"not one line: {said!r}"
-        assert len(said) <= LONGEST, f"a message of {len(said)} characters: {said!r}"
+        line = str(error)
+        assert not unshowable(line, ""), f"not one line: {line!r}"
+        assert len(line) <= LONGEST, f"a message of {len(line)} characters: {line!r}"
         return "refused"
     return "read"
 
 
 def _unpacked(data: bytes, path: Path) -> bool:
-    """Unpack the files of a folder; whether they are some, of names that a folder can have."""
+    """Unpack the files of a folder; return False if there are none or a name is not allowed."""
     path.mkdir()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
-            if sum(one.file_size for one in members) > 1 << 24:
+            if sum(file.file_size for file in members) > 1 << 24:
                 return False
-            if not all(one.filename for one in members):
+            if not all(file.filename for file in members):
                 return False
             archive.extractall(path)
     except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):
@@ -112,7 +112,7 @@ def _unpacked(data: bytes, path: Path) -> bool:
 
 
 def _table(path: str | Path) -> None:
-    """Read a table at once and in parts."""
+    """Read a table whole and in parts."""
     read_table(path)
     table = open_table(path, in_memory_rows=5, part_rows=16)
     if isinstance(table, PartedTable):
@@ -129,14 +129,14 @@ def _database(path: Path) -> None:
 
 
 def _image(path: Path) -> None:
-    """Decode an image and write it again; of a raw file its mosaic, too."""
+    """Decode an image and write it again; for a raw file, its mosaic, too."""
     image = read_image(path, label="it")
     camera_and_iso(image.metadata.exif)
     pages = [image.page(number) for number in range(min(len(image.pages), MOST_PAGES))]
     if image.mosaic is not None:
         mosaic = image.mosaic()
         write_dng(io.BytesIO(), mosaic.light, mosaic, image)
-    # Infinite values are refused before anything is denoised; NaN is no value.
+    # Infinite values are refused before denoising; NaN is a missing value.
     if len(pages) < len(image.pages) or any(np.isinf(page).any() for page in pages):
         return
     if path.is_dir():
@@ -144,7 +144,7 @@ def _image(path: Path) -> None:
             encode_image(Path(out), iter(pages), image)
         return
     for format in FORMATS:
-        with suppress(ConfigError):  # PNG cannot hold all images
+        with suppress(ConfigError):  # PNG cannot store every image
             encode_image(io.BytesIO(), iter(pages), image, format=format)
 
 
@@ -154,7 +154,7 @@ def _mask(path: Path) -> None:
 
 @cache
 def sound_image() -> Any:
-    """An image of the size that masks have."""
+    """Return an image of the same size as the masks."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.png")
         path.write_bytes(saved(texture(20, 30), "PNG"))
@@ -163,12 +163,12 @@ def sound_image() -> Any:
 
 @cache
 def sound_table() -> Any:
-    """A table with every kind of column."""
+    """Return a table with every kind of column."""
     return mixed(24)
 
 
 def _model(path: Path) -> None:
-    """Load a model, and score by it."""
+    """Load a model and score a table with it."""
     assert np.isfinite(score(load_model(path), sound_table()).rows.scores).all()
 
 
@@ -177,7 +177,7 @@ def _dictionary(path: Path) -> None:
 
 
 def _config(path: Path) -> None:
-    """Take the options of a file as two commands do, up to where the work begins."""
+    """Parse a config file for two commands, without running them."""
     refused: list[KpcaError] = []
     for group, name, argument in (("novelty", "screen", "t.csv"), ("denoise", "run", "a.png")):
         command = _commands().commands[group].commands[name]
@@ -186,8 +186,8 @@ def _config(path: Path) -> None:
         except KpcaError as error:
             refused.append(error)
         except UsageError as error:
-            said = error.format_message()  # type: ignore[attr-defined]
-            refused.append(ConfigError(one_line(said, 400)))
+            message = error.format_message()  # type: ignore[attr-defined]
+            refused.append(ConfigError(one_line(message, 400)))
     if len(refused) == 2:
         raise refused[0]
 
@@ -198,7 +198,7 @@ def _commands() -> Any:
 
 
 def _accept(path: Path) -> None:
-    """Find the rows that a list accepts."""
+    """Look up the accepted rows of a list."""
     find_judged([read_table(path)], sound_table(), _columns(), Execution(), most=MOST)
 
 
@@ -208,12 +208,12 @@ def _columns() -> Any:
 
 
 def _marks(path: Path) -> None:
-    """Read marks, and find them in a table."""
+    """Read marks and look up their rows in a table."""
     find_marked(read_marks(path), sound_table(), Execution())
 
 
 def _rules(path: Path) -> None:
-    """Read rules, check a table against them and write them in all formats."""
+    """Read rules, check a table against them and export them in all formats."""
     rules = read_rules(path)
     reading_lines(rules)
     for export in _EXPORTS.values():
@@ -224,12 +224,12 @@ def _rules(path: Path) -> None:
 
 @cache
 def ruled_table() -> Any:
-    """A table that breaks each kind of rule."""
+    """Return a table that breaks each kind of rule."""
     return table_from_frame(ruled_frame(40), "ruled.csv")
 
 
 def _profile(path: Path) -> None:
-    """Read a noise profile, and look up the noise of an image."""
+    """Read a noise profile and look up the noise of an image."""
     GroupDenoiser(Options(), same=read_profile(path), from_profile=True).of_kind("20 x 30")
 
 
@@ -238,7 +238,7 @@ def _per_image(path: Path) -> None:
 
 
 def _manifest(path: Path) -> None:
-    """Go on with a batch by its record."""
+    """Resume a batch from its manifest."""
     finished = finished_batch()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "batch")
@@ -250,7 +250,7 @@ def _manifest(path: Path) -> None:
 
 @cache
 def finished_batch() -> Path:
-    """The folder of a batch that came to its end, removed with the process."""
+    """Return the folder of a finished batch; it is removed when the process exits."""
     folder = _kept_folder("batch")
     save(folder / "in", "a.png", picture(0))
     run_batch([folder / "in"], folder / "out", denoise=smooth, settings=SETTINGS)
@@ -261,7 +261,7 @@ _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def _kept_folder(name: str) -> Path:
-    """A new folder that is there as long as the process."""
+    """Create a folder that is removed when the process exits."""
     _FOLDERS.append(tempfile.TemporaryDirectory())
     folder = Path(_FOLDERS[-1].name, name)
     folder.mkdir()
@@ -269,7 +269,7 @@ def _kept_folder(name: str) -> Path:
 
 
 def _finished(path: Path) -> None:
-    """Look for what is done of a table."""
+    """Look up a stored part of a table's results."""
     parts = FinishedParts(path.parent / "parts")
     parts.folder.mkdir(exist_ok=True)
     shutil.copyfile(path, parts._path("key 0 5"))
@@ -277,7 +277,7 @@ def _finished(path: Path) -> None:
 
 
 def _marker(path: Path) -> None:
-    """Ask whether a folder is one that a run may replace, by what it says of itself."""
+    """Check by its marker whether a run may replace a folder."""
     folder = path.parent / "run"
     folder.mkdir(exist_ok=True)
     shutil.copyfile(path, folder / MARKER)
@@ -296,7 +296,7 @@ def _run(path: Path) -> None:
 
 @cache
 def finished_run() -> Path:
-    """The folder of a screening, removed with the process."""
+    """Return the folder of a finished screening; it is removed when the process exits."""
     folder = _kept_folder("screened")
     rng = np.random.default_rng(0)
     columns = {"id": [f"n{k}" for k in range(40)], "a": rng.normal(size=40).round(2)}

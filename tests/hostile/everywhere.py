@@ -1,7 +1,7 @@
-"""Every place that a stranger's text comes from, given all hostile texts at once.
+"""Put all hostile texts into every place that untrusted text can come from.
 
-Each function here fills a folder, and runs the commands that read what is in it. What they write
-lies in the folder's `out`, and what they say as files there, for the checks of `outputs.py`.
+Each function here fills a folder and runs the commands that read its files. What they write goes to
+the folder's `out`, and what they print to files there, for the checks of `outputs.py`.
 
 `python -m tests.hostile.everywhere` runs all of them and counts; see `test_texts_everywhere.py`.
 """
@@ -37,7 +37,7 @@ from tests.hostile.tables import as_csv
 from tests.hostile.texts import NULS, TEXTS, file_names
 from tests.novelty.tables import frame_of
 
-OUT = Path("out")  # what is written and said, in the working folder
+OUT = Path("out")  # files and printed output, in the working folder
 FLAGS = ("--count", "40", "--flagged", "xlsx", "--to-send")
 rng = np.random.default_rng(0)
 
@@ -48,7 +48,7 @@ class _Terminal(io.StringIO):
 
 
 def kpca(*words: object, code: int | None = 0) -> str:
-    """Run a command, with a terminal for what it prints; keep what it said as files."""
+    """Run a command with a terminal as its stdout; save what it prints as files."""
     given = [str(word) for word in words]
     OUT.mkdir(exist_ok=True)
     with (
@@ -56,16 +56,16 @@ def kpca(*words: object, code: int | None = 0) -> str:
         contextlib.redirect_stderr(io.StringIO()) as err,
     ):
         ended = main(given)
-    number = sum(1 for _ in OUT.glob("said-*"))
+    number = sum(1 for _ in OUT.glob("printed-*"))
     text = out.getvalue() + err.getvalue()
-    (OUT / f"said-{number:04}.txt").write_text(text, "utf-8", "surrogateescape")
+    (OUT / f"printed-{number:04}.txt").write_text(text, "utf-8", "surrogateescape")
     if code is not None and ended != code:
         raise AssertionError(f"{given[:4]!a} ended with {ended}: {err.getvalue()[-400:]!a}")
     return out.getvalue()
 
 
 def columns(n_rows: int, names: Sequence[str]) -> dict[str, list[float]]:
-    """Return columns that follow one another, of which the last rows do not."""
+    """Return correlated columns, whose last rows break the correlation."""
     size = rng.normal(size=n_rows)
     found = {}
     for place, name in enumerate(names):
@@ -77,13 +77,13 @@ def columns(n_rows: int, names: Sequence[str]) -> dict[str, list[float]]:
 
 
 def write_csv(path: str, cells: dict[str, list[Any]]) -> None:
-    """Write a table of which every cell is quoted."""
+    """Write a table with every cell quoted."""
     rows = [tuple(map(str, row)) for row in zip(*cells.values(), strict=True)]
     Path(path).write_bytes(as_csv(tuple(cells), rows))
 
 
 def rule_outputs(table: str, *words: object) -> None:
-    """Find the rules of a table, and write and print them in every way."""
+    """Find the rules of a table; write and print them in every format."""
     kpca("novelty", "rules", table, *words)
     kpca("novelty", "rules", table, "--out", OUT / "rules.json", *words)
     for kind in ("sql", "py", "yaml", "txt"):
@@ -94,7 +94,7 @@ def rule_outputs(table: str, *words: object) -> None:
 
 
 def column_names() -> None:
-    """Names of columns of a text file."""
+    """Put the texts into the column names of a text file."""
     write_csv("names.csv", columns(60, TEXTS))
     kpca("novelty", "screen", "names.csv", *FLAGS, "--out", OUT / "screened")
     kpca("novelty", "screen", "names.csv", "--dry-run")
@@ -109,15 +109,15 @@ def column_names() -> None:
 
 
 def cells_of(texts: Sequence[str]) -> dict[str, list[Any]]:
-    """Return a table with the texts as identifiers, as rare values, and where numbers should be."""
+    """Return a table with the texts as identifiers, as rare values, and where numbers belong."""
     n, rows = len(texts), 6 * len(texts)
     cells: dict[str, list[Any]] = {"id": [*texts, *(f"n{row}" for row in range(rows - n))]}
     for place in range(4):
         usual = [f"usual {row % 3}" for row in range(rows)]
         usual[place:n:4] = texts[place::4]
         cells[f"word {place}"] = usual
-    found = columns(rows, [f"number {place}" for place in range(8)])
-    for place, values in enumerate(found.values()):
+    numbers = columns(rows, [f"number {place}" for place in range(8)])
+    for place, values in enumerate(numbers.values()):
         spoilt: list[Any] = [*values]
         spoilt[n + place : 2 * n : 8] = texts[place::8]
         cells[f"number {place}"] = spoilt
@@ -126,7 +126,7 @@ def cells_of(texts: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def cells() -> None:
-    """Cells of a text file: identifiers, words and what should be numbers."""
+    """Put the texts into the cells of a text file: identifiers, words and numbers."""
     write_csv("cells.csv", cells_of(TEXTS))
     words = ("--id", "id", "--label", "kind", "--positive", "odd", "--count", len(TEXTS))
     kpca("novelty", "screen", "cells.csv", *words, *FLAGS[2:], "--out", OUT / "screened")
@@ -142,27 +142,27 @@ def cells() -> None:
 
 
 def groups() -> None:
-    """Values that rows are grouped by, and labels."""
+    """Put the texts into group values and labels."""
     texts = [text for text in TEXTS if text.strip()][::3]
     names = [text for text in texts for _ in range(50)]
-    found: dict[str, list[Any]] = {"group": names, **columns(len(names), ["a", "b", "c"])}
-    write_csv("groups.csv", found)
+    cells: dict[str, list[Any]] = {"group": names, **columns(len(names), ["a", "b", "c"])}
+    write_csv("groups.csv", cells)
     kpca("novelty", "screen", "groups.csv", "--by", "group", *FLAGS, "--out", OUT / "screened")
     kpca("novelty", "screen", "groups.csv", "--label", "group", code=2)
 
 
 def other_files() -> None:
-    """Names and cells of JSON, Parquet and Arrow, with NUL and what their schemas hold."""
+    """Put the texts and NUL into names, cells and schema metadata of JSON, Parquet and Arrow."""
     texts = (*TEXTS, *NULS)
-    found = {
+    cells = {
         **cells_of(texts),
-        **columns(6 * len(texts), [one for one in texts[::4] if not is_pattern(one)]),
+        **columns(6 * len(texts), [text for text in texts[::4] if not is_pattern(text)]),
     }
-    frame = pl.DataFrame({name: list(map(str, values)) for name, values in found.items()})
+    frame = pl.DataFrame({name: list(map(str, values)) for name, values in cells.items()})
     frame.write_ndjson("a.jsonl")
     arrow = frame.to_arrow()
-    told = {f"k{place}": text for place, text in enumerate(texts)}
-    arrow = arrow.replace_schema_metadata(told)
+    notes = {f"k{place}": text for place, text in enumerate(texts)}
+    arrow = arrow.replace_schema_metadata(notes)
     import pyarrow.feather
     import pyarrow.parquet
 
@@ -172,19 +172,19 @@ def other_files() -> None:
         out = OUT / Path(name).suffix[1:]
         kpca("novelty", "screen", name, "--id", "id", *FLAGS, "--out", out)
     result = screen_table("a.parquet", id="id", count=40)
-    # A part, as a notebook has it, behind what keeps browsers from guessing.
+    # The notebook's fragment, after a header that stops browsers from guessing its type.
     page = f"<!DOCTYPE html><meta charset=utf-8>{result._repr_html_()}"
     (OUT / "notebook.html").write_text(page, "utf-8")
-    (OUT / "said-repr.txt").write_text(f"{result!r}\n{find_rules('a.arrow')!r}\n", "utf-8")
+    (OUT / "printed-repr.txt").write_text(f"{result!r}\n{find_rules('a.arrow')!r}\n", "utf-8")
 
 
 def databases() -> None:
-    """Names of tables and columns of a database, its cells and what is written into it."""
+    """Put the texts into a database: names of tables and columns, cells, and output tables."""
     texts = [text for text in TEXTS if "\0" not in text and len(text) < 2000]
-    found: dict[str, list[Any]] = {"key": [*range(60)], **columns(60, texts[::4])}
-    found |= {"a": texts[:60], "b": texts[-60:]}
-    by_case = {name.casefold(): name for name in found}
-    found = {name: found[name] for name in by_case.values()}
+    cells: dict[str, list[Any]] = {"key": [*range(60)], **columns(60, texts[::4])}
+    cells |= {"a": texts[:60], "b": texts[-60:]}
+    by_case = {name.casefold(): name for name in cells}
+    cells = {name: cells[name] for name in by_case.values()}
 
     def quoted(name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
@@ -196,12 +196,12 @@ def databases() -> None:
                 shop.executemany(f"INSERT INTO {quoted(name)} VALUES (?, ?)",
                                  [(k, k % 7 / 3) for k in range(20)])  # fmt: skip
         head = ", ".join(f"{quoted(name)} {'INTEGER PRIMARY KEY' if name == 'key' else ''}"
-                         for name in found)  # fmt: skip
+                         for name in cells)  # fmt: skip
         shop.execute(f"CREATE TABLE birds ({head})")
-        marks = ", ".join("?" * len(found))
-        shop.executemany(f"INSERT INTO birds VALUES ({marks})", zip(*found.values(), strict=True))
+        marks = ", ".join("?" * len(cells))
+        shop.executemany(f"INSERT INTO birds VALUES ({marks})", zip(*cells.values(), strict=True))
     uri = "sqlite:///shop.db"
-    kpca("novelty", "screen", uri, code=None)  # the names of its tables are listed
+    kpca("novelty", "screen", uri, code=None)  # lists the names of the tables
     kpca("novelty", "screen", uri, "--table", "birds", *FLAGS, "--out", OUT / "screened")
     for place, text in enumerate(texts[::4]):
         kpca("novelty", "screen", uri, f"--table={text}", "--dry-run", code=None)
@@ -214,7 +214,7 @@ def databases() -> None:
 
 
 def marks() -> None:
-    """Identifiers and notes of marks in a page, and lists of rows that are fine."""
+    """Put the texts into identifiers and notes of marks, and into lists of accepted rows."""
     write_csv("cells.csv", cells_of(TEXTS))
     words = ("--id", "id", "--count", len(TEXTS))
     kpca("novelty", "screen", "cells.csv", *words, "--out", "first")
@@ -231,12 +231,12 @@ def marks() -> None:
     text = json.dumps(block, ensure_ascii=False).replace("<", "\\u003c")
     Path("marked.html").write_text(page.replace(empty[1], text), "utf-8")  # type: ignore[index]
     kpca("novelty", "screen", "cells.csv", *words, "--marks", "marked.html", "--out", OUT / "again")
-    # Rows of another table, so that every mark is of no row.
+    # The rows come from another table, so no mark matches a row.
     write_csv("others.csv", cells_of([f"{text}." for text in TEXTS]))
     kpca("novelty", "screen", "others.csv", *words, "--marks", "marked.html", "--out", OUT / "none",
          code=None)  # fmt: skip
-    listed = {"row_key": keys, "row": [one["row"] for one in given],
-              "mark": ["fine"] * len(keys), "note": [one["note"] for one in given]}  # fmt: skip
+    listed = {"row_key": keys, "row": [entry["row"] for entry in given],
+              "mark": ["fine"] * len(keys), "note": [row["note"] for row in given]}  # fmt: skip
     write_csv("accept.csv", listed)
     accepted = ("--accept", "accept.csv", "--out", OUT / "listed")
     kpca("novelty", "screen", "cells.csv", *words, *accepted, code=None)
@@ -249,10 +249,10 @@ def marks() -> None:
 
 
 def rule_files() -> None:
-    """Columns, values, forms and sentences of a file of rules."""
+    """Put the texts into a rule file: columns, values, forms and sentences."""
     names = [text for text in TEXTS if len(text) < 400 and not is_pattern(text)]
-    found = columns(30, names)
-    write_csv("names.csv", {name: found[name] for name in names})
+    cells = columns(30, names)
+    write_csv("names.csv", {name: cells[name] for name in names})
     from kpca_apps.novelty.relations.rule import Code, EmptyUnless, Equal, HeldRule, Unique
     from kpca_apps.novelty.relations.rule_file import save_rules
     from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
@@ -276,14 +276,14 @@ def rule_files() -> None:
         written = ("--rules", "rules.json", "--out", OUT / f"rules.{kind}")
         kpca("novelty", "rules", "names.csv", *written, code=None)
     text = Path("rules.json").read_text("utf-8")
-    for one in TEXTS[::4]:
+    for item in TEXTS[::4]:
         for part in ('"equal"', '"format"', '"columns"'):
-            Path("bad.json").write_text(text.replace(part, json.dumps(one), 1), "utf-8")
+            Path("bad.json").write_text(text.replace(part, json.dumps(item), 1), "utf-8")
             kpca("novelty", "rules", "names.csv", "--rules", "bad.json", code=None)
 
 
 def models() -> None:
-    """Texts of a model: the table it is of, its notes, its versions."""
+    """Put the texts into a model: its table's name, notes and versions."""
     frame_of(60, odd=3).write_csv("birds.csv")
     kpca("novelty", "fit", "birds.csv", "--model", "m.kpca")
     model = load_model("m.kpca")
@@ -299,7 +299,7 @@ def models() -> None:
 
 
 def configs() -> None:
-    """Keys and values of a config file."""
+    """Put the texts into keys and values of a config file."""
     frame_of(60, odd=3).write_csv("birds.csv")
     for text in TEXTS[::2]:
         key, value = json.dumps(text), json.dumps(text)
@@ -310,7 +310,7 @@ def configs() -> None:
 
 
 def noisy(*shape: int) -> np.ndarray:
-    """Return a small picture with noise."""
+    """Return a small noisy picture."""
     draw = np.random.default_rng(1)
     return np.clip(120 + draw.normal(0, 20, shape or (12, 12)), 0, 255).astype(np.uint8)
 
@@ -319,7 +319,7 @@ RUN = ("--quality", "draft", "--jobs", 1)
 
 
 def image_files() -> None:
-    """Names of images, in a batch, in its tables, in a dictionary."""
+    """Put the texts into names of images in a batch, its tables and a dictionary."""
     Path("in").mkdir()
     names = file_names(suffix=".png")
     for name in names:
@@ -345,10 +345,10 @@ def image_files() -> None:
 
 
 def workbooks() -> None:
-    """Cells, comments, sheets, names and properties of a workbook."""
+    """Put the texts into a workbook: cells, comments, sheets, names and properties."""
     texts = [text for text in TEXTS if len(text) < 1000]
-    found = cells_of(texts)
-    metadata.write_workbook(Path("a.xlsx"), {**found, **columns(6 * len(texts), texts)}, TEXTS)
+    cells = cells_of(texts)
+    metadata.write_workbook(Path("a.xlsx"), {**cells, **columns(6 * len(texts), texts)}, TEXTS)
     kpca("novelty", "screen", "a.xlsx", "--id", "id", *FLAGS, "--out", OUT / "screened")
     same = ("--format", "same", "--out", OUT / "same")
     kpca("novelty", "score", OUT / "screened/model.kpca", "a.xlsx", *same)
@@ -358,13 +358,13 @@ def workbooks() -> None:
 
 
 def image_metadata() -> None:
-    """What images say of themselves, kept with their pixels, shown or refused."""
+    """Put the texts into image metadata, which is kept, shown or refused."""
     Path("in").mkdir()
     for place, text in enumerate(TEXTS):
         for kind in islice(cycle(metadata.KINDS), place, place + 2):
             metadata.KINDS[kind](Path(f"in/{place}.{kind}"), noisy(), text)
     kpca("denoise", "run", "in", *RUN, "--out", OUT / "all", code=5)
-    (OUT / "all/images").rename("images")  # which say what those before said
+    (OUT / "all/images").rename("images")  # their metadata is that of the input
     kpca("denoise", "run", "in", "--dry-run", "--json", code=None)
     kpca("denoise", "noise", "in", code=None)
     for text in TEXTS[::3]:
@@ -376,44 +376,44 @@ def image_metadata() -> None:
 
 
 def compared_runs() -> None:
-    """Runs beside each other: their names, columns, cells, settings and warnings."""
+    """Put the texts into runs to compare: names, columns, cells, settings and warnings."""
     names = [text for text in TEXTS if text.strip()]
     texts = TEXTS[::2]
-    found = cells_of(texts) | columns(6 * len(texts), names[::12])
+    cells = cells_of(texts) | columns(6 * len(texts), names[::12])
     Path("runs").mkdir()
     words, runs = ("--id", "id", "--count", len(texts)), list[Path]()
     for place, folder in enumerate(file_names(names[:3])):
-        write_csv(f"{place}.csv", found)
+        write_csv(f"{place}.csv", cells)
         runs.append(Path("runs", folder))
         kpca("novelty", "screen", f"{place}.csv", *words, "--out", runs[-1])
-        del found[names[12 * place]]
-        found["id"] = [*found["id"][1:], found["id"][0]]
-        found["word 1"] = [*found["word 1"][5:], *found["word 1"][:5]]
-        found["number 1"] = [
-            value if isinstance(value, str) else value + 9 for value in found["number 1"]
+        del cells[names[12 * place]]
+        cells["id"] = [*cells["id"][1:], cells["id"][0]]
+        cells["word 1"] = [*cells["word 1"][5:], *cells["word 1"][:5]]
+        cells["number 1"] = [
+            value if isinstance(value, str) else value + 9 for value in cells["number 1"]
         ]
     for number, pair in enumerate(pairwise(runs)):
         kpca("novelty", "diff", *pair, "--out", OUT / f"{number} runs")
-        kpca("novelty", "diff", *pair, "--json", "--out", OUT / f"{number} told")
-    # Results that a stranger wrote: each text of them is another.
+        kpca("novelty", "diff", *pair, "--json", "--out", OUT / f"{number} json")
+    # Replace every string in a stranger's result file.
     result, others = runs[1] / "result.json", cycle(TEXTS)
-    told = json.loads(result.read_text("utf-8"))
+    content = json.loads(result.read_text("utf-8"))
 
     def changed(value: Any, *kept: str) -> Any:
         if isinstance(value, dict):
             return {key: value[key] if key in kept else changed(value[key], *kept) for key in value}
         if isinstance(value, list):
-            return [changed(one, *kept) for one in value]
+            return [changed(item, *kept) for item in value]
         return next(others) if isinstance(value, str) else value
 
     for kept in ((), ("kind", "role", "format", "name"), ("kind", "columns"), ("kind", "source")):
-        result.write_text(json.dumps(changed(told, *kept)), "utf-8")
+        result.write_text(json.dumps(changed(content, *kept)), "utf-8")
         out = OUT / f"{len(kept)} {'-'.join(kept)}"
         kpca("novelty", "diff", *runs[:2], "--out", out, code=None)
 
 
 def words_of_calls() -> None:
-    """Words of the command line itself, as a script may pass them on."""
+    """Put the texts on the command line, as a script may pass them on."""
     frame_of(60, odd=3).write_csv("birds.csv")
     calls = (
         "novelty screen birds.csv --hide", "novelty screen birds.csv --encoding",
@@ -435,8 +435,8 @@ def words_of_calls() -> None:
 
 
 PLACES: dict[str, Callable[[], None]] = {
-    one.__name__.replace("_", " "): one
-    for one in (
+    place.__name__.replace("_", " "): place
+    for place in (
         column_names, cells, groups, other_files, databases, marks,
         rule_files, models, configs, image_files, workbooks, image_metadata, compared_runs,
         words_of_calls,
@@ -446,7 +446,7 @@ PLACES: dict[str, Callable[[], None]] = {
 
 @contextlib.contextmanager
 def visited(place: str, folder: Path) -> Iterator[Path]:
-    """Give a place all texts, in a folder of its own; yield what was written and said."""
+    """Put all texts into one place, in a folder of its own; yield the output folder."""
     before = Path.cwd()
     folder.mkdir(parents=True)
     os.chdir(folder)
@@ -458,19 +458,19 @@ def visited(place: str, folder: Path) -> Iterator[Path]:
 
 
 def reached(folder: Path, texts: Iterable[str] = TEXTS) -> int:
-    """Count the texts that can be found, written out or as they are, in what was written."""
-    found = texts_in(folder)
-    flat = re.sub(r"\s+", "", found)
+    """Count the texts, escaped or not, that occur in the output."""
+    output = texts_in(folder)
+    flat = re.sub(r"\s+", "", output)
 
     def forms(text: str) -> Iterator[str]:
-        for one in (text, visible(text), json.dumps(text)[1:-1], json.dumps(visible(text))[1:-1]):
-            yield re.sub(r"\s+", "", one)[:18]
+        for form in (text, visible(text), json.dumps(text)[1:-1], json.dumps(visible(text))[1:-1]):
+            yield re.sub(r"\s+", "", form)[:18]
 
     return sum(any(form and form in flat for form in forms(text)) for text in texts)
 
 
 def run_all(names: Sequence[str], keep: Path | None = None) -> int:
-    """Run places, print what was counted and what was found; return the number of faults."""
+    """Run places, print counts and faults; return the number of faults."""
     n_faults = 0
     with tempfile.TemporaryDirectory() as made:
         top = keep or Path(made)
@@ -495,5 +495,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("places", nargs="*", default=[*PLACES], help=", ".join(PLACES))
     parser.add_argument("--keep", type=Path, help="new folder that keeps what is written")
-    asked = parser.parse_args()
-    sys.exit(run_all(asked.places, asked.keep) > 0)
+    options = parser.parse_args()
+    sys.exit(run_all(options.places, options.keep) > 0)

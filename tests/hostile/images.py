@@ -1,7 +1,7 @@
-"""Image files no one would write on purpose, made on the spot and never stored.
+"""Malformed and malicious image files, generated on the spot and never stored.
 
-`refused_images` are files that must be refused in one line, each with words that line must hold.
-`NAMES` are file names that must come through a batch unharmed.
+`refused_images` are files that must be refused in one line, each with words of that line. `NAMES`
+are file names that a batch must preserve.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ def png(
     lacing: int = 0,
     before: bytes = b"",
 ) -> bytes:
-    """A PNG file of filtered rows, whatever they are."""
+    """Return a PNG file of these filtered rows, valid or not."""
     header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, lacing)
     pixels = chunk(b"IDAT", zlib.compress(rows, 9))
     return SIGNATURE + chunk(b"IHDR", header) + before + pixels + chunk(b"IEND", b"")
 
 
 def saved(pixels: np.ndarray, kind: str, **options: Any) -> bytes:
-    """An image as Pillow writes it."""
+    """Return an image encoded by Pillow."""
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, kind, **options)
     return buffer.getvalue()
 
 
 def tiff(pixels: np.ndarray, **options: Any) -> bytes:
-    """An image as tifffile writes it."""
+    """Return an image encoded by tifffile."""
     buffer = io.BytesIO()
     tifffile.imwrite(buffer, pixels, **options)
     return buffer.getvalue()
@@ -75,7 +75,7 @@ def texture(*shape: int) -> np.ndarray:
 
 
 def refused_images() -> dict[str, tuple[str, bytes, str]]:
-    """What is wrong: file name, content, words of the refusal."""
+    """Return, for each fault, a file name, its content and words of the refusal."""
     grey, colour = texture(20, 30), texture(20, 30, 3)
     good_png, good_jpeg = saved(grey, "PNG"), saved(colour, "JPEG")
     good_tiff = tiff(grey, compression="zlib")
@@ -168,19 +168,19 @@ def refused_images() -> dict[str, tuple[str, bytes, str]]:
 
 
 def bigtiff_beyond_the_end() -> bytes:
-    """A BigTIFF whose first directory stands where no file reaches."""
+    """Return a BigTIFF whose first directory lies beyond the end of any file."""
     return b"II+\0\x08\0\0\0" + b"\xff" * 8
 
 
 def tiff_without_depths() -> bytes:
-    """A TIFF whose tag of bits a channel holds no values."""
+    """Return a TIFF whose BitsPerSample tag is empty."""
     content = tiff(texture(20, 30))
     entry = struct.pack("<HHI", 258, 3, 1)
     return content.replace(entry, entry[:4] + bytes(4))
 
 
 def encoded(like: ImageFile, pages: Any = None, **options: str) -> bytes:
-    """Pixels, an image's own if none are given, as a file like the one they came from."""
+    """Encode pixels, by default an image's own, in the format of the image they came from."""
     file = io.BytesIO()
     own = (like.page(number) for number in range(len(like.pages)))
     encode_image(file, own if pages is None else pages, like, **options)
@@ -188,5 +188,5 @@ def encoded(like: ImageFile, pages: Any = None, **options: str) -> bytes:
 
 
 def write_image(path: Path, pages: Any, like: ImageFile, **options: str) -> None:
-    """Write pixels as a file like the one they came from."""
+    """Write pixels in the format of the image they came from."""
     path.write_bytes(encoded(like, pages, **options))

@@ -1,6 +1,6 @@
-"""Workbooks and images that hold hostile texts wherever their formats keep any.
+"""Workbooks and images with hostile texts in every field of their formats.
 
-Texts that a library would refuse to write are put into its file afterwards, as bytes.
+Texts that a library refuses to write are patched into its file as bytes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MAKE, MODEL, SOFTWARE, ARTIST, COMMENT, EXIF, ISO = 271, 272, 305, 315, 37510, 3
 
 
 def in_xml(text: str) -> str:
-    """Leave out what no XML can hold, however it is escaped."""
+    """Remove characters that XML cannot hold, even escaped."""
     return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text)
 
 
 def write_workbook(path: Path, cells: dict[str, list[Any]], texts: Sequence[str]) -> None:
-    """Write a table, and texts as comments, values of formulas, sheets, names and properties."""
+    """Write a table, and the texts as comments, formula values, sheets, names and properties."""
     names = list(dict.fromkeys(filter(str.strip, map(in_xml, texts))))
     with xlsxwriter.Workbook(
         path, {"strings_to_urls": False, "strings_to_formulas": False}
@@ -60,8 +60,8 @@ def write_workbook(path: Path, cells: dict[str, list[Any]], texts: Sequence[str]
     named |= {f"name_{place}": name for place, name in enumerate(names)}
     named |= {f"property {place}": name for place, name in enumerate(names)}
 
-    def put(found: re.Match[str]) -> str:
-        return f" name={quoteattr(named[found[1]])}" if found[1] in named else found[0]
+    def put(match: re.Match[str]) -> str:
+        return f" name={quoteattr(named[match[1]])}" if match[1] in named else match[0]
 
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
@@ -87,11 +87,11 @@ def jpeg(path: Path, pixels: np.ndarray, text: str) -> None:
 
 
 def png(path: Path, pixels: np.ndarray, text: str) -> None:
-    said, bare = PngInfo(), text.replace("\0", "")
+    info, bare = PngInfo(), text.replace("\0", "")
     for key in ("Title", "Author", "Description", "Software", "Comment"):
-        said.add_itxt(key, bare, zip=key == "Author")
-        said.add_text(f"{key} 2", bare.encode("latin-1", "replace"), zip=key == "Title")
-    Image.fromarray(pixels).save(path, pnginfo=said, exif=_exif(text))
+        info.add_itxt(key, bare, zip=key == "Author")
+        info.add_text(f"{key} 2", bare.encode("latin-1", "replace"), zip=key == "Title")
+    Image.fromarray(pixels).save(path, pnginfo=info, exif=_exif(text))
 
 
 def tiff(path: Path, pixels: np.ndarray, text: str) -> None:
@@ -102,16 +102,16 @@ def tiff(path: Path, pixels: np.ndarray, text: str) -> None:
 
 def ome_tiff(path: Path, pixels: np.ndarray, text: str) -> None:
     bare = in_xml(text)
-    said = {"axes": "CYX", "Name": bare, "Description": bare,
+    info = {"axes": "CYX", "Name": bare, "Description": bare,
             "Channel": {"Name": [bare, bare]}, "PhysicalSizeX": 0.1, "PhysicalSizeXUnit": bare,
             "MapAnnotation": {bare: bare}}  # fmt: skip
-    tifffile.imwrite(path, np.stack([pixels, pixels]), ome=True, metadata=said)
+    tifffile.imwrite(path, np.stack([pixels, pixels]), ome=True, metadata=info)
 
 
 def imagej(path: Path, pixels: np.ndarray, text: str) -> None:
     bare = text.replace("\0", "").encode("ascii", "replace").decode()
-    said = {"axes": "ZYX", "unit": bare, "Info": text, "Labels": [text, text], "spacing": 2.0}
-    tifffile.imwrite(path, np.stack([pixels, pixels]), imagej=True, metadata=said)
+    info = {"axes": "ZYX", "unit": bare, "Info": text, "Labels": [text, text], "spacing": 2.0}
+    tifffile.imwrite(path, np.stack([pixels, pixels]), imagej=True, metadata=info)
 
 
 def fits(path: Path, pixels: np.ndarray, text: str) -> None:
@@ -137,18 +137,18 @@ def dicom(path: Path, pixels: np.ndarray, text: str, *, meaning: str = "MONOCHRO
         meta.TransferSyntaxUID = ExplicitVRLittleEndian
         meta.MediaStorageSOPClassUID = SecondaryCaptureImageStorage
         meta.MediaStorageSOPInstanceUID = generate_uid()
-        said = FileDataset(str(path), {}, file_meta=meta, preamble=bytes(128))
-        said.SpecificCharacterSet = "ISO_IR 192"
-        said.PhotometricInterpretation = meaning.encode("utf-8", "replace").decode("latin-1")
-        said.Rows, said.Columns = pixels.shape
-        said.SamplesPerPixel, said.PixelRepresentation = 1, 0
-        said.BitsAllocated = said.BitsStored = 8
-        said.HighBit, said.PixelData = 7, pixels.tobytes()
-        said["PixelData"].VR = "OB"
+        header = FileDataset(str(path), {}, file_meta=meta, preamble=bytes(128))
+        header.SpecificCharacterSet = "ISO_IR 192"
+        header.PhotometricInterpretation = meaning.encode("utf-8", "replace").decode("latin-1")
+        header.Rows, header.Columns = pixels.shape
+        header.SamplesPerPixel, header.PixelRepresentation = 1, 0
+        header.BitsAllocated = header.BitsStored = 8
+        header.HighBit, header.PixelData = 7, pixels.tobytes()
+        header["PixelData"].VR = "OB"
         bare = re.sub(r"[\\\0]", "", text)
         for key in ("PatientName", "StudyDescription", "Manufacturer", "RescaleType"):
-            setattr(said, key, bare)
-        said.save_as(path, enforce_file_format=True)
+            setattr(header, key, bare)
+        header.save_as(path, enforce_file_format=True)
 
 
 def nifti(path: Path, pixels: np.ndarray, text: str) -> None:
@@ -189,7 +189,7 @@ def nd2(path: Path, pixels: np.ndarray, text: str) -> None:
 
 
 def zarr(path: Path, pixels: np.ndarray, text: str, *, place: str = "", copy: str = "0") -> None:
-    """Write an OME-Zarr whose texts are names of channels, units and notes, or also of an axis."""
+    """Write an OME-Zarr with the text as names of channels, units, notes or an axis."""
     import zarr as library
 
     group = library.open_group(str(path), mode="w", zarr_format=3)
@@ -200,10 +200,10 @@ def zarr(path: Path, pixels: np.ndarray, text: str, *, place: str = "", copy: st
     scale = {"name": text, "axes": axes, "datasets": [{"path": copy, "coordinateTransformations": [
         {"type": "scale", "scale": [1.0, 0.1, 0.1]}]}]}  # fmt: skip
     channel = {"label": text, "color": text, "window": {}}
-    told = {"version": "0.5", "multiscales": [scale], "omero": {"channels": [channel]}}
+    ome = {"version": "0.5", "multiscales": [scale], "omero": {"channels": [channel]}}
     file = path / "zarr.json"
     held = json.loads(file.read_text("utf-8"))
-    held["attributes"] = {"ome": told, text: text}
+    held["attributes"] = {"ome": ome, text: text}
     file.write_text(json.dumps(held), "utf-8")
 
 

@@ -1,6 +1,6 @@
-"""What must hold of everything a run writes or says, whatever texts were given to it.
+"""Checks that hold for everything a run writes or prints, whatever texts it was given.
 
-Each check knows a kind of output by itself, and nothing of how the package makes it.
+Each check knows one kind of output and nothing of how the package makes it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 VOID = {"meta", "br", "img", "input", "hr"}
-# Elements a page has no use for: they run, load, or change what addresses mean.
-NEVER = {
+# Elements that no page needs: they run code, load files, or change what addresses mean.
+FORBIDDEN = {
     "iframe", "frame", "object", "embed", "applet", "form", "link", "base", "audio", "video",
     "source", "portal", "foreignobject", "animate", "set", "marquee", "noscript", "template",
     "textarea", "math",
 }  # fmt: skip
-# Of a part of the page, or of a file near it: no scheme, no host, no root.
+# An address within the page or of a file near it: no scheme, no host, no root.
 ADDRESS = re.compile(r"(?:\.\./)*(?:[\w.%~()!*'-]+/)*[\w.%~()!*'-]*(?:#[\w-]+)?\Z")
 ISOLATING = {"bdi", "title", "code", "dt", "option", "text", "svg", "button", "output"}
-# A spreadsheet's formulas: the first sign that counts, behind what no one sees.
+# Characters that start a spreadsheet's formula, if the first visible one of a cell.
 STARTS = "=+-@\uff1d\uff0b\uff0d\uff20"
 NUMBER = re.compile(
     r"[+-]?(?:[0-9][0-9.,'\u2019\u00a0\u202f ]*(?:[eE][+-]?[0-9]+)?.{0,12})?\Z", re.DOTALL
@@ -40,19 +40,19 @@ PNG_CHUNKS = {b"IHDR", b"IDAT", b"IEND", b"pHYs", b"PLTE", b"tRNS", b"sRGB", b"g
 
 
 def unshowable(text: str, allowed: str = "\n") -> list[str]:
-    """Return what steers a terminal, or cannot be seen, or reorders what is around it."""
+    """Return control and invisible characters, and those that reorder text."""
     bad = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"}
     return [ascii(x) for x in {*text} - {*allowed} if unicodedata.category(x) in bad]
 
 
 def hidden_in(shown: str) -> list[str]:
-    """Return what cannot be seen of a text of a page, but for the isolation of our own captions."""
+    """Return the unprintable characters of a page's text, except isolates around our captions."""
     bare = re.sub("\u2068([^\u2068\u2069]*)\u2069", r"\1", shown)
     return unshowable(bare, "\n\t")
 
 
 class _Page(HTMLParser):
-    """Collects what is wrong with a page."""
+    """Collects the faults of a page."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class _Page(HTMLParser):
 
     def _look(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {key: value or "" for key, value in attrs}
-        if tag in NEVER or len(values) != len(attrs):
+        if tag in FORBIDDEN or len(values) != len(attrs):
             self.faults.append(f"<{tag} {attrs}>"[:200])
         self.data = values.get("type") == "application/json"
         if values.get("http-equiv") == "Content-Security-Policy":
@@ -122,11 +122,11 @@ class _Page(HTMLParser):
 
 
 def page(data: bytes) -> list[str]:
-    """Find what a page should not have: a script but its own, an address, what cannot be seen."""
+    """Find forbidden parts of a page: foreign scripts, addresses, invisible text."""
     html = data.decode("utf-8")
     seen = _Page(html)
     faults = seen.faults
-    if "<html" in html:  # a report; what a notebook shows is a part without it
+    if "<html" in html:  # a whole report; a notebook shows only a fragment
         digests = [
             base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in seen.scripts
         ]
@@ -140,7 +140,7 @@ def page(data: bytes) -> list[str]:
 
 
 def is_formula(cell: str) -> bool:
-    """Whether a spreadsheet may run a cell: it begins as a formula, and is no number."""
+    """Return True if a spreadsheet may run a cell: it starts like a formula and is no number."""
     if cell[:1] in ("\t", "\r", "\n"):
         return True
     rest = "".join(x for x in cell if unicodedata.category(x) not in ("Cc", "Cf")).lstrip()
@@ -158,13 +158,13 @@ def rows_of_csv(data: bytes) -> list[str]:
 
 
 def workbook(data: bytes) -> list[str]:
-    """Find formulas, links and parts of a workbook that lead elsewhere."""
+    """Find a workbook's formulas, links and parts that refer to other files."""
     faults = []
     with zipfile.ZipFile(io.BytesIO(data)) as book:
         for name in book.namelist():
             text = book.read(name)
             root = ElementTree.fromstring(text) if name.endswith((".xml", ".rels")) else None
-            tags = [] if root is None else [one.tag.rpartition("}")[2] for one in root.iter()]
+            tags = [] if root is None else [node.tag.rpartition("}")[2] for node in root.iter()]
             if {"f", "hyperlink", "oleObject", "ddeLink", "externalReference"} & {*tags}:
                 faults.append(f"{name} has {sorted({*tags})}")
             if b'TargetMode="External"' in text or b"<!DOCTYPE" in text or b"<!ENTITY" in text:
@@ -175,7 +175,7 @@ def workbook(data: bytes) -> list[str]:
 
 
 def picture(data: bytes) -> list[str]:
-    """Find parts of a PNG that hold anything but a picture."""
+    """Find chunks of a PNG that hold anything but a picture."""
     place, faults = 8, []
     while place < len(data):
         length, kind = struct.unpack(">I4s", data[place : place + 8])
@@ -186,50 +186,50 @@ def picture(data: bytes) -> list[str]:
 
 
 def document(data: bytes) -> list[str]:
-    """Find what is no JSON, and signs that do what a reader of the file does not see."""
+    """Find lines that are not JSON, and characters that a reader of the file does not see."""
     text = data.decode("utf-8")
     for line in (
         text.splitlines() if "\n{" in text.strip() and not text.startswith("{\n") else [text]
     ):
         json.loads(line)
-    return [f"has {one}" for one in unshowable(text)]
+    return [f"has {sign}" for sign in unshowable(text)]
 
 
-def said(data: bytes) -> list[str]:
-    """Find what a terminal would obey in what a command said."""
+def printed(data: bytes) -> list[str]:
+    """Find characters in a command's output that a terminal would obey."""
     text = data.decode("utf-8", "surrogateescape")
-    faults = [f"says {one}" for one in unshowable(text)]
+    faults = [f"says {sign}" for sign in unshowable(text)]
     return faults + [f"has a {w}" for w in ("Traceback", "a bug in kpca") if w in text]
 
 
 def python(data: bytes) -> list[str]:
-    """Find Python that is more than names, literals and calls of its own helpers."""
+    """Find Python that is more than names, literals and calls of the export's helpers."""
     text = data.decode("utf-8")
     ast.parse(text)
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    names = {one.string for one in tokens if one.type == tokenize.NAME}
+    names = {token.string for token in tokens if token.type == tokenize.NAME}
     return [f"calls {name}" for name in names & {"pwned", "window", "eval", "exec", "open", "os"}]
 
 
 def yaml(data: bytes) -> list[str]:
-    """Find what is no list of checks."""
+    """Find entries that are not checks."""
     import yaml as library
 
     checks = library.safe_load(data.decode("utf-8"))
     expected = {"name", "criticality", "check"}
-    return [f"has {one}" for one in checks if {*one} != expected]
+    return [f"has {check}" for check in checks if {*check} != expected]
 
 
 def sql(data: bytes) -> list[str]:
-    """Find statements that are none of ours, once what is quoted is taken out."""
+    """Find SQL statements, outside quotes, that the export does not write."""
     text = data.decode("utf-8")
     bare = re.sub(r"--[^\n]*|\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'", " ", text)
-    # Macros that read cells come first, and end with the connection.
+    # The macros that read cells come first, and end with the connection.
     macro = re.compile(r"CREATE OR REPLACE TEMP MACRO kpca_\w+\(cell\) AS\b")
-    statements = (one.strip() for one in bare.split(";"))
-    starts = {one.split()[0] for one in statements if one and not macro.match(one)}
-    return [f"does {one}" for one in starts - {"SELECT"}] + [
-        f"has {one}" for one in re.findall(r"pwned|DROP|ATTACH|COPY|INSTALL|--|/\*", bare)
+    statements = (part.strip() for part in bare.split(";"))
+    starts = {text.split()[0] for text in statements if text and not macro.match(text)}
+    return [f"does {word}" for word in starts - {"SELECT"}] + [
+        f"has {word}" for word in re.findall(r"pwned|DROP|ATTACH|COPY|INSTALL|--|/\*", bare)
     ]
 
 
@@ -240,7 +240,7 @@ CHECKS: dict[str, Callable[[bytes], list[str]]] = {
     ".png": picture,
     ".json": document,
     ".jsonl": document,
-    ".txt": said,
+    ".txt": printed,
     ".py": python,
     ".yaml": yaml,
     ".sql": sql,
@@ -248,26 +248,26 @@ CHECKS: dict[str, Callable[[bytes], list[str]]] = {
 
 
 def faults_of(folder: Path) -> Iterator[str]:
-    """Check every file below a folder of which a kind is known."""
+    """Check every file below a folder whose kind has a check."""
     for path in sorted(folder.rglob("*")):
         check = CHECKS.get(path.suffix)
         if check is not None and path.is_file():
             where = ascii(str(path.relative_to(folder)))[:120]
             try:
-                found = check(path.read_bytes())
-            except Exception as error:  # what cannot be read at all is a fault as well
-                found = [f"{type(error).__name__}: {str(error)[:200]!a}"]
-            yield from (f"{where}: {one}" for one in dict.fromkeys(found))
+                faults = check(path.read_bytes())
+            except Exception as error:  # an unreadable file is a fault as well
+                faults = [f"{type(error).__name__}: {str(error)[:200]!a}"]
+            yield from (f"{where}: {fault}" for fault in dict.fromkeys(faults))
 
 
 def count_of(folder: Path) -> dict[str, int]:
-    """Count the checked files below a folder, by kind."""
+    """Count the checked files below a folder by kind."""
     kinds = [path.suffix for path in folder.rglob("*") if path.is_file()]
     return {kind: kinds.count(kind) for kind in CHECKS if kind in kinds}
 
 
 def texts_in(folder: Path) -> str:
-    """Return all that can be read in the files below a folder, as people see it."""
+    """Return all text in the files below a folder, as people see it."""
     found = []
     for path in sorted(folder.rglob("*")):
         if path.suffix == ".html":

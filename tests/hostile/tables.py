@@ -1,8 +1,8 @@
-"""Tables no one would write on purpose, made on the spot and never stored.
+"""Malformed and malicious tables, generated on the spot and never stored.
 
-`NAMES` and `CELLS` are texts that must come through every room unharmed. `SURVIVABLE` are files
-that must be read, each with the shape expected. `BROKEN` are files that must be refused in one
-line, each with words that line must hold.
+`NAMES` and `CELLS` are texts that the package must preserve. `SURVIVABLE` are files that must be
+read, each with its expected shape. `BROKEN` are files that must be refused in one line, each with
+words of that line.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ CELLS: tuple[str, ...] = (
 
 
 def quote(cell: str) -> str:
-    """Write one cell as RFC 4180 has it."""
+    """Quote one cell as in RFC 4180."""
     return '"' + cell.replace('"', '""') + '"'
 
 
@@ -60,7 +60,7 @@ def as_csv(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> bytes:
 
 
 def hostile_csv(n_rows: int = 60) -> bytes:
-    """Every hostile name over numbers, and one column of hostile cells; deterministic."""
+    """Return a table with every hostile name over numbers, and one column of hostile cells."""
     rows = [
         (
             *(str((17 * row + 7 * column) % 23 / 4) for column in range(len(NAMES))),
@@ -72,7 +72,7 @@ def hostile_csv(n_rows: int = 60) -> bytes:
 
 
 def bomb(n_bytes: int) -> bytes:
-    """Pack a table of equal rows with gzip, about a thousandth of the size it unpacks to."""
+    """Gzip a table of equal rows, which expands about a thousandfold."""
     row = b"1,2\n"
     return gzip.compress(b"a,b\n" + row * (n_bytes // len(row)), mtime=0)
 
@@ -87,7 +87,7 @@ def zipped(*files: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> byt
 
 
 def encrypted(archive: bytes) -> bytes:
-    """Mark the one file of an archive as encrypted."""
+    """Mark the only file of an archive as encrypted."""
     out, index = bytearray(archive), archive.find(b"PK\x01\x02")
     out[6] |= 1
     out[index + 8] |= 1

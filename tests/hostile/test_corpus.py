@@ -1,7 +1,7 @@
-"""What a fuzzer found at the doors by which files of strangers come in stays mended.
+"""Faults that the fuzzer found in reading untrusted files stay fixed.
 
-Each file of ``corpus/TARGET`` is called what it stands for. More are found by
-``python -m tests.benchmarks.fuzz``.
+Each file of ``corpus/TARGET`` is named after its fault. ``python -m tests.benchmarks.fuzz`` finds
+more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SECONDS, MOST_MEMORY = 10.0, 1 << 30
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.as_posix())
-def test_it_is_read_or_refused_in_one_line(case: Path, tmp_path: Path) -> None:
+def test_a_corpus_file_is_read_or_refused_in_one_line(case: Path, tmp_path: Path) -> None:
     assert case.parts[0] in DOORS
     began, largest = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     enter(case.parts[0], (CORPUS / case).read_bytes(), tmp_path)
@@ -31,5 +31,5 @@ def test_it_is_read_or_refused_in_one_line(case: Path, tmp_path: Path) -> None:
 
 @pytest.mark.release
 @pytest.mark.parametrize("target", DOORS)
-def test_what_the_fuzzer_begins_with_is_read(target: str, tmp_path: Path) -> None:
+def test_the_seeds_of_the_fuzzer_are_read(target: str, tmp_path: Path) -> None:
     assert "read" in [enter(target, data, tmp_path) for data in seeds(target)]

@@ -1,4 +1,4 @@
-"""Arrow and Parquet of a few bytes that stand for gigabytes are refused before they take them."""
+"""Small Arrow and Parquet files that expand to gigabytes are refused before they use the memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from tests.quick import quick
 
-# Refuses Arrow where 4 GB are free, or Parquet of much text; then tells the memory it took, in MB.
+# Reads a file under lowered limits; once refused, prints the peak memory in MB.
 READ = """
 import sys
 from kpca_apps.errors import KpcaError
@@ -77,7 +77,7 @@ def arrow(path: Path, column: pa.Array, write: Callable[..., Any]) -> None:
 
 
 def parquet(path: Path, column: pa.Array, encoding: dict[str, Any]) -> None:
-    """Write the cells five times over, or a column of a dictionary once."""
+    """Write the cells five times, or a dictionary column once."""
     batch = pa.record_batch({"a": column})
     with pq.ParquetWriter(path, batch.schema, compression="zstd", **encoding) as writer:
         for _ in range(1 if pa.types.is_dictionary(column.type) else 5):
@@ -96,11 +96,11 @@ AT_LENGTH = [
 ]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is told by the kernel of Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 @pytest.mark.parametrize(
     ("write", "make", "how", "most"), quick([*EXPANDING, *AT_LENGTH], *EXPANDING)
 )
-def test_what_expands_is_refused_in_little_memory(
+def test_expanding_files_are_refused_in_little_memory(
     write: Callable[..., None], make: Callable[[], pa.Array], how: Any, most: int, tmp_path: Path
 ) -> None:
     path = tmp_path / f"t.{write.__name__}"
@@ -112,4 +112,4 @@ def test_what_expands_is_refused_in_little_memory(
         check=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
-    assert int(done.stdout) < most  # MB, what any small file may take
+    assert int(done.stdout) < most  # MB, enough for any small file

@@ -1,4 +1,4 @@
-"""A batch meets pipes, links in a circle, names too long and files in the way: the rest goes on."""
+"""A batch with pipes, circular links, long names and blocked paths finishes its other images."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def keep(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Any]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with one good image."""
+    """Return a folder with one good image."""
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "good.png").write_bytes(GREY)
@@ -58,19 +58,17 @@ def outcomes(result: DenoisingResult) -> dict[str, str]:
     return {image.name: image.reason or image.status for image in result.images}
 
 
-def circle(path: Path) -> None:
+def circular_link(path: Path) -> None:
     path.symlink_to(path)
 
 
-def astray(path: Path) -> None:
+def dangling_link(path: Path) -> None:
     path.symlink_to("nowhere")
 
 
 @posix
-@pytest.mark.parametrize("make", [os.mkfifo, circle, astray, Path.mkdir])
-def test_what_is_no_file_is_passed_over_in_a_folder(
-    make: Callable[[Path], None], folder: Path
-) -> None:
+@pytest.mark.parametrize("make", [os.mkfifo, circular_link, dangling_link, Path.mkdir])
+def test_non_files_in_a_folder_are_skipped(make: Callable[[Path], None], folder: Path) -> None:
     make(folder / "a.png")
     assert outcomes(run(folder)) == {"good.png": "ok"}
 
@@ -78,18 +76,18 @@ def test_what_is_no_file_is_passed_over_in_a_folder(
 @posix
 @pytest.mark.parametrize(
     ("make", "words"),
-    [(os.mkfifo, "no regular file"), (circle, "cannot be read"), (astray, "no such")],
+    [(os.mkfifo, "no regular file"), (circular_link, "cannot be read"), (dangling_link, "no such")],
 )
-def test_what_is_no_file_is_listed_where_it_was_named(
+def test_non_files_given_by_name_are_listed(
     make: Callable[[Path], None], words: str, folder: Path
 ) -> None:
     make(folder / "a.png")
     named = [folder / "a.png", folder / "good.png"]
     (folder.parent / "out").mkdir()
     for _ in range(2):
-        found = outcomes(run(named))
-        assert words in found["a.png"]
-        assert found["good.png"] == "ok"
+        statuses = outcomes(run(named))
+        assert words in statuses["a.png"]
+        assert statuses["good.png"] == "ok"
 
 
 @posix
@@ -112,9 +110,9 @@ def test_a_failure_names_its_file_once(name: str, folder: Path) -> None:
 @posix
 def test_a_result_of_too_long_a_name_fails_alone(folder: Path) -> None:
     (folder / ("x" * 255)).write_bytes(GREY)
-    found = outcomes(run(folder, format="tiff"))
-    assert "give the image a shorter name" in found["x" * 255]
-    assert found["good.png"] == "ok"
+    statuses = outcomes(run(folder, format="tiff"))
+    assert "give the image a shorter name" in statuses["x" * 255]
+    assert statuses["good.png"] == "ok"
 
 
 def test_a_file_in_the_place_of_a_folder_is_refused_before_the_work(folder: Path) -> None:
@@ -129,14 +127,14 @@ def test_a_file_in_the_place_of_a_folder_is_refused_before_the_work(folder: Path
 
 @posix
 def test_links_in_a_circle_in_the_place_of_folders_are_refused(folder: Path) -> None:
-    circle(folder.parent / "out")
+    circular_link(folder.parent / "out")
     with pytest.raises(RefusedError, match="is a link that leads nowhere"):
         run(folder)
     (folder.parent / "out").unlink()
     (folder / "sub").mkdir()
     (folder / "sub" / "b.png").write_bytes(GREY)
     (folder.parent / "out").mkdir()
-    circle(folder.parent / "out" / "sub")
+    circular_link(folder.parent / "out" / "sub")
     with pytest.raises(RefusedError, match=r"^sub: "):
         run(folder)
 
@@ -148,9 +146,9 @@ def test_an_error_of_a_library_ends_its_image_and_not_the_batch(folder: Path) ->
         return keep(pixels, channel_axis)
 
     (folder / "a.png").write_bytes(saved(texture(9, 9), "PNG"))
-    found = outcomes(run(folder, denoise=fail))
-    assert "broken data stream" in found["a.png"]
-    assert found["good.png"] == "ok"
+    statuses = outcomes(run(folder, denoise=fail))
+    assert "broken data stream" in statuses["a.png"]
+    assert statuses["good.png"] == "ok"
 
 
 def test_a_full_disk_ends_the_batch_and_keeps_what_is_done(
@@ -206,7 +204,7 @@ def test_a_folder_called_like_an_address_is_on_this_disk(
     inner = folder / "s3:" / "bucket"
     inner.mkdir(parents=True)
     (inner / "x.png").write_bytes(GREY)
-    monkeypatch.setattr(buckets, "_s3_system", lambda *_: pytest.fail("a store was asked"))
+    monkeypatch.setattr(buckets, "_s3_system", lambda *_: pytest.fail("a store was requested"))
     monkeypatch.chdir(folder)
     for given, names in (
         (".", ["good.png", "s3:/bucket/x.png"]),
@@ -216,7 +214,7 @@ def test_a_folder_called_like_an_address_is_on_this_disk(
         ("./s3:/bucket/x.png", ["x.png"]),
     ):
         result = run_batch([given], folder.parent / "out", {}, denoise=keep, reference=None)
-        assert [(one.name, one.status) for one in result.images] == [(one, "ok") for one in names]
+        assert [(one.name, one.status) for one in result.images] == [(name, "ok") for name in names]
     with pytest.raises(ConfigError, match="is the noisy image itself"):
         run_batch(["."], folder.parent / "out", {}, denoise=keep, reference=".")
     result = run_batch(["good.png"], "./s3:/out", {}, denoise=keep, reference="./s3:/bucket/x.png")

@@ -1,4 +1,4 @@
-"""Small image files that promise endless work are refused from what their headers say."""
+"""Small image files that claim to be huge are refused by their headers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.hostile.images import png, saved, texture, tiff
 from tests.images.dng import write_dng
 
 READERS = {"png": read_png, "jpeg": read_jpeg, "tiff": read_tiff}
-# Width, height, bits, packing, meaning, strip, channels, rows, bytes of the strip.
+# TIFF tags: width, height, bits, compression, photometric, strip, channels, rows, strip bytes.
 Entries = list[tuple[int, int, int, int]]
 
 
@@ -45,7 +45,7 @@ def directory(tags: Entries, following: int = 0) -> bytes:
 
 
 def chain(tags: Entries, n_pages: int, pixels: bytes) -> bytes:
-    """A TIFF whose pages all have the same tags."""
+    """Return a TIFF whose pages all have the same tags."""
     size = len(directory(tags))
     first = 8 + len(pixels)
     places = [first + size * number for number in range(n_pages)]
@@ -63,7 +63,7 @@ def test_a_jpeg_of_more_pixels_than_its_bits_is_refused(progressive: bool) -> No
 
 
 def test_a_progressive_jpeg_of_more_pixels_than_its_first_scan_is_refused() -> None:
-    # As many bytes in all as so many pixels could take.
+    # The file is long enough for the number of pixels it claims.
     content = saved(texture(1000, 1200, 3), "JPEG", progressive=True)
     frame = content.index(b"\xff\xc2")
     lie = content[: frame + 5] + struct.pack(">HH", 13300, 13300) + content[frame + 9 :]
@@ -169,7 +169,7 @@ def test_cut_anywhere_or_one_byte_wrong_it_is_read_or_refused_in_one_line(what: 
 
 
 def _with_right_sums(content: bytes) -> bytes:
-    """Give each PNG chunk the checksum it should have, so that the damage lies in what it says."""
+    """Correct the checksum of each PNG chunk, so that only the chunk's content is damaged."""
     fixed, place = bytearray(content), len(SIGNATURE)
     while place + 12 <= len(content):
         end = place + 12 + int.from_bytes(content[place : place + 4], "big")
@@ -195,7 +195,7 @@ WHOLE = {
 
 
 def sparse(content: bytes, path: Path, n_bytes: int = GIGABYTE) -> Path:
-    """A large file of which the disk holds no more than its beginning."""
+    """Return a large sparse file, which uses disk space only for its beginning."""
     path.write_bytes(content)
     os.truncate(path, n_bytes)
     return path
@@ -227,7 +227,7 @@ def test_a_large_file_that_only_begins_like_an_image_is_refused_unread(
         read_image(path, "a")
 
 
-def test_of_a_large_tiff_no_more_is_read_than_its_page(tmp_path: Path) -> None:
+def test_only_the_pages_of_a_large_tiff_are_read(tmp_path: Path) -> None:
     path = sparse(WHOLE["tiff"], tmp_path / "a.tif", 1 << 27)
     with little_memory(1 << 25):
         image = read_image(path)
@@ -236,7 +236,7 @@ def test_of_a_large_tiff_no_more_is_read_than_its_page(tmp_path: Path) -> None:
     os.utime(path, ns=(0, 0))
     with pytest.raises(InputError, match="changed"):
         image.page(0)
-    # One strip that has a gigabyte to itself.
+    # A single strip that claims a gigabyte.
     head = struct.pack("<2sHI", b"II", 42, 8) + directory(entries(60, 40, 500, GIGABYTE - 500, 8))
     with little_memory(), pytest.raises(InputError, match="60 x 40 pixels"):
         read_image(sparse(head, path))

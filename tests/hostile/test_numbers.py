@@ -1,4 +1,4 @@
-"""Every number that a function of the package takes: what is none is refused in one line."""
+"""Invalid values of every numeric parameter of the package are refused in one line."""
 
 import inspect
 import re
@@ -27,9 +27,9 @@ ROWS = RNG.standard_normal((20, 2))
 FRAME = pl.DataFrame(ROWS, schema=["a", "b"])
 MODEL = kpca.fit_model(FRAME)
 EXAMPLES = [RNG.random((8, 8)) for _ in range(20)]
-# Keywords whose annotation does not say that they are numbers.
-ALSO = {"noise", "random_state"}
-# A version of a Delta table and a sheet are refused as what they are, by tests of their own.
+# Numeric keywords whose annotation does not show it.
+UNANNOTATED = {"noise", "random_state"}
+# A Delta table's version and a sheet have tests of their own.
 NOT_THESE = {"as_of", "sheet"}
 
 
@@ -37,7 +37,7 @@ def estimator(kind, **fixed):
     return kind, lambda **keywords: kind(**(fixed | keywords)).fit(ROWS)
 
 
-FACES = {
+CALLABLES = {
     "screen_table": (kpca.screen_table, lambda **k: kpca.screen_table(FRAME, **k)),
     "fit_model": (kpca.fit_model, lambda **k: kpca.fit_model(FRAME, **k)),
     "score_table": (kpca.score_table, lambda **k: kpca.score_table(MODEL, FRAME, **k)),
@@ -70,21 +70,21 @@ def _method(keywords):
 
 
 def cases():
-    for name, (function, _) in FACES.items():
+    for name, (function, _) in CALLABLES.items():
         for keyword, parameter in inspect.signature(function).parameters.items():
             is_text = parameter.default in ("auto", "balanced", "same", "tiff")
             is_number = re.search(r"\b(int|float)\b", str(parameter.annotation))
-            if (is_number or (keyword in ALSO and not is_text)) and keyword not in NOT_THESE:
+            if (is_number or (keyword in UNANNOTATED and not is_text)) and keyword not in NOT_THESE:
                 yield pytest.param(name, keyword, id=f"{name}-{keyword}")
 
 
 @pytest.mark.parametrize(("face", "keyword"), [*cases()])
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_no_number_is_refused_in_a_line_that_names_its_keyword(face, keyword):
+def test_invalid_numbers_are_refused_in_a_line_that_names_the_keyword(face, keyword):
     values = [*NOT_NUMBERS, *[10**9] * (keyword in ("jobs", "n_jobs", "n_workers"))]
     for value in values:
         with pytest.raises((KpcaError, ValueError)) as caught:
-            FACES[face][1](**{keyword: value})
+            CALLABLES[face][1](**{keyword: value})
         text = str(caught.value)
         assert not isinstance(caught.value, OverflowError | np.linalg.LinAlgError)
         assert keyword in text.replace("-", "_") and "\n" not in text, text[:200]

@@ -1,4 +1,4 @@
-"""Whatever a file of rules holds, it is read as expected or refused in one line."""
+"""Any rule file is read as expected or refused in one line."""
 
 from __future__ import annotations
 

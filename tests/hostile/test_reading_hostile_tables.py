@@ -1,4 +1,4 @@
-"""Whatever a file holds, it is read as expected or refused in one line."""
+"""Any table file is read as expected or refused in one line."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_many_cells_in_few_bytes_are_refused(
     data = b"a,b\n" + b"1,\n" * 500_000
     path = tmp_path / "cells.csv"
     path.write_bytes(data + quote)
-    # Ten times the file would do for text, and not for positions and objects.
+    # Ten times the file's size suffices for its text, but not for offsets and objects.
     monkeypatch.setattr(limits, "available_memory", lambda: 10 * len(data))
     with pytest.raises(MemoryLimitError):
         read_table(path)
@@ -94,7 +94,7 @@ def test_many_lines_of_nothing_take_no_memory(
 
 @pytest.fixture(params=[0, 100], ids=["in_parts", "whole"])
 def few_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Lower the bounds; return the rows that are read at once."""
+    """Lower the limits; return the number of rows that are read at once."""
     monkeypatch.setattr(limits, "MOST_COLUMNS", 50)
     monkeypatch.setattr(limits, "LONGEST_ROW", 1000)
     monkeypatch.setattr(input_file, "CHUNK", 256)
@@ -124,7 +124,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_exceeds_the_bounds_is_refused_by_its_line(
+def test_files_beyond_the_limits_are_refused_by_line(
     name: str, few_bytes: int, tmp_path: Path
 ) -> None:
     data, words = REFUSED[name]
@@ -139,7 +139,7 @@ def test_what_exceeds_the_bounds_is_refused_by_its_line(
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_what_keeps_to_the_bounds_is_read(
+def test_files_within_the_limits_are_read(
     end: bytes, encoding: str, few_bytes: int, tmp_path: Path
 ) -> None:
     header = ",".join(f"x{k}" for k in range(50))
@@ -180,7 +180,7 @@ def write_workbook(path: Path) -> None:
 
 
 def write_sheet(path: Path, rows: bytes) -> None:
-    """Write a workbook of a sheet with these rows."""
+    """Write a workbook with one sheet of these rows."""
     write_workbook(path)
     name = "xl/worksheets/sheet1.xml"
     with zipfile.ZipFile(path) as archive:
@@ -208,20 +208,20 @@ def test_a_cell_that_no_sheet_has_room_for_ends_in_one_line(place: str, tmp_path
         read_table(path)
 
 
-OF_OFFICE = b"http://schemas.openxmlformats.org/%b/2006/%b"
+OFFICE = b"http://schemas.openxmlformats.org/%b/2006/%b"
 
 
 def shared(path: Path, strings: bytes, count: int = 1) -> None:
-    """Write a workbook whose cells are texts of a list, which says to hold so many."""
+    """Write a workbook whose cells refer to a list of shared strings, with a claimed count."""
     row = b'<row r="%d"><c r="A%d" t="s"><v>0</v></c><c r="B%d"><v>2</v></c></row>'
     write_sheet(path, HEADER + b"".join(row % (k, k, k) for k in range(2, 8)))
     with zipfile.ZipFile(path) as archive:
         parts = {part: archive.read(part) for part in archive.namelist()}
     name, texts = "xl/sharedStrings.xml", b'<sst xmlns="%b" count="1" uniqueCount="%d">%b</sst>'
-    parts[name] = texts % (OF_OFFICE % (b"spreadsheetml", b"main"), count, strings)
+    parts[name] = texts % (OFFICE % (b"spreadsheetml", b"main"), count, strings)
     relations, end = "xl/_rels/workbook.xml.rels", b"</Relationships>"
     if b"sharedStrings" not in parts[relations]:
-        kind = OF_OFFICE % (b"officeDocument", b"relationships/sharedStrings")
+        kind = OFFICE % (b"officeDocument", b"relationships/sharedStrings")
         link = b'<Relationship Id="rS" Type="%b" Target="sharedStrings.xml"/>' % kind
         parts[relations] = parts[relations].replace(end, link + end)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -233,7 +233,7 @@ def test_a_count_of_texts_that_no_memory_holds_ends_in_one_line(tmp_path: Path) 
     path = tmp_path / "table.xlsx"
     shared(path, b"<si><t>a</t></si>", 9_999_999_999_962)
     try:
-        table = read_table(path)  # fastexcel before 0.20.2 does not look at the count
+        table = read_table(path)  # fastexcel before 0.20.2 ignores the count
     except InputError as refused:
         assert "table.xlsx: is damaged, or takes more than" in str(refused)
     else:
@@ -300,7 +300,7 @@ def test_rows_with_a_key_each_of_their_own_are_refused_on_any_machine(
     path = tmp_path / "keys.jsonl"
     path.write_bytes(b"".join(b'{"k%d": 1}\n' % k for k in range(9000)))
     monkeypatch.setattr(limits, "available_memory", lambda: 1 << 40)
-    # 8,193 rows of as many keys: 8193 * 8192 cells are empty, the first number above 2^26.
+    # 8,193 rows, each with keys of its own: 8193 * 8192 empty cells, just above the limit of 2^26.
     with pytest.raises(InputError, match=r"line 8193: 8,193 rows of 8,193 different keys .* split"):
         read_table(path)
 
@@ -345,7 +345,7 @@ def test_a_narrow_table_of_very_many_rows_is_refused(
 ) -> None:
     path = tmp_path / "rows.parquet"
     pl.select(x=pl.repeat(0, 1_000_000, dtype=pl.Int8)).write_parquet(path)
-    # 64 bytes a cell would do for the cells, and not for what each row gets.
+    # 64 bytes a cell suffice for the cells, but not for each row's overhead.
     monkeypatch.setattr(limits, "available_memory", lambda: 100_000_000)
     with pytest.raises(MemoryLimitError):
         read_table(path)
@@ -353,7 +353,7 @@ def test_a_narrow_table_of_very_many_rows_is_refused(
 
 @pytest.mark.parametrize("file", ["number_and_spaces", "spaces_between_numbers", "names_alike"])
 def test_nothing_takes_time_that_grows_with_the_square_of_a_cell(file: str, tmp_path: Path) -> None:
-    # Each took minutes, so a test that hangs here has found one of them again.
+    # Each file once took minutes, so a hang here is a regression.
     n = 120_000
     data = {
         "number_and_spaces": b"1" + b" " * n + b"x,b\n1,2\n",

@@ -1,7 +1,7 @@
-"""Hostile texts in every place that a stranger's text comes from, in all that is written and said.
+"""Hostile texts in every place that untrusted text comes from do no harm in any output.
 
-Each place is given all texts at once, by the commands that read it (`everywhere.py`); every file is
-checked by its kind (`outputs.py`), and the pages are opened, worked with and saved in browsers.
+Each place gets all texts at once, by the commands that read it (`everywhere.py`); every file is
+checked by its kind (`outputs.py`), and the pages are opened, used and saved in browsers.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tests.report.watching import COMPLAINTS, WATCH, WITH_FIREFOX, watched
 pytestmark = [pytest.mark.release, *WITH_FIREFOX]
 
 Opened = Callable[[Path], Any]
-LEAST = 60  # texts that must be seen again, of each place
-MOST_PAGES = 40  # of a place that are opened
+MIN_TEXTS = 60  # texts of each place that must appear in its output
+MOST_PAGES = 40  # pages of a place to open
 SHOWN = """() => {
     for (const fold of document.querySelectorAll("details")) fold.open = true;
     const titles = [...document.querySelectorAll("*")].flatMap((one) =>
@@ -32,7 +32,7 @@ SHOWN = """() => {
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """What places wrote, by their names, as they are visited."""
+    """Map each visited place to its output folder."""
     return {}
 
 
@@ -40,7 +40,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def place_of(
     folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Path]:
-    """Return what gives a place all texts, once, and returns what was written."""
+    """Return a function that fills a place, once, and returns its output folder."""
 
     def out_of(place: str) -> Path:
         if place not in folders:
@@ -53,8 +53,8 @@ def place_of(
 
 
 def pages(out: Path) -> list[Path]:
-    found = sorted(out.rglob("*.html"))
-    return found[:: max(1, -(-len(found) // MOST_PAGES))]
+    pages_found = sorted(out.rglob("*.html"))
+    return pages_found[:: max(1, -(-len(pages_found) // MOST_PAGES))]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -64,12 +64,12 @@ def test_nothing_runs_asks_hides_or_steers(
     monkeypatch.delenv("KPCA_DEBUG", raising=False)
     out = place_of(place)
     assert [*faults_of(out)] == []
-    assert reached(out) >= LEAST
+    assert reached(out) >= MIN_TEXTS
 
 
 @pytest.fixture
 def opened(browser: Any) -> Iterator[Opened]:
-    """Open pages in Chromium; in the end nothing has run, complained or been asked for."""
+    """Open pages in Chromium; fail at the end if one ran code, logged errors or made requests."""
     contexts, complaints = [], list[str]()
 
     def open_page(path: Path) -> Any:
@@ -79,7 +79,7 @@ def opened(browser: Any) -> Iterator[Opened]:
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))
         page.on("popup", lambda other: complaints.append(f"opens {other.url}"))
-        page.on("request", lambda asked: complaints.append(asked.url))
+        page.on("request", lambda request: complaints.append(request.url))
         page.goto(path.as_uri())
         assert complaints.pop(0) == path.as_uri()
         contexts.append(context)
@@ -89,7 +89,7 @@ def opened(browser: Any) -> Iterator[Opened]:
     for context in contexts:
         assert all(page.evaluate("window.pwned") is None for page in context.pages)
         context.close()
-    assert [one for one in complaints if not one.startswith("blob:")] == []
+    assert [url for url in complaints if not url.startswith("blob:")] == []
 
 
 @pytest.mark.browser

@@ -1,6 +1,6 @@
-"""Texts that try to be more than text: what runs, asks, hides, reorders, or closes what it is in.
+"""Texts that try to run code, load addresses, hide, reorder, or close what encloses them.
 
-What would run sets `pwned` in a browser; what would ask, asks `evil.invalid`.
+In a browser, those that run set `pwned`, and those that load request `evil.invalid`.
 """
 
 from __future__ import annotations
@@ -237,14 +237,14 @@ _ALL = (
     "x" * 5000,
 )
 TEXTS = tuple(dict.fromkeys(_ALL))
-# What CSV refuses, and a file of other kinds may hold.
+# Text that CSV refuses but other file formats may hold.
 NULS = ("nul\x00byte", "\x00")
 
 
 def file_names(
     texts: tuple[str, ...] = TEXTS, *, suffix: str = "", longest: int = 200
 ) -> list[str]:
-    """Return the texts as names of files, those that are none left out; one is not UTF-8."""
+    """Return the texts as usable file names, and one that is not UTF-8."""
     names = [text.replace("/", "\u2215")[:longest] for text in (*texts, "bad\udcff")]
     usable = [name for name in names if "\0" not in name and name.strip(".")]
     return [

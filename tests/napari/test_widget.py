@@ -1,4 +1,4 @@
-"""The widget in napari's own viewer: a preview, the whole in the background, an end on the way."""
+"""The widget in napari's viewer: a preview, all planes in the background, and cancelling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.napari.test_layers import FILM
 
 pytestmark = [
     pytest.mark.release,
-    # What napari and what it stands on warn of is no matter of ours.
+    # Ignore warnings of napari and its dependencies.
     pytest.mark.filterwarnings("default"),
 ]
 
@@ -74,7 +74,7 @@ def test_work_that_is_not_wanted_ends(shown: Any, qtbot: Any) -> None:
     assert [layer.name for layer in viewer.layers] == ["film"]
 
 
-def test_what_cannot_be_is_said(shown: Any, qtbot: Any) -> None:
+def test_impossible_settings_are_reported(shown: Any, qtbot: Any) -> None:
     viewer, widget = shown
     widget.stack.setChecked(True)
     widget.noise.setCurrentText("camera")

@@ -1,4 +1,4 @@
-"""Small tables that several tests of the application screen."""
+"""Small tables shared by several tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["changed", "correlated", "frame_of"]
 
 
 def frame_of(n: int, seed: int = 0, *, odd: int = 0) -> pl.DataFrame:
-    """Three columns that follow one hidden size, a colour, and a label of the last `odd` rows."""
+    """Return three columns that follow one latent size, a colour, and a label of the odd rows."""
     rng = np.random.default_rng(seed)
     size = rng.normal(size=n)
     columns = [size + 0.1 * rng.normal(size=n) for _ in range(3)]
@@ -34,12 +34,12 @@ def frame_of(n: int, seed: int = 0, *, odd: int = 0) -> pl.DataFrame:
 
 
 def correlated(n: int, seed: int = 0, *, odd: int = 0) -> Table:
-    """The same as a table."""
+    """Return the same columns as a `Table`."""
     return table_from_frame(frame_of(n, seed, odd=odd), "birds")
 
 
 def changed(result: ScreeningResult, **fields: Any) -> ScreeningResult:
-    """Return a screening with other fields, of itself or of the values that it holds."""
+    """Replace fields of a screening or of the objects it contains."""
     for name in ("rows", "lists", "findings", "pictures", "run"):
         value = getattr(result, name)
         own = {field: fields.pop(field) for field in vars(value).keys() & fields.keys()}

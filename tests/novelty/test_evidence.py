@@ -1,4 +1,4 @@
-"""Rows are ranked by their strongest evidence: what is certain comes before what is rare."""
+"""Rows are ranked by their strongest evidence: certain errors before rare values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ N = 1500
 
 
 def patients(seed: int) -> tuple[pl.DataFrame, list[int]]:
-    """Patients with eight certain errors of three kinds, and their rows, from 0."""
+    """Return patients with eight certain errors of three kinds, and the 0-based rows."""
     rng = np.random.default_rng(seed)
     sbp = rng.normal(125, 15, N).round()
     height = rng.normal(170, 9, N).round(1)
@@ -46,44 +46,44 @@ def patients(seed: int) -> tuple[pl.DataFrame, list[int]]:
 @pytest.mark.parametrize("seed", quick(range(4), 0))
 def test_certain_errors_come_before_what_is_rare(seed: int) -> None:
     frame, rows = patients(seed)
-    found = screen_table(frame, count=3)
-    assert {*found.rows.ranks[rows].tolist()} == {*range(1, 9)}
-    # The score alone flags, and the list is of both, in one order.
-    assert found.n_flagged == 3
-    assert found.n_listed == 3 + int((~found.rows.is_flagged[rows]).sum())
-    listed = [one.row for one in found.lists.flagged]
-    assert listed == (np.argsort(found.rows.ranks)[: found.n_listed] + 1).tolist()
-    assert [one.flagged for one in found.lists.flagged] == found.rows.is_flagged[
+    result = screen_table(frame, count=3)
+    assert {*result.rows.ranks[rows].tolist()} == {*range(1, 9)}
+    # Only the score flags rows; the list contains both in one order.
+    assert result.n_flagged == 3
+    assert result.n_listed == 3 + int((~result.rows.is_flagged[rows]).sum())
+    listed = [entry.row for entry in result.lists.flagged]
+    assert listed == (np.argsort(result.rows.ranks)[: result.n_listed] + 1).tolist()
+    assert [row.flagged for row in result.lists.flagged] == result.rows.is_flagged[
         np.array(listed) - 1
     ].tolist()
-    assert found.flagged()["rank"].to_list() == [*range(1, found.n_listed + 1)]
-    # Kinds with their counts; one of each before a second.
-    assert {pattern.sentence for pattern in found.findings.patterns} >= {
+    assert result.flagged()["rank"].to_list() == [*range(1, result.n_listed + 1)]
+    # Patterns with their counts; one of each before a second.
+    assert {pattern.sentence for pattern in result.findings.patterns} >= {
         '3 rows: "town" is a common value misspelt.',
         '2 rows: "height" is far below the rest of the column.',
         "3 rows: dbp <= sbp does not hold.",
     }
-    assert len({cell.column for cell in clearest(found.findings.odd_cells)[:3]}) == 3
-    n_cells = found.n_listed - 3
-    assert f"3 of 1,500 rows stand out and {n_cells} more ha" in "".join(headline(found))
-    # A row that one cell puts on the list says which, and why.
-    for one in found.ranked[:8]:
-        assert one.reasons[0].column in ("dbp", "sbp", "height", "town")
-        assert one.hints
+    assert len({cell.column for cell in clearest(result.findings.odd_cells)[:3]}) == 3
+    n_cells = result.n_listed - 3
+    assert f"3 of 1,500 rows stand out and {n_cells} more ha" in "".join(headline(result))
+    # A row listed for one cell names that cell and the reason.
+    for entry in result.ranked[:8]:
+        assert entry.reasons[0].column in ("dbp", "sbp", "height", "town")
+        assert entry.hints
 
 
-def test_a_sensor_that_stands_still_takes_one_place_of_the_list() -> None:
+def test_a_stuck_sensor_takes_one_place_of_the_list() -> None:
     rng = np.random.default_rng(3)
     days = pl.date_range(pl.date(2020, 1, 1), pl.date(2025, 12, 31), eager=True).head(N)
     sensors = 20 + np.cumsum(rng.normal(0, 0.1, (N, 1)), axis=0) + rng.normal(0, 0.3, (N, 3))
     sensors[400:460, 1] = sensors[400, 1]
     sensors[900, 0] *= 10
     columns = {"inlet": sensors[:, 0], "outlet": sensors[:, 1], "room": sensors[:, 2]}
-    found = screen_table(pl.DataFrame({"day": days} | columns), count=3)
-    (stuck,) = (cell for cell in found.findings.odd_cells if cell.kind == "stuck")
+    result = screen_table(pl.DataFrame({"day": days} | columns), count=3)
+    (stuck,) = (cell for cell in result.findings.odd_cells if cell.kind == "stuck")
     assert (stuck.row, stuck.n_cells) == (401, 60)
-    assert {found.rows.ranks[400], found.rows.ranks[900]} == {1, 2}
-    assert (found.rows.ranks[401:460] > 3).sum() >= 58
+    assert {result.rows.ranks[400], result.rows.ranks[900]} == {1, 2}
+    assert (result.rows.ranks[401:460] > 3).sum() >= 58
 
 
 def test_a_rule_that_many_rows_break_does_not_fill_the_head_of_the_list() -> None:
@@ -92,9 +92,9 @@ def test_a_rule_that_many_rows_break_does_not_fill_the_head_of_the_list() -> Non
     many = rng.choice(N, 40, replace=False)
     later = frame["sbp"].to_numpy().copy()
     later[many] = frame["dbp"].to_numpy()[many] - 5
-    found = screen_table(frame.with_columns(sbp=later), explain=0)
-    assert {*found.rows.ranks[rows[3:]].tolist()} == {*range(1, 6)}
-    assert found.rows.ranks[many].max() <= found.n_listed
+    result = screen_table(frame.with_columns(sbp=later), explain=0)
+    assert {*result.rows.ranks[rows[3:]].tolist()} == {*range(1, 6)}
+    assert result.rows.ranks[many].max() <= result.n_listed
 
 
 def line(row: int, log_p: float, **more: str) -> Evidence:
@@ -103,7 +103,7 @@ def line(row: int, log_p: float, **more: str) -> Evidence:
 
 
 def findings(lines: list[Evidence]) -> pl.DataFrame:
-    """Put lines together, the strongest first, as those of a table are."""
+    """Return findings of these lines, the strongest first."""
     cells = as_table(lines).with_columns(line=pl.col("row"), n_cells=pl.lit(1, pl.Int64))
     return in_findings(cells.sort("log_p", "row", maintain_order=True))
 
@@ -118,7 +118,7 @@ def findings(lines: list[Evidence]) -> pl.DataFrame:
 def test_rows_move_ahead_of_those_as_odd_and_others_keep_their_order(
     ranks: list[int], cells: dict[int, float], n_wrong: int, n_flagged: int
 ) -> None:
-    # Rows that follow each other are no one fault: each reads something else.
+    # Consecutive rows are not one fault here, because each has a different value.
     evidence = findings([line(row, log_p, seen=str(row)) for row, log_p in cells.items()])
     before, after = np.array(ranks), np.array(ranks)
     _move_ahead(after, evidence, n_wrong, n_flagged)
@@ -127,10 +127,10 @@ def test_rows_move_ahead_of_those_as_odd_and_others_keep_their_order(
     np.testing.assert_array_equal(after[is_first], before[is_first])
     others = np.flatnonzero(~has_cell)
     np.testing.assert_array_equal(np.argsort(after[others]), np.argsort(before[others]))
-    # Whoever has a cell is listed, with those flagged.
+    # Every row with such a cell is listed, together with the flagged rows.
     is_listed = (before <= n_flagged) | has_cell
     assert after[is_listed].max() == is_listed.sum()
-    # n p right rows have such a cell: a row is never behind that many others without one.
+    # n p correct rows have such a cell: at most that many rows without one rank higher.
     for row in np.flatnonzero(has_cell & ~is_first).tolist():
         n_ahead = int((~has_cell & ~is_first & (after < after[row])).sum())
         assert n_ahead <= min(12 * np.exp(cells[row + 1]), before[row])
@@ -140,16 +140,16 @@ def test_rows_are_counted_once_by_their_strongest_evidence() -> None:
     rule = {"rule": "a <= b", "kind": "contradicted"}
     lines = [line(3, -9.0), line(3, -2.0, **rule), line(4, -8.0, **rule), line(7, -7.0, column="b")]
     lines += [line(5, -6.0, column="b", seen="9", **rule)]
-    both = {("a", "b"), ("b", "a")}  # the columns that a rule is about
+    both = {("a", "b"), ("b", "a")}  # the columns of a rule
     lines = [
-        one._replace(given=tuple(b for a, b in both if a == one.column)) if one.rule else one
-        for one in lines
+        line._replace(given=tuple(b for a, b in both if a == line.column)) if line.rule else line
+        for line in lines
     ]
-    # Cells of a row that are odd alike are one kind of it, whichever is the clearest.
+    # Similar odd cells of one row form one kind, named by the clearest.
     lines += [line(8, -5.0, kind="zero", column="b"), line(8, -4.0, kind="zero")]
     lines += [line(9, -5.5, kind="zero"), line(9, -4.5, kind="zero", column="b")]
-    found = [(one.rows, one.sentence) for one in kinds_of_evidence(findings(lines), ["a", "b"])]
-    assert sorted(found) == [
+    kinds = [(kind.rows, kind.sentence) for kind in kinds_of_evidence(findings(lines), ["a", "b"])]
+    assert sorted(kinds) == [
         ((3,), '1 row: "a" has the wrong sign.'),
         ((4, 5), "2 rows: a <= b does not hold."),
         ((7,), '1 row: "b" has the wrong sign.'),
@@ -176,11 +176,11 @@ def test_a_gap_is_no_headline_and_no_value_is_never_expected() -> None:
         weight=pl.when(pl.Series(np.arange(N) == 11)).then(None).otherwise("weight"),
         note=pl.when(pl.Series(gaps)).then(pl.lit("seen")).otherwise(None),
     )
-    found = screen_table(some, explain=60)
-    reasons = [one for row in found.ranked for one in row.reasons]
-    assert not any(one.expected == "(missing)" for one in reasons)
-    for row in found.ranked:
-        is_gap = [one.seen == "(missing)" for one in row.reasons if not one.together]
+    result = screen_table(some, explain=60)
+    reasons = [reason for row in result.ranked for reason in row.reasons]
+    assert not any(reason.expected == "(missing)" for reason in reasons)
+    for row in result.ranked:
+        is_gap = [reason.seen == "(missing)" for reason in row.reasons if not reason.together]
         assert is_gap == sorted(is_gap)
 
 
@@ -199,10 +199,10 @@ def test_a_file_without_a_header_is_noticed(tmp_path: Path, names: tuple[str, ..
     header = ",".join(names or ("length", "width", "species"))
     path = tmp_path / "flowers.csv"
     path.write_text("\n".join([header, *rows]), encoding="utf-8")
-    said = [
+    notes = [
         note for note in screen_table(path, explain=0).run.warnings if "without a header" in note
     ]
-    assert len(said) == (names is not None and names[0] == "5.3")
+    assert len(notes) == (names is not None and names[0] == "5.3")
 
 
 @pytest.mark.parametrize("hidden", quick(["town", "zip", "price", "amount"], "zip"))
@@ -213,7 +213,7 @@ def test_evidence_of_hidden_columns_cites_none_of_their_values(hidden: str) -> N
     qty, price = rng.integers(2, 30, 600), rng.uniform(3, 90, 600).round(2)
     table = pl.DataFrame({"town": towns, "zip": [places[town] for town in towns]})
     table = table.with_columns(qty=pl.Series(qty), price=price, amount=(qty * price).round(2))
-    # A slip of the pen, a zip of another town, a lost point, and a product that is none.
+    # A typing error, a wrong zip code, a lost decimal point, and a wrong product.
     table[10, "town"], table[20, "zip"] = (
         "Utrehct",
         places["Arnhem" if towns[20] != "Arnhem" else "Zwolle"],
@@ -222,21 +222,21 @@ def test_evidence_of_hidden_columns_cites_none_of_their_values(hidden: str) -> N
     right = {"town": "Utrecht", "zip": "", "price": "", "amount": f"{qty[40] * price[40]:.2f}"}
     planted = {"town": "Utrehct", "zip": table[20, "zip"], "price": "7613.7", "amount": "4127.43"}
 
-    def said(*hide: str) -> str:
-        found = screen_table(table, hide=hide)
+    def text(*hide: str) -> str:
+        result = screen_table(table, hide=hide)
         return repr(
             (
-                found.findings.odd_cells,
-                found.lists.flagged,
-                found.findings.patterns,
-                found.ranked,
-                found.findings.rules,
+                result.findings.odd_cells,
+                result.lists.flagged,
+                result.findings.patterns,
+                result.ranked,
+                result.findings.rules,
             )
         )
 
     words = {*filter(None, (right[hidden], planted[hidden]))}
     if hidden == "zip":
         words = {*places.values()}
-    shown, secret = said(), said(hidden)
+    shown, secret = text(), text(hidden)
     assert all(word in shown for word in words)
     assert not [word for word in words if word in secret]

@@ -74,7 +74,7 @@ VARYING = {
 
 
 @pytest.mark.parametrize("name", [*CONSTANT, *VARYING])
-def test_all_who_ask_whether_a_column_is_constant_agree(name):
+def test_every_check_for_constant_columns_agrees(name):
     column = {**CONSTANT, **VARYING}[name]
     constant, rng = name in CONSTANT, np.random.default_rng(0)
     matrix = np.column_stack([column, rng.normal(size=60)])
@@ -84,16 +84,16 @@ def test_all_who_ask_whether_a_column_is_constant_agree(name):
     assert (RawColumns.fit(matrix, None).sd[0] == 1.0) == constant
     assert (ConditionalMeanImputer.fit(matrix).scale[0] == 1.0) == constant
     low, high = NumericProfile.of(column).edges[[0, -1]]
-    # A heap is drawn with room about it.
+    # The plot of a single bin has a margin on both sides.
     assert (high - low > 0.995 * max(np.abs(column).max(), 1.0)) == constant
-    if np.abs(column).max() < 1e100:  # beyond, tables take cells for no numbers
+    if np.abs(column).max() < 1e100:  # tables do not read larger numbers as numbers
         frame = pl.DataFrame({"column": column, "other": matrix[:, 1]})
         plan = infer_plan(table_from_frame(frame))
         assert (plan.specs[0].role == "constant") == constant
 
 
 def test_one_time_of_day_is_no_feature_of_a_date():
-    """At eight in the morning days since 1970 end in a third, rounded otherwise every day."""
+    """8:00 is a third of a day, and its rounding error differs from day to day."""
     for clock in ("08:00:00", "13:37:11"):
         days = [f"20{10 + i % 12}-{1 + i % 12:02d}-{1 + i % 28:02d} {clock}" for i in range(90)]
         table = table_from_frame(pl.DataFrame({"seen": days, "x": np.arange(90.0) ** 1.5}))
@@ -108,7 +108,7 @@ def test_the_unit_of_a_column_changes_no_score(size, contaminated):
     table = np.random.default_rng(0).normal(size=(150, 3))
     table[7, 1] = 9.0
     first = KernelPCANovelty(contaminated=contaminated, random_state=0).fit(table)
-    size = 2.0 ** round(np.log2(size))  # exact, so that the numbers are the same
+    size = 2.0 ** round(np.log2(size))  # a power of two, so that scaling is exact
     scaled = table * [1.0, size, 1.0]
     second = KernelPCANovelty(contaminated=contaminated, random_state=0).fit(scaled)
     np.testing.assert_allclose(second.novelty_scores_, first.novelty_scores_, rtol=1e-9)
@@ -125,7 +125,7 @@ def test_numbers_no_float_can_square_or_subtract_are_refused_by_their_column():
     for parameters in ({}, {"contaminated": False}, {"method": "hoffmann"}):
         with pytest.raises(ValueError, match=r"Column 1 .*1\.7e\+308"):
             KernelPCANovelty(**parameters).fit(table)
-    # Of which sums and multiples of the spread are no numbers, either.
+    # Sums and multiples of the spread overflow as well.
     with pytest.raises(ValueError, match=r"Column 1 .*e\+308"):
         KernelPCANovelty().fit(np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 5e307, 1.0])
 
@@ -137,12 +137,12 @@ def test_new_rows_too_large_for_a_kernel_are_refused_not_taken_for_normal():
         ValueError, match=r"Row 1 has no score: its column 1, -1e\+200, is too large"
     ):
         linear.predict(far)
-    # Other kernels tell it for what it is.
+    # Other kernels flag the row.
     assert KernelPCANovelty(random_state=0).fit(table).predict(far).tolist() == [1, -1]
 
 
 def test_integers_that_differ_by_few_floats_have_a_profile():
-    # Between floats near 1e20 lie 16384: forty bins find no room among a few of them.
+    # Floats near 1e20 are 16384 apart, so forty bins do not fit between a few of them.
     profile = NumericProfile.of(1e20 + 16384.0 * np.arange(12))
     assert profile.counts.sum() == 12
     assert profile.minimum < profile.median < profile.maximum

@@ -1,4 +1,4 @@
-"""Marks of a reader: rows are known again by what could be seen of them, and by nothing else."""
+"""Marks are matched to rows by the visible cells only."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def marks(**columns: object) -> Marks:
     return marks_of(table(pl.DataFrame(columns, strict=False)), "marks.csv")
 
 
-def found(of: Marks, rows: Table, hidden: tuple[str, ...] = ()) -> Accepted:
-    return find_marked(of, rows, Execution(), hidden)
+def found(given: Marks, rows: Table, hidden: tuple[str, ...] = ()) -> Accepted:
+    return find_marked(given, rows, Execution(), hidden)
 
 
 @given(
@@ -59,7 +59,7 @@ def test_keys_are_equal_where_the_visible_cells_are(rows: list[tuple], random: o
     order = list(range(len(rows)))
     random.shuffle(order)  # type: ignore[attr-defined]
     again = row_keys(table(secret.select("place", "secret", "size")[order]), ("secret",))
-    # Without the letter that says that something was hidden.
+    # Without the letter that marks hidden columns.
     assert [key[1:] for key in again] == [keys[place][1:] for place in order]
 
 
@@ -78,7 +78,7 @@ def test_numbers_are_known_again_however_they_are_written() -> None:
 def test_long_identifiers_and_codes_are_distinguished() -> None:
     for first in (4_006_381_333_931, 1_700_000_000_000, 10**15, 2**60):
         ids = [first + i for i in range(200)]
-        held, written = (table(pl.DataFrame({"x": of})) for of in (ids, [*map(str, ids)]))
+        held, written = (table(pl.DataFrame({"x": column})) for column in (ids, [*map(str, ids)]))
         keys = row_keys(held, ())
         assert len({*keys}) == 200 and keys == row_keys(written, ())
         if first < 2**53:
@@ -98,7 +98,7 @@ def test_marks_hold_in_parts_and_for_every_row_that_shows_the_same() -> None:
         assert got.is_accepted.tolist() == [False, True, False, True, True]
         assert got.is_fine.tolist() == [False, True, False, True, False]
         assert got.is_wrong.tolist() == [True, False, False, False, False]
-        assert [(one.row, one.mark) for one in got.marks] == [
+        assert [(item.row, item.mark) for item in got.marks] == [
             *((1, "wrong"), (2, "fine"), (4, "fine"), (5, "known"))
         ]
         assert got.notes == ()
@@ -108,23 +108,23 @@ def test_a_mark_made_without_hidden_cells_accepts_no_more_than_was_seen() -> Non
     frame = pl.DataFrame({"x": [1.0, 1.0, 2.0], "secret": ["a", "b", "c"]})
     keys = row_keys(table(frame), ("secret",))
     assert keys[0] == keys[1]
-    of = marks(row_key=[keys[1]], row=[2], mark=["fine"])
-    assert found(of, table(frame), ("secret",)).is_accepted.tolist() == [False, True, False]
-    assert not found(of, table(frame[[1, 2, 0]]), ("secret",)).is_accepted.any()
-    # What a visible identifier names is that row, wherever it stands.
+    given = marks(row_key=[keys[1]], row=[2], mark=["fine"])
+    assert found(given, table(frame), ("secret",)).is_accepted.tolist() == [False, True, False]
+    assert not found(given, table(frame[[1, 2, 0]]), ("secret",)).is_accepted.any()
+    # A visible identifier names its row, wherever the row stands.
     named = frame.with_columns(id=pl.Series(["p", "q", "r"]))
     key = row_keys(table(named), ("secret",))[1]
-    of = marks(row_key=[key], row=[2], id=["q"], mark=["fine"])
-    got = found(of, table(named[[1, 0, 2]]), ("secret",))
+    given = marks(row_key=[key], row=[2], id=["q"], mark=["fine"])
+    got = found(given, table(named[[1, 0, 2]]), ("secret",))
     assert got.is_accepted.tolist() == [True, False, False]
 
 
 def test_marks_of_other_columns_are_refused_and_those_of_changed_rows_reported() -> None:
     frame = pl.DataFrame({"x": [1.0, 2.0, 3.0]})
-    of = marks(row_key=row_keys(table(frame), ()), row=[1, 2, 3])
+    given = marks(row_key=row_keys(table(frame), ()), row=[1, 2, 3])
     with pytest.raises(InputError, match=r"other columns than table\.csv shows"):
-        found(of, table(frame.rename({"x": "y"})))
-    got = found(of, table(pl.DataFrame({"x": [1.0, 2.5, 3.5]})))
+        found(given, table(frame.rename({"x": "y"})))
+    got = found(given, table(pl.DataFrame({"x": [1.0, 2.5, 3.5]})))
     assert got.is_accepted.tolist() == [True, False, False]
     assert "2 marked rows are none of table.csv (row 2, row 3)" in got.notes[0]
 
@@ -143,7 +143,7 @@ def test_a_page_with_entities_in_its_texts_is_read(tmp_path: Path) -> None:
     for text, name in ((whole, "Bolt 3&quot;"), (whole.replace('"', "&quot;"), None)):
         path.write_text(damaged(text), encoding="utf-8")
         if name is None:
-            with pytest.raises(InputError, match="damaged"):  # the id ends its own text
+            with pytest.raises(InputError, match="damaged"):  # the id is the last field of the text
                 read_marks(path)
         else:
             assert read_marks(path).marks[0].id == name
@@ -228,16 +228,16 @@ def test_of_marks_in_a_store_only_a_page_is_downloaded_here(
     assert len(downloads) == 1
 
 
-def page(columns: list[str], found: list[dict[str, object]]) -> str:
-    return damaged(json.dumps({"format": 1, "columns": columns, "marks": found}))
+def page(columns: list[str], marked: list[dict[str, object]]) -> str:
+    return damaged(json.dumps({"format": 1, "columns": columns, "marks": marked}))
 
 
 def test_a_forged_page_cannot_ask_what_hidden_cells_read(tmp_path: Path) -> None:
     frame = pl.DataFrame({"x": [1.0, 2.0, 3.0], "secret": ["a", "b", "c"]})
     guesses = row_keys(table(pl.DataFrame({"secret": ["b", "z"]})), ())
     path = tmp_path / "forged.html"
-    found = [{"key": key, "mark": "fine", "row": 1} for key in guesses]
-    path.write_text(page(["secret"], found), encoding="utf-8")
+    forged = [{"key": key, "mark": "fine", "row": 1} for key in guesses]
+    path.write_text(page(["secret"], forged), encoding="utf-8")
     with pytest.raises(InputError, match="other columns"):
         find_marked(read_marks(path), table(frame), Execution(), ["secret"])
 
@@ -268,7 +268,7 @@ def frame() -> pl.DataFrame:
 def test_marked_rows_leave_the_list_or_stay_on_top(frame: pl.DataFrame, tmp_path: Path) -> None:
     first = screen_table(frame, count=6)
     top = first.ranked[:6]
-    kinds = dict(zip((one.row for one in top), ["fine", "known", "wrong"] * 2, strict=True))
+    kinds = dict(zip((entry.row for entry in top), ["fine", "known", "wrong"] * 2, strict=True))
     block = {
         "format": 1,
         "columns": frame.columns,
@@ -282,7 +282,7 @@ def test_marked_rows_leave_the_list_or_stay_on_top(frame: pl.DataFrame, tmp_path
     path.write_text(page.replace(empty, written), encoding="utf-8")
     again = screen_table(frame, count=6, marks=path)
     wrong = [row for row, kind in kinds.items() if kind == "wrong"]
-    assert sorted(one.row for one in again.ranked[:2]) == sorted(wrong)
+    assert sorted(entry.row for entry in again.ranked[:2]) == sorted(wrong)
     assert again.rows.is_flagged[np.array(wrong) - 1].all()
     left = [row for row, kind in kinds.items() if kind != "wrong"]
     assert not again.rows.is_flagged[np.array(left) - 1].any()
@@ -292,7 +292,7 @@ def test_marked_rows_leave_the_list_or_stay_on_top(frame: pl.DataFrame, tmp_path
         "Rows marked in marked.html: 2 fine and learned as normal, 2 known and not listed and "
         "2 wrong and first on the list."
     )
-    # The next page has them, too.
+    # The next page includes them, too.
     (tmp_path / "next.html").write_text(render_screening(again), encoding="utf-8")
     assert [(m.row, m.mark, m.note) for m in read_marks(tmp_path / "next.html").marks] == [
         (row, kinds[row], "<b>") for row in sorted(kinds)
@@ -304,7 +304,7 @@ def test_known_rows_set_no_threshold_for_later_tables(frame: pl.DataFrame) -> No
     known = {"row_key": [o.key for o in top], "row": [o.row for o in top], "mark": ["known"] * 8}
     again = screen_table(frame, share=0.05, marks=known)
     assert again.model.detector.threshold == pytest.approx(again.threshold.value)
-    assert again.threshold.value < min(one.score for one in top)
+    assert again.threshold.value < min(row.score for row in top)
 
 
 def test_usual_rows_beside_a_row_are_the_nearest_that_are_not_flagged(frame: pl.DataFrame) -> None:
@@ -312,9 +312,9 @@ def test_usual_rows_beside_a_row_are_the_nearest_that_are_not_flagged(frame: pl.
     usual = {row.row: row for row in result.lists.usual}
     rows = frame.select("x", "y").to_numpy()
     rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
-    for one in result.ranked[:5]:
-        distances = np.abs(rows - rows[one.row - 1]).sum(axis=1)
+    for entry in result.ranked[:5]:
+        distances = np.abs(rows - rows[entry.row - 1]).sum(axis=1)
         distances[result.rows.is_flagged] = np.inf
-        # The scales of the detector are those of the middle of the rows: the order is nearly this.
-        assert {*one.nearest} <= {*(np.argsort(distances)[:4] + 1).tolist()}
-        assert dict(usual[one.nearest[0]].cells)["x"] == str(frame["x"][one.nearest[0] - 1])
+        # The detector's scales come from the middle of the rows, so the order is almost the same.
+        assert {*entry.nearest} <= {*(np.argsort(distances)[:4] + 1).tolist()}
+        assert dict(usual[entry.nearest[0]].cells)["x"] == str(frame["x"][entry.nearest[0] - 1])

@@ -1,4 +1,4 @@
-"""Every field of a result is either free of values or goes through `redact`."""
+"""Every field of a result either contains no values or is redacted."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from kpca_apps.novelty.result import (
 from tests.novelty.tables import changed
 
 TEXT, NUMBER, NAME = "secret", 987654.25, "the column"
-# Fields that name columns.
+# Fields that contain column names.
 NAMES = {
     "column", "columns", "name", "x_name", "y_name", "id_column", "label", "by", "together",
     "file_column", "key_columns",
 }  # fmt: skip
-# Where nothing is a value of a cell, or what follows from one. A new field stands here or is
-# redacted: the test below fails until either is so.
+# Fields without values of cells or anything derived from them. The test below fails until a new
+# field is listed here or redacted.
 FREE = {
     "SourceInfo": "name format sha256 encoding delimiter reading version renamed",
     "ThresholdInfo": "rule setting value calibration statement",
@@ -54,7 +54,7 @@ FREE = {
     "ColumnProfile": "role why reason_share",
     "OddCell": "kind given others p_value",
     "MovedColumn": "what size",
-    "FoundRule": "rule kind",  # as it stands: a rule that cites values is a note
+    "FoundRule": "rule kind",  # unchanged: a rule that quotes values is a note
     "GroupInfo": "threshold",
     "ComponentMap": "x y variances gains explained",
     "Evaluation": "setting",
@@ -62,25 +62,25 @@ FREE = {
     "note",
     "DuplicateRows": "statement",
     "AcceptedRows": "source statement",
-    # A hash of what can be seen, and a reader's own words.
+    # A hash of the visible cells, and the reader's own words.
     "RowMark": "key note",
 }
 
 
-def made(kind: Any, name: str = "") -> Any:
-    """Make a value of a declared type that is a secret wherever it can be one."""
+def build(kind: Any, name: str = "") -> Any:
+    """Create a value of a declared type, with a secret in every possible place."""
     if is_dataclass(kind):
         hints = get_type_hints(kind)
-        values = {one.name: made(hints[one.name], one.name) for one in fields(kind)}
+        values = {field.name: build(hints[field.name], field.name) for field in fields(kind)}
         if kind is GroupInfo:
             values["name"] = TEXT
         return kind(**values)  # type: ignore[operator]
-    if hasattr(origin := get_origin(kind), "__value__"):  # an alias, as newer ones of numpy
-        return made(origin.__value__[get_args(kind)], name)
+    if hasattr(origin := get_origin(kind), "__value__"):  # a type alias, as in newer numpy
+        return build(origin.__value__[get_args(kind)], name)
     args = get_args(kind)
     if origin in (Union, UnionType):
-        # Text rather than a number or nothing.
-        return made(next((one for one in args if one is str), args[0]), name)
+        # Prefer text to a number or None.
+        return build(next((arg for arg in args if arg is str), args[0]), name)
     if origin is Literal:
         return args[0]
     if origin is np.ndarray:
@@ -88,28 +88,28 @@ def made(kind: Any, name: str = "") -> Any:
         return np.full(2, NUMBER if scalar is np.float64 else 1, dtype=scalar)
     if origin is tuple:
         if name in ("cells", "common") and args[1] in (str, int):
-            return (NAME, made(args[1]))
+            return (NAME, build(args[1]))
         if name in ("hints", "notes"):
             return ("Read from 2 files.", f'"{NAME}" fits if read as {TEXT}.')
         kinds = (args[0],) if args[1:] == (...,) else args
-        return tuple(made(one, name) for one in kinds)
+        return tuple(build(kind, name) for kind in kinds)
     if origin is not None and issubclass(origin, Mapping):
         return {1: TEXT} if args[0] is int else {"what": TEXT}
     if name == "hint":
-        return "  ".join(made(tuple[str, ...], "hints"))
+        return "  ".join(build(tuple[str, ...], "hints"))
     if kind is str:
         return NAME if name in NAMES else TEXT
     return {float: NUMBER, int: 1, bool: True, NoneType: None}[kind]
 
 
 def secrets(value: Any, where: str = "") -> Iterator[str]:
-    """Name the fields that hold a secret."""
+    """Yield the fields that contain a secret."""
     if is_dataclass(value):
-        for one in fields(value):
-            yield from secrets(getattr(value, one.name), f"{type(value).__name__} {one.name}")
+        for field in fields(value):
+            yield from secrets(getattr(value, field.name), f"{type(value).__name__} {field.name}")
     elif isinstance(value, tuple | list):
-        for one in value:
-            yield from secrets(one, where)
+        for item in value:
+            yield from secrets(item, where)
     elif isinstance(value, Mapping):
         yield from secrets([*value.values()], where)
     elif isinstance(value, np.ndarray):
@@ -122,10 +122,10 @@ def secrets(value: Any, where: str = "") -> Iterator[str]:
     ("kind", "redact"), [(ScreeningResult, redact), (ComparisonResult, redact_comparison)]
 )
 def test_every_field_with_values_is_redacted(kind: type, redact: Callable[..., object]) -> None:
-    result = made(kind)
-    free = {f"{name} {one}" for name, names in FREE.items() for one in names.split()}
+    result = build(kind)
+    free = {f"{name} {field}" for name, names in FREE.items() for field in names.split()}
     before = {*secrets(result)}
-    # The maker knows every class that a result is made of.
+    # `build` covers every class that a result contains.
     assert {
         "Reason seen",
         "OddCell sentence",
@@ -136,52 +136,52 @@ def test_every_field_with_values_is_redacted(kind: type, redact: Callable[..., o
 
 
 def test_what_is_of_other_columns_stays() -> None:
-    result: ScreeningResult = made(ScreeningResult)
+    result: ScreeningResult = build(ScreeningResult)
     assert {*secrets(redact(result, {"another"}))} == {*secrets(result)}
 
 
 def test_hidden_groups_are_numbered() -> None:
-    result: ScreeningResult = made(ScreeningResult)
-    found = redact(result, {NAME})
-    assert found.groups[0].name == found.ranked[0].group == "group 1"
+    result: ScreeningResult = build(ScreeningResult)
+    redacted = redact(result, {NAME})
+    assert redacted.groups[0].name == redacted.ranked[0].group == "group 1"
 
 
-def test_a_hidden_cell_says_that_it_is() -> None:
-    (cell,) = redact(made(ScreeningResult), {NAME}).findings.odd_cells
+def test_a_hidden_cell_is_marked_as_hidden() -> None:
+    (cell,) = redact(build(ScreeningResult), {NAME}).findings.odd_cells
     assert isinstance(cell, OddCell)
     assert (cell.column, cell.seen, cell.suggestion) == (NAME, HIDDEN, "")
 
 
 def test_what_a_hidden_cell_gives_for_another_is_not_stated() -> None:
-    (cell,) = made(ScreeningResult).findings.odd_cells
+    (cell,) = build(ScreeningResult).findings.odd_cells
     odd = replace(cell, kind="far above", column="total", given=("price",), seen="99999")
     (shown,) = redact(
-        changed(made(ScreeningResult), odd_cells=(odd,)), {"price"}
+        changed(build(ScreeningResult), odd_cells=(odd,)), {"price"}
     ).findings.odd_cells
     assert (shown.seen, shown.suggestion, TEXT in shown.sentence) == ("99999", "", False)
 
 
 def test_a_note_is_what_may_be_stated_unless_it_is_reported_otherwise() -> None:
     note = Note("cell 17 reads secret", "cell 17 is no number", ("a",)).after("In x: ")
-    for one in (note, copy.deepcopy(note), pickle.loads(pickle.dumps(note))):
-        assert f"{one}" == str(one) == "".join([one]) == "In x: cell 17 is no number"
-        assert visible_notes([one, "b"], {"b"}) == ("In x: cell 17 reads secret", "b")
-        assert visible_notes([one], {"a"}) == ("In x: cell 17 is no number",)
+    for same in (note, copy.deepcopy(note), pickle.loads(pickle.dumps(note))):
+        assert f"{same}" == str(same) == "".join([same]) == "In x: cell 17 is no number"
+        assert visible_notes([same, "b"], {"b"}) == ("In x: cell 17 reads secret", "b")
+        assert visible_notes([same], {"a"}) == ("In x: cell 17 is no number",)
 
 
 def test_an_error_cites_hidden_values_nowhere() -> None:
     note = Note("reads secret", "reads otherwise", ("a",))
-    for hidden, said in ((("a",), "reads otherwise"), (("b",), "reads secret")):
+    for hidden, message in ((("a",), "reads otherwise"), (("b",), "reads secret")):
         with pytest.raises(InputError) as caught, without_values(hidden):
             raise InputError(note)
-        assert str(caught.value) == said
+        assert str(caught.value) == message
 
 
 def test_rules_cite_no_value_of_a_hidden_column() -> None:
     rule = Note(
         'beds is empty unless kind is "flat"', "beds is empty unless kind is (hidden)", ("kind",)
     )
-    result: ScreeningResult = made(ScreeningResult)
+    result: ScreeningResult = build(ScreeningResult)
     result = changed(result, rules=(FoundRule(rule, "empty unless", ("beds", "kind"), 90, 1),))
-    assert [one.rule for one in redact(result, {"kind"}).findings.rules] == [str(rule)]
-    assert [one.rule for one in redact(result, ()).findings.rules] == [rule.text]
+    assert [item.rule for item in redact(result, {"kind"}).findings.rules] == [str(rule)]
+    assert [item.rule for item in redact(result, ()).findings.rules] == [rule.text]

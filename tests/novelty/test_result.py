@@ -34,9 +34,9 @@ def test_short_lists_are_kept_whole_and_wide_ones_get_bins_by_a_factor() -> None
 
 @pytest.mark.parametrize("value", [0.0, 0.5, -3.0])
 def test_scores_all_alike_lie_in_one_bin_amid_others(value: float) -> None:
-    found = summary(np.full(50, value), 1)
-    assert (found.counts.max(), found.counts.sum()) == (50, 50)
-    assert (found.n_above == 0).all()
+    histogram = summary(np.full(50, value), 1)
+    assert (histogram.counts.max(), histogram.counts.sum()) == (50, 50)
+    assert (histogram.n_above == 0).all()
 
 
 def test_kinds_that_compare_rows_are_those_of_rules() -> None:

@@ -1,4 +1,4 @@
-"""Arrays of one number a row that lie in temporary files."""
+"""Arrays with one number per row, stored in temporary files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from kpca_apps.novelty.row_values import release_pages, row_values
 
-N_ROWS = 1_000_000  # eight megabytes
+N_ROWS = 1_000_000  # 8 MB
 
 
 def mapped_kilobytes() -> int:
-    """What lies in memory of the files that this process maps."""
+    """Return the resident memory of mapped files, in kilobytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    found = dict(line.split(":", 1) for line in lines)
-    return sum(int(found[name].split()[0]) for name in ("RssFile", "RssShmem"))
+    status = dict(line.split(":", 1) for line in lines)
+    return sum(int(status[name].split()[0]) for name in ("RssFile", "RssShmem"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")

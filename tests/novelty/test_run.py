@@ -107,7 +107,7 @@ def test_same_input_and_seed_give_the_same_result() -> None:
     assert results[0].run.settings == results[1].run.settings
 
 
-def test_labels_judge_the_list_and_name_the_value_meant() -> None:
+def test_labels_judge_the_list_and_name_the_positive_value() -> None:
     options = ScreeningOptions(columns=LABELLED, positive="odd")
     result = screen(correlated(120, odd=10), options=options)[0]
     (evaluation,) = result.evaluations
@@ -161,12 +161,12 @@ def test_values_hidden_at_scoring_stay_out_whether_the_model_uses_them_or_not(
 def test_hidden_labels_judge_the_list_and_are_not_named() -> None:
     table = correlated(80, odd=3)
     columns = ColumnOptions(label="kind")
-    told = screen(table, options=ScreeningOptions(columns=columns))[0]
+    shown = screen(table, options=ScreeningOptions(columns=columns))[0]
     hidden = ScreeningOptions(columns=replace(columns, hide=("kind",)))
     result = screen(table, options=hidden)[0]
-    aurocs = [[one.auroc for one in of.evaluations[0].methods] for of in (told, result)]
+    aurocs = [[method.auroc for method in data.evaluations[0].methods] for data in (shown, result)]
     assert aurocs[0] == aurocs[1]
-    assert (told.evaluations[0].positive, result.evaluations[0].positive) == ("odd", "(hidden)")
+    assert (shown.evaluations[0].positive, result.evaluations[0].positive) == ("odd", "(hidden)")
     assert any("one value is taken to mean outlier" in text for text in result.run.warnings)
 
 
@@ -176,8 +176,8 @@ def test_the_table_fitted_on_is_recognised() -> None:
     again = score(model, table)
     np.testing.assert_array_equal(again.rows.scores, screened.rows.scores)
     assert again.ranked == screened.ranked
-    (said,) = (text for text in again.run.warnings if "model was fitted on this very table" in text)
-    assert "p-value" not in said
+    (note,) = (text for text in again.run.warnings if "model was fitted on this very table" in text)
+    assert "p-value" not in note
 
 
 def test_rows_of_the_reference_are_reported_that_they_count_themselves() -> None:
@@ -257,6 +257,6 @@ def test_a_model_passes_its_options_on_as_far_as_the_table_has_the_columns() -> 
 
 def test_given_options_replace_inherited_ones() -> None:
     model = fit_table(correlated(60, odd=5), TO_INHERIT)[0]
-    told = inherit_options(model, correlated(10), fdr=0.2, id="colour", hide=("bill",), share=None)
-    assert (told.alpha, told.fdr, told.share) == (None, 0.2, None)
-    assert (told.columns.id, told.columns.label, told.columns.hide) == ("colour", "kind", ("bill",))
+    used = inherit_options(model, correlated(10), fdr=0.2, id="colour", hide=("bill",), share=None)
+    assert (used.alpha, used.fdr, used.share) == (None, 0.2, None)
+    assert (used.columns.id, used.columns.label, used.columns.hide) == ("colour", "kind", ("bill",))

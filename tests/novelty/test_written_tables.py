@@ -1,4 +1,4 @@
-"""Every flagged row has its first reason, and stands in a file to send on."""
+"""Every flagged row has its first reason and is in the file of flagged rows."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from kpca_apps.tables.table import PartedTable
 from tests.novelty.tables import changed
 from tests.quick import quick
 
-# Workers of Dask are closed while their connections still speak.
+# Dask workers are closed while their connections are still in use.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 N_ROWS, N_ODD = 400, 16
-FOUND = ["rank", "line", "flagged", "reason_column", "seen", "expected", "share", "hint"]
+ADDED = ["rank", "line", "flagged", "reason_column", "seen", "expected", "share", "hint"]
 
 
 def parcels() -> pl.DataFrame:
-    """Sizes that agree but for one of each odd row: its length, or its width and depth at once."""
+    """Return sizes that agree, except for the length, or width and depth, of each odd row."""
     rng = np.random.default_rng(0)
     size = rng.uniform(20, 40, N_ROWS)
     length, width, depth = (factor * size + rng.normal(size=N_ROWS) * 0.3 for factor in (3, 2, 1))
@@ -83,27 +83,27 @@ def in_parts(path: Path) -> PartedTable:
 def write(
     screened: Screened, table: AnyTable, path: Path, execution: Execution | None = None
 ) -> tuple[str, ...]:
-    """Write the flagged rows to a path, and the scored table beside it."""
+    """Write the flagged rows to a path and the scored table beside it."""
     result, model = changed(screened[0], flagged_file=path.name), screened[1]
     return write_tables(path.parent, table, result, model.encoder.plan, execution=execution)
 
 
 def test_every_flagged_row_has_the_reason_that_was_planted(screened: Screened) -> None:
     listed = screened[0].lists.flagged
-    assert [one.rank for one in listed] == list(range(1, N_ODD + 1))
-    assert {one.row for one in listed} == set(range(1, N_ODD + 1))
-    for one in listed:
-        if one.row <= 10:
-            assert one.columns == ("length",)
+    assert [row.rank for row in listed] == list(range(1, N_ODD + 1))
+    assert {entry.row for entry in listed} == set(range(1, N_ODD + 1))
+    for flagged in listed:
+        if flagged.row <= 10:
+            assert flagged.columns == ("length",)
         else:
-            assert {"width", "depth"} <= {*one.columns}
-        cells = parcels().row(one.row - 1, named=True)
-        assert one.seen == tuple(cells[name] for name in one.columns)
-        if one.columns == ("length",):
-            assert float(one.expected[0]) == pytest.approx(float(cells["weight"]) / 3, 0.1)
-        assert one.share is not None
-        assert 0.5 < one.share <= 1.0
-        assert (one.id, one.line) == (cells["id"], one.row + 1)
+            assert {"width", "depth"} <= {*flagged.columns}
+        cells = parcels().row(flagged.row - 1, named=True)
+        assert flagged.seen == tuple(cells[name] for name in flagged.columns)
+        if flagged.columns == ("length",):
+            assert float(flagged.expected[0]) == pytest.approx(float(cells["weight"]) / 3, 0.1)
+        assert flagged.share is not None
+        assert 0.5 < flagged.share <= 1.0
+        assert (flagged.id, flagged.line) == (cells["id"], flagged.row + 1)
 
 
 def test_rows_beyond_those_explained_in_full_have_the_same_reasons(
@@ -118,8 +118,8 @@ def test_rows_beyond_those_explained_in_full_have_the_same_reasons(
         first = {reason.column: reason.expected for reason in in_full.reason_sets[0]}
         assert {reason.column: reason.expected for reason in row.reasons} == first
     assert not any(row.explained for row in result.ranked[16:])
-    for one, other in zip(result.lists.flagged, screened[0].lists.flagged, strict=True):
-        assert (one.columns, one.seen, one.expected, one.share, one.id, one.line) == (
+    for entry, other in zip(result.lists.flagged, screened[0].lists.flagged, strict=True):
+        assert (entry.columns, entry.seen, entry.expected, entry.share, entry.id, entry.line) == (
             (other.columns, other.seen, other.expected, other.share, other.id, other.line)
         )
 
@@ -136,8 +136,8 @@ def test_any_worker_writes_the_same_bytes(
     for workers in (Workers("serial"), Workers(executor, n_workers=2)):  # type: ignore[arg-type]
         with workers:
             table, execution = in_parts(file), Execution(workers)
-            found = screen(table, options=OPTIONS, execution=execution)
-            write(found, table, tmp_path / "flagged.csv", execution)
+            result = screen(table, options=OPTIONS, execution=execution)
+            write(result, table, tmp_path / "flagged.csv", execution)
             written.append(
                 [(tmp_path / name).read_bytes() for name in ("flagged.csv", "scored.csv")]
             )
@@ -149,11 +149,11 @@ def test_what_is_not_listed_is_stated_and_stays_empty(
 ) -> None:
     monkeypatch.setattr(listed_rows, "MOST_ROWS", 4)
     result = screen(read_table(file), options=OPTIONS)[0]
-    assert [one.rank for one in result.lists.flagged] == [1, 2, 3, 4]
-    (said,) = (text for text in result.run.warnings if "are flagged" in text)
-    assert said.startswith("16 rows are flagged or have an odd cell: the 4 oddest stand in")
-    found = found_columns(result)
-    has_reason = found["reason_column"].is_not_null().to_numpy()  # type: ignore[union-attr]
+    assert [row.rank for row in result.lists.flagged] == [1, 2, 3, 4]
+    (note,) = (text for text in result.run.warnings if "are flagged" in text)
+    assert note.startswith("16 rows are flagged or have an odd cell: the 4 oddest stand in")
+    cells = found_columns(result)
+    has_reason = cells["reason_column"].is_not_null().to_numpy()  # type: ignore[union-attr]
     np.testing.assert_array_equal(has_reason, result.rows.ranks <= 4)
 
 
@@ -167,14 +167,14 @@ def test_without_explaining_rows_are_listed_without_reasons(file: Path, tmp_path
 
 
 def test_found_columns_of_parts_make_those_of_the_whole(screened: Screened) -> None:
-    def found(rows: slice) -> pl.DataFrame:
+    def columns_in(rows: slice) -> pl.DataFrame:
         columns = found_columns(screened[0], rows)
-        return pl.DataFrame({name: of for name, of in columns.items() if of is not None})
+        return pl.DataFrame({name: cells for name, cells in columns.items() if cells is not None})
 
-    whole = found(slice(None))
-    assert whole.equals(pl.concat(found(slice(at, at + 7)) for at in range(0, N_ROWS, 7)))
+    whole = columns_in(slice(None))
+    assert whole.equals(pl.concat(columns_in(slice(at, at + 7)) for at in range(0, N_ROWS, 7)))
     assert whole.height == N_ROWS
-    of_set = next(one for one in screened[0].lists.flagged if one.row == 13)
+    of_set = next(entry for entry in screened[0].lists.flagged if entry.row == 13)
     assert whole["reason_column"][0] == "length"
     assert whole["reason_column"][12] == ", ".join(of_set.columns)
     assert whole["seen"][12] == ", ".join(of_set.seen)
@@ -195,19 +195,19 @@ def test_the_csv_holds_the_flagged_rows_oddest_first(
     rows = read_back(tmp_path / "flagged.csv")
     given = parcels()
     others = [name for name in given.columns if name != "id"]
-    assert list(rows[0]) == [*FOUND[:2], "id", *FOUND[2:], *others]
+    assert list(rows[0]) == [*ADDED[:2], "id", *ADDED[2:], *others]
     assert [row["rank"] for row in rows] == [str(rank) for rank in range(1, N_ODD + 1)]
-    for row, one in zip(rows, screened[0].lists.flagged, strict=True):
-        cells = given.row(one.row - 1, named=True)
-        assert row["line"] == str(one.row + 1)
+    for row, listed in zip(rows, screened[0].lists.flagged, strict=True):
+        cells = given.row(listed.row - 1, named=True)
+        assert row["line"] == str(listed.row + 1)
         assert {name: row[name] for name in ("id", *others[:-1])} == {
             name: cells[name] for name in ("id", *others[:-1])
         }
         assert row["note"] == ("'=1+1" if cells["note"] == "=1+1" else cells["note"])
-        assert row["reason_column"] == ", ".join(one.columns)
-        assert row["seen"] == ", ".join(one.seen)
-        assert float(row["share"]) == one.share
-    hinted = {one.row: one.hint for one in screened[0].lists.flagged}
+        assert row["reason_column"] == ", ".join(listed.columns)
+        assert row["seen"] == ", ".join(listed.seen)
+        assert float(row["share"]) == listed.share
+    hinted = {entry.row: entry.hint for entry in screened[0].lists.flagged}
     assert {int(row["line"]) - 1: row["hint"] for row in rows} == hinted
 
 
@@ -226,17 +226,17 @@ def test_the_workbook_colours_the_odd_cells_and_no_other(
     sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx")["flagged"]
     header, *rows = sheet.iter_rows()
     names = [cell.value for cell in header]
-    assert names == [*FOUND[:2], "id", *FOUND[2:], *parcels().columns[1:]]
+    assert names == [*ADDED[:2], "id", *ADDED[2:], *parcels().columns[1:]]
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("D2", f"A1:O{N_ODD + 1}")
     assert "odd together" in header[names.index("reason_column")].comment.text
-    for cells, one in zip(rows, screened[0].lists.flagged, strict=True):
+    for cells, entry in zip(rows, screened[0].lists.flagged, strict=True):
         coloured = {
             name for name, cell in zip(names, cells, strict=True) if cell.fill.fill_type == "solid"
         }
-        assert coloured == set(one.columns)
+        assert coloured == set(entry.columns)
         by_name = {name: cell.value for name, cell in zip(names, cells, strict=True)}
-        given = parcels().row(one.row - 1, named=True)
-        assert by_name["id"] == given["id"]  # text, with its leading zeros
+        given = parcels().row(entry.row - 1, named=True)
+        assert by_name["id"] == given["id"]  # text, with leading zeros
         assert by_name["length"] == float(given["length"])
         assert str(by_name["sent"].date()) == given["sent"]
         assert by_name["note"] == given["note"]
@@ -247,9 +247,9 @@ def test_values_of_hidden_columns_reach_neither_list_nor_file(file: Path, tmp_pa
     hide = ColumnOptions(id="id", exclude=("note",), hide=("length", "id"))
     table = read_table(file)
     result, model = screen(table, options=ScreeningOptions(count=N_ODD, columns=hide))
-    by_length = [one for one in result.lists.flagged if one.columns == ("length",)]
+    by_length = [row for row in result.lists.flagged if row.columns == ("length",)]
     assert by_length
-    assert {(*one.seen, *one.expected, one.id) for one in by_length} == {
+    assert {(*row.seen, *row.expected, row.id) for row in by_length} == {
         ("(hidden)", "(hidden)", None)
     }
     secrets = {row[name] for row in parcels()[:N_ODD].to_dicts() for name in ("length", "id")}
@@ -272,12 +272,12 @@ def test_columns_with_names_of_ours_are_renamed_and_long_texts_cut(
     frame.with_columns(note=pl.lit("x" * 40_000)).write_csv(path)
     options = ScreeningOptions(count=3, columns=ColumnOptions(exclude=("note",), id="rank"))
     table = read_table(path)
-    said = write(screen(table, options=options), table, tmp_path / "flagged.xlsx")
-    assert [text.split(" is written as ")[0] for text in said[:2]] == [
+    notes = write(screen(table, options=options), table, tmp_path / "flagged.xlsx")
+    assert [text.split(" is written as ")[0] for text in notes[:2]] == [
         'The input column "rank"',
         'The input column "share"',
     ]
-    assert said[2].startswith("flagged.xlsx holds the first 32,767 characters of 3 longer texts")
+    assert notes[2].startswith("flagged.xlsx holds the first 32,767 characters of 3 longer texts")
     sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx").active
     names = [cell.value for cell in next(sheet.iter_rows())]
     assert names[:3] == ["rank", "line", "rank_input"]
@@ -301,7 +301,7 @@ def test_a_list_of_no_rows_has_a_header(file: Path, tmp_path: Path) -> None:
 PLANTED = {("weight", 100): "2x0.1", ("sent", 120): "2024-13-45", ("weight", 7): "21O.3"} | {
     ("depth", row): "-999" for row in range(200, 230, 2)
 }
-# A formula, written as text, among notes that go with the date: its row contradicts it.
+# A formula as text, in a column that follows the date: the other cells contradict it.
 ODD = PLANTED | {("note", 3): "'=1+1"}
 
 
@@ -313,7 +313,7 @@ def with_odd_cells() -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def of_two(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def two_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Write the table as two files."""
     folder = tmp_path_factory.mktemp("two")
     paths = [folder / "a.csv", folder / "b.csv"]
@@ -322,9 +322,9 @@ def of_two(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
-def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_path: Path) -> None:
+def test_all_odd_cells_are_listed_with_file_and_line(two_files: list[Path], tmp_path: Path) -> None:
     options = ScreeningOptions(count=N_ODD, columns=ColumnOptions(id="id"))
-    table = open_table(of_two)
+    table = open_table(two_files)
     result, model = screen(table, options=options)
     assert result.findings.n_odd_cells >= len(ODD) > MAX_ODD_CELLS_A_COLUMN
     written = changed(result, flagged_file="flagged.csv")
@@ -332,7 +332,7 @@ def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_pat
     rows = read_back(tmp_path / "odd_cells.csv")
     reads = {(row["column"], int(row["row"]) - 1): row["reads"] for row in rows}
     assert ODD.items() <= reads.items() and result.findings.n_odd_cells == len(rows)
-    # The other cells of these rows may speak against their widths.
+    # Other cells of these rows may contradict their widths.
     assert {*reads} - {*ODD} <= {("width", row) for row in range(10, N_ODD)}
     for row in rows:
         at = int(row["row"]) - 1
@@ -342,11 +342,11 @@ def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_pat
     suggested = {row["suggestion"] for row in rows if row["column"] != "width"}
     assert suggested == {"", "210.3", "für 3"}
     assert {*result.lists.files.values()} == {"a.csv", "b.csv"}
-    # A line would be one of each file.
+    # A line number alone would be ambiguous between the files.
     assert any(
         '"weight": 2 cells are not numbers' in w and "in row 8 " in w for w in result.run.warnings
     )
-    # The page names the file of each, and of the rows on the cards.
+    # The page names the file of each cell and of the rows on the cards.
     page = " ".join(re.sub("<[^>]+>", " ", render_screening(result)).split())
     assert re.search(r"b\.csv\D+52", page)
     oddest = result.ranked[0]
@@ -356,13 +356,13 @@ def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_pat
 
 @pytest.mark.parametrize("hide", [(), ("depth",)])
 def test_rows_with_an_odd_cell_are_on_the_list_too(
-    of_two: list[Path], tmp_path: Path, hide: tuple[str, ...]
+    two_files: list[Path], tmp_path: Path, hide: tuple[str, ...]
 ) -> None:
     options = ScreeningOptions(count=N_ODD, columns=ColumnOptions(id="id", hide=hide))
-    table = open_table(of_two)
+    table = open_table(two_files)
     result, model = screen(table, options=options)
     rows_of_cells = {row + 1 for _, row in ODD}
-    others = {one.row for one in result.lists.flagged if not one.flagged}
+    others = {entry.row for entry in result.lists.flagged if not entry.flagged}
     assert others == rows_of_cells - {*(np.flatnonzero(result.rows.is_flagged) + 1).tolist()}
     assert 201 in others
     write((result, model), table, tmp_path / "flagged.csv")
@@ -374,19 +374,19 @@ def test_rows_with_an_odd_cell_are_on_the_list_too(
     ranks = [int(row["rank"]) for row in rows]
     assert ranks == sorted(ranks)
     by_id = {row["id"]: row for row in rows}
-    found = by_id["00200"]
-    assert found["reason_column"] == "depth"
-    assert found["seen"] == ("(hidden)" if hide else "-999")
-    assert ("missing value?" in found["hint"]) == (not hide)
+    cells_found = by_id["00200"]
+    assert cells_found["reason_column"] == "depth"
+    assert cells_found["seen"] == ("(hidden)" if hide else "-999")
+    assert ("missing value?" in cells_found["hint"]) == (not hide)
 
 
-def test_the_workbook_has_the_odd_cells_in_a_sheet(of_two: list[Path], tmp_path: Path) -> None:
-    table = open_table(of_two)
-    found = screen(table, options=ScreeningOptions(count=N_ODD))
-    write(found, table, tmp_path / "flagged.xlsx")
+def test_the_workbook_has_the_odd_cells_in_a_sheet(two_files: list[Path], tmp_path: Path) -> None:
+    table = open_table(two_files)
+    result = screen(table, options=ScreeningOptions(count=N_ODD))
+    write(result, table, tmp_path / "flagged.xlsx")
     sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx")["odd cells"]
     header, *rows = sheet.iter_rows(values_only=True)
-    columns = odd_cell_columns(table, found[0])
+    columns = odd_cell_columns(table, result[0])
     assert list(header) == list(columns)
     assert rows == list(zip(*columns.values(), strict=True))
     assert len(rows) > len(ODD)

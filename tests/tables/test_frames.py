@@ -1,4 +1,4 @@
-"""Data frames of other libraries: what their columns are read as, and what comes back."""
+"""Data frames of other libraries: how columns are read, and the kind of frame returned."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kpca_apps.tables.table import PartedTable
 
 FRAME = pd.DataFrame({"size": [1.5, None, 3.0], "town": ["Ulm", "Bonn", None]})
 REASONS = pl.Series([None, "size", None])
-FOUND = {
+ADDED = {
     "reason": REASONS,
     "rarity": np.array([0.5, 0.1, np.nan]),
     "p_value": None,
@@ -39,12 +39,12 @@ FOUND = {
 
 
 def read(values: Any, **others: Any) -> tuple[list[Any], tuple[str, ...]]:
-    """Cells that a column of a pandas frame is read as, and the notes on it."""
+    """Return the cells read from a column of a pandas frame, and the notes on it."""
     table = read_frame(pd.DataFrame({"x": values, "y": [1, 2, 3], **others})).table
     return table.frame["x"].to_list(), table.source.notes
 
 
-# Column, what its cells are read as, and the beginning of the note on it.
+# Column, expected cells, and the start of its note.
 COLUMNS: list[tuple[str, Any, list[Any], str]] = [
     ("text", ["a", None, "b"], ["a", None, "b"], ""),
     ("string", pd.array(["a", None, "b"], dtype="string"), ["a", None, "b"], ""),
@@ -115,7 +115,7 @@ def test_times_with_zones_are_the_same_moments(
     assert read(mixed)[0] == [*moments[:2], None]
     fixed = pd.to_datetime(["2020-05-01T00:00+02:00"] * 3)
     assert read(fixed)[0][0] == dt.datetime(2020, 4, 30, 22, tzinfo=dt.UTC)
-    # One without a zone is no moment at all beside them.
+    # With a time without a zone among them, the column is text.
     cells, notes = read(pd.Series([moments[0], dt.datetime(2020, 5, 1), None], dtype=object))
     assert cells == ["2020-05-01 00:00:00+09:00", "2020-05-01 00:00:00", None]
     assert notes[0].startswith("Read as text")
@@ -131,7 +131,7 @@ def test_times_with_zones_are_the_same_moments(
         ([[{1}], [2], [3]], 'column "x" holds objects of the type set: '),
     ],
 )
-def test_what_cannot_be_read_is_told_in_one_line_with_its_column(values: Any, message: str) -> None:
+def test_an_unreadable_column_is_reported_in_one_line(values: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read(values)
     assert "\n" not in str(caught.value)
@@ -162,32 +162,32 @@ def test_names_of_columns_become_text_of_their_own() -> None:
 def test_the_index_names_the_rows_unless_it_counts_them() -> None:
     towns = FRAME.assign(number=[7, 8, 9])
 
-    def named(frame: pd.DataFrame, **options: Any) -> tuple[str | None, list[Any]]:
-        found = read_frame(frame, **options)
-        if found.id is None or found.id in frame.columns:
-            assert found.table.frame.columns == list(frame.columns)
-            return found.id, []
-        assert found.table.frame.columns == [found.id, *frame.columns]
-        assert f'Rows are named by the index, "{found.id}".' in found.table.source.notes
-        return found.id, found.table.frame[found.id].to_list()
+    def id_of(frame: pd.DataFrame, **options: Any) -> tuple[str | None, list[Any]]:
+        read = read_frame(frame, **options)
+        if read.id is None or read.id in frame.columns:
+            assert read.table.frame.columns == list(frame.columns)
+            return read.id, []
+        assert read.table.frame.columns == [read.id, *frame.columns]
+        assert f'Rows are named by the index, "{read.id}".' in read.table.source.notes
+        return read.id, read.table.frame[read.id].to_list()
 
-    assert named(towns) == (None, [])
-    assert named(towns.set_axis([0, 1, 2])) == (None, [])
-    assert named(towns.set_index("number")) == ("number", [7, 8, 9])
-    assert named(towns.set_index("number"), id="town") == ("town", [])
-    assert named(towns.iloc[1:]) == ("index", [1, 2])
-    assert named(towns.rename_axis("k")) == ("k", [0, 1, 2])
+    assert id_of(towns) == (None, [])
+    assert id_of(towns.set_axis([0, 1, 2])) == (None, [])
+    assert id_of(towns.set_index("number")) == ("number", [7, 8, 9])
+    assert id_of(towns.set_index("number"), id="town") == ("town", [])
+    assert id_of(towns.iloc[1:]) == ("index", [1, 2])
+    assert id_of(towns.rename_axis("k")) == ("k", [0, 1, 2])
     dates = pd.DatetimeIndex([pd.Timestamp(2020, 5, 1), pd.Timestamp(2020, 5, 2, 12), None])
     times = [dt.datetime(2020, 5, 1), dt.datetime(2020, 5, 2, 12), None]
-    assert named(towns.set_axis(dates)) == ("index", times)
+    assert id_of(towns.set_axis(dates)) == ("index", times)
     several = towns.set_index(["town", "number"])
-    assert named(several) == ("town / number", ["Ulm / 7", "Bonn / 8", " / 9"])
-    assert named(several, id="number") == ("number", [7, 8, 9])
+    assert id_of(several) == ("town / number", ["Ulm / 7", "Bonn / 8", " / 9"])
+    assert id_of(several, id="number") == ("number", [7, 8, 9])
     texts = ["2020-05-01 / 7", "2020-05-02 12:00:00 / 8", " / 9"]
-    assert named(towns.set_index([dates, "number"])) == ("number", texts)
-    # A column of the name of the index keeps it.
+    assert id_of(towns.set_index([dates, "number"])) == ("number", texts)
+    # A column with the index's name keeps its name.
     both = towns.set_index(pd.Index(["a", "b", "c"], name="town"))
-    assert named(both, id="town") == ("town", [])
+    assert id_of(both, id="town") == ("town", [])
     assert read_frame(both).id == "town_2"
 
 
@@ -195,15 +195,15 @@ def test_categories_of_numbers_are_known() -> None:
     frame = pd.DataFrame(
         {"zone": pd.Categorical([3, 1, 3]), "town": pd.Categorical(["a", "b", "a"]), "y": [1, 2, 3]}
     )
-    found = read_frame(frame)
-    assert found.categories == ("zone",)
-    assert found.table.frame["zone"].to_list() == ["3", "1", "3"]
-    # The index comes first in the table and moves none of them.
+    read = read_frame(frame)
+    assert read.categories == ("zone",)
+    assert read.table.frame["zone"].to_list() == ["3", "1", "3"]
+    # The index is the first column of the table and does not shift the others.
     assert read_frame(frame.set_index("y")).categories == ("zone",)
 
 
 class Streaming:
-    """A frame of a library that nobody here knows, and that speaks Arrow."""
+    """A frame of an unknown library that supports Arrow's protocol."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return pl.DataFrame(as_arrow()).__arrow_c_stream__(requested_schema)
@@ -234,19 +234,19 @@ KINDS: dict[str, tuple[Callable[[], Any], type]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_library_gives_the_same_table_and_gets_its_own_back(kind: str) -> None:
     make, returned = KINDS[kind]
-    found = read_frame(make())
-    assert found.table.frame.rows() == [(1.5, "Ulm"), (None, "Bonn"), (3.0, None)]
-    assert found.table.frame.columns == ["size", "town"]
-    assert (found.table.source.format, found.id) == ("frame", None)
-    assert found.table.source.sha256 == read_frame(FRAME).table.source.sha256
+    read = read_frame(make())
+    assert read.table.frame.rows() == [(1.5, "Ulm"), (None, "Bonn"), (3.0, None)]
+    assert read.table.frame.columns == ["size", "town"]
+    assert (read.table.source.format, read.id) == ("frame", None)
+    assert read.table.source.sha256 == read_frame(FRAME).table.source.sha256
 
-    beside = frame_beside(found.given, FOUND)
+    beside = frame_beside(read.given, ADDED)
     assert isinstance(beside, returned)
     as_polars = pl.DataFrame(beside)
     assert as_polars.columns == ["size", "town", "reason", "rarity", "flagged"]
     assert as_polars["reason"].to_list() == REASONS.to_list()
     assert as_polars["flagged"].to_list() == [False, True, False]
-    some = pl.DataFrame(frame_rows(found.given, np.array([2, 0])))
+    some = pl.DataFrame(frame_rows(read.given, np.array([2, 0])))
     assert some["size"].to_list() == [3.0, 1.5]
 
 
@@ -290,13 +290,13 @@ def test_arrays_of_two_dimensions() -> None:
         (None, "NoneType is not a table"),
     ],
 )
-def test_what_is_no_table_is_told_in_one_line(given: Any, message: str) -> None:
+def test_objects_that_are_no_table_are_refused_in_one_line(given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read_frame(given)
     assert "\n" not in str(caught.value)
 
 
-def test_a_long_stream_is_told_of_as_a_short_one() -> None:
+def test_a_long_stream_is_reported_like_a_short_one() -> None:
     kinds = {
         "lasted": pa.array([90, None, 2], pa.duration("s")),
         "list": pa.array([[1], None, [2, 3]]),
@@ -335,14 +335,14 @@ def test_a_frame_elsewhere_is_to_be_brought_first() -> None:
 
 def test_what_is_done_to_a_frame_later_stays_out_of_it() -> None:
     for frame in (FRAME.copy(), pl.DataFrame(as_arrow())):
-        found = read_frame(frame)
+        table = read_frame(frame)
         if isinstance(frame, pl.DataFrame):
             frame.insert_column(0, pl.Series("new", [1, 2, 3]))
         else:
             frame["new"] = 1
             frame.loc[9] = [4.0, "Kiel", 1]
-        assert list(found.given.columns) == ["size", "town"]
-        assert len(found.given) == 3
+        assert list(table.given.columns) == ["size", "town"]
+        assert len(table.given) == 3
 
 
 def test_a_frame_of_pandas_keeps_its_index_types_and_names() -> None:
@@ -354,8 +354,8 @@ def test_a_frame_of_pandas_keeps_its_index_types_and_names() -> None:
         },
         index=pd.MultiIndex.from_tuples([("a", 1), ("b", 1), ("a", 1)], names=["town", None]),
     )  # fmt: skip
-    found = read_frame(frame)
-    beside = frame_beside(found.given, {"rank": np.array([2, 1, 3])})
+    table = read_frame(frame)
+    beside = frame_beside(table.given, {"rank": np.array([2, 1, 3])})
     assert list(beside.columns) == ["rank_input", "when", "kind", "rank"]
     pd.testing.assert_index_equal(beside.index, frame.index)
     assert beside["kind"].dtype == frame["kind"].dtype
@@ -389,11 +389,11 @@ def test_arrow_and_polars_rename_what_has_an_added_name() -> None:
 
 
 def test_the_interface_of_pandas_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Versions before 2.2 have none, and all may lack pyarrow's strings."""
+    """pandas before 2.2 lacks the interface, and any version may lack pyarrow strings."""
     monkeypatch.delattr(pd.DataFrame, "__arrow_c_stream__")
     assert read_frame(FRAME).table.frame.height == 3
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what becomes of the option
+        warnings.simplefilter("ignore")  # about the option's future
         with pd.option_context("future.infer_string", False):
             frame = pd.DataFrame({"town": ["Ulm", None, "Bonn"]})
     assert frame["town"].dtype == object

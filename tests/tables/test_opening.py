@@ -1,4 +1,4 @@
-"""Reading tables: formats, what is stated about them, and what is refused."""
+"""Reading tables: formats, their metadata, and errors."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_durations_are_seconds_and_far_dates_are_text() -> None:
             "at": far.cast(pl.Datetime("us")),
             "zoned": far.cast(pl.Datetime("ms", "Europe/Berlin")),
             "near": pl.Series([1, 2, None]).cast(pl.Datetime("ns")),
-            # What many programs write for "never" and "for ever".
+            # Many programs write these for "never" and "forever".
             "ends": [datetime.datetime.min, datetime.datetime.max, None],
             "end days": [datetime.date.min, datetime.date.max, None],
         }
@@ -185,7 +185,7 @@ def test_json_lines_are_known_by_their_content_unless_a_delimiter_is_given(tmp_p
 
 
 class Piped:
-    """Standard input as a pipe holds it: bytes only."""
+    """Standard input as a pipe: bytes only."""
 
     def __init__(self, data: bytes) -> None:
         self.buffer = io.BytesIO(data)
@@ -246,14 +246,14 @@ def test_unknown_encoding_is_refused_with_the_nearest_name(tmp_path: Path) -> No
     for encoding in ("mbcs", "MBCS", "oem", "uft8", "latni1"):
         try:
             codecs.lookup(encoding)
-            continue  # a codec of this system
+            continue  # this system has the codec
         except LookupError:
             pass
         with pytest.raises(ConfigError) as error:
             read_table(path, encoding=encoding)
         for suggested in re.findall('Did you mean "(.*)"', str(error.value)):
             codecs.lookup(suggested)
-    for encoding in ("hex", "zlib", "bz2"):  # turn bytes into bytes, not into text
+    for encoding in ("hex", "zlib", "bz2"):  # these map bytes to bytes, not to text
         with pytest.raises(ConfigError, match=f'"{encoding}"'):
             read_table(path, encoding=encoding)
     with pytest.raises(InputError, match="punycode"):
@@ -267,16 +267,16 @@ def test_a_byte_order_mark_is_no_part_of_a_name_where_utf_8_is_given(tmp_path: P
         assert read_table(path, encoding=encoding).frame.columns == ["name", "size"]
 
 
-@pytest.mark.parametrize(("data", "said"), [(b"", "the file is empty"), (b"\0" * 9, "promises")])
+@pytest.mark.parametrize(("data", "message"), [(b"", "the file is empty"), (b"\0" * 9, "promises")])
 @pytest.mark.parametrize("suffix", ["xlsx", "parquet", "arrow"])
 def test_a_name_promises_nothing_of_a_text(
-    suffix: str, data: bytes, said: str, tmp_path: Path
+    suffix: str, data: bytes, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / f"table.{suffix}"
     path.write_bytes(data)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_table(path)
-    path.write_bytes(b"a,b\n1,2\na,b\n")  # ends as it begins
+    path.write_bytes(b"a,b\n1,2\na,b\n")  # its last line repeats the header
     assert read_table(path, layout="off").frame.rows() == [("1", "2"), ("a", "b")]
 
 
@@ -298,7 +298,7 @@ def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
         ("postgresql:/db/shop", "postgresql://db/shop"),
     ],
 )
-def test_an_address_of_a_database_with_few_slashes_is_told_whole(typed: str, right: str) -> None:
+def test_an_address_of_a_database_with_too_few_slashes_is_corrected(typed: str, right: str) -> None:
     with pytest.raises(InputError, match=f"more slashes; name it {right}$"):
         open_table(typed)
     with pytest.raises(ConfigError, match="holds a password") as refused:
@@ -380,7 +380,7 @@ def test_a_pipe_without_a_writer_is_named_while_it_is_waited_for(
 
     class Stderr(io.StringIO):
         def write(self, text: str) -> int:
-            """Write to the pipe once the message is there."""
+            """Write to the pipe once the message is printed."""
             threading.Thread(target=path.write_text, args=("a,b\n1,2\n",)).start()
             return stderr.write(text)
 

@@ -1,4 +1,4 @@
-"""The scored table: everything that came in, then what was found, safe in a spreadsheet."""
+"""The scored table: the input columns, then the results, safe in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_numbers_and_plain_text_are_left_alone(cell: str) -> None:
 
 @pytest.mark.parametrize(
     "cell",
-    # A second byte-order mark and what else no one sees is dropped by some readers.
+    # Some readers drop a second byte-order mark and other invisible characters.
     [
         "\ufeff=1",
         "\u200b\x00@A1",
@@ -243,7 +243,7 @@ def test_parquet_in_parts_has_the_rows_of_the_whole(
 def test_groups_of_parquet_are_cut_at_the_same_rows_for_any_parts(
     size: int, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parts of any size: fewer than a group, a group or several at once, and some left over."""
+    """Parts of any size: smaller than a row group, equal, larger, and with a remainder."""
     group = 9
     monkeypatch.setattr("kpca_apps.tables.write._GROUP_ROWS", group)
     written_in_parts(source, tmp_path / "parts.parquet", size)

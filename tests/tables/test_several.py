@@ -1,4 +1,4 @@
-"""Several files as one table: a list, a folder, a pattern; rows know their file and line."""
+"""Several files as one table: a list, a folder, a pattern; rows keep their file and line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CUT_GZIP = gzip.compress(b"id,v\n1,2\n", mtime=0)[:-9]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder of three files of as many rows as their place, cut and packed differently."""
+    """Create a folder of three differently formatted files with one, two and three rows."""
     home = tmp_path / "data"
     home.mkdir()
     (home / "a.csv").write_text("id,v\na1,1\n")
@@ -42,8 +42,8 @@ LINES = [2, 2, 4, 2, 3, 4]
 
 def whole(table: Table | PartedTable) -> tuple[list[tuple[object, ...]], list[int]]:
     tables = [p.read() for p in table.parts] if isinstance(table, PartedTable) else [table]
-    rows = [row for one in tables for row in one.frame.rows()]
-    return rows, [int(n) for one in tables if one.lines is not None for n in one.lines]
+    rows = [row for table in tables for row in table.frame.rows()]
+    return rows, [int(n) for table in tables if table.lines is not None for n in table.lines]
 
 
 @pytest.mark.parametrize("rows", [1e9, 4, 0])
@@ -73,8 +73,8 @@ def test_a_list_a_folder_and_a_pattern_are_one_table(folder: Path) -> None:
     assert expand(folder) == expand(str(folder / "*.csv*")) == expand(named) == named
     assert expand([folder / "b.csv", str(folder / "a*")]) == [folder / "b.csv", folder / "a.csv"]
     assert expand(str(folder.parent / "**" / "a.csv")) == [folder / "a.csv"]
-    found = [open_table(one) for one in (folder, str(folder / "*.csv*"), named)]
-    assert len({table.source.sha256 for table in found}) == 1
+    tables = [open_table(place) for place in (folder, str(folder / "*.csv*"), named)]
+    assert len({table.source.sha256 for table in tables}) == 1
 
 
 def test_no_table_of_a_folder_is_lost_for_its_suffix(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_names_of_files_do_not_take_those_of_columns(tmp_path: Path) -> None:
     assert whole(table)[0] == [("1", "2", "a", "a.csv"), ("1", "2", "b", "b.csv")]
 
 
-def test_files_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+def test_files_of_the_same_name_are_distinguished_by_their_folders(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()
         (tmp_path / name / "t.csv").write_text(f"v,w\n1,{name}\n")
@@ -106,7 +106,7 @@ def test_files_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path) 
     assert [row[-1] for row in rows] == [str(Path("a", "t.csv")), str(Path("b", "t.csv"))]
 
 
-def test_the_same_bytes_twice_are_told_of(tmp_path: Path) -> None:
+def test_identical_files_are_reported(tmp_path: Path) -> None:
     for name in ("a", "b", "copy of a"):
         (tmp_path / f"{name}.csv").write_text(f"v,w\n1,{name[-1]}\n")
     notes = open_table(tmp_path).source.notes
@@ -117,7 +117,7 @@ def test_the_same_bytes_twice_are_told_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("b.csv", b"id,w\n1,2\n", r'b\.csv: has no column "v", which .*a\.csv has'),
         ("b.csv", b"id,v,w\n1,2,3\n", r'b\.csv: its column "w" is not in .*a\.csv'),
@@ -130,22 +130,22 @@ def test_the_same_bytes_twice_are_told_of(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("rows", [1e9, 0])
-def test_one_that_does_not_fit_is_named(
-    tmp_path: Path, name: str, text: bytes, said: str, rows: float
+def test_the_file_that_does_not_fit_is_named(
+    tmp_path: Path, name: str, text: bytes, message: str, rows: float
 ) -> None:
     (tmp_path / "a.csv").write_text("id,v\n1,2\n")
     (tmp_path / name).write_bytes(text)
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         open_table(tmp_path, in_memory_rows=rows)
     assert "\n" not in str(caught.value)
 
 
-def test_what_names_no_files_is_refused(
+def test_inputs_without_files_are_refused(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("same.csv").symlink_to("data/a.csv")
-    for given, said in [
+    for given, message in [
         ([], "no file is named"),
         (["data/a.csv", "data/../data/a.csv"], "is named twice"),
         (["data/a.csv", "same.csv"], "same.csv: is named twice"),
@@ -153,12 +153,12 @@ def test_what_names_no_files_is_refused(
         (["data/*.csv", "data/*.csv"], "is named twice"),
         ("data/*.tsv", "no file has such a name"),
         ("nowhere/*.csv", "no file has such a name"),
-        *([("data/**.csv", "data/")] if sys.version_info < (3, 13) else []),  # then as data/*.csv
+        *([("data/**.csv", "data/")] if sys.version_info < (3, 13) else []),  # reads data/*.csv
         ("data/*\0.csv", "no file has such a name"),
         (["data/a.csv", "-"], "standard input: is not a file"),
         (["data/a.csv", "data/z.csv"], "data/z.csv"),
     ]:
-        with pytest.raises(InputError, match=said) as caught:
+        with pytest.raises(InputError, match=message) as caught:
             open_table(given)
         assert "\n" not in str(caught.value)
 
@@ -179,12 +179,12 @@ def test_types_that_differ_from_file_to_file_meet(tmp_path: Path) -> None:
 def test_packed_texts_are_read_to_their_end(
     tmp_path: Path, suffix: str, name: str, pack: object, n_bytes: int
 ) -> None:
-    """Also where unpacked chunks end with the text, or within a letter."""
+    """Also if a decompressed chunk ends with the text or within a character."""
     assert callable(pack)
     text = b"v,w\n" + b"\xc3\xa91,2\n" * (n_bytes // 6 - 2)
     text += b"1," + b"3" * (n_bytes - len(text) - 3) + b"\n"
     packed = tmp_path / f"t.csv{suffix}"
-    packed.write_bytes(pack(text[:600_004]) + pack(text[600_004:]))  # of two members
+    packed.write_bytes(pack(text[:600_004]) + pack(text[600_004:]))  # two gzip members
     table = read_table(packed)
     assert table.frame.height == n_bytes // 6 - 1
     assert table.frame["v"].n_unique() == 2
@@ -215,14 +215,14 @@ def test_long_integers_stay_what_they_are_beside_shorter_ones(tmp_path: Path) ->
     assert open_table(tmp_path).frame["id"].to_list() == texts  # type: ignore[union-attr]
 
 
-def test_what_is_true_of_several_files_is_said_once(tmp_path: Path) -> None:
+def test_what_is_true_of_several_files_is_reported_once(tmp_path: Path) -> None:
     for number in range(6):
         (tmp_path / f"{number}.csv").write_text(f"id;v\na{number};1\nb{number};2\n")
-    found = open_table(tmp_path).source.notes
-    assert found[1:] == ("All 6 files: Cells are separated by the semicolon (detected).",)
+    texts = open_table(tmp_path).source.notes
+    assert texts[1:] == ("All 6 files: Cells are separated by the semicolon (detected).",)
     (tmp_path / "5.csv").write_text("id,v\na,1\n")
-    found = open_table(tmp_path).source.notes
-    assert found[1:] == ("0.csv and 4 more: Cells are separated by the semicolon (detected).",)
+    texts = open_table(tmp_path).source.notes
+    assert texts[1:] == ("0.csv and 4 more: Cells are separated by the semicolon (detected).",)
 
 
 def test_lines_left_out_of_several_files_are_listed_behind_the_names_of_theirs(
@@ -236,7 +236,7 @@ def test_lines_left_out_of_several_files_are_listed_behind_the_names_of_theirs(
     found = open_table([tmp_path / "a.csv", tmp_path / "b.csv"]).source
     assert "5 more in result.json" in found.notes[1] and len(lines) == 10
     assert found.left_out == ((f"a.csv: {kind}", lines), (f"b.csv: {kind}", lines))
-    # Where the column of the files is hidden, so are their names.
+    # If the file column is hidden, so are the file names.
     assert redact_source(found, {"file"}).left_out == ()
 
 
@@ -288,18 +288,18 @@ def test_each_file_is_read_by_its_own_formats(tmp_path: Path) -> None:
     assert pl.concat([part.frame for part in table.tables()])["amount"].to_list() == amount
 
 
-def test_a_file_that_leaves_the_order_of_its_dates_open_is_said(tmp_path: Path) -> None:
+def test_a_file_with_ambiguous_dates_is_reported(tmp_path: Path) -> None:
     days = {
         "1": [f"01/{day}/2024" for day in range(11, 28)],
         "2": [f"{day}/02/2024" for day in range(11, 28)],
-        "3": [f"{day:02}/03/2024" for day in range(5, 14)],  # only the last one tells
+        "3": [f"{day:02}/03/2024" for day in range(5, 14)],  # only the last date shows the order
         "4": [f"{day:02}/04/2024" for day in range(5, 13)],
     }
     for name, cells in days.items():
         (tmp_path / f"{name}.csv").write_text("\n".join(["day", *cells]))
-    said = [note for note in open_table(tmp_path).source.notes if "it is read so" in note]
-    said += [note for note in open_table(tmp_path).source.notes if "the rest is read so" in note]
-    assert [note[:30] for note in said] == [
+    texts = [note for note in open_table(tmp_path).source.notes if "it is read so" in note]
+    texts += [note for note in open_table(tmp_path).source.notes if "the rest is read so" in note]
+    assert [note[:30] for note in texts] == [
         '4.csv: Column "day": no cell s',
         '3.csv: Column "day": 1 cell ca',
     ]

@@ -1,4 +1,4 @@
-"""Tables in parts: cut at fixed rows, sent elsewhere, and looked up by position."""
+"""Tables in parts: split at fixed rows, pickled, and indexed by position."""
 
 from __future__ import annotations
 

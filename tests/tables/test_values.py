@@ -1,4 +1,4 @@
-"""Cells to values, whatever type a file stores them in."""
+"""Cells are converted to the same values from any storage type."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_other_words_are_kept(word: str) -> None:
 def test_typed_and_written_numbers_read_alike() -> None:
     typed = Column(pl.Series([1.5, None, float("nan"), float("inf"), 1e200])).read(NumberFormat())
     text = Column(pl.Series(["1.5", "", "NaN", "inf", "1e200"])).read(NumberFormat())
-    for one, other in ((typed.values, text.values), (typed.missing, text.missing)):
-        np.testing.assert_array_equal(one, other)
+    for item, other in ((typed.values, text.values), (typed.missing, text.missing)):
+        np.testing.assert_array_equal(item, other)
     assert typed.unreadable.tolist() == text.unreadable.tolist() == [False] * 3 + [True] * 2
 
 
@@ -51,7 +51,7 @@ def test_a_number_is_no_date_and_a_date_no_number() -> None:
 
 def test_a_level_stored_as_a_float_is_the_level_of_a_text_file() -> None:
     assert Column(pl.Series([3.0, None, float("nan")])).texts.to_list() == ["3", None, None]
-    # Whatever the other cells hold: a table may be read in parts.
+    # This must not depend on other cells: a table may be read in parts.
     assert Column(pl.Series([3.5, 1.0, 1e300])).texts.to_list() == ["3.5", "1", "1e+300"]
 
 
@@ -97,9 +97,9 @@ def test_a_column_reads_each_cell_as_if_it_stood_alone(decimal: str, thousands: 
     format = NumberFormat(decimal, thousands)
     whole = Column(pl.Series(CELLS)).read(format)
     alone = [Column(pl.Series([cell])).read(format) for cell in CELLS]
-    np.testing.assert_array_equal(whole.values, [one.values[0] for one in alone])
-    np.testing.assert_array_equal(whole.missing, [one.missing[0] for one in alone])
-    np.testing.assert_array_equal(whole.unreadable, [one.unreadable[0] for one in alone])
+    np.testing.assert_array_equal(whole.values, [cell.values[0] for cell in alone])
+    np.testing.assert_array_equal(whole.missing, [cell.missing[0] for cell in alone])
+    np.testing.assert_array_equal(whole.unreadable, [cell.unreadable[0] for cell in alone])
 
 
 @pytest.mark.parametrize("n_different", [3, 2_000])

@@ -55,7 +55,7 @@ def test_one_day_above_twelve_decides_the_order(
 
 
 @pytest.mark.parametrize(
-    ("cell", "asked", "day_first", "decided_by"),
+    ("cell", "option", "day_first", "decided_by"),
     [
         ("03/04/2008", None, False, "default"),
         ("03/04/2008", True, True, "option"),
@@ -64,9 +64,9 @@ def test_one_day_above_twelve_decides_the_order(
     ],
 )
 def test_an_open_order_is_taken_from_the_option_or_stated(
-    cell: str, asked: bool | None, day_first: bool, decided_by: str
+    cell: str, option: bool | None, day_first: bool, decided_by: str
 ) -> None:
-    format = infer_date_format(pl.Series([cell]), asked)
+    format = infer_date_format(pl.Series([cell]), option)
     assert format is not None
     assert (format.day_first, format.decided_by) == (day_first, decided_by)
 
@@ -131,7 +131,7 @@ def test_plain_dates_read_as_the_calendar_says() -> None:
     assert seconds.tolist() == [
         (moment - datetime(1970, 1, 1)).total_seconds() for moment in moments
     ]
-    # The same by the shapes that take any spelling.
+    # The same by the patterns that accept any spelling.
     spelt = [cell.replace("-", "/").replace(" ", "  ") for cell in cells]
     assert read_dates(pl.Series(spelt), DateFormat())[0].tolist() == seconds.tolist()
 
@@ -180,7 +180,7 @@ def test_months_are_read_in_other_languages(cells: list[str]) -> None:
 )
 def test_no_month_of_a_language_is_left_unread(months: str) -> None:
     written = [f"{day} {month} 2024" for month in months.split() for day in (2, 21)]
-    seconds, _ = read_dates(pl.Series(written + [one.upper() for one in written]), DateFormat())
+    seconds, _ = read_dates(pl.Series(written + [text.upper() for text in written]), DateFormat())
     read = seconds.astype("datetime64[s]").astype("datetime64[M]").astype(int) % 12
     assert read.tolist() == [month for month in range(12) for _ in range(2)] * 2
 
@@ -208,9 +208,9 @@ def test_words_between_day_month_and_year(cell: str) -> None:
 @pytest.mark.parametrize(
     "cells",
     [
-        ["Mainz 1, 2000", "Augsburg 2, 2001", "Genoa 3, 2002"],  # begin as months do
+        ["Mainz 1, 2000", "Augsburg 2, 2001", "Genoa 3, 2002"],  # start like months
         ["5 sets 14", "2 decks 11", "3 novels 12"],
-        ["Gen 3, 2021", "Set 5, 2022", "Mai 4, 2023"],  # in English alone the month is first
+        ["Gen 3, 2021", "Set 5, 2022", "Mai 4, 2023"],  # only in English does the month come first
     ],
 )
 def test_words_beside_numbers_are_no_months(cells: list[str]) -> None:

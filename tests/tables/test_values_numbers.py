@@ -1,4 +1,4 @@
-"""Numbers as people write them, checked against what was written."""
+"""Numbers as people write them, compared with the original values."""
 
 from __future__ import annotations
 
@@ -85,15 +85,15 @@ def test_clock_times_are_read_as_seconds(cells: list[str], hours: list[float | N
     "cells",
     [
         ["1st", "2nd", "3rd", "4th", "21st"],
-        # Minutes, or hours?
+        # Ambiguous: minutes or hours.
         ["59:30", "1:02:10", "58:12"],
         ["1a", "a1", "b 2"],
-        # Thousands and millions beside plain numbers, and the letters of flats or seats.
+        # Thousands and millions among plain numbers, and letters of flats or seats.
         ["5k", "7k", "6k"],
         ["1.5 Mio", "2 Mio", "3 Mio"],
         ["12A", "13A", "14A"],
         ["5'10", "6'1"],
-        # Pairs, points, ranges, citations: brackets are no sign.
+        # Pairs, points, ranges, citations: their brackets are not minus signs.
         ["(43,95)", "(3,7)", "(12,5)", "(20,80)"],
         ["(43,95)", "(12,34)", "(55,10)"],
         ["(43,95)", "(3,7)", "8", "9,5"],
@@ -162,7 +162,7 @@ def test_many_cells_read_as_few_do(odd: str | None, monkeypatch: pytest.MonkeyPa
         (["15,80 \u20ac", "3"], ["1.234", "12.34,5"], [None, None]),
         (["15.80", "$3.5"], ["99,999.00", "$1,234.5", "1,234"], [99999, 1234.5, None]),
         (["15", "3"], ["1.234,00", "1,234.00"], [None, 1234]),
-        # Thousands are groups of three.
+        # Thousands separators group three digits.
         (["1.500,5", "3"], ["8.94956", "8.949"], [None, 8949]),
     ],
 )
@@ -214,7 +214,7 @@ def test_a_marked_number_is_read_without_its_mark(mark: str, decimal: str, share
     assert format is not None
     readings = column.read(format)
     np.testing.assert_array_equal(readings.values, np.where(marked, sign * numbers, numbers))
-    if pattern[-1] != ")":  # brackets are no mark
+    if pattern[-1] != ")":  # brackets do not count as a mark
         assert {*column.beside(format).values()} == {marked.sum()}
 
 
@@ -223,9 +223,7 @@ TOKENS = ("<LOD", "n.d.", "BDL", ":", "..", "[c]", "(X)", "*****", "#REF!", "#DI
 
 @pytest.mark.parametrize("n", [2, 20, 60])
 @pytest.mark.parametrize("token", [*TOKENS, "n/a (see note)"])
-def test_a_text_that_stands_again_and_again_among_numbers_is_a_missing_value(
-    token: str, n: int
-) -> None:
+def test_a_text_that_recurs_among_numbers_is_a_missing_value(token: str, n: int) -> None:
     cells = [f"{k * k / 8:.3f}" for k in range(40)] + [token] * n
     column = Column(pl.Series(cells))
     format = column.number_format()

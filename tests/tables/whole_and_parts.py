@@ -1,4 +1,4 @@
-"""A table read at once, and in parts: both are the same."""
+"""Check that a table is the same read whole and in parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kpca_apps.tables.table import PartedTable, Table
 
 
 def read_both_ways(path: Path, size: int = 2, **options: Any) -> Table:
-    """Read a file at once and in parts of a size, which must agree; return it whole."""
+    """Read a file whole and in parts, check that both agree, and return the whole table."""
     whole = read_table(path, **options)
     table = open_table(path, in_memory_rows=0, part_rows=size, **options)
     assert isinstance(table, PartedTable)

@@ -1,4 +1,4 @@
-"""Codes whose check digits hold in nearly all cells are codes, and those that break them odd."""
+"""A column is a code if nearly all check digits hold; cells that break them are odd."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from kpca_apps import screen_table
 from kpca_apps.novelty.columns.check_digits import check_digits_of
 
-# Published examples of each kind.
+# Published examples of each kind of code.
 KNOWN = {
     "EAN": ["4006381333931", "5901234123457", "96385074", "036000291452", "36000291452"],
     "Luhn": ["4539 1488 0343 6467", "79927398713", "490154203237518"],
@@ -64,7 +64,7 @@ def test_a_wrong_code_is_an_odd_cell_without_a_suggestion(repeated: bool) -> Non
         (11, 21, 31), ("ean", "code", "")
     )
     assert odd.keys() == {51}
-    # A code is no number, whether it repeats or not.
+    # A code is not a number, whether it repeats or not.
     assert {c.name: c.role for c in screening.columns}["ean"] == "identifier"
     assert not any('"ean" fits' in hint for row in screening.ranked for hint in row.hints)
 

@@ -39,12 +39,12 @@ def moved(before: pl.DataFrame, after: pl.DataFrame) -> list[MovedColumn]:
 
 def test_tables_alike_are_rarely_stated_to_differ() -> None:
     rng = np.random.default_rng(0)
-    told = 0
+    n_moved = 0
     for _ in range(60):
         frame = people(300, rng)
-        told += bool(moved(frame[:150], frame[150:]))
-    # Of 60 at a rate of .01, more than 4 have a probability of .0004.
-    assert told <= 4
+        n_moved += bool(moved(frame[:150], frame[150:]))
+    # With 60 tests at a rate of .01, more than 4 errors have a probability of .0004.
+    assert n_moved <= 4
 
 
 def test_what_moved_is_stated_in_the_units_of_the_column() -> None:
@@ -56,7 +56,7 @@ def test_what_moved_is_stated_in_the_units_of_the_column() -> None:
         pl.col("day") + pl.duration(days=400),
         pl.when(pl.arange(pl.len()) % 4 == 0).then(None).otherwise("counts").alias("counts"),
     )
-    found = {one.column: one for one in moved(before, after)}
+    found = {item.column: item for item in moved(before, after)}
     assert set(found) == {"weight", "town", "day", "counts"}
     assert found["weight"].what == "distribution" and found["weight"].size == pytest.approx(1)
     assert found["weight"].words == "median 0.07, was 69.75"
@@ -68,7 +68,7 @@ def test_what_moved_is_stated_in_the_units_of_the_column() -> None:
 def test_a_small_change_of_a_large_table_is_not_reported_and_few_cells_say_nothing() -> None:
     rng = np.random.default_rng(3)
     x = rng.normal(size=100_000)
-    # 1 % of a deviation: significant, and of no weight.
+    # A shift by 1 % of the standard deviation is significant but irrelevant.
     before, after = pl.DataFrame({"x": x}), pl.DataFrame({"x": x + 0.03})
     assert stats.ks_2samp(before["x"], after["x"]).pvalue < 1e-6
     assert moved(before, after) == []
@@ -78,14 +78,14 @@ def test_a_small_change_of_a_large_table_is_not_reported_and_few_cells_say_nothi
 
 def test_distances_and_p_values_are_those_of_scipy() -> None:
     rng = np.random.default_rng(4)
-    x, y = rng.normal(size=60), rng.normal(0.3, 1.2, size=50)  # few enough to be known one by one
+    x, y = rng.normal(size=60), rng.normal(0.3, 1.2, size=50)  # few enough to be stored as they are
     (old,), (new,) = summaries(pl.DataFrame({"x": x})), summaries(pl.DataFrame({"x": y}))
     distance, p_value = _kolmogorov(old, new)
     exact = stats.ks_2samp(x, y, method="asymp")
     assert distance == pytest.approx(exact.statistic)
-    # scipy's asymptotic law is corrected for small samples.
+    # scipy's asymptotic p-value, but corrected for small samples.
     assert p_value == pytest.approx(exact.pvalue, rel=0.3)
-    # Quantiles of many cells say as much as the cells.
+    # Stored quantiles of many cells are as informative as the cells.
     x, y = rng.gamma(2, size=20_000), rng.gamma(2.6, size=30_000)
     (old,), (new,) = summaries(pl.DataFrame({"x": x})), summaries(pl.DataFrame({"x": y}))
     assert len(old.quantiles) == 65

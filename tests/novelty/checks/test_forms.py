@@ -1,4 +1,4 @@
-"""Texts that break what nearly all of their column have."""
+"""Texts that lack the form of nearly all cells of their column are odd."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORDS = "amber birch cedar delta ember fjord grove heath inlet larch maple north
 
 
 def found(texts: list[str]) -> list[tuple[str, str]]:
-    """Odd values of a column that stands alone, with their kinds."""
+    """Return the odd values of a single column and their kinds."""
     table = table_from_frame(pl.DataFrame({"text": texts}), "table")
     plan = infer_plan(table)
     odd = CellFaults.of(table, plan, cell_rules(table, plan, len(texts))).odd
@@ -56,7 +56,7 @@ def test_a_number_is_a_title_where_others_hold_numbers_among_letters() -> None:
     assert found([*numbered[:77], "~", *numbered[77:]]) == [("form", "~")]
 
 
-def test_what_recurs_and_an_initial_are_no_slips() -> None:
+def test_recurring_texts_and_initials_are_not_odd() -> None:
     counts = [*["2-10"] * 700, *["11-99"] * 500, *["1"] * 300]
     assert found([*counts, *["Over 100"] * 3]) == []
     assert found([*counts, ":-10"]) == [("form", ":-10")]
@@ -70,7 +70,7 @@ def test_what_a_tenth_of_the_cells_lack_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_nothing_is_odd_of_random_texts(seed: int) -> None:
+def test_random_texts_have_no_odd_cells(seed: int) -> None:
     rng = np.random.default_rng(seed)
     letters = list("abcdefghij klmno-.'0123")
     texts = ["".join(rng.choice(letters, rng.integers(3, 25))) for _ in range(600)]

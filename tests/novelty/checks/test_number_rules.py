@@ -1,4 +1,4 @@
-"""Planted cells are odd, and the ordinary large values of heavy-tailed columns are not."""
+"""Planted cells are odd; ordinary large values of heavy-tailed columns are not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_column_finds_nothing_odd_in_itself(values: FloatArray) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "odd", "found"),
+    ("column", "odd", "kind"),
     [
         ("heights", 1702.0, "far above"),
         ("heights", 17.02, "far below"),
@@ -54,8 +54,8 @@ def test_a_column_finds_nothing_odd_in_itself(values: FloatArray) -> None:
         ("temperatures", -5.0, ""),
     ],
 )
-def test_what_was_planted_is_found(column: str, odd: float, found: str) -> None:
-    assert kinds(COLUMNS[column], [odd]) == [found]
+def test_what_was_planted_is_found(column: str, odd: float, kind: str) -> None:
+    assert kinds(COLUMNS[column], [odd]) == [kind]
 
 
 @pytest.mark.parametrize(("column", "code"), [("heights", 999.0), ("ages", -1.0), ("rain", -999.0)])
@@ -71,7 +71,7 @@ def test_codes_for_missing_values_are_one_pattern(column: str, code: float, n_ce
 @pytest.mark.parametrize("column", ["heights", "ages", "temperatures"])
 def test_one_cell_of_few_is_enough_of_a_code_below_0(column: str, n: int, n_cells: int) -> None:
     for code in (-99.0, -999.0, -9999.0):
-        # Twelve degrees spread by eight do not reach as far as -999.
+        # Temperatures of 12 with a spread of 8 do not reach -999.
         if column != "temperatures" or code < -99.0:
             values = np.append(COLUMNS[column][:n], [code] * n_cells)
             assert NumberRule.fit(values, 1.0).codes == (code,)
@@ -82,7 +82,7 @@ def test_a_lost_sign_and_a_low_number_are_no_codes() -> None:
     assert NumberRule.fit(np.append(RNG.normal(0, 300, 400), -999.0), 1.0).codes == ()
 
 
-def test_a_code_among_the_ordinary_is_none() -> None:
+def test_an_ordinary_value_is_not_a_code() -> None:
     assert NumberRule.fit(np.append(COLUMNS["ages"], [99.0] * 30), 1.0).codes == ()
 
 
@@ -118,12 +118,12 @@ def test_a_cap_or_a_group_of_the_column_is_no_code(values: FloatArray, cap: floa
         ("years", 9186.0, 1986.0),
         ("years", 5555.0, None),
         ("rain", 31.0, None),
-        # Not 44.2: no age is broken.
+        # 44.2 is not suggested, because ages are integers.
         ("ages", 442.0, 42.0),
         ("ages", 5525.0, None),
     ],
 )
-def test_what_was_meant_is_reported_only_if_it_is_clear(
+def test_a_value_is_suggested_only_if_it_is_clear(
     column: str, seen: float, meant: float | None
 ) -> None:
     rule = NumberRule.fit(COLUMNS[column], 1.0)
@@ -173,13 +173,13 @@ DRAWS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
 def test_a_gross_error_is_found_whatever_the_distribution(
     draw: str, n: int, factor: float, least: int
 ) -> None:
-    found = 0
+    n_found = 0
     for seed in range(20):
         rng = np.random.default_rng([seed, n])
         values = DRAWS[draw](rng, n)
         values[rng.integers(n)] *= factor
-        found += bool(NumberRule.fit(values, 1.0).judge(values).any())
-    assert found >= least
+        n_found += bool(NumberRule.fit(values, 1.0).judge(values).any())
+    assert n_found >= least
 
 
 @pytest.mark.parametrize("n", [30, 60, 500])

@@ -1,4 +1,4 @@
-"""Odd cells of a whole table, and of its parts put together, are the same, bounded and told."""
+"""Odd cells are the same for a table and its merged parts, limited in number and reported."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def damaged() -> Table:
     return Table(table.frame, np.arange(N) + 2, table.source)
 
 
-def found_in(table: Table, cuts: list[int], **told: tuple[str, ...]) -> tuple[list[OddCell], int]:
-    plan = infer_plan(table, ColumnOptions(**told))
+def found_in(table: Table, cuts: list[int], **roles: tuple[str, ...]) -> tuple[list[OddCell], int]:
+    plan = infer_plan(table, ColumnOptions(**roles))
     encoder = TableEncoder.fit(table, plan, contaminated=True)
     rules = cell_rules(table, plan, table.frame.height)
     faults = faults_in(table, cuts, plan, rules)
@@ -82,17 +82,17 @@ def found_in(table: Table, cuts: list[int], **told: tuple[str, ...]) -> tuple[li
 def faults_in(
     table: Table, cuts: list[int], plan: ColumnPlan, rules: Sequence[CellRule]
 ) -> CellFaults:
-    """Add the faults of the parts of a table."""
+    """Combine the faults of the parts of a table."""
     parts = (table.take(np.arange(*pair)) for pair in pairwise(cuts))
     return reduce(
         add, [CellFaults.of(p, plan, rules, i) for p, i in zip(parts, cuts, strict=False)]
     )
 
 
-def test_what_was_planted_is_listed_with_its_line_and_what_was_meant() -> None:
+def test_planted_cells_are_listed_with_line_and_suggestion() -> None:
     listed, n_cells = found_in(damaged(), [0, N])
-    told = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion, c.n_cells) for c in listed}
-    assert told == {
+    cells = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion, c.n_cells) for c in listed}
+    assert cells == {
         ("height", 3): ("far above", "1702.5", "170.25", 1),
         ("height", 7): ("unreadable", "17O.5", "170.5", 1),
         ("height", 8): ("unreadable", "16?", "", 1),
@@ -110,7 +110,7 @@ def test_what_was_planted_is_listed_with_its_line_and_what_was_meant() -> None:
     assert code.more_rows == (52, 591)
 
 
-def test_a_number_that_was_probably_meant_keeps_all_its_digits() -> None:
+def test_a_suggested_number_keeps_all_its_digits() -> None:
     prices = [f"{1000 + 3.07 * k:.2f}" for k in range(N)]
     prices[40] = f"{100 * float(prices[40]):.2f}"
     listed, _ = found_in(table_from_frame(pl.DataFrame({"price": prices})), [0, N])
@@ -142,7 +142,7 @@ def test_a_text_that_stands_for_several_numbers_says_that_they_are_missing(
     for row in rows:
         columns["height"][row], columns["age"][row] = token, "4O"
     listed, n_cells = found_in(table_from_frame(pl.DataFrame(columns)), [0, 200, N])
-    # A letter typed for a digit is an error, however often.
+    # A letter typed for a digit is an error, however often it occurs.
     assert [(cell.column, cell.suggestion) for cell in listed] == [("age", "40")]
     assert n_cells == len(rows)
 
@@ -150,7 +150,7 @@ def test_a_text_that_stands_for_several_numbers_says_that_they_are_missing(
 @pytest.mark.parametrize("rows", [[9], [9, 50, 90, 300]])
 def test_several_parts_of_dates_say_that_the_rest_is_missing(rows: list[int]) -> None:
     days = [f"{1 + n % 28:02}/{1 + n % 12:02}/2024" for n in range(N)]
-    days[7] = "31/02/2024"  # no day, whatever else is missing
+    days[7] = "31/02/2024"  # an invalid date, whatever else is missing
     for k, row in enumerate(rows):
         days[row] = ["2024", "XX/05/2024", "??/06/2024"][k % 3]
     listed, _ = found_in(table_from_frame(pl.DataFrame({"day": days, **cells()})), [0, N])
@@ -163,7 +163,7 @@ def test_parts_add_up_to_the_whole(cuts: list[int], lined: bool) -> None:
     table = damaged()
     table.frame[40, "town"], table.frame[41, "height"] = "", ""
     table = table if lined else Table(table.frame, None, table.source)
-    # Between two cells of one column that cannot be read.
+    # Also with a split between two unreadable cells of one column.
     cuts, plan = sorted({0, 8, N, *cuts}), infer_plan(table)
     assert found_in(table, cuts) == found_in(table, [0, N])
     rules = cell_rules(table, plan, N)
@@ -173,7 +173,7 @@ def test_parts_add_up_to_the_whole(cuts: list[int], lined: bool) -> None:
 
 @settings(max_examples=4, deadline=None)
 @given(cut=st.integers(1, N - 1), most=st.integers(1, 60))
-def test_of_too_many_odd_cells_the_clearest_are_kept(cut: int, most: int) -> None:
+def test_only_the_clearest_of_many_odd_cells_are_kept(cut: int, most: int) -> None:
     columns = cells()
     for row in range(0, 300, 6):
         columns["age"][row] = f"{row % 90}?"
@@ -189,7 +189,7 @@ def test_of_too_many_odd_cells_the_clearest_are_kept(cut: int, most: int) -> Non
         [(cell.seen, row) for cell in some if cell.column == "age" for row in rows_of(cell)]
         for some in (listed, everything)
     )
-    # Equally clear ones by what they read.
+    # Equally clear cells are sorted by their values.
     assert sorted(ages) == sorted(all_ages)[:most]
     assert any(cell.seen == "1702.5" for cell in listed)
     assert sum(cell.column == "age" for cell in clearest(everything)) == MAX_ODD_CELLS_A_COLUMN
@@ -208,8 +208,8 @@ def test_a_slip_in_a_column_with_a_unit_is_reported_in_its_unit() -> None:
         minutes[place] = "unknown"
     table = table_from_frame(pl.DataFrame({"runtime": minutes, "start": times}), "films.csv")
     listed, n_cells = found_in(table, [0, 90, N])
-    told = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion) for c in listed}
-    assert told == {
+    cells = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion) for c in listed}
+    assert cells == {
         ("runtime", 4): ("far above", "1090 min", "109 min"),
         ("runtime", 9): ("unreadable", "2 h", ""),
         ("start", 5): ("unreadable", "noon", ""),
@@ -219,7 +219,7 @@ def test_a_slip_in_a_column_with_a_unit_is_reported_in_its_unit() -> None:
 
 
 class FullStop:
-    """A check of its own: no level of a column ends with a full stop."""
+    """A custom check: levels of a column must not end with a full stop."""
 
     def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
         for code, text in enumerate(column.levels.texts):
@@ -274,8 +274,8 @@ def faults_of(table: Table, first_row: int = 0) -> CellFaults:
 def test_a_column_of_which_most_cells_do_not_read_is_refused_for_the_whole_table() -> None:
     frame = pl.DataFrame({"a": ["x"] * 4 + ["1.5"] * 6, "b": ["u"] * 10, "c": ["u"] * 10})
     halves = [faults_of(Table(frame[i : i + 5], None, CLEAN.source), i) for i in (0, 5)]
-    said = [*(halves[0] + halves[1]).sentences(PLAN, "t.csv", in_lines=False)]
-    assert 'Column "a": 4 cells are not numbers and count as missing, first in row 1' in said[0]
+    notes = [*(halves[0] + halves[1]).sentences(PLAN, "t.csv", in_lines=False)]
+    assert 'Column "a": 4 cells are not numbers and count as missing, first in row 1' in notes[0]
     with pytest.raises(InputError, match=r't\.csv, row 1: column "a" holds numbers'):
         [*halves[0].sentences(PLAN, "t.csv", in_lines=False)]
 
@@ -283,6 +283,6 @@ def test_a_column_of_which_most_cells_do_not_read_is_refused_for_the_whole_table
 def test_gaps_that_no_row_drawn_had_are_stated() -> None:
     frame = pl.DataFrame({"a": ["", "1.5", "2.5"], "b": ["u"] * 3, "c": ["u"] * 3})
     faults = faults_of(Table(frame, None, CLEAN.source))
-    (said, filled) = faults.sentences(PLAN, "t", in_lines=False, drawn=True)
-    assert said.startswith('Column "a": 1 row lacks a value, which no training row did')
+    (gap, filled) = faults.sentences(PLAN, "t", in_lines=False, drawn=True)
+    assert gap.startswith('Column "a": 1 row lacks a value, which no training row did')
     assert filled.startswith("1 missing value was filled")

@@ -1,4 +1,4 @@
-"""A rare level is told from a mistyped one."""
+"""Rare levels are distinguished from misspelt ones."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ COMMON = {"Office Supplies": 900, "Furniture": 700, "Technology": 400, "male": 3
 
 
 def one(rule: SpellingRule, level: str) -> str | None:
-    """Return the level that is meant; of several none is."""
-    found = rule.meant(level)
-    return found[0] if len(found) == 1 else None
+    """Return the suggested level if there is exactly one."""
+    levels = rule.meant(level)
+    return levels[0] if len(levels) == 1 else None
 
 
 def meant(rule: SpellingRule, levels: Iterable[str]) -> dict[str, str]:
-    """Levels that are common ones mistyped, each with what was meant."""
-    return {level: found for level in levels if (found := one(rule, level)) is not None}
+    """Map each misspelt level to its suggestion."""
+    return {level: suggested for level in levels if (suggested := one(rule, level)) is not None}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def meant(rule: SpellingRule, levels: Iterable[str]) -> dict[str, str]:
 )
 def test_a_rare_level_stands_for_the_common_one_next_to_it(seen: str, meant: str | None) -> None:
     assert one(SpellingRule.fit(COMMON | {seen: 1}), seen) == meant
-    # The same from rows drawn that have no such cell.
+    # The rule does not change if the training rows lack the misspelt cell.
     assert one(SpellingRule.fit(COMMON), seen) == meant
 
 
@@ -54,7 +54,7 @@ def test_a_rare_level_stands_for_the_common_one_next_to_it(seen: str, meant: str
         {"EURO": 500, "EURA": 1},
         {"car": 500, "cat": 1},
         {"Anderson": 50, "Andersen": 40},
-        # One in ten of the common levels has a neighbour: these are no words.
+        # One in ten common levels has a neighbour, so the levels are not words.
         {"stone": 400, "store": 300, "shore": 300, "score": 200, "scone": 1},
     ],
 )
@@ -72,13 +72,13 @@ def test_a_letter_for_a_digit_and_lost_zeros_are_slips_of_codes() -> None:
     slips = {"38.9": "038.9", "25O.00": "250.00", "I1O": "I10", "E1l.9": "E11.9", "E119": "E11.9"}
     rule = SpellingRule.fit(counts | dict.fromkeys(slips, 2))
     assert {level: one(rule, level) for level in slips} == slips
-    # Other codes, and numbers of another size, are none.
+    # Other codes, and numbers of another size, are not misspelt.
     others = ("250.01", "E11.8", "A2", "1.5", "150", "110", "038.8", "B12")
     rule = SpellingRule.fit(counts | dict.fromkeys(others, 2))
     assert not any(rule.meant(level) for level in others)
 
 
-def test_a_doubt_is_no_slip() -> None:
+def test_an_ambiguous_level_is_no_misspelling() -> None:
     rule = SpellingRule.fit({"Roman": 60, "Greek": 50, "Roman?": 2, "Romn": 1})
     assert (one(rule, "Roman?"), one(rule, "Romn")) == (None, "Roman")
 
@@ -98,12 +98,12 @@ def test_a_frequent_code_is_one_of_its_own() -> None:
     assert not any(rule.meant(level) for level in counts)
 
 
-def test_of_two_levels_one_slip_away_none_is_meant() -> None:
+def test_neither_of_two_equally_near_levels_is_suggested() -> None:
     others = ("Oxford", "Leeds", "Bristol", "Cardiff", "Durham", "Exeter", "Lincoln", "Norwich",
               "Salford", "Swansea", "Winchester", "Plymouth", "Coventry", "Carlisle", "Wakefield",
               "Gloucester", "Hereford", "Lancaster", "Peterborough")  # fmt: skip
     rule = SpellingRule.fit({"Marton": 90, "Merton": 80} | dict.fromkeys(others, 70))
     assert rule.meant("Mrton") == ["Marton", "Merton"]
     value = OddValue(MISSPELT, "Mrton", np.nan, 1)
-    said = rule.explain(value, ColumnSpec("town", "categorical", ""), Notation())
-    assert said == ('One slip from each of "Marton" and "Merton".', "")
+    sentence = rule.explain(value, ColumnSpec("town", "categorical", ""), Notation())
+    assert sentence == ('One slip from each of "Marton" and "Merton".', "")

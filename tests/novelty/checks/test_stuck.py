@@ -1,4 +1,4 @@
-"""A sensor that stands still is one finding; columns that repeat by nature have none."""
+"""A sensor stuck at one value is one finding; columns that repeat by nature have none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOURS = np.datetime64("2024-03-01T00:00", "us") + np.arange(N) * np.timedelta64(
 RNG = np.random.default_rng(0)
 DAILY = 12 + 6 * np.sin(np.arange(N) * 2 * np.pi / 24)
 FREE = np.round(DAILY + RNG.normal(0, 1.5, N), 1)
-BY_NATURE: dict[str, NDArray[np.float64]] = {
+REPEATING: dict[str, NDArray[np.float64]] = {
     "free": FREE,
     "coarse": np.round(FREE),
     "at night": np.maximum(np.round(DAILY - 12 + RNG.normal(0, 0.3, N), 2), 0.0),
@@ -32,7 +32,7 @@ BY_NATURE: dict[str, NDArray[np.float64]] = {
 def learned_from(columns: pl.DataFrame, n_rows: int) -> StuckRule | None:
     table = table_from_frame(columns, "logger")
     plan = infer_plan(table)
-    (spec,) = (of for of in plan.specs if of.name == "x")
+    (spec,) = (spec for spec in plan.specs if spec.name == "x")
     is_series = is_time_series(table, plan, n_rows)
     return learn_stuck(table, spec, plan, n_rows) if is_series else None
 
@@ -41,8 +41,8 @@ def learned(values: NDArray[np.float64], times: object = HOURS) -> StuckRule | N
     return learned_from(pl.DataFrame({"at": times, "x": values}), len(values))
 
 
-@pytest.mark.parametrize("values", BY_NATURE.values(), ids=BY_NATURE.keys())
-def test_what_repeats_by_nature_does_not_stand_still(values: NDArray[np.float64]) -> None:
+@pytest.mark.parametrize("values", REPEATING.values(), ids=REPEATING.keys())
+def test_columns_that_repeat_by_nature_are_not_stuck(values: NDArray[np.float64]) -> None:
     rule = learned(values)
     assert rule is None or not (rule.runs(values)[1] >= rule.least).any()
 

@@ -1,4 +1,4 @@
-"""Tails hold what their distributions put into a table, and nothing far beyond."""
+"""A column's tail includes the extremes of its distribution and nothing far beyond."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_what_a_distribution_draws_belongs_to_its_tail(draw: Draw, n: int) -> No
     assert beyond == 0
 
 
-def test_a_true_tail_is_expected_no_less_often_than_it_is() -> None:
-    """The bound on an exponential tail holds, and is no more than some ten times the truth."""
+def test_the_tail_bound_holds_for_exponential_values() -> None:
+    """The bound on an exponential tail holds, and is at most about ten times the truth."""
     values = np.random.default_rng(1).exponential(size=5000)
     tail = fitted(values)
     far = np.array([8.0, 10.0])
@@ -49,7 +49,7 @@ def test_a_true_tail_is_expected_no_less_often_than_it_is() -> None:
 
 
 @pytest.mark.parametrize("size", [1e2, 1e6, 1e150])
-def test_what_is_far_does_not_say_what_is_ordinary(size: float) -> None:
+def test_far_values_do_not_extend_the_tail(size: float) -> None:
     values = np.random.default_rng(2).normal(size=2000)
     alone = fitted(np.append(values, [6e1] * 3))
     spoilt = fitted(np.append(values, [size, 2 * size, 3 * size]))
@@ -60,7 +60,7 @@ def test_what_is_far_does_not_say_what_is_ordinary(size: float) -> None:
 def test_a_value_half_as_near_makes_another_ordinary_and_more_rows_reach_farther() -> None:
     values = np.random.default_rng(3).normal(size=2000)
     tail = fitted(values)
-    # A chain of values, each a little beyond the last, is the column's own.
+    # A chain of values, each slightly larger than the last, belongs to the column.
     chain = np.append(values, tail.ordinary + np.arange(1, 12))
     assert fitted(chain).limit > chain.max()
     assert fitted(values, 1000.0).limit > tail.limit

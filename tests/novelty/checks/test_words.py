@@ -1,4 +1,4 @@
-"""Misspelt words of texts are odd cells with a correction; names, codes and rare words are none."""
+"""Misspelt words in texts are odd cells with a correction; names, codes and rare words are not."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def corrected_of(texts: list[str]) -> dict[str, str]:
         (ENGLISH, "Instalation of the water pump", "Installation of the water pump"),
         ([text.upper() for text in ENGLISH], "REMVOAL OF A BOILER", "REMOVAL OF A BOILER"),
         (GERMAN, "Bestelung der Küche", "Bestellung der Küche"),
-        # A name with capitals inside stays as it is.
+        # A name in mixed case stays as it is.
         (ENGLISH, "Instalation of the EQUIpmnent", "Installation of the EQUIpmnent"),
     ],
 )
@@ -54,11 +54,11 @@ def test_a_word_one_slip_from_a_frequent_one(texts: list[str], wrong: str, right
 @pytest.mark.parametrize(
     "right",
     [
-        "Removal of Pumpington's hat",  # apostrophes belong to names
-        "Delivery of a truckle",  # short, and no edit of a frequent word
-        "Inspection of the Keeling boiler",  # a name that is written often enough
+        "Removal of Pumpington's hat",  # names may contain apostrophes
+        "Delivery of a truckle",  # short, and not similar to a frequent word
+        "Inspection of the Keeling boiler",  # a name that occurs often enough
         "See www.instalation.com/pmup",
-        # Hours, if all its edits were tried.
+        # Trying all its edits would take hours.
         pytest.param("Removal of " + "x" * 100_000, id="longer than any word"),
         "Colour and modelling of the exits",
         "INSTALATION-7 of the water pump",  # a code

@@ -1,4 +1,4 @@
-"""From a table to a matrix and back to what stands in its cells."""
+"""Tables are encoded as a matrix, and matrix columns decode to the table's cells."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def table_of(**columns: Any) -> Table:
 
 @pytest.fixture
 def birds() -> Table:
-    """A small table with a column of every used role, gaps and faults."""
+    """Return a small table with a column of every used role, with gaps and errors."""
     rng = np.random.default_rng(0)
     mass = [f"{value:.1f}" for value in rng.normal(4000, 500, 60)]
     mass[3], mass[4] = "12O", ""
@@ -91,8 +91,8 @@ def test_a_table_with_another_decimal_mark_is_reported(birds: Table) -> None:
 
 def test_places_are_lines_of_the_file_where_it_has_lines(birds: Table) -> None:
     lined = Table(birds.frame, np.arange(60) * 2 + 3, birds.source)
-    said = encode(fitted(lined), Sample.of(lined)).warnings
-    assert 'line 9 ("12O").' in visible_notes(said, ())[0] and "12O" not in said[0]
+    notes = encode(fitted(lined), Sample.of(lined)).warnings
+    assert 'line 9 ("12O").' in visible_notes(notes, ())[0] and "12O" not in notes[0]
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", "", "?"]), min_size=12, max_size=60))
@@ -127,12 +127,12 @@ def test_an_unseen_level_is_other_and_named(birds: Table) -> None:
 def test_describing_encoded_cells_says_what_stands_there(birds: Table) -> None:
     encoder = fitted(birds)
     row = encoder.matrix(birds)[0]
-    said = [
+    described = [
         encoder.coders[g].describe(row[list(group.columns)])
         for g, group in enumerate(encoder.groups)
     ]
     mass = float(birds.frame["mass"][0])
-    assert said == [
+    assert described == [
         (f"{mass:.0f}", mass),
         ("2008-03-01", 1204329600.0),
         ("adelie", "adelie"),
@@ -149,7 +149,7 @@ def test_hours_count_where_they_vary() -> None:
     table = table_of(at=times, y=np.arange(48) * 1.5)
     encoder = fitted(table)
     block = encoder.matrix(table)[:, list(encoder.groups[0].columns)]
-    assert block.shape[1] == 3  # days, sine, cosine; one weekday only
+    assert block.shape[1] == 3  # days, sine, cosine; a single weekday
     np.testing.assert_allclose(block[6, 1:], [1, 0], atol=1e-9)
     assert encoder.coders[0].describe(block[6])[0] == "2008-03-01 06:00"
 
@@ -236,9 +236,9 @@ def test_expected_values_are_in_the_notation_of_their_column() -> None:
     encoder = fitted(table)
     again = from_file(encoder)
     row = encoder.matrix(table)[0]
-    for one in (encoder, again):
+    for item in (encoder, again):
         texts = [
-            one.coders[g].describe(row[list(group.columns)]) for g, group in enumerate(one.groups)
+            item.coders[g].describe(row[list(group.columns)]) for g, group in enumerate(item.groups)
         ]
         assert [text for text, _ in texts] == ["1.000 EUR", "1.3.2008", "Yes"]
         assert texts[0][1] == 1000.5
@@ -258,7 +258,7 @@ def test_expected_values_are_in_the_notation_of_their_column() -> None:
 def test_what_is_expected_in_a_column_of_few_values_is_one_of_them(
     expected: float, seen: float, text: str
 ) -> None:
-    # One cell that is none of them makes no value of its own.
+    # A single deviating cell does not become a level.
     frame = pl.DataFrame({"grade": [2.0, 3.0, 5.0] * 20 + [33.0], "size": np.arange(61.0)})
     table = table_from_frame(frame)
     plan = infer_plan(table, ColumnOptions(numeric=("grade",)))
@@ -274,9 +274,9 @@ def test_numbers_that_rarely_repeat_are_expected_as_they_are() -> None:
 
 
 def test_a_number_is_far_where_the_others_are_nearer_to_each_other() -> None:
-    of = ColumnSummary("pressure", 90, 0, quantiles=(100.0, 140.0, 180.0))
+    summary = ColumnSummary("pressure", 90, 0, quantiles=(100.0, 140.0, 180.0))
     far, near = (14_020.0, 261.0, 55.0, 1.4, -1.0), (259.0, 140.0, 57.0)
-    assert all(map(of.is_far, far)) and not any(map(of.is_far, near))
-    # Of dates a logarithm says nothing, and beside no number none is far.
-    assert not replace(of, is_date=True).is_far(50.0)
-    assert not replace(of, quantiles=()).is_far(50.0)
+    assert all(map(summary.is_far, far)) and not any(map(summary.is_far, near))
+    # A date has no logarithm, and without known numbers no value is far.
+    assert not replace(summary, is_date=True).is_far(50.0)
+    assert not replace(summary, quantiles=()).is_far(50.0)

@@ -1,4 +1,4 @@
-"""Columns of numbers and dates as programs export them keep their role, and say what was read."""
+"""Exported columns of numbers and dates keep their role, and notes say how they were read."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_dates_stay_dates_beside_other_cells(
 
 @pytest.mark.parametrize("write", [serial, lambda day: f"{day:%Y%m%d}"])
 @pytest.mark.parametrize("typed", [str, int, float])
-def test_numbers_are_dates_under_a_name_that_says_so(
+def test_numbers_are_dates_if_the_name_suggests_it(
     write: Callable[[date], str], typed: Callable[[str], str | float]
 ) -> None:
     cells = [typed(write(day)) for day in DAYS]
@@ -72,7 +72,7 @@ def test_numbers_are_dates_under_a_name_that_says_so(
 
 @pytest.mark.parametrize("pattern", ["%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"])
 @pytest.mark.parametrize("typed", [str, int])
-def test_digits_of_a_date_and_a_time_are_one_under_a_name_that_says_so(
+def test_digits_of_a_date_and_a_time_are_a_time_if_the_name_suggests_it(
     pattern: str, typed: Callable[[str], str | int]
 ) -> None:
     hours = [datetime(2024, 2, 28) + timedelta(hours=k) for k in range(200)]
@@ -87,7 +87,7 @@ def test_digits_of_a_date_and_a_time_are_one_under_a_name_that_says_so(
 
 @pytest.mark.parametrize("pattern", ["%d%m%y", "%y%m%d", "%m%d%y"])
 @pytest.mark.parametrize("typed", [str, int])
-def test_six_digits_are_dates_under_a_name_that_says_so(
+def test_six_digits_are_dates_if_the_name_suggests_it(
     pattern: str, typed: Callable[[str], str | int]
 ) -> None:
     cells = [typed(day.strftime(pattern)) for day in DAYS]
@@ -96,7 +96,7 @@ def test_six_digits_are_dates_under_a_name_that_says_so(
     role, values, notes = spec_and_values(cells, "Datum")
     assert role == "datetime" and values.tolist() == SECONDS
     assert [*notes] == [f'Column "Datum": 200 cells with a number ({order}).']
-    # In another column, and where some more are no dates, they are numbers.
+    # With another column name, or with more invalid dates, the cells are numbers.
     assert spec_and_values(cells, "amount")[0] != "datetime"
     role, _, notes = spec_and_values([*cells, *30 * [typed("997722")]], "Datum")
     assert role != "datetime" and "named as dates, but its numbers are not" in notes[-1]
@@ -109,7 +109,7 @@ def test_six_digits_are_dates_under_a_name_that_says_so(
 def test_a_slip_among_six_digits_changes_none_of_the_other_dates(
     pattern: str, slip: Callable[[date], tuple[int, int, int]]
 ) -> None:
-    """No date at all, one of another century, and one that only another order can read."""
+    """An invalid date, one of another century, and one valid only in another order."""
     cells = [day.strftime(pattern) for day in DAYS]
     parts = dict(zip("ymd", slip(DAYS[9]), strict=True))
     cells[9] = "".join(f"{parts[letter]:02}" for letter in pattern.replace("%", ""))
@@ -121,20 +121,20 @@ def test_a_slip_among_six_digits_changes_none_of_the_other_dates(
 def test_which_number_is_the_day_among_six_digits_can_be_reported() -> None:
     days = [date(2024, month, day) for month in range(1, 13) for day in (3, 10)]
     cells = [day.strftime("%d%m%y") for day in days]
-    for day_first, of in ((True, days), (False, [date(d.year, d.day, d.month) for d in days])):
+    for day_first, dates in ((True, days), (False, [date(d.year, d.day, d.month) for d in days])):
         column = Column(pl.Series("Datum", cells))
         readings = column.read(inferred_spec(column, day_first, False).format)
-        assert readings.values.tolist() == [(d - date(1970, 1, 1)).days * 86400.0 for d in of]
+        assert readings.values.tolist() == [(d - date(1970, 1, 1)).days * 86400.0 for d in dates]
 
 
 def test_six_digits_have_the_centuries_of_all_years_of_two_digits() -> None:
     days = [date(1969 + 9 * k % 100, 1 + k % 12, 1 + 3 * k % 28) for k in range(100)]
     for pattern in ("%d%m%y", "%y%m%d", "%m%d%y"):
-        order = DateFormat(digits="".join(2 * one for one in pattern[1::2].upper()))
+        order = DateFormat(digits="".join(2 * letter for letter in pattern[1::2].upper()))
         for written, format in ((pattern, order), ("%d.%m.%y", DateFormat(True))):
             cells = Column(pl.Series([day.strftime(written) for day in days]))
-            found = cells.read(format).values / 86_400
-            assert found.tolist() == [(day - date(1970, 1, 1)).days for day in days]
+            read_values = cells.read(format).values / 86_400
+            assert read_values.tolist() == [(day - date(1970, 1, 1)).days for day in days]
     column = Column(pl.Series("dob", [f"{day:%d%m%y}" for day in days]))
     assert column.digit_dates() == DateFormat(short_years=True, digits="DDMMYY")
 
@@ -168,7 +168,7 @@ def test_marks_and_texts_for_missing_values_are_noted_without_values_of_hidden_c
 
 
 def test_a_minus_behind_is_read_in_a_column_declared_numeric() -> None:
-    """By itself "1500-" is a part number."""
+    """A value like "1500-" alone would be a part number."""
     cells = [f"{7 * k}-" if k % 5 == 0 else f"{7 * k}" for k in range(1, 101)]
     table = table_from_frame(pl.DataFrame({"balance": cells, "price": [*range(100)]}))
     assert infer_plan(table, ColumnOptions(numeric=("price",))).specs[0].role == "identifier"
@@ -215,12 +215,12 @@ def test_the_error_is_found_in_columns_of_an_export(tmp_path: Path) -> None:
     )
     frame[30, "lead"] = ">2400"
     result = screened(frame, tmp_path / "export.csv")
-    assert {one.role for one in result.columns} == {"numeric"}
-    assert {(one.column, one.row) for one in result.findings.odd_cells} == {
+    assert {column.role for column in result.columns} == {"numeric"}
+    assert {(cell.column, cell.row) for cell in result.findings.odd_cells} == {
         ("net", 71),
         ("lead", 31),
     }
-    assert {one.row for one in result.ranked[:2]} == {71, 31}
+    assert {entry.row for entry in result.ranked[:2]} == {71, 31}
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -235,8 +235,8 @@ def test_one_column_settles_the_order_of_all_dates_of_a_table(is_first: bool) ->
     )
     table = table_from_frame(frame)
     spec = infer_plan(table).specs[0]
-    found = table.column("a").read(spec.format).values
-    assert found.tolist() == [(day - date(1970, 1, 1)).days * 86400.0 for day in early]
+    read_values = table.column("a").read(spec.format).values
+    assert read_values.tolist() == [(day - date(1970, 1, 1)).days * 86400.0 for day in early]
     assert "as in the other columns" in spec.notes[0]
 
 
@@ -256,10 +256,10 @@ def test_dates_of_a_later_table_are_those_it_says(reference: str, later: str) ->
     model = fit_model(dated(AUTUMN, reference))
     result = score_table(model, dated(DECEMBER, later))
     assert not result.findings.moved
-    (spec,) = (one for one in model.encoder.plan.specs if one.name == "date")
+    (spec,) = (spec for spec in model.encoder.plan.specs if spec.name == "date")
     cells = pl.Series([day.strftime(later) for day in DECEMBER])
-    found = Column(cells).read(spec.format).values.astype("datetime64[s]").tolist()
-    assert [one.date() for one in found] == DECEMBER
+    read_values = Column(cells).read(spec.format).values.astype("datetime64[s]").tolist()
+    assert [moment.date() for moment in read_values] == DECEMBER
 
 
 def test_a_later_table_that_would_be_misread_is_refused() -> None:
@@ -294,10 +294,10 @@ DOTTED = pl.DataFrame({"a": [f"{k:,}".replace(",", ".") for k in SIZES[:70]]})
 @pytest.mark.parametrize(
     ("reference", "table", "words"),
     [
-        # One cell alone tells; the others read either way.
+        # One cell is unambiguous; the others can be read either way.
         (dated(AUTUMN, MONTH), dated([*DECEMBER, date(2024, 12, 25)], DAY), "1 cell cannot be"),
         (dated(AUTUMN, MONTH), dated(DECEMBER, DAY), "no cell shows whether it has month before"),
-        # Dots are day-first, unless those of the reference are not.
+        # Dates with dots are day-first, unless the reference shows otherwise.
         (dated(AUTUMN, "%m.%d.%Y"), dated(DECEMBER, DOTS), "no cell shows whether it has month"),
         (dated(AUTUMN, MONTH), dated(DECEMBER, DOTS), ""),
         (dated(AUTUMN, DOTS), dated(DECEMBER, DOTS), ""),
@@ -308,8 +308,8 @@ DOTTED = pl.DataFrame({"a": [f"{k:,}".replace(",", ".") for k in SIZES[:70]]})
 def test_what_a_table_leaves_open_is_stated(
     reference: pl.DataFrame, table: pl.DataFrame, words: str
 ) -> None:
-    said = " ".join(screen_table(table, reference=reference).run.warnings)
-    assert words in said and ("as in the reference" in said) == bool(words)
+    notes = " ".join(screen_table(table, reference=reference).run.warnings)
+    assert words in notes and ("as in the reference" in notes) == bool(words)
 
 
 def test_rows_are_accepted_however_their_list_is_written() -> None:
@@ -379,19 +379,19 @@ def test_a_mark_that_one_column_shows_counts_in_all(token: str) -> None:
     few[:50] = [token] * 50
     scale[:30:2] = [token] * 15
     levels = ["a", "b", token] * 20
-    found = plan_of({"shown": shown, "once": once, "few": few, "scale": scale, "levels": levels})
-    assert found == {
+    plan = plan_of({"shown": shown, "once": once, "few": few, "scale": scale, "levels": levels})
+    assert plan == {
         "shown": ("numeric", 12),
         "once": ("numeric", 1),
         "few": ("numeric", 50),
         "scale": ("numeric", 15),
         "levels": ("categorical", 0),
     }
-    # Beside as few numbers it is a level, as of blood groups.
+    # Beside so few numbers, the letter is a level, as in blood groups.
     shown[24:36] = ["A"] * 12
     for least in (["A", token, "0"] * 20, [token] * 59 + ["7"]):
         assert plan_of({"shown": shown, "least": least})["least"] == ("categorical", 0)
-    # None of them shows that it is a mark.
+    # No cell shows that the letter is a mark.
     assert plan_of({"scale": scale, "levels": levels})["scale"][0] == "categorical"
 
 
@@ -408,14 +408,14 @@ SHARED = {
 @pytest.mark.parametrize(
     "write",
     [
-        lambda k: f"{k / 70:.1f}{' g' * (k % 4 == 0)}",  # another quantity
+        lambda k: f"{k / 70:.1f}{' g' * (k % 4 == 0)}",  # a different quantity
         lambda k: f"{k} {'bab'[k % 3]}",  # house numbers
         lambda k: f"{37 * k % 1900 + 1000}{['', ' b', '', ' e', ''][k % 5]}",  # articles
         lambda k: f"{1000 + k}{'-' * (k % 3 == 0)}",  # part numbers
         lambda k: f"{k % 31 + 2}{'HS'[k % 2]}",  # seats
         lambda k: f"{k % 31 + 2}{'H' * (k % 3 == 0)}",
-        lambda k: f"{k / 8:.1f}{' H' * (k % 3 == 0)}",  # the inductance of some
-        lambda k: f"{k / 8:.1f}{' Cr' * (k % 3 == 0)}",  # ten millions
+        lambda k: f"{k / 8:.1f}{' H' * (k % 3 == 0)}",  # some are inductances
+        lambda k: f"{k / 8:.1f}{' Cr' * (k % 3 == 0)}",  # crores
     ],
 )
 def test_marks_of_other_columns_take_nothing_off_what_is_no_mark(
@@ -423,8 +423,8 @@ def test_marks_of_other_columns_take_nothing_off_what_is_no_mark(
 ) -> None:
     cells = [write(k) for k in range(90, 210)]
     table = table_from_frame(pl.DataFrame(SHARED | {"own": cells}))
-    found = table.column("own").read(infer_plan(table).specs[-1].format).values
-    assert np.isnan(found[[not cell[-1].isdigit() for cell in cells]]).all()
+    read_values = table.column("own").read(infer_plan(table).specs[-1].format).values
+    assert np.isnan(read_values[[not cell[-1].isdigit() for cell in cells]]).all()
 
 
 @pytest.mark.parametrize(
@@ -442,8 +442,8 @@ def test_marks_of_other_columns_are_taken_off_whole_numbers_that_are_no_codes(
 ) -> None:
     cells = [write(k) for k in range(90, 210)]
     table = table_from_frame(pl.DataFrame(SHARED | {"own": cells}))
-    found = table.column("own").read(infer_plan(table).specs[-1].format).values
-    np.testing.assert_array_equal(found, [value(k) for k in range(90, 210)])
+    read_values = table.column("own").read(infer_plan(table).specs[-1].format).values
+    np.testing.assert_array_equal(read_values, [value(k) for k in range(90, 210)])
 
 
 def test_a_text_for_a_missing_value_is_no_odd_cell(tmp_path: Path) -> None:
@@ -454,7 +454,7 @@ def test_a_text_for_a_missing_value_is_no_odd_cell(tmp_path: Path) -> None:
             cells[row] = "n.d."
     few["x3"][4] = "5O.1"
     result = screened(pl.DataFrame(few), tmp_path / "t.csv")
-    assert {(one.column, one.row) for one in result.findings.odd_cells} == {("x3", 5)}
+    assert {(cell.column, cell.row) for cell in result.findings.odd_cells} == {("x3", 5)}
 
 
 def test_a_laboratory_qualifies_some_of_its_numbers() -> None:
@@ -472,7 +472,7 @@ def test_few_censored_numbers_beside_a_text_for_missing_are_numbers() -> None:
     role, values, notes = spec_and_values(["<0.05", "0.06", "0.07", "n.d."] * 25)
     assert role == "numeric" and np.isnan(values).sum() == 25
     assert "25 cells with a comparison sign and 25 cells with" in notes[0]
-    # Beside the steps of a scale, a word is one more.
+    # Beside the steps of a scale, a word is another level.
     for cells in (
         ["1", "2", "3", "n.d."],
         ["<5", "5", ">5", "n.d."],

@@ -1,4 +1,4 @@
-"""Conditional means, checked against the textbook's formula solved a row at a time."""
+"""Imputation by conditional means equals the textbook formula, solved row by row."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def by_regression(z: NDArray, covariance: NDArray) -> NDArray:
     return z
 
 
-# Rows to learn from, and columns: a full precision, and one of low rank.
+# Numbers of training rows and columns, for a full and a low-rank precision matrix.
 @pytest.mark.parametrize(("n", "d"), [(400, 6), (1, 40), (5, 40), (39, 40)])
 def test_a_row_is_filled_by_regression_on_its_observed_columns(n: int, d: int) -> None:
-    """Gaps of one cell to all cells of a row, whatever the other rows."""
+    """From one gap to a whole row, regardless of the other rows."""
     x, _ = gappy(n=n + d, d=d)
     z = (x[:n] - x[:n].mean(axis=0)) / np.where(n > 1, x[:n].std(axis=0), 1)
     z = np.clip(z, -4, 4)
@@ -54,7 +54,7 @@ def test_a_row_is_filled_by_regression_on_its_observed_columns(n: int, d: int) -
     later, rng = x[n:].copy(), np.random.default_rng(n)
     for m in range(1, d + 1):
         later[m - 1, rng.permutation(d)[:m]] = np.nan
-    later = np.vstack([later, later + 1.0])  # two rows of each number of gaps
+    later = np.vstack([later, later + 1.0])  # two rows for each number of gaps
     filled = imputer.fill(later)
     for row, values in zip(later, filled, strict=True):
         own = np.clip((row - imputer.mean) / imputer.scale, -4, 4)
@@ -99,7 +99,7 @@ def test_sweeps_over_few_rows_with_gaps_equal_those_of_the_dense_formula() -> No
 
 def test_few_rows_of_many_columns_take_memory_of_their_cells_alone() -> None:
     _, holes = gappy(n=5, d=3000)
-    holes[0] = np.nan  # a row that is filled as a whole
+    holes[0] = np.nan  # a row with no observed cell
     tracemalloc.start()
     imputer = ConditionalMeanImputer.fit(holes)
     imputer.fill(holes)
@@ -189,7 +189,7 @@ def test_many_columns_keep_their_leading_directions_and_fill_nearly_as_well() ->
     imputer.precision.validate()
     gaps = np.isnan(holes)
     errors = (imputer.fill(holes) - x)[gaps]
-    # What is left is the noise of a cell and little more; the mean alone would leave 2.3.
+    # The residual is little more than the noise of a cell; the column mean would leave 2.3.
     assert errors.std() < 0.45
-    # All variance is accounted for: the trace of a covariance of z-scores is the columns.
+    # The covariance of z-scores explains all variance: its trace is the number of columns.
     assert np.trace(np.linalg.inv(dense(imputer))) == pytest.approx(600, rel=0.02)

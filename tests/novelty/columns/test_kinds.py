@@ -1,4 +1,4 @@
-"""An expected value is written as the cells of its column are, and reads back as itself."""
+"""An expected value is formatted like the cells of its column and parses to the same value."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_time_of_day_is_kept_and_a_typed_column_is_plain() -> None:
 
 
 def _channels(column: Column, format: ValueFormat | None) -> FloatArray:
-    """Red, green and blue of cells such as "#ff8800"."""
+    """Return red, green and blue of cells such as "#ff8800"."""
     channels = [column.texts.str.slice(1 + 2 * k, 2) for k in range(3)]
     values = [channel.str.to_integer(base=16, strict=False) for channel in channels]
     return np.column_stack(

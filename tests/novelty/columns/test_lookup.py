@@ -1,4 +1,4 @@
-"""Names find the columns they mean: one where a column is chosen, all where it is hidden."""
+"""A name selects one column if it is to be used, and every match if it is to be hidden."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from kpca_apps.tables.frames import read_frame, table_from_frame
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.table import Table, parted
 
-# Of Unicode's list of what is ignored where it is not supported: one of each range.
+# One character from each range of Unicode's Default_Ignorable_Code_Point.
 IGNORABLE = "\u00ad\u034f\u061c\u115f\u17b4\u180b\u180e\u200b\u202a\u2060\u2065\u3164\ufe00\ufeff"
 IGNORABLE += "\uffa0\ufff0\U0001bca0\U0001d173\U000e0000\U000e0100\U000e0fff"
-UNSEEN = IGNORABLE + "\t\n\x0b\x1f\x7f\x85 \u00a0\u2003\u2028\u3000\u2800"
+INVISIBLE = IGNORABLE + "\t\n\x0b\x1f\x7f\x85 \u00a0\u2003\u2028\u3000\u2800"
 
 
 def table_of(*names: str) -> Table:
@@ -35,17 +35,17 @@ def hidden_by(name: str, table: AnyTable) -> tuple[str, ...]:
     return resolve_columns(ColumnOptions(), table, also_hidden=[name]).hide
 
 
-@given(st.text("Secr\u00e9t\u00df", min_size=1), st.text(UNSEEN + "\"'\u201c:"), st.booleans())
-def test_what_no_one_sees_makes_no_difference(name: str, unseen: str, is_upper: bool) -> None:
+@given(st.text("Secr\u00e9t\u00df", min_size=1), st.text(INVISIBLE + "\"'\u201c:"), st.booleans())
+def test_invisible_characters_make_no_difference(name: str, unseen: str, is_upper: bool) -> None:
     other = unicodedata.normalize("NFD", name.upper() if is_upper else name)
     assert name_key(unseen.join(("", *other, "")) if unseen.isspace() else other) == name_key(name)
     assert name_key(f"{unseen}{other}{unseen}") == name_key(name)
 
 
-@pytest.mark.parametrize("unseen", UNSEEN)
-def test_each_sign_that_no_one_sees_is_left_out(unseen: str) -> None:
+@pytest.mark.parametrize("unseen", INVISIBLE)
+def test_every_invisible_character_is_removed(unseen: str) -> None:
     assert name_key(f"{unseen}sec{unseen}ret{unseen}") == "secret"
-    assert name_key(unseen) == unseen  # names of nothing else stay what they are
+    assert name_key(unseen) == unseen  # a name of invisible characters only stays as it is
 
 
 @given(st.text(min_size=1))
@@ -54,26 +54,26 @@ def test_a_key_is_its_own_key_and_never_empty(name: str) -> None:
     assert name_key(name_key(name)) == name_key(name) or not name.strip()
 
 
-def test_names_that_look_otherwise_are_others() -> None:
+def test_names_that_look_different_are_different() -> None:
     names = ["secret", "secrets", "sec_ret", "sec-ret", "s\u00e9cret", "x2", "x\u00b2", "secret."]
     assert len(set(map(name_key, names))) == len(names)
 
 
 def test_one_column_is_chosen_as_written_or_where_no_other_looks_like_it() -> None:
     table = table_of("Name", "name", "Size ", "kind")
-    asked = ColumnOptions(id="name", label="KIND", exclude=("size",), numeric=("Size ",))
+    options = ColumnOptions(id="name", label="KIND", exclude=("size",), numeric=("Size ",))
     with pytest.raises(Exception, match='"Size " is given to both --exclude and --numeric'):
-        resolve_columns(asked, table)
-    found = resolve_columns(ColumnOptions(id="name", label="KIND", by=("size",)), table)
-    assert (found.id, found.label, found.by) == ("name", "kind", ("Size ",))
-    assert resolve_columns(found, table) == found
+        resolve_columns(options, table)
+    columns = resolve_columns(ColumnOptions(id="name", label="KIND", by=("size",)), table)
+    assert (columns.id, columns.label, columns.by) == ("name", "kind", ("Size ",))
+    assert resolve_columns(columns, table) == columns
     with pytest.raises(
         OptionError, match=r'--id names .*"NAME", which may be any of "Name", "name"'
     ):
         resolve_columns(ColumnOptions(id="NAME"), table)
 
 
-def test_all_columns_that_are_meant_are_hidden_and_one_that_none_is_is_refused() -> None:
+def test_all_matching_columns_are_hidden_and_names_without_a_match_refused() -> None:
     table = table_of("Name", "name", "size")
     assert resolve_columns(ColumnOptions(hide=("NAME",)), table).hide == ("Name", "name")
     with pytest.raises(OptionError, match=r'--hide names .*"nam" .*Did you mean "Name"'):
@@ -113,10 +113,10 @@ def test_a_field_is_found_however_records_are_written(cell: str) -> None:
 
 def test_a_reference_may_spell_a_hidden_name_otherwise() -> None:
     table, reference = table_of("Secret", "size"), table_of("secret", "size", "kind")
-    asked = ColumnOptions(hide=("secret",), exclude=("KIND",))
-    found = resolve_columns(asked, table, reference=reference)
-    assert (found.hide, found.exclude) == (("Secret", "secret"), ("kind",))
-    with pytest.raises(OptionError, match=r'--by names .*"kind"'):  # in the reference alone
+    options = ColumnOptions(hide=("secret",), exclude=("KIND",))
+    columns = resolve_columns(options, table, reference=reference)
+    assert (columns.hide, columns.exclude) == (("Secret", "secret"), ("kind",))
+    with pytest.raises(OptionError, match=r'--by names .*"kind"'):  # only the reference has it
         resolve_columns(ColumnOptions(by=("kind",)), table, reference=reference)
     with pytest.raises(OptionError, match=r'--hide names .*"kind"'):
         resolve_columns(ColumnOptions(hide=("kind",)), table, reference=reference)

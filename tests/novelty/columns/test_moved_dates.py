@@ -1,4 +1,4 @@
-"""Dates of a later table count by their place among each other, not by lying later."""
+"""Dates of a later table are judged relative to each other, not by being later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAULTS = {10, 20, 30}
 
 
 def orders(first: date, n_days: int, seed: int, n: int = 400) -> pl.DataFrame:
-    """Orders of some days, in no order of time, sent a few days later."""
+    """Return orders of some days in random order, each sent a few days later."""
     rng = np.random.default_rng(seed)
     ordered = [first + timedelta(int(day)) for day in rng.integers(n_days, size=n)]
     sent = [
@@ -63,7 +63,7 @@ def test_the_next_month_is_flagged_for_its_faults(tmp_path: Path) -> None:
     assert not any("fit a new model if" in text for text in result.run.warnings)
     assert {"ordered", "sent"} == {moved.column for moved in result.findings.moved}
     late = next(row for row in result.ranked if row.row == 11)
-    (reason,) = [one for one in late.reasons if one.column == "ordered"]
+    (reason,) = [reason for reason in late.reasons if reason.column == "ordered"]
     assert reason.expected.endswith(".04.2026")
 
 
@@ -101,8 +101,8 @@ def test_parts_and_workers_change_nothing() -> None:
         np.testing.assert_array_equal(parts.rows.scores, whole.rows.scores)
 
 
-def laid(first: date, n_days: int) -> tuple[np.ndarray, np.ndarray]:
-    """Days of dates, in days since the first of March, and what they are taken for."""
+def moved_days(first: date, n_days: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return dates in days since 1 March, and the days they are mapped to."""
     march = table_from_frame(MARCH)
     encoder = TableEncoder.fit(march, infer_plan(march), contaminated=True)
     frame = orders(first, n_days, 4)
@@ -119,9 +119,9 @@ def laid(first: date, n_days: int) -> tuple[np.ndarray, np.ndarray]:
 
 def test_dates_are_laid_onto_the_nearest_weeks_that_are_known() -> None:
     for first, shift in ((date(2026, 4, 1), -14), (date(2025, 12, 3), 91)):
-        days, onto = laid(first, 10)
+        days, onto = moved_days(first, 10)
         np.testing.assert_allclose(onto - days, shift, atol=1e-9)
         assert onto.min() >= 0
         assert onto.max() <= 27
-    days, onto = laid(date(2026, 4, 1), 60)  # more than are known: the first are held
+    days, onto = moved_days(date(2026, 4, 1), 60)  # a longer period: the early dates are clipped
     np.testing.assert_array_equal(onto, np.maximum(days - 63, 0))

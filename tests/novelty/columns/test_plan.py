@@ -1,4 +1,4 @@
-"""What each column becomes, and what is refused."""
+"""The role of each column, and columns that are refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RNG_CELLS = [f"{value:.3f}" for value in np.random.default_rng(0).normal(size=40
 
 
 def plan_of(options: ColumnOptions | None = None, **columns: Any) -> ColumnPlan:
-    """Plan of a table of these columns, and one more so that something is always used."""
+    """Plan a table of these columns and one that is always used."""
     table = table_from_frame(pl.DataFrame({**columns, "ok": RNG_CELLS}))
     return infer_plan(table, resolve_columns(options or ColumnOptions(), table))
 
@@ -123,16 +123,16 @@ def test_options_win_over_rules() -> None:
     assert spec_of(WORDS * 10, hide=("x",)).hidden
 
 
-OPEN = [f"0{1 + i % 9}/0{1 + i % 7}/2008" for i in range(40)]
+AMBIGUOUS = [f"0{1 + i % 9}/0{1 + i % 7}/2008" for i in range(40)]
 HALF = [str(i) for i in range(28)] + ["low"] * 6 + ["high"] * 6
 
 
 @pytest.mark.parametrize(
     ("cells", "options", "words"),
     [
-        (OPEN, {}, "month before day .*--dayfirst"),
-        (OPEN, {"dayfirst": True}, "day before month"),
-        ([*OPEN[:-1], "25/01/2008"], {}, None),
+        (AMBIGUOUS, {}, "month before day .*--dayfirst"),
+        (AMBIGUOUS, {"dayfirst": True}, "day before month"),
+        ([*AMBIGUOUS[:-1], "25/01/2008"], {}, None),
         (HALF, {}, '6 cells with "high" .missing. and 6 cells with "low"'),
         ([f"{i * i}%" for i in range(30)] + ["0.5"] * 10, {}, r"different units \(%, none\)"),
         (
@@ -151,7 +151,7 @@ def test_choices_without_evidence_are_stated(
     shown = visible_notes(notes, ())
     assert len(notes) == (words is not None)
     assert words is None or re.search(words, shown[0])
-    # Units are cells: none is named of a hidden column.
+    # Units are part of cells, so those of a hidden column are not shown.
     assert all("units (" not in note for note in visible_notes(notes, [spec_of(cells).name]))
 
 
@@ -244,7 +244,7 @@ def test_identifiers_are_left_out_and_say_how_to_keep_them(
     spec = spec_of_texts(values, name)
     assert (spec.role, spec.used) == ("identifier", False)
     assert reason in spec.why and "--numeric keeps it" in spec.why
-    # A run of row numbers is no loss; all else is said, for it might be a measure.
+    # Ignoring row numbers loses nothing; any other column may be a measurement and is noted.
     assert bool(spec.notes) == ("steps of 1" not in reason)
     assert all("--numeric" in note and reason in note for note in spec.notes)
 
@@ -301,7 +301,7 @@ def test_long_times_and_single_long_numbers_are_measures() -> None:
     spec = inferred_spec(Column(cells), None, False)
     assert (spec.role, spec.n_distinct) == ("numeric", 200)
     assert re.search("rounded; as floats, 200 different ones become [0-9]{2}\\.", spec.notes[0])
-    # One number too long is an error among others, and floats are what they are.
+    # A single long number is an error among others; floats keep their type.
     assert spec_of([LONG[0], *(k * k for k in range(39))]).role == "numeric"
     assert spec_of([float(value) for value in LONG[:40]]).role == "constant"
     assert spec_of([2.0**60 * (k + 1) for k in range(40)]).role == "numeric"
@@ -312,7 +312,7 @@ def test_measures_drawn_by_chance_are_kept_even_where_none_happens_to_repeat(
     seed: int, n: int, spread: float, size: float
 ) -> None:
     values = np.exp(np.random.default_rng(seed).normal(size, spread, n)).astype(np.int64)
-    # One repeat may be left out by chance; ten that are expected are not.
+    # One duplicate may be missing by chance, but not if ten are expected.
     assert spec_of_texts(
         np.unique(values) if len(np.unique(values)) > 0.99 * n else values
     ).role in {
@@ -334,7 +334,7 @@ def test_the_century_of_two_digits_is_reported() -> None:
     spec = spec_of([f"{day}.05.{year}" for day in (13, 28) for year in range(30, 50)])
     assert spec.role == "datetime"
     assert 'Column "x": years of two digits are read as 1969 to 2068.' in spec.notes
-    # Bookings of a few years are of one century, whichever.
+    # Two-digit years a few years apart are from one century, whichever it is.
     assert not spec_of([f"{day}.05.{year}" for day in range(9, 29) for year in (25, 26)]).notes
 
 

@@ -1,4 +1,4 @@
-"""Columns that run on with the rows take part through what repeats in them."""
+"""Columns that increase with the rows are used through their periodic part."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_what_runs_on_is_distinguished_from_what_was_sorted(seed: int) -> None:
 
 
 def deliveries(month: int, seed: int, n: int = 267) -> pl.DataFrame:
-    """Deliveries of a month, on weekdays from 8 to 18 o'clock, and the reading of a meter."""
+    """Return a month of deliveries, on weekdays from 8:00 to 18:00, with a meter reading."""
     rng = np.random.default_rng(seed)
     first = datetime(2024, month, 1)
     days = [first + timedelta(days=day) for day in range(29)]
@@ -60,10 +60,10 @@ def test_the_next_month_is_flagged_at_the_rate_of_false_alarms() -> None:
     for seed in range(4):
         result = score_table(fit_model(deliveries(6, seed), alpha=0.05), deliveries(7, seed + 50))
         n_flagged, n = n_flagged + result.n_flagged, n + result.n_rows
-        # Said once, and not as a column that moved.
+        # Reported once, and not as a moved column.
         assert not {"sent", "meter"} & {moved.column for moved in result.findings.moved}
         assert sum("has run on" in text for text in result.run.warnings) == 2
-    # Calibration of each model is itself uncertain: twice the rate would still be a wide margin.
+    # Each model's calibration is uncertain, too; twice the rate would still be a wide margin.
     assert n_flagged <= binom.ppf(0.999, n, 0.07)
 
 
@@ -71,7 +71,7 @@ def test_what_repeats_still_makes_a_row_odd(tmp_path: Path) -> None:
     model = fit_model(deliveries(6, 0), alpha=0.01)
     save_model(model, tmp_path / "june.kpca")
     july = deliveries(7, 1)
-    july[100, "sent"] = "2024-07-14 03:00"  # a Sunday, at night
+    july[100, "sent"] = "2024-07-14 03:00"  # a Sunday night
     result = score_table(load_model(tmp_path / "june.kpca"), july)
     assert result.rows.is_flagged[100]
     row = next(row for row in result.ranked if row.row == 101)
@@ -86,7 +86,7 @@ def test_dates_of_a_table_that_judges_itself_count_as_they_are() -> None:
     assert screen_table(june).ranked[0].row == 101
 
 
-def test_hidden_columns_that_ran_on_tell_no_date() -> None:
+def test_hidden_columns_that_ran_on_reveal_no_date() -> None:
     model = fit_model(deliveries(6, 0), hide="sent")
     result = score_table(model, deliveries(7, 1))
     assert not any("2024" in text for text in result.run.warnings)

@@ -22,7 +22,7 @@ def test_every_baseline_ranks_a_far_row_highest_and_new_rows_alike(baseline: Bas
 def test_linear_pca_is_the_residual_of_the_leading_directions() -> None:
     rng = np.random.default_rng(1)
     fit = rng.normal(size=(50, 4)) * np.array([5.0, 3.0, 0.5, 0.1])
-    q = 2  # 34 of 34.26 lie in the first two directions
+    q = 2  # the first two directions hold 34 of the variance of 34.26
     centred = fit - fit.mean(axis=0)
     directions = np.linalg.svd(centred, full_matrices=False)[2][:q]
     residual = ((centred - centred @ directions.T @ directions) ** 2).sum(axis=1)

@@ -103,7 +103,7 @@ def labelled(*values: object) -> Table:
 
 
 def read_labels(table: Table, column: str, positive: str | None = None) -> Labels:
-    """Read labels where no column is hidden."""
+    """Read labels with no column hidden."""
     with without_values(()):
         return of_tables.read_labels(table, column, positive)
 
@@ -144,8 +144,8 @@ def test_a_value_that_cannot_be_guessed_must_be_given(
     table = labelled(*values)
     with pytest.raises(ConfigError, match=f'"class" holds {what} .*with --positive$'):
         read_labels(table, "class")
-    told = str(values[0])
-    assert read_labels(table, "class", told).positive == told
+    label = str(values[0])
+    assert read_labels(table, "class", label).positive == label
 
 
 def test_one_class_is_refused() -> None:

@@ -42,7 +42,7 @@ def run(frame: pl.DataFrame, name: str, *words: str) -> Path:
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    # What is drawn has its tests in tests/report.
+    # Figures are tested in tests/report.
     monkeypatch.setattr("kpca_apps.report.drawing.to_svg", lambda drawing: Markup("<svg/>"))
     monkeypatch.setattr("kpca_apps.report.novelty.figures.screening_figures", lambda result: {})
 
@@ -50,7 +50,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_new_on_the_list_and_removed_from_it_are_those_that_were_changed() -> None:
     before, after = table(), table()
     after[7, "weight"], after[20, "height"] = 60.0, 17.0
-    # Their order says nothing.
+    # The order of the rows does not matter.
     diff = diff_runs(run(before, "old"), run(after.reverse(), "new"))
     (new,), (removed,) = diff.appeared, diff.removed
     assert (new.name, new.before, new.now, new.in_both) == ("N020", None, 1, True)
@@ -91,7 +91,7 @@ def test_columns_may_have_the_names_that_rows_are_matched_by(name: str) -> None:
     before, after = table().rename({"height": name}), table().rename({"height": name})
     after[7, "weight"], after[20, name] = 60.0, 17.0
     diff = diff_runs(run(before, "old"), run(after, "new"))
-    (new,) = [one for one in diff.appeared if one.name == "N020"]
+    (new,) = [row for row in diff.appeared if row.name == "N020"]
     assert new.changed == ((name, str(before[20, name]), "17.0"),)
 
 
@@ -109,7 +109,7 @@ def test_columns_that_are_written_under_another_name_are_named_by_their_own(
     (one,) = [row for row in diff.appeared if row.name == "=N020"]
     assert one.changed == ((name, str(before[20, name]), "6000.0"),)
     assert one.reason.startswith(f'"{name}": 6000.0, expected')
-    # What only the other run hides is told of neither.
+    # A value hidden in either run is shown for neither.
     hidden = diff_runs(run(before, "hidden", f"--hide={name}"), new)
     assert not any("6000" in f"{row.reason} {row.changed}" for row in hidden.appeared)
 
@@ -119,9 +119,9 @@ def test_a_row_that_was_accepted_is_stated_to_be(tmp_path: Path) -> None:
     frame[7, "weight"] = 60.0
     frame[[7]].write_csv("fine.csv")
     diff = diff_runs(run(frame, "old"), run(frame, "new", "--accept", "fine.csv"))
-    (removed,) = [one for one in diff.removed if one.name == "N007"]
+    (removed,) = [row for row in diff.removed if row.name == "N007"]
     assert (removed.before, removed.now, removed.elsewhere) == (1, None, "accepted")
-    assert {one.elsewhere for one in diff.removed} <= {"accepted", "not listed"}
+    assert {row.elsewhere for row in diff.removed} <= {"accepted", "not listed"}
 
 
 @pytest.mark.release
@@ -130,7 +130,7 @@ def test_rows_without_an_identifier_are_the_same_if_their_cells_are() -> None:
     after = before.filter(pl.arange(pl.len()) != 7)
     diff = diff_runs(run(before, "old"), run(after, "new"))
     assert diff.matched_by == "the cells of all shared columns"
-    assert [(one.in_both, one.now) for one in diff.removed] == [(False, None)]
+    assert [(row.in_both, row.now) for row in diff.removed] == [(False, None)]
     again = diff_runs(Path("old"), Path("old"))
     assert (len(again.stayed), again.appeared, again.removed) == (1, (), ())
 
@@ -143,7 +143,7 @@ def test_an_identifier_that_repeats_names_no_rows() -> None:
     words = ("--id", "code", "--share", "0.03")
     diff = diff_runs(run(before, "old", *words), run(after, "new", *words))
     assert diff.matched_by == "the cells of all shared columns"
-    # Two or three rows on either list, none of them lost to another of its id.
+    # Two or three rows share an id on either list, and none is lost.
     assert len(diff.appeared) + len(diff.stayed) == diff.new.n_flagged
     assert len(diff.removed) + len(diff.stayed) == diff.old.n_flagged
 
@@ -220,12 +220,12 @@ def test_of_tables_without_a_common_row_rates_and_kinds_are_compared() -> None:
     assert main(["novelty", "diff", "old", "new", "--out", "both"]) == 0
     page = Path("both/report.html").read_text(encoding="utf-8")
     assert "1 row, before 0: <bdi>&#34;height&#34; is far below" in page
-    # One row in both is enough to look for the others.
+    # One matching row is enough to compare the others.
     later[3, "code"] = "N003"
     assert not diff_runs(Path("old"), run(later, "new", "--count", "3", "--force")).is_apart
 
 
-def test_the_command_says_what_changed_and_leaves_a_page(
+def test_the_command_prints_the_changes_and_writes_a_page(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     after = table()

@@ -1,4 +1,4 @@
-"""The Tikhonov filter and truncation of the detector against plain formulas."""
+"""The detector's Tikhonov filter and truncation equal plain formulas."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ def soft(kernel, X, **options):
 
 
 def hard(kernel, X, components):
-    """A fit, and the half of the rows that it rests on."""
+    """Return a fit and the half of the rows it was trained on."""
     fit = soft(kernel, X, method="hoffmann", components=components)
     return fit, X[np.isnan(fit.novelty_p_values_)]
 
@@ -32,7 +32,7 @@ def test_soft_score_is_residual_plus_regularised_mahalanobis():
 
 
 def test_an_isolated_row_is_not_masked_by_a_soft_cut():
-    """With truncation it claims a component of its own (novelty of the Tikhonov filter)."""
+    """With truncation, the row would get a component of its own."""
     X = np.vstack([np.random.default_rng(0).normal(size=(300, 2)), [[9.0, 9.0]]])
     for ridge in (1e-3, 1e-2, 1e-1):
         fit = soft(RBF(0.5), X, ridge=ridge, n_landmarks=301)
@@ -69,7 +69,7 @@ def test_a_tiny_bandwidth_is_stated():
     assert "resemble no landmark" in soft(RBF(1e6), X, n_landmarks=50).warnings_[0]
 
 
-def test_the_detector_tells_what_kernel_pca_does():
+def test_the_detector_gives_the_warnings_of_kernel_pca():
     X = np.random.default_rng(3).normal(size=(200, 4))
     fit = soft(RBF(0.3), X, method="hoffmann", components=50, n_landmarks=20)
     assert any("20 landmarks span no more directions" in text for text in fit.warnings_)

@@ -20,11 +20,11 @@ from kpca_apps.novelty.detector.fit import fit_detector
 from kpca_apps.novelty.detector.views import ColumnRoles
 from tests.system.model_parts import from_file, model_from, parts_of
 
-JUDGED_BY_LEFT_OUT_SCORES = (
+LEFT_OUT_SCORES_DIFFER = (
     "training rows are judged by leave-one-out scores, new rows by the fitted model; fit(X)."
     "predict(X) would judge training rows by a model that has seen them"
 )
-# Parameters that scikit-learn's checks run with.
+# Parameter sets for scikit-learn's estimator checks.
 CHECKED = (
     {},
     {"contaminated": False},
@@ -43,12 +43,12 @@ CLEAN, HARD = {"contaminated": False}, {"method": "hoffmann"}
 
 
 def restored(detector):
-    """The same detector, by way of a file."""
+    """Save the detector to a file and load it."""
     return from_file(detector.detector_)
 
 
 def checked(cases):
-    """Parametrise with scikit-learn's checks of detectors with these parameters."""
+    """Parametrize a test with scikit-learn's checks for detectors with these parameters."""
 
     def decorated(test):
         test = pytest.mark.filterwarnings("ignore:.* calibrating rows are too few:UserWarning")(
@@ -66,8 +66,8 @@ def checked(cases):
 @checked(CHECKED[:1])
 def test_scikit_learn_estimator_checks(estimator, check):
     if check.func.__name__ == "check_outliers_fit_predict" and estimator.method == "blocks":
-        # Some tables fail this and some do not.
-        pytest.skip(JUDGED_BY_LEFT_OUT_SCORES)
+        # The check passes for some tables and fails for others.
+        pytest.skip(LEFT_OUT_SCORES_DIFFER)
     check(estimator)
 
 
@@ -162,7 +162,7 @@ def test_a_cell_that_is_none_of_two_frequent_values_is_odd(seed, contaminated):
 
 @pytest.mark.parametrize("contaminated", [True, False])
 def test_a_huge_constant_column_changes_no_score(contaminated):
-    """Nor makes it rows look alike, which are scored otherwise where they are landmarks."""
+    """Nor does it make rows equal, which would be scored differently as landmarks."""
     X = np.random.default_rng(0).normal(size=(300, 4))
     detector = KernelPCANovelty(contaminated=contaminated, n_landmarks=40, random_state=0)
     scores = detector.fit(X).novelty_scores_
@@ -203,7 +203,7 @@ def test_one_two_and_four_threads_give_the_same_bits(long_table, contaminated):
 
 @pytest.mark.parametrize("contaminated", [True, False])
 def test_errors_in_float32_are_those_of_float64_to_a_thousandth(long_table, contaminated):
-    """Of the score, a logarithm, the same part: shares of rows hardly change."""
+    """Score errors are relative: the score is a logarithm, so row shares barely change."""
     detector = KernelPCANovelty(contaminated=contaminated, n_landmarks=60, random_state=0)
     detector.fit(long_table)
     assert detector.precision_ == "float32"
@@ -216,7 +216,7 @@ def test_errors_in_float32_are_those_of_float64_to_a_thousandth(long_table, cont
 
 
 def test_scores_too_small_for_float32_take_float64():
-    """In one dimension the landmarks miss next to nothing of a row."""
+    """In one dimension, the landmarks reconstruct a row almost exactly."""
     table = np.random.default_rng(12).normal(size=(2500, 1))
     detector = KernelPCANovelty(contaminated=False, n_landmarks=100, random_state=0).fit(table)
     assert detector.precision_ == "float64"
@@ -232,13 +232,13 @@ def test_false_alarms_on_new_rows_are_near_the_nominal_rate(calibration):
     detector = KernelPCANovelty(
         contaminated=False, alpha=0.1, calibration=calibration, random_state=0
     ).fit(train)
-    # Calibrated on 300 or 600 rows, the rate itself has a standard error of 1.2-1.7 points.
+    # Calibrated on 300 or 600 rows, the rate has a standard error of 1.2-1.7 points.
     assert (detector.predict(new) == -1).mean() == pytest.approx(0.1, abs=0.04)
     np.testing.assert_array_equal(detector.predict(new) == -1, detector.p_values(new) <= 0.1)
 
 
 def test_in_sample_scores_would_not_be_calibrated():
-    """What the closed form is for: without it, nominal 10 % flags several times as many."""
+    """Without the closed form, a nominal 10 % flags several times as many rows."""
     rng = np.random.default_rng(4)
     train, new = rng.normal(size=(300, 8)), rng.normal(size=(2000, 8))
     detector = KernelPCANovelty(contaminated=False, random_state=0).fit(train)
@@ -283,7 +283,7 @@ def test_training_rows_are_flagged_by_threshold_p_value_and_label_alike(n):
         scores, flagged = detector.novelty_scores_, detector.training_labels_ == -1
         np.testing.assert_array_equal(flagged, scores > detector.threshold_)
         np.testing.assert_array_equal(flagged, detector.novelty_p_values_ <= alpha)
-        # What the docstring says of a row among the others alone.
+        # The docstring's formula for a row among the others.
         others = [(1 + (np.delete(scores, i) >= scores[i]).sum()) / n for i in range(n)]
         p_values = detector.novelty_p_values_
         np.testing.assert_allclose(((n + 1) * p_values - 1) / n, others)
@@ -296,7 +296,7 @@ def test_hoffmanns_method_calibrates_on_held_back_rows(ring):
     ).fit(ring)
     assert detector.calibration_ == "split"
     assert len(detector.calibration_scores_) == 200
-    # Rows that the model has seen have no p-value.
+    # Training rows have no p-value.
     p_values = detector.novelty_p_values_
     assert np.isnan(p_values).sum() == 200
     assert (p_values[~np.isnan(p_values)] <= 0.1).mean() == pytest.approx(0.1, abs=0.02)
@@ -339,7 +339,7 @@ def test_far_rows_that_tie_are_all_flagged():
 
 
 def test_two_equal_outliers_are_both_flagged():
-    """Among fewer rows two are the tails of their columns, and reach as far as these."""
+    """Among fewer rows, two would be the columns' tails, which would extend this far."""
     table = np.vstack([np.random.default_rng(0).normal(size=(298, 2)), [[9.0, 9.0]] * 2])
     labels = KernelPCANovelty(share=0.001, random_state=0).fit_predict(table)
     assert np.flatnonzero(labels == -1).tolist() == [298, 299]
@@ -357,7 +357,7 @@ def test_one_gross_value_does_not_blind_its_column():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "said"),
+    ("parameters", "message"),
     [
         ({"sigma": 5.0}, "sigma= applies to method= hoffmann only: choose that method"),
         ({"components": 5}, "components= applies to method= hoffmann"),
@@ -373,8 +373,8 @@ def test_one_gross_value_does_not_blind_its_column():
         ({"kernel": Sigmoid(gamma=1.0, coef0=-1.0)}, "indefinite"),
     ],
 )
-def test_parameters_that_cannot_be_meant_are_refused(ring, parameters, said):
-    with pytest.raises(ValueError, match=said):
+def test_invalid_parameters_are_refused(ring, parameters, message):
+    with pytest.raises(ValueError, match=message):
         KernelPCANovelty(**parameters).fit(ring)
 
 
@@ -473,7 +473,7 @@ def test_a_training_row_is_explained_without_its_own_landmark():
 
 
 def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(ring):
-    """Shares of cells are counted in all rows: one row in eleven is far off, so none is rare."""
+    """Cell rarity counts all rows: one row in eleven is far off, so no cell is rare."""
     far = np.random.default_rng(1).uniform(10, 20, size=(40, 2))
     outlier = np.arange(440) >= 400
     for distance in (1.0, 3.0):
@@ -488,7 +488,7 @@ def test_kernel_pca_learns_nothing_from_the_sparse_half_of_a_contaminated_table(
 @pytest.mark.release
 @pytest.mark.parametrize("place", ["scattered", "in a heap"])
 def test_rows_used_and_order_change_gradually_as_outliers_are_added(place):
-    """Each time all rows are moved a little, too."""
+    """Each time, all rows move slightly as well."""
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, 270)
     even = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.05 * rng.normal(size=(270, 2))
@@ -539,7 +539,7 @@ def test_state_round_trip_keeps_every_bit(ring, detector):
 
 def test_a_damaged_state_is_refused(clean):
     model, arrays = parts_of(clean.detector_)
-    assert model["type"] == "DetectorState"  # as files called it before
+    assert model["type"] == "DetectorState"  # the name in older files
     for name in arrays:
         with pytest.raises(ModelFileError):
             model_from(Detector, model, {k: v for k, v in arrays.items() if k != name})
@@ -549,7 +549,7 @@ def test_a_damaged_state_is_refused(clean):
                 model_from(Detector, model, cut)
 
 
-def test_the_face_holds_what_the_function_finds(ring, clean):
+def test_the_estimator_stores_the_result_of_the_function(ring, clean):
     parameters = Parameters(False, 0.01, 0.05, "blocks", None, None, None, None, "auto")
     fit = fit_detector(ArrayRows(ring), parameters, ColumnRoles.of(2), random_state=0)
     np.testing.assert_array_equal(fit.scores, clean.novelty_scores_)
@@ -569,7 +569,7 @@ def test_works_in_pipeline_and_grid_search(ring):
 
 
 def test_no_rows_have_no_scores_where_no_number_has_a_scale():
-    """Of many equal rows there may be no landmark to be scored apart."""
+    """If many rows are equal, there may be no landmark to score separately."""
     X = np.array([[i % 7, i % 3] for i in range(60)], dtype=float)
     combined = KernelPCANovelty(random_state=0).fit(X).combined_
     assert combined(np.empty((0, 2)), np.empty(0)).shape == (0,)

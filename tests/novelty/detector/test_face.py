@@ -1,4 +1,4 @@
-"""What a scikit-learn user meets: sparse rows, float32, parameters that say nothing."""
+"""The scikit-learn interface: sparse rows, float32, parameters without an effect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_sparse_rows_are_scored_as_dense_ones() -> None:
 def test_rows_of_float32_are_judged_as_in_float64_and_scored_in_float32(
     convert: Callable[[Any], Any], contaminated: bool
 ) -> None:
-    """Of each width as scikit-learn's `test_lof_input_dtype_preservation` has it."""
+    """For each dtype, like scikit-learn's `test_lof_input_dtype_preservation`."""
     detector = KernelPCANovelty(contaminated=contaminated, random_state=0)
     rows = ROWS.astype(np.float32)
     wide = detector.fit(convert(rows.astype(np.float64)))
@@ -47,12 +47,12 @@ def test_rows_of_float32_are_judged_as_in_float64_and_scored_in_float32(
     np.testing.assert_array_equal(detector.training_labels_, labels)
     np.testing.assert_array_equal(detector.novelty_scores_, scores)
     np.testing.assert_array_equal(detector.predict(convert(new)), wide_labels)
-    for found, expected in (
+    for actual, expected in (
         (detector.score_samples(convert(new)), wide_scores),
         (detector.decision_function(convert(new)), wide_scores - detector.offset_),
     ):
-        assert found.dtype == np.float32
-        np.testing.assert_array_equal(found, expected.astype(np.float32))
+        assert actual.dtype == np.float32
+        np.testing.assert_array_equal(actual, expected.astype(np.float32))
     assert detector.novelty_scores(convert(new)).dtype == np.float64
 
 
@@ -62,8 +62,8 @@ def test_projections_and_what_comes_of_them_are_as_wide_as_the_rows(preimage: An
         rows = ROWS.astype(dtype)
         model = KernelPCA(3, preimage=preimage, random_state=0).fit(rows)
         projected = model.transform(rows)
-        found = (projected, model.inverse_transform(projected), model.reconstruction_error(rows))
-        assert {one.dtype for one in found} == {np.dtype(dtype)}
+        arrays = (projected, model.inverse_transform(projected), model.reconstruction_error(rows))
+        assert {array.dtype for array in arrays} == {np.dtype(dtype)}
 
 
 @pytest.mark.parametrize(

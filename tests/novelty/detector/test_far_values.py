@@ -1,4 +1,4 @@
-"""A value far out in a table of few rows is never lost among the others."""
+"""A far-out value in a small table always ranks near the top."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ FROM_ZERO = ("exponential", "log-normal", "counts")
 
 
 def drawn_table(seed):
-    """A table of some distribution with one value at 11 to 1,000 robust standard deviations."""
+    """Draw a table with one value at 11 to 1,000 robust standard deviations."""
     rng = np.random.default_rng([seed, 45])
     shape = int(rng.integers(30, 201)), int(rng.integers(1, 9))
     kind = str(rng.choice(list(DISTRIBUTIONS)))
@@ -33,7 +33,7 @@ def drawn_table(seed):
 
 
 def place_of_largest_z(X):
-    """The place in the list of the row whose robust z is the largest; ties count against it."""
+    """Return the rank of the row with the largest robust z; ties count against it."""
     low, median, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
     row = (np.abs(X - median) / (high - low)).max(axis=1).argmax()
     scores = KernelPCANovelty(random_state=0).fit(X).novelty_scores_

@@ -1,4 +1,4 @@
-"""`--method hoffmann` against dense kernel PCA in plain numpy, in every face that offers it."""
+"""`--method hoffmann` equals dense kernel PCA in NumPy in each interface."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AS_IS, CONSTANT = 3, 4
 
 @pytest.fixture(scope="module")
 def rows() -> FloatArray:
-    """Columns of unlike units, an indicator and a constant."""
+    """Return columns of different units, an indicator and a constant."""
     X = np.random.default_rng(0).normal(size=(200, 5)) * [1.0, 50.0, 1e-3, 1.0, 0.0]
     X[:, AS_IS] = X[:, AS_IS] > 0
     X += [0.0, 7.0, 0.0, 0.0, 3.0]
@@ -37,7 +37,7 @@ def rows() -> FloatArray:
 def expected_errors(
     X: FloatArray, new: FloatArray, *, sigma: float | None = None, components: float = 0.8
 ) -> FloatArray:
-    """Errors of new rows by all eigenvectors of the centred Gram matrix of standardised rows."""
+    """Return errors of new rows from all eigenvectors of the centred Gram matrix."""
     mean, sd = X.mean(axis=0), X.std(axis=0)
     mean[[AS_IS, CONSTANT]], sd[[AS_IS, CONSTANT]] = 0.0, 1.0
     X, new = (X - mean) / sd, (new - mean) / sd
@@ -55,15 +55,15 @@ def expected_errors(
 
 
 @pytest.mark.parametrize(
-    "asked", [{}, {"components": 0.95}, {"components": 7, "sigma": 1.5}, {"components": 0}]
+    "given", [{}, {"components": 0.95}, {"components": 7, "sigma": 1.5}, {"components": 0}]
 )
 def test_scores_are_the_errors_of_dense_kernel_pca(
-    rows: FloatArray, asked: dict[str, float]
+    rows: FloatArray, given: dict[str, float]
 ) -> None:
     new = rows[:30] * 1.5
-    detector = KernelPCANovelty(method="hoffmann", as_is=[AS_IS], random_state=0, **asked).fit(rows)
+    detector = KernelPCANovelty(method="hoffmann", as_is=[AS_IS], random_state=0, **given).fit(rows)
     for X, scores in ((rows, detector.novelty_scores_), (new, detector.novelty_scores(new))):
-        np.testing.assert_allclose(scores, expected_errors(rows, X, **asked), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(scores, expected_errors(rows, X, **given), rtol=0, atol=1e-10)
     assert detector.threshold_ == np.sort(detector.novelty_scores_)[-3]
     assert (detector.combined_, detector.rarity_, detector.calibration_) == (None, None, None)
 
@@ -112,7 +112,7 @@ def test_a_table_its_model_and_its_report_have_the_same_method(tmp_path: Path) -
         "|", ""
     )
     assert "Method: blocks" in render_screening(screen(table)[0])
-    # The row of a comparison is this very score, and there is no second one beside it.
+    # The comparison lists exactly this score, and only once.
     compared = compare_table(table, replace(options, method="blocks", count=None))
     (hoffmann,) = (m for m in compared.evaluations[0].methods if "Hoffmann" in m.name)
     assert hoffmann.auroc == pytest.approx(roc_auc_score(outlier, result.rows.scores), abs=1e-12)

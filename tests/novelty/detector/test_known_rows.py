@@ -1,4 +1,4 @@
-"""Rows known to be normal in a table that may hold outliers: learned from, and never flagged."""
+"""Rows known to be normal in a contaminated table are learned from and never flagged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RARE, FAULTS = slice(0, 20), slice(20, 30)
 
 
 def rows_with_a_rare_kind(seed: int = 0) -> FloatArray:
-    """Usual rows that follow three hidden factors; before them 20 of a rare kind, and 10 faults."""
+    """Return 20 rows of a rare kind, 10 faults, and usual rows that follow three latent factors."""
     rng = np.random.default_rng(seed)
     usual = rng.normal(size=(600, 3)) @ rng.normal(size=(3, 6)) + 0.3 * rng.normal(size=(600, 6))
     sd = usual.std(axis=0)
@@ -30,27 +30,27 @@ def marked(n_known: int, n: int = 600) -> NDArray[np.bool_]:
 
 
 @pytest.mark.parametrize("more", [{}, {"kernel": RBF(0.1)}])
-def test_rows_like_them_are_no_longer_odd_and_faults_still_are(more: dict[str, object]) -> None:
+def test_rows_like_known_ones_are_no_longer_odd_but_faults_are(more: dict[str, object]) -> None:
     X, known = rows_with_a_rare_kind(), marked(14)
     before = KernelPCANovelty(share=0.05, random_state=0, **more).fit(X)
     after = KernelPCANovelty(share=0.05, random_state=0, **more).fit(X, normal=known)
 
-    def places(detector: KernelPCANovelty, rows: slice) -> FloatArray:
-        """Of all rows but those known, how many score as high as each."""
+    def ranks_of(detector: KernelPCANovelty, rows: slice) -> FloatArray:
+        """Return for each row how many unknown rows score at least as high."""
         others = detector.novelty_scores_[~known]
         return (others >= detector.novelty_scores_[rows, None]).sum(axis=1).astype(float)
 
     like = slice(14, 20)
-    assert np.median(places(after, like)) > 2 * np.median(places(before, like))
-    assert np.median(places(after, FAULTS)) <= np.median(places(before, FAULTS)) <= 20
-    # Of new rows, too.
+    assert np.median(ranks_of(after, like)) > 2 * np.median(ranks_of(before, like))
+    assert np.median(ranks_of(after, FAULTS)) <= np.median(ranks_of(before, FAULTS)) <= 20
+    # The same holds for new rows.
     new = X[like] + 0.01
     assert (after.score_samples(new) > after.score_samples(X[FAULTS]).max()).all()
 
 
-def test_they_are_never_flagged_and_the_share_is_of_the_others() -> None:
+def test_known_rows_are_never_flagged_and_the_share_is_of_the_others() -> None:
     X = rows_with_a_rare_kind()
-    # Each alone in its corner: nothing that is learned makes them usual.
+    # Each lies alone in a corner, so nothing learned makes it usual.
     X[:3] = 50.0 * np.eye(3, 6)
     known = marked(3)
     detector = KernelPCANovelty(share=0.05, random_state=0).fit(X, normal=known)
@@ -59,35 +59,35 @@ def test_they_are_never_flagged_and_the_share_is_of_the_others() -> None:
     assert (detector.training_labels_[known] == 1).all()
     assert (detector.training_labels_ == -1).sum() == round(0.05 * 597)
     assert detector.threshold_ == np.sort(scores[~known])[-round(0.05 * 597) - 1]
-    # Expected values may be theirs.
+    # They may supply expected values.
     assert set(np.flatnonzero(known)) <= set(detector.detector_.neighbours.index)
     labels = KernelPCANovelty(share=0.05, random_state=0).fit_predict(X, normal=known)
     np.testing.assert_array_equal(labels, detector.training_labels_)
 
 
-def test_one_that_is_far_out_hides_no_fault() -> None:
+def test_a_far_known_row_hides_no_fault() -> None:
     X = rows_with_a_rare_kind()[20:]
     X[20, 0] = 1e6
     known = np.arange(len(X)) == 20
     before = KernelPCANovelty(share=0.05, random_state=0).fit(X)
     after = KernelPCANovelty(share=0.05, random_state=0).fit(X, normal=known)
     np.testing.assert_allclose(after.detector_.views.scales.sd, before.detector_.views.scales.sd)
-    places = [
-        (one.novelty_scores_ >= one.novelty_scores_[:10, None]).sum(axis=1)
-        for one in (before, after)
+    ranks = [
+        (result.novelty_scores_ >= result.novelty_scores_[:10, None]).sum(axis=1)
+        for result in (before, after)
     ]
-    assert np.median(places[1]) <= np.median(places[0]) + 1
+    assert np.median(ranks[1]) <= np.median(ranks[0]) + 1
 
 
-def test_no_one_known_changes_no_bit() -> None:
+def test_an_empty_mask_changes_no_bit() -> None:
     X = rows_with_a_rare_kind()
     without = KernelPCANovelty(random_state=0).fit(X)
-    nobody = KernelPCANovelty(random_state=0).fit(X, normal=np.zeros(len(X), dtype=bool))
-    assert nobody.novelty_scores_.tobytes() == without.novelty_scores_.tobytes()
-    assert nobody.threshold_ == without.threshold_
+    no_row = KernelPCANovelty(random_state=0).fit(X, normal=np.zeros(len(X), dtype=bool))
+    assert no_row.novelty_scores_.tobytes() == without.novelty_scores_.tobytes()
+    assert no_row.threshold_ == without.threshold_
 
 
-def test_rows_from_elsewhere_take_them_too() -> None:
+def test_row_sources_accept_known_rows_too() -> None:
     X, known = rows_with_a_rare_kind(), marked(14)
     at_once = KernelPCANovelty(random_state=0).fit(X, normal=known)
     by_rows = KernelPCANovelty(random_state=0).fit_rows(
@@ -106,10 +106,10 @@ def test_rows_from_elsewhere_take_them_too() -> None:
         (marked(3, 300), False, r"a mask of 600 booleans, got bool of shape \(300,\)"),
     ],
 )
-def test_masks_that_cannot_be_meant_are_refused(
+def test_invalid_masks_are_refused(
     normal: NDArray[np.bool_], contaminated: bool, message: str
 ) -> None:
-    # A split would halve the rows first.
+    # With a split, the rows would be halved first.
     for calibration in ("auto",) if contaminated else ("leave-one-out", "split"):
         detector = KernelPCANovelty(contaminated=contaminated, calibration=calibration)
         with pytest.raises(ValueError, match=message):

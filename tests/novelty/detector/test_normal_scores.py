@@ -1,4 +1,4 @@
-"""Looked-up scores against a plain search."""
+"""Interpolated scores agree with a plain search."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def searched(ordered, x):
 
 
 def looked_up(ordered, x, guess):
-    """Scores by a table of two columns, this one and its mirror image."""
+    """Return the scores from a table of this column and its mirror image."""
     both = np.column_stack([ordered, -ordered[::-1]])
     table = NormalScores.fit(both, guess(both))
     values = np.stack([x, -x])

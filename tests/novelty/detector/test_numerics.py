@@ -1,6 +1,6 @@
-"""What holds of the detector whatever the rows: units, order, layouts of memory, magnitudes.
+"""The detector's invariances: units, row order, memory layout, magnitudes.
 
-At length: ``pytest -n0 --hypothesis-profile long tests/novelty/detector/test_numerics.py``.
+Long run: ``pytest -n0 --hypothesis-profile long tests/novelty/detector/test_numerics.py``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPTIONS = (
     {"method": "hoffmann", "contaminated": False},
     {"n_landmarks": 5, "contaminated": False},
 )
-# What an error of magnitudes tells to do, or of how few rows are left.
+# Advice in errors about magnitudes or about too few rows.
 WORDS = ("scale the columns", "divide it by", "columns are constant", "fewer components")
 seeds = st.integers(0, 2**32 - 1)
 options = st.sampled_from(OPTIONS)
@@ -35,7 +35,7 @@ options = st.sampled_from(OPTIONS)
 
 @st.composite
 def tables(draw: st.DrawFn) -> np.ndarray:
-    """Draw a small table: numbers, few levels, a column that follows another, an odd cell."""
+    """Draw a small table: numbers, few levels, a dependent column, an odd cell."""
     n, d = draw(st.integers(12, 20)), draw(st.integers(1, 4))
     rng = np.random.default_rng(draw(seeds))
     X = rng.normal(size=(n, d))
@@ -61,7 +61,7 @@ def fitted(given_as: dict, X: object, rows: object) -> tuple[np.ndarray, ...]:
 
 
 def outcome(given_as: dict, X: object, rows: object) -> tuple[np.ndarray, ...]:
-    """Return what `fitted` does, or the error that refuses such a table, without its numbers."""
+    """Return the result of `fitted`, or its error message without numbers."""
     try:
         return fitted(given_as, X, rows)
     except ValueError as error:
@@ -69,8 +69,8 @@ def outcome(given_as: dict, X: object, rows: object) -> tuple[np.ndarray, ...]:
 
 
 def assert_same(one: tuple[np.ndarray, ...], other: tuple[np.ndarray, ...]) -> None:
-    for found, expected in zip(one, other, strict=True):
-        assert_array_equal(found, expected)
+    for actual, expected in zip(one, other, strict=True):
+        assert_array_equal(actual, expected)
 
 
 @examples(8)
@@ -79,12 +79,12 @@ def test_the_unit_of_each_column_is_of_no_influence(given_as, X, exponents):
     """To the last bit: powers of two are exact."""
     exponents = exponents[: X.shape[1]]
     if given_as.get("kernel"):
-        exponents = [0] * X.shape[1]  # a kernel that sees columns as they come
+        exponents = [0] * X.shape[1]  # a custom kernel uses columns unscaled
     unit, rows = 2.0 ** np.array(exponents), 1.5 * X[:4]
     assert_same(outcome(given_as, X * unit, rows * unit), outcome(given_as, X, rows))
 
 
-# What is summed along rows ended in other digits where these lay in memory column by column.
+# Row sums used to differ in the last digits if the rows were stored column by column.
 ROWS = """
 -1.9 0.1 0.9  -0.9 -0.4 -0.5  0.7 -0.4 -0.9  -0.2 0.9 -1.3  -1.4 -0.5 0.3  0.9 -1.6 1.3
 -0.7 0.4 1.7  0.5 -0.8 -1.1  1.2 -1.1 -0.7  -0.7 -1.4 2.0  1.4 -0.9 0.7  1.0 0.4 -0.1
@@ -107,7 +107,7 @@ def test_what_a_row_scores_depends_on_no_other_row_scored(given_as, X, seed):
     try:
         model = trained(given_as, X)
     except ValueError:
-        reject()  # a table that is refused scores nothing
+        reject()  # a refused table has no scores
     assert_array_equal(model.novelty_scores(rows[order]), model.novelty_scores(rows)[order])
 
 
@@ -117,7 +117,7 @@ def test_the_order_of_training_rows_is_of_no_influence_where_all_are_landmarks(X
     order = np.random.default_rng(seed).permutation(len(X))
     given_as = {"contaminated": False, "kernel": RBF(0.2), "ridge": 0.1}
     one, other = (fitted(given_as, rows, 1.5 * X) for rows in (X, X[order]))
-    # Kernel values to 1e-11, over the jitter on the landmarks' Gram matrix, 1e-7 of their size.
+    # Errors of kernel values, 1e-11, over the relative jitter on the landmarks' Gram matrix, 1e-7.
     bound = len(X) * 1e-11 / 1e-7
     assert_allclose(other[0], one[0][order], rtol=0, atol=bound)
     assert_allclose(other[1], one[1], rtol=0, atol=bound)

@@ -1,4 +1,4 @@
-"""The detector among pyod's: what pyod's own tests ask of theirs (its test_kpca.py, BSD-2)."""
+"""The detector passes pyod's own tests of its detectors (its test_kpca.py, BSD-2)."""
 
 import numpy as np
 import pytest

@@ -20,7 +20,7 @@ N_KNOTS = len(Rarity.fit(SCORES).knots)
 
 @st.composite
 def scores_to_fit(draw: st.DrawFn) -> np.ndarray:
-    """Scores of any size, light and heavy tails, with ties and without."""
+    """Draw scores of any size, with light or heavy tails, with or without ties."""
     n, seed = draw(st.integers(2, 700)), draw(st.integers(0, 10**6))
     rng = np.random.default_rng(seed)
     values = draw(
@@ -38,8 +38,8 @@ def test_a_higher_score_is_never_less_rare(scores, seed):
     spread = np.ptp(scores) or abs(scores[0]) or 1.0
     beyond = scores.max() + spread * np.geomspace(1e-6, 1e9, 60)
     within = np.random.default_rng(seed).uniform(scores.min() - spread, scores.max(), 200)
-    asked = np.unique(np.concatenate([within, scores, beyond]))
-    shares = rarity.share(asked)
+    grid = np.unique(np.concatenate([within, scores, beyond]))
+    shares = rarity.share(grid)
     assert np.all((shares >= 1 / (n + 1)) & (shares < 1))
     assert np.all(np.diff(shares) <= 0)
     np.testing.assert_array_equal(rarity.share(beyond), 1 / (n + 1))
@@ -58,7 +58,7 @@ def test_shares_are_counted(scores):
 
 @given(first=scores_to_fit(), second=scores_to_fit())
 def test_groups_are_pooled_by_their_rows(first, second):
-    # Without ties and below 128 rows each every score is a knot, and the pooled count is exact.
+    # Without ties and below 128 rows each, every score is a knot and the pooled count is exact.
     first, second = np.unique(first)[:100], np.setdiff1d(second, first)[:100]
     if min(len(first), len(second)) < 2:
         return
@@ -69,7 +69,7 @@ def test_groups_are_pooled_by_their_rows(first, second):
     beyond = np.array([together.max() + abs(together.max()) + 1.0])
     np.testing.assert_allclose(pooled.share(beyond), 1 / (len(together) + 1))
     counted = (together >= together[:, None]).sum(axis=1)
-    # Each group interpolates between its own scores: by one row at most.
+    # Each group interpolates between its own scores, with an error of at most one row.
     assert np.abs(pooled.count(together) - counted).max() <= 1 + 1e-9
 
 
@@ -102,8 +102,8 @@ def test_marks_read_back():
 def test_a_saved_scale_is_the_same_to_the_bit():
     rarity = Rarity.fit(SCORES)
     again = from_file(rarity)
-    asked = np.linspace(-1, 90, 300)
-    np.testing.assert_array_equal(again.share(asked), rarity.share(asked))
+    grid = np.linspace(-1, 90, 300)
+    np.testing.assert_array_equal(again.share(grid), rarity.share(grid))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_screening_without_a_reference_says_how_rare_each_row_is(tmp_path: Pat
     assert result.rows.rarities is not None
     assert result.rows.scale is not None
     assert result.rows.scale.name == "how rare"
-    # Among the rows that the regressions between columns were learned from.
+    # The rarity counts the rows that trained the regressions between columns.
     assert detector.rarity.n_rows == detector.combined.cells.columns.n
     np.testing.assert_array_equal(result.rows.rarities, detector.rarity.share(result.rows.scores))
     for row in result.ranked:
@@ -147,10 +147,10 @@ def test_a_screening_without_a_reference_says_how_rare_each_row_is(tmp_path: Pat
     limit = detector.rarity.share(np.array([result.threshold.value]))[0]
     assert result.threshold.rarity == detector.rarity.describe(limit)
     assert (result.rows.rarities[result.rows.is_flagged] <= limit).all()
-    # Told the same of a row by a saved model, whatever the other rows.
+    # A saved model reports the same rarity, whatever the other rows are.
     save_model(model, tmp_path / "m.kpca")
-    told, _ = explain_row(load_model(tmp_path / "m.kpca"), correlated(120, odd=2), row="120")
-    assert told.rarity == next(row.rarity for row in result.ranked if row.row == 120)
+    explained, _ = explain_row(load_model(tmp_path / "m.kpca"), correlated(120, odd=2), row="120")
+    assert explained.rarity == next(row.rarity for row in result.ranked if row.row == 120)
 
 
 def test_a_clean_reference_has_p_values_and_a_hard_cut_has_neither() -> None:

@@ -1,4 +1,4 @@
-"""Reasons of single rows and of whole tables: true of the rows, and none left out."""
+"""Reasons of single rows and whole tables are correct and complete."""
 
 import numpy as np
 import polars as pl
@@ -57,7 +57,7 @@ def expected_by_hand(rows, row, column):
 
 
 def reasons_of(X, scores, score, rows, groups=None, *, own=-1, as_is=NONE, typical=0.0):
-    """Reasons for rows that score so, by the scores of changed copies and rows to be like."""
+    """Return reasons for rows with these scores, given a score function for changed copies."""
     own, groups = np.full(len(X), own), groups or singles(X.shape[1])
 
     def of_copies(copies, row):
@@ -68,12 +68,12 @@ def reasons_of(X, scores, score, rows, groups=None, *, own=-1, as_is=NONE, typic
 
 
 def expected(rows, row, groups, own=-1, as_is=NONE):
-    """What each group should read, by a score that drops with any replacement."""
-    (told,) = reasons_of(
+    """Return each group's expected value, by a score that drops with any replacement."""
+    (drops,) = reasons_of(
         row[None], np.ones(1), lambda copies: np.zeros(len(copies)), rows, groups,
         own=own, as_is=as_is, typical=1.0,
     )  # fmt: skip
-    return {drop.group: drop.expected.tolist() for drop in told}
+    return {drop.group: drop.expected.tolist() for drop in drops}
 
 
 def test_expected_values_are_medians_over_rows_near_in_the_other_columns():
@@ -103,8 +103,8 @@ def test_the_nearest_rows_are_the_first_of_all_sorted(n_rows, ties):
     k = min(10, n_rows - 1)
     assert nearest.shape == (13, k)
     assert all(len({*line}) == k for line in nearest.tolist())
-    found = np.sort(np.take_along_axis(distances, nearest, axis=1), axis=1)
-    np.testing.assert_array_equal(found, np.sort(distances, axis=1)[:, :k])
+    chosen = np.sort(np.take_along_axis(distances, nearest, axis=1), axis=1)
+    np.testing.assert_array_equal(chosen, np.sort(distances, axis=1)[:, :k])
 
 
 def nearest_by_sorting(
@@ -120,7 +120,7 @@ def nearest_by_sorting(
     nearest,
     radius,
 ):
-    """Fill what `nearest_without` does, by sums over the other groups alone."""
+    """Find the nearest rows as `nearest_without` does, by sums over the other groups."""
     for i, row in enumerate(rows):
         parts = [
             (lines[line] - row[column]) ** 2 if line >= 0 else of_levels[i][level_of[-1 - line]]
@@ -158,18 +158,18 @@ def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(
     reference = np.hstack([numbers[:, :2], levels, dates, numbers[:, 2:]])
     groups = [np.array(g) for g in ([0], [1], [2, 3, 4], [5, 6], [7], [8])]
     rows = reference[rng.integers(0, n_rows, 5)] + rng.normal(scale=0.3, size=(5, 9)).round(1)
-    rows[:, 7] *= size  # a part beside which others are small
+    rows[:, 7] *= size  # a group whose distances dwarf the others
     around = Surroundings(neighbours(reference), groups)
     none = [[-1, -1, -1], [4, -1, -1], [0, 4, -1], [1, 2, 3], [5, -1, -1], [3, -1, -1]]
     sets = np.tile(np.array([*none, [AGREEING, -1, -1], [NO_SET, -1, -1]]), (5, 1, 1))
     own = np.array([7, -1, 0, -1, 3])
-    found = around.near(rows, own, sets)
+    nearby = around.near(rows, own, sets)
     sort_for_nearest(monkeypatch)
     by_hand = around.near(rows, own, sets)
-    np.testing.assert_allclose(found.radius, by_hand.radius, rtol=1e-12)
-    # Beside the largest part the others are rounding.
+    np.testing.assert_allclose(nearby.radius, by_hand.radius, rtol=1e-12)
+    # Next to the largest group, the others are lost to rounding.
     seen = [1, 2, 6, 7] if size == 1e20 else slice(None)
-    nearest, sorted_ones = (np.sort(one.nearest[:, seen], axis=2) for one in (found, by_hand))
+    nearest, sorted_ones = (np.sort(near.nearest[:, seen], axis=2) for near in (nearby, by_hand))
     np.testing.assert_array_equal(nearest, sorted_ones)
 
 
@@ -189,20 +189,20 @@ def test_groups_should_read_the_medians_or_the_most_frequent_level():
     own, columns = rng.normal(size=(2, 7)), np.arange(7)
     reference = NeighbourRows(rows, 2.0 * rows, columns[3:], np.arange(40))
     around = Surroundings(reference, [columns[:1], columns[1:3], columns[3:]])
-    asked, of_row = np.array([0, 1, 2, 2]), np.array([0, 1, 0, 1])
+    group_of, of_row = np.array([0, 1, 2, 2]), np.array([0, 1, 0, 1])
     lines = rng.integers(0, 40, size=(4, 9))
-    found = around.expected(own, of_row, asked, lines)
+    expected_values = around.expected(own, of_row, group_of, lines)
     of_group = [columns[:1], columns[1:3], columns[3:], columns[3:]]
     middles = [
-        np.median(rows[line][:, of], axis=0) for line, of in zip(lines, of_group, strict=True)
+        np.median(rows[line][:, group], axis=0) for line, group in zip(lines, of_group, strict=True)
     ]
     levels = [0.7 * np.eye(4)[rows[line, 3:].sum(axis=0).argmax()] for line in lines[2:]]
-    np.testing.assert_allclose(found.values, np.concatenate([*middles[:2], *levels]))
+    np.testing.assert_allclose(expected_values.values, np.concatenate([*middles[:2], *levels]))
     off = [
-        np.abs(2.0 * middle - own[i, of]).sum()
-        for middle, i, of in zip(middles, of_row, of_group, strict=True)
+        np.abs(2.0 * middle - own[i, group]).sum()
+        for middle, i, group in zip(middles, of_row, of_group, strict=True)
     ]
-    np.testing.assert_allclose(found.distances, off)
+    np.testing.assert_allclose(expected_values.distances, off)
 
 
 @pytest.mark.parametrize("kind", ["usual", "gross", "categories"])
@@ -221,9 +221,9 @@ def test_reasons_of_many_rows_are_those_of_each_row_by_sorted_neighbours(kind, m
         (alone,) = explained(rows, row[None], np.sqrt)
         assert [drop.group for drop in reasons] == [drop.group for drop in alone]
         assert [drop.together for drop in reasons] == [drop.together for drop in alone]
-        for one, other in zip(reasons, alone, strict=True):
-            assert one.share == pytest.approx(other.share, rel=1e-9)
-            np.testing.assert_array_equal(one.expected, other.expected)
+        for reason, other in zip(reasons, alone, strict=True):
+            assert reason.share == pytest.approx(other.share, rel=1e-9)
+            np.testing.assert_array_equal(reason.expected, other.expected)
 
 
 def test_a_row_is_not_its_own_neighbour():
@@ -273,19 +273,19 @@ def test_of_many_columns_the_farthest_from_expected_are_tried():
     rows = rng.normal(size=(50, 200))
     X = np.zeros((1, 200))
     X[0, [3, 150]] = 9.0, -8.0
-    asked = []
+    sizes = []
 
     def score(candidates):
-        asked.append(len(candidates))
+        sizes.append(len(candidates))
         return (candidates**2).sum(axis=1)
 
     (reasons,) = reasons_of(X, (X**2).sum(axis=1), score, rows)
     assert [drop.group for drop in reasons[:2]] == [3, 150]
-    assert asked[0] == max(asked) == 1 + 64
+    assert sizes[0] == max(sizes) == 1 + 64
 
 
 def explained(rows, X, score):
-    """Reasons for rows, by a score of squared distances to the nearest of the reference."""
+    """Return reasons for rows, by a score of squared distances to the nearest reference rows."""
 
     def of_rows(candidates):
         nearest = np.partition(cdist(candidates, rows, "sqeuclidean"), 10, axis=1)[:, :10]
@@ -302,7 +302,7 @@ SCORES = [
 
 
 def stones(n, rng):
-    """Weight, price and two unrelated columns; length, width and depth follow the weight."""
+    """Return weight, price, two unrelated columns, and three sizes that follow the weight."""
     weight = rng.normal(size=n)
     sizes = weight[:, None] + 0.05 * rng.normal(size=(n, 3))
     price = weight + 0.2 * rng.normal(size=n)
@@ -375,9 +375,9 @@ def test_women_of_first_class_are_not_reported_that_they_should_have_died():
     saved = saved[[rows[place][3] == "yes" for place in saved]][::20]
     women = table_from_frame(frame[saved.tolist()])
     rows = JudgedRows(women, model.encoder.matrix(women), saved)
-    told = explain_rows(model.encoder, model.detector, rows)
-    assert all(reason.column != "survived" for reasons in told for reason in reasons)
-    # Groups of 1 to 5 % of the rows are all among those that suggest values.
+    explained = explain_rows(model.encoder, model.detector, rows)
+    assert all(reason.column != "survived" for reasons in explained for reason in reasons)
+    # Groups with 1 to 5 % of the rows are all among the rows that suggest values.
     kept = frame[model.detector.neighbours.index.tolist()].group_by(frame.columns).len()
     small = frame.group_by(frame.columns).len().filter(pl.col("len").is_between(22, 110))
     both = small.join(kept, on=frame.columns, how="left")
@@ -432,8 +432,8 @@ def test_the_first_reason_is_that_of_the_full_explanation():
     full = explain_rows(model.encoder, model.detector, rows)
     first = first_reasons(rows, model.encoder, model.detector)
     together = 0
-    for all_of, one in zip(full, first, strict=True):
+    for all_of, few in zip(full, first, strict=True):
         names = all_of[0].together or (all_of[0].column,) if all_of else ()
-        assert one == tuple(reason for reason in all_of if reason.column in names)
+        assert few == tuple(reason for reason in all_of if reason.column in names)
         together += len(names) > 1
     assert together

@@ -1,4 +1,4 @@
-"""Closed forms against brute force: refit without the row, without the landmark."""
+"""Closed forms equal brute force: a refit without the row or the landmark."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
 
 def soft_score(z, norm, kept, total_ridge):
-    """r + rho M of one row from the sums over other rows, by plain linear algebra."""
+    """Return r + rho M of one row from the sums over other rows, by linear algebra."""
     center = kept.mean(axis=0)
     scatter = (kept - center).T @ (kept - center)
     y = z - center
@@ -50,7 +50,7 @@ def fit(rows):
 
 
 def scores_refitted(rows, fit, i):
-    """Score of row i by a model without it, and without its landmark if it is one."""
+    """Return the score of row i from a model without it, and without its landmark, if any."""
     landmarks = fit.detector_.landmarks[fit.detector_.landmarks != i]
     basis = LandmarkBasis.from_cholesky(RBF(0.3), rows[landmarks])
     z = basis.features()(rows)
@@ -65,7 +65,7 @@ def test_training_scores_equal_refitting_without_the_row(rows, fit):
 
 def test_landmarks_are_scored_without_their_landmark(rows, fit):
     brute = [scores_refitted(rows, fit, i) for i in fit.detector_.landmarks]
-    # rho is held fixed here and there; what remains is the jitter of the Cholesky factor.
+    # rho is held fixed in both; only the jitter of the Cholesky factor differs.
     np.testing.assert_allclose(
         fit.novelty_scores_[fit.detector_.landmarks], brute, rtol=0, atol=1e-6
     )

@@ -1,4 +1,4 @@
-"""Fits from a row source against plain formulas over all rows."""
+"""Fits from a row source equal plain formulas over all rows."""
 
 import pickle
 
@@ -20,7 +20,7 @@ KERNEL = RBF(0.3)
 
 
 class Parts:
-    """Rows that are seen a part at a time, by functions that were sent there."""
+    """A row source that runs pickled functions on one part at a time."""
 
     def __init__(self, X, rows):
         self.X, self.parts, self.n_rows = X, row_parts(len(X), rows), len(X)
@@ -53,7 +53,7 @@ def sent(function):
 
 @pytest.fixture
 def rows(monkeypatch):
-    """A table of which only some rows are held in memory."""
+    """Return a table of which only a sample is held in memory."""
     monkeypatch.setattr(engine_rows, "SAMPLE_ROWS", 400)
     return np.random.default_rng(5).normal(size=(1500, 3))
 
@@ -61,7 +61,7 @@ def rows(monkeypatch):
 def test_sums_made_where_numbers_round_otherwise_still_add_up(rows, monkeypatch):
     function = FeatureSums(LandmarkBasis.from_cholesky(KERNEL, rows[:40]))
     expected, here = (ArrayRows(X).sum(function) for X in (rows[:900], rows[:400]))
-    # Another mean stands for another machine's last bits.
+    # A slightly different mean stands for another machine's rounding.
     monkeypatch.setattr(nystroem, "SHIFT_ROWS", 39)
     total = here + ArrayRows(rows[400:900]).sum(sent(function))
     np.testing.assert_allclose(total.mean, expected.mean, rtol=1e-9)
@@ -89,7 +89,7 @@ def test_mean_and_covariance_come_from_all_rows_in_use(rows, contaminated, monke
     np.testing.assert_allclose(fit.novelty_scores_[others], expected[others], rtol=1e-9)
     tau = 1.0 - used.mean(axis=0) @ used.mean(axis=0)
     assert fit.detector_.ridge == pytest.approx(0.05 * tau, rel=1e-9)
-    # Landmarks come from the rows in memory and in use.
+    # Landmarks are sampled rows that are in use.
     sampled = sample_positions(len(rows), 0)
     assert np.isin(fit.detector_.landmarks, sampled[in_use[sampled]]).all()
     np.testing.assert_array_equal(fit.subspace_.points, rows[fit.detector_.landmarks])
@@ -108,7 +108,7 @@ def test_rows_in_parts_are_fitted_like_rows_in_memory(rows, contaminated, kernel
     np.testing.assert_allclose(parted.novelty_scores_, whole.novelty_scores_, rtol=1e-10)
     np.testing.assert_array_equal(parted.detector_.landmarks, whole.detector_.landmarks)
     if kernel is None:
-        of_one, of_other = (parts_of(one.combined_)[1] for one in (whole, parted))
+        of_one, of_other = (parts_of(fit.combined_)[1] for fit in (whole, parted))
         for name, array in of_one.items():
             np.testing.assert_allclose(of_other[name], array, rtol=1e-7, err_msg=name)
     assert parted.threshold_ == pytest.approx(whole.threshold_, rel=1e-10)
@@ -138,7 +138,7 @@ def test_clean_thresholds_are_calibrated_on_the_rows_in_memory(rows):
 
 def test_sorted_rows_of_which_whole_parts_are_left_out_are_fitted_like_rows_in_memory(monkeypatch):
     monkeypatch.setattr(engine_rows, "SUMMED", 128)
-    # Prices in order: the dense half lies together, and parts at the ends have no row in use.
+    # Sorted prices: the dense half is contiguous, and the outer parts have no row in use.
     X = np.sort(np.random.default_rng(0).lognormal(sigma=1.5, size=(1500, 1)), axis=0)
     parts = Parts(X, 256)
     whole = KernelPCANovelty(random_state=0).fit(X)

@@ -25,14 +25,14 @@ scores_strategy = st.lists(
 def test_threshold_and_p_values_decide_alike(calibration, alpha, scores):
     threshold = rate_threshold(calibration, alpha)
     p_values = conformal_p_values(calibration, scores)
-    # Exactly at p = alpha rounding may decide either way; everywhere else both must agree.
+    # At p = alpha exactly, rounding may decide either way; elsewhere both must agree.
     clear = ~np.isclose(p_values, alpha, rtol=0, atol=1e-7)
     assert np.array_equal((scores > threshold)[clear], (p_values < alpha)[clear])
 
 
 @given(scores_strategy, st.floats(0.01, 0.99))
 def test_threshold_flags_at_most_alpha_of_exchangeable_rows(scores, alpha):
-    # Leaving each row out of the pooled scores in turn is the exact conformal argument.
+    # Leaving each row out of the pooled scores is the exact conformal argument.
     flagged = [
         scores[i] > rate_threshold(np.delete(scores, i), alpha)
         for i in range(len(scores))

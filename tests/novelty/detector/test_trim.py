@@ -12,10 +12,10 @@ from kpca_apps.novelty.detector.views import RawColumns, ViewedRows
 
 
 def densest_half(kernel, X, **options):
-    return np.flatnonzero(trim(seen(ArrayRows(X), kernel), kernel, **options))
+    return np.flatnonzero(trim(viewed(ArrayRows(X), kernel), kernel, **options))
 
 
-def seen(source, kernel):
+def viewed(source, kernel):
     return ViewedRows(source, RawColumns.fit(source.sample, kernel))
 
 
@@ -23,7 +23,7 @@ def test_the_trim_is_exact_over_all_rows():
     rows, kernel = np.random.default_rng(5).normal(size=(1500, 3)), RBF(0.3)
     sample = np.sort(np.random.default_rng(6).choice(1500, 400, replace=False))
     source, rng = ArrayRows(rows, sample), np.random.default_rng(0)
-    kept = trim(seen(source, kernel), kernel, n_landmarks=400, rng=rng)
+    kept = trim(viewed(source, kernel), kernel, n_landmarks=400, rng=rng)
     # Every sampled row is a landmark: the density is the mean kernel value with the sample.
     density = kernel(rows, rows[sample]).mean(axis=1)
     assert kept.sum() == 750
@@ -38,7 +38,7 @@ def test_more_landmarks_than_fit_in_memory_are_refused_beforehand(monkeypatch):
 
 
 def test_an_even_table_keeps_all_rows_but_the_sparse():
-    """No arc of a ring is cut away as if it were the sparse half."""
+    """No arc of a ring is removed as the sparse half."""
     rng = np.random.default_rng(5)
     angle = rng.uniform(0, 2 * np.pi, 300)
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
@@ -55,7 +55,7 @@ def test_an_even_table_keeps_all_rows_but_the_sparse():
     seed=st.integers(0, 10**6),
 )
 def test_one_sparse_row_more_never_decides_how_many_rows_are_kept(n, sparse, spread, seed):
-    """A dense majority with ever more sparse rows among it, and one row more each time."""
+    """A dense majority with a growing number of sparse rows, one more each time."""
     rng = np.random.default_rng(seed)
     dense = 1.0 + spread * rng.uniform(-1, 1, n)
     others = sparse * (1.0 + 0.1 * rng.uniform(-1, 1, n))
@@ -70,15 +70,15 @@ def test_one_sparse_row_more_never_decides_how_many_rows_are_kept(n, sparse, spr
     assert abs(int(kept.sum()) - int(moved.sum())) <= 2 + 5e-3 * n
 
 
-def test_where_the_dense_and_the_sparse_are_equally_many_neither_is_lost_at_a_blow():
-    # No two alike: of equal rows all are kept, or none.
+def test_equally_many_dense_and_sparse_rows_are_dropped_gradually():
+    # All densities differ, because equal rows are kept or removed together.
     density = np.r_[np.full(500, 1.0), np.full(520, 0.3)] - 1e-9 * np.arange(1020)
     kept = [densest(density[i:]).sum() for i in range(40)]
     assert max(kept) - min(kept) <= 25
 
 
 def test_what_is_dense_does_not_depend_on_the_order_of_rows():
-    """As of two machines whose rows take turns."""
+    """Like two machines whose rows alternate."""
     X = np.random.default_rng(0).normal(size=(3000, 4))
     X[1::2] += 5.0
     X[:20] += 40.0

@@ -98,7 +98,7 @@ def test_categories_alone_make_one_view():
 
 
 def test_columns_of_one_source_weigh_as_much_as_one():
-    """Copies of a column, declared as of one source, change no distance."""
+    """Copies of a column in one group do not change distances."""
     X = np.random.default_rng(7).normal(size=(100, 2))
     copies = np.column_stack([X[:, 0], X[:, 1], X[:, 1], X[:, 1], np.ones(100)])
     one, many = fitted(X), fitted(copies, groups=[[0], [1, 2, 3, 4]])
@@ -127,7 +127,7 @@ def test_a_column_constant_among_the_rows_in_use_is_scaled_by_the_table():
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_numbers_that_vary_in_rows_left_out_only_have_a_scale_beside_indicators():
-    """One odd row among equal ones: among the training subset no number varies."""
+    """One odd row among equal ones: no number varies in the training subset."""
     X = np.ones((101, 2))
     X[100] = 2.0, 0.0
     views = fitted(X, [1], rows=np.arange(100))

@@ -1,4 +1,4 @@
-"""Rows that repeat others, against a comparison of all pairs."""
+"""Duplicate rows are those of a comparison of all pairs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WORDS = ["red", "Red", " red", "deep  red", "deep red", "blue", "?", ""]
 N_COLUMNS, N_NUMERIC = 6, 3
 
 
-def found_in(frame: pl.DataFrame, **options: tuple[str, ...]) -> DuplicateRows:
+def repeats_in(frame: pl.DataFrame, **options: tuple[str, ...]) -> DuplicateRows:
     table = table_from_frame(frame)
     plan = infer_plan(table, ColumnOptions(**options))  # type: ignore[arg-type]
     return find_duplicates(
@@ -36,8 +36,8 @@ def found_in(frame: pl.DataFrame, **options: tuple[str, ...]) -> DuplicateRows:
     )
 
 
-def loose(cell: str, numeric: bool) -> object:
-    """A cell but for how it is written; written anew here."""
+def normalise(cell: str, numeric: bool) -> object:
+    """Normalise a cell's spelling; an independent implementation."""
     text = " ".join(cell.split()).lower()
     if text in ("", "na", "?"):
         return None
@@ -51,9 +51,9 @@ Cells = list[tuple[str, ...]]
 
 
 def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...]], dict[str, int]]:
-    """Repeats, told groups of equal rows, told near groups, and common columns, by definition."""
+    """Return repeats, groups of equal and near-equal rows, and common columns, by definition."""
     n = len(rows)
-    forms = [tuple(loose(cell, k < N_NUMERIC) for k, cell in enumerate(row)) for row in rows]
+    forms = [tuple(normalise(cell, k < N_NUMERIC) for k, cell in enumerate(row)) for row in rows]
     counts = [
         {value: sum(form[k] == value for form in forms) for value in {form[k] for form in forms}}
         for k in range(N_COLUMNS)
@@ -68,8 +68,8 @@ def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...
         equal.setdefault(row, []).append(number)
     repeated = [group for group in equal.values() if len(group) > 1]
     n_repeats = sum(len(group) - 1 for group in repeated)
-    told = [group for group in repeated if expected(group[0]) < 1e-3]
-    if 2 * len(told) < len(repeated):
+    unlikely = [group for group in repeated if expected(group[0]) < 1e-3]
+    if 2 * len(unlikely) < len(repeated):
         return n_repeats, set(), set(), {}
     written: dict[tuple[object, ...], list[int]] = {}
     for group in equal.values():
@@ -95,7 +95,7 @@ def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...
             common[f"c{k}"] = n_rows
         else:
             near |= groups
-    return n_repeats, {tuple(group) for group in told}, near, common
+    return n_repeats, {tuple(group) for group in unlikely}, near, common
 
 
 @pytest.mark.release
@@ -104,7 +104,7 @@ def by_pairs(rows: Cells) -> tuple[int, set[tuple[int, ...]], set[tuple[int, ...
 def test_repeats_are_those_that_a_comparison_of_all_pairs_finds(data: st.DataObject) -> None:
     n = data.draw(st.integers(40, 90))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    # Mostly rare cells, some common ones, and copies with at most one cell or spelling changed.
+    # Mostly rare cells, some common ones, and copies that differ in at most one cell or spelling.
     rows: Cells = [
         (
             str(rng.choice(NUMBERS)) if rng.random() < 0.2 else f"{rng.normal():.4f}",
@@ -125,21 +125,21 @@ def test_repeats_are_those_that_a_comparison_of_all_pairs_finds(data: st.DataObj
             copy[k] = str(rng.choice(NUMBERS if k < N_NUMERIC else WORDS))
         rows[target] = tuple(copy)
     frame = pl.DataFrame(rows, schema=[f"c{k}" for k in range(N_COLUMNS)], orient="row")
-    found = found_in(frame, numeric=("c0", "c1", "c2"), categorical=("c3", "c4", "c5"))
+    repeats = repeats_in(frame, numeric=("c0", "c1", "c2"), categorical=("c3", "c4", "c5"))
     n_repeats, equal, near, common = by_pairs(rows)
-    # Reports are bounded; here all groups fit unless there are more than 20.
-    assert found.n_repeats == n_repeats
-    assert found.n_near == len(near)
+    # The report is limited; all groups fit unless there are more than 20.
+    assert repeats.n_repeats == n_repeats
+    assert repeats.n_near == len(near)
     if len(equal) <= module.MAX_GROUPS:
-        assert {tuple(row - 1 for row in group.rows) for group in found.equal} == {
+        assert {tuple(row - 1 for row in group.rows) for group in repeats.equal} == {
             group[: module.MAX_PLACES] for group in equal
         }
     if len(near) <= module.MAX_GROUPS:
-        assert {tuple(row - 1 for row in group.rows) for group in found.near} == {
+        assert {tuple(row - 1 for row in group.rows) for group in repeats.near} == {
             group[: module.MAX_PLACES] for group in near
         }
-    assert dict(found.common) == common
-    assert bool(found.statement) == bool(n_repeats or near or common)
+    assert dict(repeats.common) == common
+    assert bool(repeats.statement) == bool(n_repeats or near or common)
 
 
 @pytest.mark.parametrize("n_values", [1, 120, 10**9])
@@ -160,19 +160,19 @@ def test_equal_rows_of_any_hashes_are_those_of_a_dictionary(n_values: int) -> No
 PLANTED = pl.concat([frame_of(300), frame_of(300)[[17, 40]].with_columns(name=pl.lit("again"))])
 
 
-def test_a_repeated_row_and_one_with_a_changed_cell_are_told_with_their_rows() -> None:
+def test_repeats_and_near_repeats_are_reported_with_their_rows() -> None:
     other = {"black": "white", "white": "black"}[PLANTED["colour"][301]]
     frame = PLANTED.with_columns(
         colour=pl.when(pl.int_range(302) == 301).then(pl.lit(other)).otherwise("colour")
     )
     options = ScreeningOptions(columns=ColumnOptions(exclude=("kind",), hide=("colour",)))
     result = screen(table_from_frame(frame), options=options)[0]
-    found = result.findings.duplicates
-    # The name, an identifier but for one repeat, is not among the columns compared.
-    assert [group.rows for group in found.equal] == [(18, 301)]
-    assert [(group.rows, group.columns) for group in found.near] == [((41, 302), ("colour",))]
-    assert found.near[0].cells == (("(hidden)",), ("(hidden)",))
-    assert found.statement == (
+    repeats = result.findings.duplicates
+    # The name, unique except for one repeat, is not compared.
+    assert [group.rows for group in repeats.equal] == [(18, 301)]
+    assert [(group.rows, group.columns) for group in repeats.near] == [((41, 302), ("colour",))]
+    assert repeats.near[0].cells == (("(hidden)",), ("(hidden)",))
+    assert repeats.statement == (
         "1 row repeats an earlier one in every column the model uses (rows 18, 301). 1 group of "
         'rows is equal but for one cell, or for how it is written (rows 41, 302, "colour").'
     )
@@ -183,15 +183,15 @@ def test_a_repeated_row_and_one_with_a_changed_cell_are_told_with_their_rows() -
     assert near.cells == ((PLANTED["colour"][301],), (other,))
 
 
-def test_what_single_precision_holds_tells_numbers_apart_and_sizes_do_not_matter() -> None:
+def test_numbers_are_compared_in_single_precision_at_any_scale() -> None:
     numbers = np.array([1e-300, 5e-324, 3.0, 3.0000001, 3.000001, -3.0, 0.0, -0.0, 1e99])
     single = module._single(numbers)
     assert single[2] == single[3] != single[4]
     assert not np.signbit(single[7])
     assert single == pytest.approx(numbers, rel=1e-7, abs=0)
-    # A balance to the cent, and places some metres apart.
+    # An amount to the cent, and locations some metres apart.
     assert len({*module._single(np.array([45678.91, 45678.92, 47.401059, 47.401140]))}) == 4
-    # Whole numbers are codes and counts, and of the largest floats none is infinite.
+    # Integers are codes and counts, and the largest float must not become infinite.
     whole = np.array([16_777_216.0, 16_777_217.0, np.finfo(float).max, np.inf, -np.inf, np.nan])
     np.testing.assert_array_equal(module._single(whole), whole)
 
@@ -201,26 +201,26 @@ def test_long_whole_numbers_are_equal_to_the_last_digit() -> None:
     sizes = {f"size {k}": rng.normal(size=60) for k in range(4)}
     frame = pl.DataFrame({"time": 2**60 + 10**9 * np.arange(60), **sizes})
     near = frame[:1].with_columns(pl.col("time") + 1)
-    found = found_in(pl.concat([frame, frame[7:8], near]))
-    assert [group.rows for group in found.equal] == [(8, 61)]
-    assert [(group.rows, group.columns) for group in found.near] == [((1, 62), ("time",))]
+    repeats = repeats_in(pl.concat([frame, frame[7:8], near]))
+    assert [group.rows for group in repeats.equal] == [(8, 61)]
+    assert [(group.rows, group.columns) for group in repeats.near] == [((1, 62), ("time",))]
 
 
 def test_what_repeats_by_nature_is_one_sentence() -> None:
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({name: rng.choice(["a", "b", "c"], 2_000) for name in "xyz"})
-    found = found_in(frame)
-    assert (found.n_repeats, found.n_groups, found.equal, found.near) == (1_973, 27, (), ())
-    assert "1,973 rows repeat" in found.statement and "by chance" in found.statement
-    # One row a visit: rows of one patient differ in the day alone.
+    repeats = repeats_in(frame)
+    assert (repeats.n_repeats, repeats.n_groups, repeats.equal, repeats.near) == (1_973, 27, (), ())
+    assert "1,973 rows repeat" in repeats.statement and "by chance" in repeats.statement
+    # Rows are visits: those of one patient differ only in the day.
     wide = pl.DataFrame({f"m{k}": np.repeat(rng.normal(size=60), 4) for k in range(4)})
-    found = found_in(wide.with_columns(day=np.tile([0.5, 1.5, 4.5, 9.5], 60)))
-    assert (found.n_repeats, found.n_near, found.common) == (0, 0, (("day", 240),))
-    assert '"day"' in found.statement
+    repeats = repeats_in(wide.with_columns(day=np.tile([0.5, 1.5, 4.5, 9.5], 60)))
+    assert (repeats.n_repeats, repeats.n_near, repeats.common) == (0, 0, (("day", 240),))
+    assert '"day"' in repeats.statement
 
 
-def test_nothing_is_said_where_nothing_repeats() -> None:
-    assert found_in(frame_of(100)) == DuplicateRows(n_compared=100)
+def test_nothing_is_reported_where_nothing_repeats() -> None:
+    assert repeats_in(frame_of(100)) == DuplicateRows(n_compared=100)
 
 
 @pytest.mark.parametrize("part_rows", [64, 128])
@@ -232,6 +232,6 @@ def test_all_rows_of_a_table_in_parts_are_compared_as_written(part_rows: int) ->
     rows = encode(encoder, sample, n_jobs=1)
     assert rows.size_of_parts == part_rows
     assert (rows.hashes == hash_rows(whole, encoder)).all()
-    found = find_duplicates(rows)
-    assert found.equal == find_duplicates(encode(encoder, Sample.of(whole))).equal
-    assert [group.rows for group in found.equal] == [(18, 301), (41, 302)]
+    repeats = find_duplicates(rows)
+    assert repeats.equal == find_duplicates(encode(encoder, Sample.of(whole))).equal
+    assert [group.rows for group in repeats.equal] == [(18, 301), (41, 302)]

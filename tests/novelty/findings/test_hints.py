@@ -1,4 +1,4 @@
-"""Slips planted in rows that are otherwise like the rest are told; ordinary rows get no hint."""
+"""Planted slips in otherwise ordinary rows get a hint; ordinary rows get none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = ("height", "arm", "hand", "age", "floor")
 
 
 def people(n: int, seed: int = 0) -> FloatArray:
-    """Three lengths that follow one size, an age, and a number on both sides of 0."""
+    """Return three correlated lengths, an age, and a number of either sign."""
     rng = np.random.default_rng(seed)
     size = np.exp(0.1 * rng.normal(size=n))[:, None] * np.array([170.0, 70.0, 18.0])
     lengths = size * np.exp(0.015 * rng.normal(size=(n, 3)))
@@ -47,7 +47,7 @@ def hints(
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "expected"),
     [
         ((2.54, 1, 1, 1, 1), '"height" fits if divided by 2.54 (inches and centimetres?).'),
         ((1, 0.1, 1, 1, 1), '"arm" fits if multiplied by 10.'),
@@ -56,34 +56,34 @@ def hints(
         ((1, -1, 1, 1, 1), '"arm" fits if its sign is turned.'),
     ],
 )
-def test_a_planted_slip_is_told(change: tuple[float, ...], said: str) -> None:
-    told = [hints(row * np.array(change)) for row in people(20, seed=1)]
-    # Rows that keep less to the others than three in four do get none.
-    assert sum(said in one for one in told) >= 14
-    assert all(len(one) <= 1 for one in told)
+def test_a_planted_slip_gets_a_hint(change: tuple[float, ...], expected: str) -> None:
+    texts = [hints(row * np.array(change)) for row in people(20, seed=1)]
+    # Rows that follow the others less than three in four do get no hint.
+    assert sum(expected in hint for hint in texts) >= 14
+    assert all(len(hint) <= 1 for hint in texts)
 
 
 @pytest.mark.parametrize(
-    ("name", "unit", "said"),
+    ("name", "unit", "text"),
     [
         ("bodyWeight", "", "divided by 2.205 (pounds and kilograms?)"),
         ("body", "kg", "divided by 2.205 (pounds and kilograms?)"),
-        # Of what nobody says what it is, chance would fit some unit.
+        # If the quantity is unknown, some unit would fit by chance.
         ("body", "", ""),
-        # Nobody gives the length of a film in pounds, nor its speed.
+        # A film's length is never given in pounds, nor its speed.
         ("duration", "", ""),
         ("film", "min", ""),
     ],
 )
-def test_units_are_suggested_where_the_column_is_of_them(name: str, unit: str, said: str) -> None:
+def test_units_are_suggested_where_the_column_is_of_them(name: str, unit: str, text: str) -> None:
     names = {0: name, 1: "arm", 2: "hand"}
     finder = HintFinder(STORED, GROUPS, names, {name: unit})
     rows = people(20, seed=1) * np.array([1 / 0.45359237, 1, 1, 1, 1])
-    told = [" ".join(hints(row, finder)) for row in rows]
-    assert sum(said in one and bool(one) == bool(said) for one in told) >= 14
+    texts = [" ".join(hints(row, finder)) for row in rows]
+    assert sum(text in hint and bool(hint) == bool(text) for hint in texts) >= 14
 
 
-def test_what_filled_a_gap_is_no_value_of_the_column() -> None:
+def test_a_filled_gap_is_no_value_of_the_column() -> None:
     rng = np.random.default_rng(0)
     is_gap = rng.random(1000) < 0.2
     tested = np.where(
@@ -96,12 +96,12 @@ def test_what_filled_a_gap_is_no_value_of_the_column() -> None:
     assert [column.name for column in finder.columns] == ["height", "arm", "hand"]
 
 
-def test_a_repair_leads_to_what_was_probably_meant_or_is_not_told() -> None:
+def test_a_repair_gives_the_suggested_value_or_is_not_reported() -> None:
     row = people(1, seed=1)[0] * np.array([100.0, 1, 1, 1, 1])
     scaled = (row - MEAN) / SD
     meant = row[0] / 100
-    (said,) = hints(row, scaled=scaled, meant={"height": meant})
-    assert said == hints(row, scaled=scaled)[0] == '"height" fits if divided by 100.'
+    (text,) = hints(row, scaled=scaled, meant={"height": meant})
+    assert text == hints(row, scaled=scaled)[0] == '"height" fits if divided by 100.'
     assert hints(row, scaled=scaled, meant={"height": meant * 1.05}) == ()
 
 
@@ -109,31 +109,31 @@ def test_a_sign_is_missed_in_a_column_below_0_too() -> None:
     turned = ROWS * np.array([1, -1, 1, 1, 1])
     stored = NeighbourRows(turned, STORED.standardised, STORED.as_is, STORED.index)
     finder = HintFinder(stored, GROUPS, dict(enumerate(NAMES)))
-    told = [hints(row, finder) for row in people(20, seed=6)]
-    assert sum(one == ('"arm" fits if its sign is turned.',) for one in told) >= 15
+    texts = [hints(row, finder) for row in people(20, seed=6)]
+    assert sum(hint == ('"arm" fits if its sign is turned.',) for hint in texts) >= 15
 
 
-def test_exchanged_columns_are_told_once() -> None:
+def test_exchanged_columns_are_reported_once() -> None:
     rows = people(20, seed=2)[:, [0, 2, 1, 3, 4]]
-    told = [hints(row) for row in rows]
-    assert sum(one == ('"arm" and "hand" fit if exchanged.',) for one in told) >= 15
+    texts = [hints(row) for row in rows]
+    assert sum(hint == ('"arm" and "hand" fit if exchanged.',) for hint in texts) >= 15
 
 
-def test_a_digit_typed_twice_is_told() -> None:
+def test_a_digit_typed_twice_is_reported() -> None:
     rows = people(20, seed=3)
     meant = np.round(rows[:, 0], 1)
     rows[:, 0] = [float(f"1{value}") for value in meant]
-    told = [" ".join(hints(row)) for row in rows]
+    texts = [" ".join(hints(row)) for row in rows]
     words = [f"read as {value} (a digit typed twice?)" for value in meant]
-    assert sum(said in one for said, one in zip(words, told, strict=True)) >= 14
+    assert sum(expected in hint for expected, hint in zip(words, texts, strict=True)) >= 14
 
 
 def test_ordinary_rows_get_no_hint_also_where_one_column_is_extreme() -> None:
     rows = people(300, seed=4)
     assert sum(bool(hints(row)) for row in rows) == 0
-    # Somebody who is 30 % larger than all others is no slip of a unit.
+    # A person 30 % larger than all others is not a unit error.
     assert hints(rows[0] * np.array([1.3, 1.3, 1.3, 1, 1])) == ()
-    # What only makes a value small is no repair where 0 would do.
+    # A factor that only makes a value small is no repair if 0 would do as well.
     row = people(1, seed=5)[0]
     row[4] = 90.0
     assert hints(row) == ()
@@ -142,7 +142,7 @@ def test_ordinary_rows_get_no_hint_also_where_one_column_is_extreme() -> None:
 def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """500 such rows of 300 columns would take the better part of an hour."""
+    """500 such rows of 300 columns would take almost an hour."""
     rng = np.random.default_rng(7)
     n_columns = 40
     rows = rng.normal(size=(1000, 1)) + 0.05 * rng.normal(size=(1000, n_columns))
@@ -152,13 +152,13 @@ def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
     looked_up: list[_Column] = []
     beside = HintFinder._expect
 
-    def counted(finder: HintFinder, column: _Column, *others: Any) -> float:
+    def count_lookups(finder: HintFinder, column: _Column, *others: Any) -> float:
         looked_up.append(column)
         return beside(finder, column, *others)
 
     monkeypatch.setattr(HintFinder, "_expect", counted)
     unlike = rng.uniform(-2, 2, n_columns)
-    assert not any("exchanged" in one for one in hints(unlike, finder, unlike))
+    assert not any("exchanged" in hint for hint in hints(unlike, finder, unlike))
     assert looked_up == []
 
 
@@ -181,41 +181,41 @@ def frame() -> pl.DataFrame:
 
 def test_hints_stand_beside_the_reasons_of_a_screening(frame: pl.DataFrame) -> None:
     options = ScreeningOptions(explain=len(frame))
-    told = {
+    texts = {
         row.row: row.hints for row in screen(table_from_frame(frame), options=options)[0].ranked
     }
-    assert told[18] == ('"height" fits if divided by 1000.',)
-    assert told[34] == (
+    assert texts[18] == ('"height" fits if divided by 1000.',)
+    assert texts[34] == (
         '"arm", "hand" and "age" are missing; fewer than 1 in 100 rows lack any one of them.',
     )
 
 
-def test_no_repair_is_told_that_the_column_cannot_hold() -> None:
-    """A memory of 8192 is not one of 8.192, nor a count of 345 one of 3.45."""
+def test_no_repair_is_suggested_that_the_column_cannot_hold() -> None:
+    """A memory size of 8192 is not 8.192 misread, nor a count of 345 a 3.45."""
     rng = np.random.default_rng(8)
     memory = rng.choice([1.0, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32], 800)
     for column, impossible, possible in (
         (memory, 8.192, 8.0),
         (rng.poisson(40, 800).astype(float), 34.5, 34.0),
     ):
-        of = _Column("x", 0, 0, column)
-        assert not of.holds(impossible)
-        assert of.holds(possible)
+        description = _Column("x", 0, 0, column)
+        assert not description.holds(impossible)
+        assert description.holds(possible)
 
 
 def test_a_broken_number_is_not_exchanged_into_a_whole_column() -> None:
-    """Two lengths alike, one of them rounded: 71.3 cannot have stood in that one."""
+    """Of two similar lengths one is rounded, so 71.3 cannot belong to it."""
     rows = people(1000, seed=9)
     rows[:, 1] = np.round(rows[:, 1])
     mean, sd = rows.mean(axis=0), rows.std(axis=0)
     stored = NeighbourRows(rows, (rows - mean) / sd, STORED.as_is, STORED.index)
     finder = HintFinder(stored, [np.array([j]) for j in range(5)], dict(enumerate(NAMES)))
     exchanged = people(20, seed=2)[:, [0, 2, 1, 3, 4]]
-    told = [hints(row, finder, (row - mean) / sd) for row in exchanged]
-    assert not any("exchanged" in text for hints in told for text in hints)
+    texts = [hints(row, finder, (row - mean) / sd) for row in exchanged]
+    assert not any("exchanged" in text for hints in texts for text in hints)
     whole = np.round(exchanged)
-    told = [hints(row, finder, (row - mean) / sd) for row in whole]
-    assert any("exchanged" in text for hints in told for text in hints)
+    texts = [hints(row, finder, (row - mean) / sd) for row in whole]
+    assert any("exchanged" in text for hints in texts for text in hints)
 
 
 @pytest.mark.parametrize("name", ["Total", "Summe", ""])
@@ -234,4 +234,4 @@ def test_a_row_of_totals_is_called_one(name: str) -> None:
     assert row.hints == ('"sales", "costs" hold the sums of all other rows: a row of totals?',)
     half = frame.with_columns(sales=pl.col("sales").replace(int(sales.sum()), 3000))
     others = screen(table_from_frame(half), options=ScreeningOptions(count=3))[0].ranked
-    assert not any("totals" in hint for one in others for hint in one.hints)
+    assert not any("totals" in hint for row in others for hint in row.hints)

@@ -1,4 +1,4 @@
-"""Reason, odd cell, hint and explanation never expect different values of one cell."""
+"""Reason, odd cell, hint and explanation agree on the expected value of a cell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ N = 400
 
 
 def people(seed: int) -> Table:
-    """People whose measures go together, with cells of every kind mistyped."""
+    """Return people with correlated measures, and typing errors of every kind."""
     rng = np.random.default_rng(seed)
     is_male = rng.random(N) < 0.5
     height = 165 + 13 * is_male + 6 * rng.normal(size=N)
@@ -106,7 +106,7 @@ def odd_cells(cells: list[OddCell], **formats: ValueFormat | None) -> OddCells:
         ("1702.5", "170.2", "(missing)", True),
     ],
 )
-def test_a_number_is_mended_where_the_neighbours_agree(
+def test_a_number_is_corrected_where_the_neighbours_agree(
     seen: str, meant: str, expected: str, is_kept: bool
 ) -> None:
     own = [Reason("height", 1.0, seen, expected)]
@@ -115,7 +115,7 @@ def test_a_number_is_mended_where_the_neighbours_agree(
     (cell,) = suggestions.cells
     assert (reason.expected, cell.suggestion) == ((meant, meant) if is_kept else (expected, ""))
     assert suggestions.numbers(7) == ({"height": float(meant)} if is_kept else {})
-    # Other rows are as they were.
+    # Other rows are unchanged.
     other = Reason("height", 1.0, "3", "4")
     assert suggestions.reasons(8, [other]) == (other,)
 
@@ -124,13 +124,13 @@ def test_letters_say_more_of_a_level_than_neighbours_and_dates_are_dates() -> No
     cells = [odd("sex", "femal", "female"), odd("born", "2923-04-05", "2023-04-05")]
     given = [Reason("sex", 0.5, "femal", "male"), Reason("born", 0.5, "2923-04-05", "2023-06-01")]
     suggestions = odd_cells(cells, sex=None, born=DateFormat()).settled({7: given})
-    found = suggestions.reasons(7, given)
-    assert [reason.expected for reason in found] == ["female", "2023-04-05"]
-    assert found[0].expected_value == "female"
+    ranked = suggestions.reasons(7, given)
+    assert [reason.expected for reason in ranked] == ["female", "2023-04-05"]
+    assert ranked[0].expected_value == "female"
     assert suggestions.cells == tuple(cells)
 
 
-def test_what_says_more_than_the_score_comes_first() -> None:
+def test_a_cell_clearer_than_the_score_comes_first() -> None:
     clear = OddCell(
         "town", MISSPELT, "Amstrdam", "Near Amsterdam.", "Amsterdam", 7, None, p_value=1e-6
     )
@@ -138,38 +138,38 @@ def test_what_says_more_than_the_score_comes_first() -> None:
     own = Reason("town", 0.3, "Amstrdam", "Utrecht")
 
     def reasons(given: list[Reason], *cells: OddCell, part: float = 0.0) -> list[Reason]:
-        # Its score puts the row at rank 3 of 1,000.
+        # Its score gives the row rank 3 of 1,000.
         formats = dict.fromkeys(("town", "sex", "kind"))
         suggestions = OddCells(cells, formats, lambda row: part, {7: 3}, 1000)
-        assert suggestions.hints(7) == tuple(f'"{one.column}": {one.sentence}' for one in cells)
+        assert suggestions.hints(7) == tuple(f'"{cell.column}": {cell.sentence}' for cell in cells)
         return [*suggestions.reasons(7, given)]
 
     first, *others = reasons([*small, own], clear)
     assert (first.column, first.expected, first.share) == ("town", "Amsterdam", 0.3)
     assert others == small
-    # It may be no reason by the score at all.
+    # The cell may contribute nothing to the score.
     assert reasons(small, clear)[0].share == 0.0
-    # 4 of 1,000 rows that are right would have such a cell.
+    # At this p-value, 4 of 1,000 correct rows have such a cell.
     doubtful = replace(clear, p_value=0.004)
-    found = reasons([*small, own], doubtful)
-    assert [(one.column, one.expected) for one in found][2] == ("town", "Amsterdam")
-    assert [one.column for one in reasons(small, doubtful)] == ["sex", "kind", "town"]
-    # What the others of the row say is a part of its score.
+    ranked = reasons([*small, own], doubtful)
+    assert [(reason.column, reason.expected) for reason in ranked][2] == ("town", "Amsterdam")
+    assert [reason.column for reason in reasons(small, doubtful)] == ["sex", "kind", "town"]
+    # The shares of the other reasons sum to a part of the score.
     first, *others = reasons([*small, own], replace(clear, given=("sex",)), part=0.5)
     assert (first.column, first.share) == ("town", 0.5 + 0.5 * 0.3)
-    assert [one.share for one in others] == [0.2, 0.15]
+    assert [reason.share for reason in others] == [0.2, 0.15]
     far = OddCell("sex", "far above", "9", "Far above.", "", 7, None, p_value=1e-9)
-    assert [one.column for one in reasons(small, far, clear)] == ["sex", "town", "kind"]
+    assert [reason.column for reason in reasons(small, far, clear)] == ["sex", "town", "kind"]
     assert reasons([], far)[0].expected == "less"
     assert reasons([], replace(far, kind="form"))[0].expected == "the usual form"
 
 
-def test_why_a_row_is_odd_does_not_depend_on_how_many_are_asked_for() -> None:
-    found = [
+def test_reasons_do_not_depend_on_how_many_rows_are_requested() -> None:
+    results = [
         screen(people(0), options=ScreeningOptions(count=count, explain=12))[0].ranked[:12]
         for count in (1, 12)
     ]
-    assert [row.reasons for row in found[0]] == [row.reasons for row in found[1]]
+    assert [row.reasons for row in results[0]] == [row.reasons for row in results[1]]
 
 
 def test_a_cell_that_a_formula_gives_reads_so_however_odd_it_is_by_itself() -> None:
@@ -189,10 +189,10 @@ def test_a_cell_that_a_formula_gives_reads_so_however_odd_it_is_by_itself() -> N
     cells = {(cell.row - 1, cell.column): cell for cell in result.findings.odd_cells}
     assert {cells[place].kind for place in meant} == {"far above", "sign"}
     assert {place: float(cells[place].suggestion) for place in meant} == meant
-    # Equal cells whose rows give different values stand each for itself.
+    # Equal cells with different suggested values are listed separately.
     assert [cells[row, "total"].more_rows for row in (3, 40)] == [(), ()]
     for (row, column), value in meant.items():
-        (ranked,) = (one for one in result.ranked if one.row == row + 1)
+        (ranked,) = (entry for entry in result.ranked if entry.row == row + 1)
         assert (ranked.reasons[0].column, float(ranked.reasons[0].expected)) == (column, value)
         assert "total = number * price in 396 of 400 rows." in " ".join(ranked.hints)
 
@@ -202,26 +202,26 @@ def test_a_reason_names_what_differs(seed: int) -> None:
     """A row that is no odder than its neighbours has no reason."""
     draw = np.random.default_rng(seed)
     columns = {"town": ["Rome", "Paris", "Oslo", "Bonn"], "side": ["left", "right"], "n": [0, 1, 2]}
-    frame = pl.DataFrame({name: draw.choice(of, 80).tolist() for name, of in columns.items()})
-    found = screen_table(frame, explain=80, count=3)
-    reasons = [reason for row in found.ranked for reason in row.reasons]
+    frame = pl.DataFrame({name: draw.choice(cells, 80).tolist() for name, cells in columns.items()})
+    result = screen_table(frame, explain=80, count=3)
+    reasons = [reason for row in result.ranked for reason in row.reasons]
     assert reasons and all(reason.seen != reason.expected for reason in reasons)
-    assert not all(row.reasons for row in found.ranked)
+    assert not all(row.reasons for row in result.ranked)
 
 
 def test_long_texts_are_cut_where_they_differ() -> None:
     towns = np.random.default_rng(0).choice(["Rome", "Oslo"], 120)
     texts = [f"A text of more than forty characters that ends in {town}" for town in towns]
     texts[50] = texts[int(np.argmax(towns != towns[50]))]
-    found = screen_table(pl.DataFrame({"town": towns.tolist(), "text": texts}), count=1)
-    seen, expected = str(found).splitlines()[1].split(": text ")[1].split(", expected ")
+    result = screen_table(pl.DataFrame({"town": towns.tolist(), "text": texts}), count=1)
+    seen, expected = str(result).splitlines()[1].split(": text ")[1].split(", expected ")
     assert (seen, expected) == ("...ds in Rome", "...ds in Oslo")[
         :: 1 if towns[50] == "Oslo" else -1
     ]
 
 
 def months(factor: float, seed: int) -> tuple[pl.DataFrame, int, str]:
-    """Rows of one curve times their sizes, with one cell that is wrong by a factor."""
+    """Return rows of one curve at various scales, with one cell wrong by a factor."""
     rng = np.random.default_rng(seed)
     sizes = np.exp(0.3 * rng.normal(size=(60, 1)) + 0.05 * rng.normal(size=(60, 12)))
     values = np.round(1000 * sizes, 1)
@@ -235,18 +235,18 @@ def test_a_cell_that_the_rest_of_its_row_speaks_against_is_odd(factor: float, le
     named = 0
     for seed in range(4):
         table, row, column = months(factor, seed)
-        found = screen_table(table, explain=3)
-        cells = [(cell.row, cell.column) for cell in found.findings.odd_cells]
+        result = screen_table(table, explain=3)
+        cells = [(cell.row, cell.column) for cell in result.findings.odd_cells]
         named += cells == [(row, column)]
         assert {*cells} <= {(row, column)}
-        assert found.findings.n_odd_cells == len(cells)
+        assert result.findings.n_odd_cells == len(cells)
     assert named >= least
 
 
 def test_no_cell_of_rows_that_differ_in_size_alone_is_odd() -> None:
     clean = (months(1.0, seed)[0] for seed in range(4))
     assert not any(screen_table(table).findings.odd_cells for table in clean)
-    # Degrees come near 0, where logarithms make much of little.
+    # Temperatures near 0 have large differences in logarithms.
     rng = np.random.default_rng(7)
     warm = 12 + 9 * np.sin(np.arange(700) / 58) + 3 * rng.normal(size=700)
     days = {"low": warm - 5 + rng.normal(size=700), "high": warm + 5 + 2 * rng.normal(size=700)}

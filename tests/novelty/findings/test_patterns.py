@@ -24,8 +24,8 @@ def number(column: str, seen: float, expected: float, together: tuple[str, ...] 
 
 def flagged(reasons: list[tuple[Reason, ...]]) -> list[RankedRow]:
     return [
-        RankedRow(place + 1, 10 + place, None, None, 1.0, None, True, told, True)
-        for place, told in enumerate(reasons)
+        RankedRow(place + 1, 10 + place, None, None, 1.0, None, True, row_reasons, True)
+        for place, row_reasons in enumerate(reasons)
     ]
 
 
@@ -35,7 +35,7 @@ def patterns(
     beside: dict[str, list[object]] | None = None,
     n_others: int = 100,
 ) -> tuple[Pattern, ...]:
-    """Patterns of rows with these reasons, which lead a table of others."""
+    """Return patterns of rows with these reasons, in front of other rows."""
     n = len(reasons)
     ranked = flagged(reasons)
     beside = beside or {"station": [*range(n), *range(n_others)]}
@@ -50,19 +50,19 @@ def test_like_multiples_of_what_was_expected_are_one_pattern_with_what_the_rows_
         (number("weight", 1000 * kg * wrong, kg),)
         for kg, wrong in zip(np.linspace(2, 9, 14), np.linspace(0.8, 1.2, 14), strict=True)
     ]
-    (found,) = patterns(
+    (pattern,) = patterns(
         [*reasons, (number("height", 3.0, 1.0),)],
         beside={"station": [7] * 14 + [1, 2] + [3, 4, 5, 6, 7] * 20},
     )
-    assert found.sentence == (
+    assert pattern.sentence == (
         '14 rows: "weight" is about 1,000 times what the rest suggests, all with "station" 7.'
     )
-    assert found.rows == tuple(range(10, 24))
-    assert (found.columns, found.common) == (("weight",), ("station", "7"))
+    assert pattern.rows == tuple(range(10, 24))
+    assert (pattern.columns, pattern.common) == (("weight",), ("station", "7"))
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "text"),
     [
         ([(0.5, 500), (0.7, 700), (0.6, 640)], "is about 1/1,000 of what the rest suggests"),
         ([(-3, 3.1), (-5, 4.8), (-9, 9)], "is of the opposite sign of what the rest suggests"),
@@ -71,27 +71,27 @@ def test_like_multiples_of_what_was_expected_are_one_pattern_with_what_the_rows_
         ([(5, 6), (4, 6), (5.2, 6.1)], "is below what the rest suggests"),
     ],
 )
-def test_what_is_odd_of_numbers(values: list[tuple[float, float]], said: str) -> None:
-    (found,) = patterns([(number("weight", *pair),) for pair in values])
-    assert found.sentence == f'{len(values)} rows: "weight" {said}.'
+def test_what_is_odd_of_numbers(values: list[tuple[float, float]], text: str) -> None:
+    (pattern,) = patterns([(number("weight", *pair),) for pair in values])
+    assert pattern.sentence == f'{len(values)} rows: "weight" {text}.'
 
 
-def test_columns_that_are_odd_together_are_told_together() -> None:
+def test_columns_that_are_odd_together_are_reported_together() -> None:
     both = ("weight", "height")
     rows = [
         (number("height", 0.0, 3.0 + n, both), number("weight", 0.0, 2.0 + n, both))
         for n in range(4)
     ]
-    (found,) = patterns(rows)
-    assert found.sentence == '4 rows: "weight" and "height" both read 0.'
-    assert found.columns == both
+    (pattern,) = patterns(rows)
+    assert pattern.sentence == '4 rows: "weight" and "height" both read 0.'
+    assert pattern.columns == both
     seen = "this is it"
     words = [Reason(name, 0.5, seen, "", seen, "", both) for name in both]
-    (found,) = patterns([tuple(words)] * 3)
-    assert found.sentence.startswith('3 rows: "weight" and "height" both read "this is it".')
+    (pattern,) = patterns([tuple(words)] * 3)
+    assert pattern.sentence.startswith('3 rows: "weight" and "height" both read "this is it".')
 
 
-def test_columns_off_to_different_sides_are_told_in_one_breath() -> None:
+def test_columns_off_in_different_directions_share_one_sentence() -> None:
     names = ("rain", "view", "wind")
     rows = [
         (
@@ -101,20 +101,20 @@ def test_columns_off_to_different_sides_are_told_in_one_breath() -> None:
         )
         for n in range(4)
     ]
-    (found,) = patterns(rows)
-    assert found.sentence == (
+    (pattern,) = patterns(rows)
+    assert pattern.sentence == (
         '4 rows: "rain" and "wind" are above and "view" below what the rest suggests.'
     )
-    assert found.columns == names
-    (found,) = patterns([row[:2] for row in rows])
-    assert found.sentence == '4 rows: "rain" is above and "view" below what the rest suggests.'
+    assert pattern.columns == names
+    (pattern,) = patterns([row[:2] for row in rows])
+    assert pattern.sentence == '4 rows: "rain" is above and "view" below what the rest suggests.'
 
 
-def test_a_level_and_missing_cells_are_told_as_such() -> None:
+def test_a_level_and_missing_cells_are_reported_as_such() -> None:
     level = Reason("kind", 1.0, "Suplies", "Supplies", "Suplies", "Supplies")
     gap = Reason("weight", 1.0, "(missing)", "3", None, 3.0)
-    found = patterns([(level,)] * 4 + [(gap,)] * 3, (profile("kind", "categorical"),))
-    assert [pattern.sentence for pattern in found] == [
+    both = patterns([(level,)] * 4 + [(gap,)] * 3, (profile("kind", "categorical"),))
+    assert [pattern.sentence for pattern in both] == [
         '4 rows: "kind" reads "Suplies" where "Supplies" was expected.',
         '3 rows: "weight" is missing.',
     ]
@@ -125,25 +125,25 @@ def test_two_rows_make_no_pattern_nor_do_different_sides() -> None:
     assert patterns([above, above, below, below]) == ()
 
 
-def test_what_many_other_rows_share_is_not_told() -> None:
+def test_what_many_other_rows_share_is_not_reported() -> None:
     reasons = [(number("weight", 10.0 + n, 1.0 + n / 9),) for n in range(5)]
-    (found,) = patterns(reasons, beside={"sex": ["m"] * 5 + ["f", "m"] * 60})
-    assert found.common is None
+    (pattern,) = patterns(reasons, beside={"sex": ["m"] * 5 + ["f", "m"] * 60})
+    assert pattern.common is None
 
 
 def test_hostile_text_is_one_line() -> None:
     hostile = Reason(HOSTILE, 1.0, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
-    (found,) = patterns(
+    (pattern,) = patterns(
         [(hostile,)] * 9,
         (profile(HOSTILE, "categorical"),),
         beside={HOSTILE + "2": [HOSTILE] * 9 + ["x"] * 99},
     )
-    assert found.common == (HOSTILE + "2", HOSTILE)
-    assert found.sentence.isprintable()
-    assert "\u202e" not in found.sentence
+    assert pattern.common == (HOSTILE + "2", HOSTILE)
+    assert pattern.sentence.isprintable()
+    assert "\u202e" not in pattern.sentence
 
 
-def test_grams_for_kilograms_at_one_station_are_told_in_a_screening() -> None:
+def test_grams_for_kilograms_at_one_station_are_reported() -> None:
     rng = np.random.default_rng(0)
     n = 600
     length = rng.normal(50, 5, n)
@@ -153,10 +153,10 @@ def test_grams_for_kilograms_at_one_station_are_told_in_a_screening() -> None:
     weight[wrong] *= 1000
     frame = pl.DataFrame({"length": length, "weight": weight, "station": station})
     frame = frame.with_columns(secret=pl.Series(["x"] * n).scatter(wrong.tolist(), "y"))
-    told = ColumnOptions(hide=("secret",), exclude=("secret",))
-    result = screen(table_from_frame(frame), options=ScreeningOptions(count=12, columns=told))[0]
-    found = result.findings.patterns[0]
-    assert found.sentence == (
+    hidden = ColumnOptions(hide=("secret",), exclude=("secret",))
+    result = screen(table_from_frame(frame), options=ScreeningOptions(count=12, columns=hidden))[0]
+    pattern = result.findings.patterns[0]
+    assert pattern.sentence == (
         '6 rows: "weight" is about 1,000 times what the rest suggests, all with "station" 7.'
     )
-    assert sorted(found.rows) == sorted((wrong + 1).tolist())
+    assert sorted(pattern.rows) == sorted((wrong + 1).tolist())

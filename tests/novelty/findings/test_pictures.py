@@ -13,7 +13,7 @@ from kpca_apps.tables.table import parted
 
 
 def frame() -> pl.DataFrame:
-    """A table whose "height" is wrong in rows 6 to 8, and "kind" in row 10."""
+    """Return a table with wrong "height" in rows 6 to 8 and wrong "kind" in row 10."""
     rng = np.random.default_rng(0)
     size = rng.normal(50, 5, 300)
     height = size + rng.normal(0, 0.5, 300)
@@ -61,7 +61,7 @@ def test_a_cell_without_value_has_no_place() -> None:
     result, _ = screen(table_from_frame(frame()), options=replace(OPTIONS, columns=only))
     assert result.pictures.plane is not None and result.pictures.plane.y is not None
     weight = next(
-        one for one in (result.pictures.plane.x, result.pictures.plane.y) if one.name == "weight"
+        axis for axis in (result.pictures.plane.x, result.pictures.plane.y) if axis.name == "weight"
     )
     assert np.isnan(weight.values).sum() == 1
 
@@ -76,7 +76,7 @@ def test_a_table_in_parts_has_the_same_plane() -> None:
         assert np.array_equal(here, there)
 
 
-def test_rows_told_elsewhere_are_named_too() -> None:
+def test_rows_reported_elsewhere_are_named_too() -> None:
     result, _ = screen(table_from_frame(frame()), options=OPTIONS)
     assert result.findings.odd_cells
     for cell in result.findings.odd_cells:

@@ -1,4 +1,4 @@
-"""A table with a rule of each kind, by hand, and the same with some cells changed."""
+"""A table with one rule of each kind, and a copy with some cells changed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DAY = 86400.0
 
 
 def planted(n: int = 600, seed: int = 0) -> pl.DataFrame:
-    """Stays in a hospital: dates, sums, other units, products, keys, conditions, codes."""
+    """Return hospital stays: dates, sums, units, products, keys, conditions, codes."""
     rng = np.random.default_rng(seed)
     start = [date(2019, 1, 1) + timedelta(int(day)) for day in rng.integers(0, 1500, n)]
     days = rng.poisson(6, n)
@@ -78,7 +78,7 @@ def planted(n: int = 600, seed: int = 0) -> pl.DataFrame:
     )
 
 
-# Kinds, columns and what else is sure of each; tolerances are left open.
+# Expected rules, without their tolerances.
 RULES: tuple[AnyRule, ...] = (
     Equal(columns=("town", "town again")),
     Order(columns=("start", "end")),
@@ -100,7 +100,7 @@ RULES: tuple[AnyRule, ...] = (
     Within(columns=("passed",), low=0.0, high=100.0),
 )
 
-# A column, what is made of its cells, and the rules it breaks there.
+# By column: how to change a cell, and the rules that it then breaks.
 FAULTS = {
     "end": (lambda day: day - timedelta(400), {"start end", "days end start"}),
     "days": (lambda days: days + 3, {"days end start"}),
@@ -121,7 +121,7 @@ FAULTS = {
 def with_faults(
     frame: pl.DataFrame, n_each: int, seed: int = 1
 ) -> tuple[pl.DataFrame, dict[str, set[int]]]:
-    """Change some cells of each column of `FAULTS`; return, by rule, the rows (from 1) changed."""
+    """Change cells in each column of `FAULTS`; return the changed rows (from 1) by rule."""
     rng = np.random.default_rng(seed)
     rows = iter(rng.permutation(frame.height).tolist())
     broken: dict[str, set[int]] = {}
@@ -136,13 +136,13 @@ def with_faults(
 
 
 def shuffled(frame: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
-    """Put the cells of each column in an order of its own."""
+    """Shuffle the cells of each column independently."""
     rng = np.random.default_rng(seed)
     return frame.select(
         [frame[name].gather(rng.permutation(frame.height)) for name in frame.columns]
     )
 
 
-def named(rules: Iterable[AnyRule]) -> set[tuple[str, frozenset[str]]]:
-    """Kinds and columns of rules."""
+def signatures(rules: Iterable[AnyRule]) -> set[tuple[str, frozenset[str]]]:
+    """Return kinds and columns of rules."""
     return {(type(rule).__name__, frozenset(rule.columns)) for rule in rules}

@@ -1,4 +1,4 @@
-"""A table that breaks every kind of rule, and the rules it breaks."""
+"""A table that breaks every kind of rule, and those rules."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ RULES: tuple[AnyRule, ...] = (
 
 
 def ruled_frame(n: int = 200, seed: int = 0) -> pl.DataFrame:
-    """Rows that break each rule here and there, with cells missing in all columns."""
+    """Return rows that break each rule now and then, with missing cells in all columns."""
     rng = np.random.default_rng(seed)
     start = [date(2020, 1, 1) + timedelta(int(k)) for k in rng.integers(0, 1000, n)]
-    end = [one + timedelta(int(k)) for one, k in zip(start, rng.integers(-2, 30, n), strict=True)]
+    end = [day + timedelta(int(k)) for day, k in zip(start, rng.integers(-2, 30, n), strict=True)]
     net, tax = rng.integers(0, 100, n) / 4, rng.integers(0, 100, n) / 4
     wrong = rng.random((4, n)) < 0.05
     codes = ["AB-12", "XY-3", "é9-12", "A.[]^%_-9", "n/a", "  ", "None", " AB-12 "]
@@ -112,7 +112,7 @@ def ruled_frame(n: int = 200, seed: int = 0) -> pl.DataFrame:
 
 
 def as_texts(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same cells as a text file has them, some of numbers and dates that cannot be read."""
+    """Return the cells as text, some of the numbers and dates unreadable."""
     rng = np.random.default_rng(1)
     texts = frame.select(pl.all().cast(pl.String))
     bad = pl.Series(rng.random(frame.height) < 0.05)
@@ -122,7 +122,7 @@ def as_texts(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-# Cells as they come, in text files, and floats of typed columns.
+# Spellings of cells in text files, and special floats of typed columns.
 TEXT_CELLS: dict[str, Callable[[str], str | None]] = {
     "as it is": lambda cell: cell,
     "null": lambda cell: None,
@@ -168,14 +168,14 @@ FLOAT_CELLS: dict[str, Callable[[float], float | None]] = {
 
 
 def with_cells(frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-    """A frame for each kind of cell, in which a tenth of all cells is written so."""
+    """Yield a frame for each kind of cell, with that kind in a tenth of all cells."""
     is_typed = frame.schema["start"] != pl.String
     for kind in FLOAT_CELLS if is_typed else TEXT_CELLS:
         yield kind, mixed_cells(frame, kind, share=0.1)
 
 
 def mixed_cells(frame: pl.DataFrame, *kinds: str, share: float = 0.5) -> pl.DataFrame:
-    """A frame in which a share of the cells is written in one of some ways, or of all."""
+    """Return a frame with a share of its cells in the given spellings, or in all of them."""
     rng, columns = np.random.default_rng(2), []
     is_typed = frame.schema["start"] != pl.String
     for column in frame.iter_columns():
@@ -193,7 +193,7 @@ def mixed_cells(frame: pl.DataFrame, *kinds: str, share: float = 0.5) -> pl.Data
 
 
 def cells_of(frame: pl.DataFrame, like: pl.DataFrame | None = None) -> Cells:
-    """The cells of a frame, read as those of a table that it is `like`."""
+    """Return the cells of a frame, read with the formats of `like`."""
     table = table_from_frame(frame if like is None else like, "ruled")
     cells = Cells.of(table, infer_plan(table, for_model=False))
     return cells if like is None else Cells(table_from_frame(frame, "ruled"), cells.formats)
@@ -204,7 +204,7 @@ def held(
     rules: tuple[AnyRule, ...] = RULES,
     like: pl.DataFrame | None = None,
 ) -> HeldRules:
-    """How rules hold in a frame, by `check`."""
+    """Return rules with the rows that break them, by `check`."""
     cells = cells_of(frame, like)
-    found = tuple(check(rule, cells).summary(rule) for rule in rules)
-    return HeldRules("ruled", frame.height, columns_of(found, cells), found)
+    rules_held = tuple(check(rule, cells).summary(rule) for rule in rules)
+    return HeldRules("ruled", frame.height, columns_of(rules_held, cells), rules_held)

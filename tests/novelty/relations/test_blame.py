@@ -1,4 +1,4 @@
-"""Which column of a broken rule is wrong, and its suggested value."""
+"""The wrong column of a broken rule, and its suggested value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kpca_apps.tables.frames import table_from_frame
 
 
 def stays(n: int = 400) -> dict[str, np.ndarray]:
-    """Make stays of which each row keeps three rules."""
+    """Return stays whose rows all satisfy three rules."""
     rng = np.random.default_rng(3)
     start = np.datetime64("2021-01-01") + rng.integers(0, 700, n)
     price, number = rng.lognormal(4, 0.6, n).round(2), rng.integers(1, 9, n)
@@ -38,10 +38,10 @@ def judged(columns: dict[str, np.ndarray], row: int = 7) -> list[Evidence]:
     table = table_from_frame(frame, "stays")
     own = np.ones(frame.height, dtype=bool)
     found = Relations.learn(table, infer_plan(table)).judge(table, own=own).evidence
-    return [Evidence(*one) for one in found.filter(pl.col("row") == row).rows()]
+    return [Evidence(*line) for line in found.filter(pl.col("row") == row).rows()]
 
 
-# What is wrong in row 7: in which column, how, and what is expected there; of a formula the value.
+# By case: the wrong column in row 7, how to break it, and the expected text (None: its value).
 CASES = {
     "a century too late": ("start", lambda c: c["end"] + days(36500), "at most 20"),
     "a century too early": ("end", lambda c: c["start"] - days(36500), "at least 20"),
@@ -57,44 +57,44 @@ def test_the_wrong_one_of_several_columns_is_named(case: str) -> None:
     name, fault, expected = CASES[case]
     columns = stays()
     right = columns[name][7]
-    columns[name][7] = fault({name: of[7] for name, of in columns.items()})
-    found = judged(columns)
-    assert found
-    for one in found:
-        assert (one.column, [*one.others]) == (name, [])
+    columns[name][7] = fault({name: values[7] for name, values in columns.items()})
+    faults = judged(columns)
+    assert faults
+    for cell in faults:
+        assert (cell.column, [*cell.others]) == (name, [])
         if expected is not None:
-            assert one.expected.startswith(expected)
+            assert cell.expected.startswith(expected)
     if expected is None:
-        assert float(found[0].suggestion) == pytest.approx(float(right), abs=0.02)
+        assert float(faults[0].suggestion) == pytest.approx(float(right), abs=0.02)
 
 
-def test_all_are_named_where_nothing_tells_which() -> None:
+def test_all_columns_are_named_if_any_may_be_wrong() -> None:
     columns = stays()
     start = columns["start"][7] = np.datetime64("2022-01-30")
     columns["paid"][7] = start + days(30)
     end = columns["end"][7] = start - days(40)
-    (found,) = judged(columns)
-    assert {found.column, *found.others} == {"start", "end"} and not found.suggestion
-    assert f"at most {end}" in found.expected and f"at least {start}" in found.expected
-    assert found.expected in found.sentence
+    (faults,) = judged(columns)
+    assert {faults.column, *faults.others} == {"start", "end"} and not faults.suggestion
+    assert f"at most {end}" in faults.expected and f"at least {start}" in faults.expected
+    assert faults.expected in faults.sentence
 
 
-def test_a_mended_value_keeps_the_rule_and_the_decimals_of_its_column() -> None:
+def test_a_suggested_value_satisfies_the_rule_and_has_the_column_s_decimals() -> None:
     columns = stays()
     columns["gross"][7] = columns["gross"][7] + 1000
-    (found,) = judged(columns)
-    assert found.column == "gross"
-    assert found.suggestion == f"{columns['net'][7] + columns['tax'][7]:.2f}"
+    (faults,) = judged(columns)
+    assert faults.column == "gross"
+    assert faults.suggestion == f"{columns['net'][7] + columns['tax'][7]:.2f}"
 
 
-def test_a_mended_value_is_written_as_its_column_is() -> None:
-    columns = {name: of.astype(str) for name, of in stays().items()}
+def test_a_suggested_value_has_the_format_of_its_column() -> None:
+    columns = {name: values.astype(str) for name, values in stays().items()}
     gross = [f"{float(value):,.2f}" for value in columns["gross"]]
     right, gross[7] = gross[7], f"{float(columns['gross'][7]) + 1000:,.2f}"
     written = [f"{text} EUR".translate(str.maketrans(".,", ",.")) for text in [right, *gross]]
     columns["gross"] = np.array(written[1:])
-    (found,) = judged(columns)
-    assert found.suggestion == written[0]
+    (faults,) = judged(columns)
+    assert faults.suggestion == written[0]
 
 
 def test_of_columns_in_the_same_broken_rules_that_which_fits_them_all_is_named() -> None:
@@ -104,9 +104,9 @@ def test_of_columns_in_the_same_broken_rules_that_which_fits_them_all_is_named()
     columns["gross"] = (columns["net"] + columns["tax"]).round(2)
     right = columns["net"][7]
     columns["net"][7] = right + 1000
-    found = judged(columns)
-    # To the cent: the rounded tax alone would leave several.
-    named = {(one.column, *one.others, one.suggestion) for one in found}
+    faults = judged(columns)
+    # Exact to the cent; the rounded tax alone would allow several values.
+    named = {(fault.column, *fault.others, fault.suggestion) for fault in faults}
     assert named == {("net", f"{right:.2f}")}
 
 
@@ -117,12 +117,12 @@ def test_a_rule_that_many_rows_break_takes_no_contradiction_of_another_away() ->
     learned = table_from_frame(pl.DataFrame(columns), "right")
     relations = Relations.learn(learned, infer_plan(learned))
     assert len(relations.rules) == 2
-    # The sum alone gives the exact net, and was broken by half of the rows.
+    # Only the sum gives the exact net, but half of the rows break it.
     rules = [
-        msgspec.structs.replace(one, n_broken=200 if len(one.rule.columns) == 3 else 1)
-        for one in relations.rules
+        msgspec.structs.replace(item, n_broken=200 if len(item.rule.columns) == 3 else 1)
+        for item in relations.rules
     ]
-    # The tax, which is rounded, gives another net than the sum there.
+    # In this row, the rounded tax and the sum give different nets.
     net[np.flatnonzero((columns["tax"] / 0.19).round(2) != net)[0]] += 1000
     table = table_from_frame(pl.DataFrame(columns), "wrong")
     found = replace(relations, rules=tuple(rules)).judge(table).evidence

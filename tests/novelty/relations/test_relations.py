@@ -1,4 +1,4 @@
-"""Relations in the score of rows, and the cells that they contradict."""
+"""Relations raise the scores of rows, and name the cells that contradict them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kpca_apps.novelty.relations.relations import Relations
 from kpca_apps.tables.frames import table_from_frame
 
 PLACES = [("Bern", "3000"), ("Basel", "4000"), ("Genf", "1200"), ("Chur", "7000"), ("Zug", "6300")]
-TOWN, STAY, TOTAL = 30, 77, 200  # rows with a fault, from 0
+TOWN, STAY, TOTAL = 30, 77, 200  # 0-based rows with a fault
 
 
 def orders(n: int = 400) -> pl.DataFrame:
-    """Make orders of which three rows break what holds in all others."""
+    """Return orders of which three rows break a relation that all others satisfy."""
     rng = np.random.default_rng(5)
     place, street = rng.integers(0, len(PLACES), n), rng.integers(0, 40, n)
     place = np.arange(40)[street] % len(PLACES)
@@ -42,7 +42,7 @@ def orders(n: int = 400) -> pl.DataFrame:
     }
     columns["town"][TOWN] = "Zug" if columns["town"][TOWN] != "Zug" else "Bern"
     columns["end"][STAY] = start[STAY] - np.timedelta64(40, "D")
-    columns["total"][TOTAL] += 10.01  # a price of whole cents would not give it
+    columns["total"][TOTAL] += 10.01  # not a multiple of the price in cents
     return pl.DataFrame(columns).with_columns(pl.col("start", "end").cast(pl.String))
 
 
@@ -57,28 +57,28 @@ def screened() -> Screening:
 
 
 def test_what_a_row_contradicts_is_named_with_its_evidence(screened: Screening) -> None:
-    found, frame = contradicted(screened), orders()
+    evidence, frame = contradicted(screened), orders()
     street, zip = frame["street"][TOWN], frame["zip"][TOWN]
-    meant = {of: name for name, of in PLACES}[zip]
-    suggestion, sentence = found[TOWN, "town"]
+    meant = {town: name for name, town in PLACES}[zip]
+    suggestion, sentence = evidence[TOWN, "town"]
     assert suggestion == meant and f'read "{meant}"' in sentence
     assert street in sentence or zip in sentence
     price, number = frame["price"][TOTAL], frame["number"][TOTAL]
-    suggestion, sentence = found[TOTAL, "total"]
+    suggestion, sentence = evidence[TOTAL, "total"]
     assert float(suggestion) == pytest.approx(price * number, rel=1e-5)
     assert sentence == "total = price * number in 399 of 400 rows."
-    assert {row for row, _ in found} == {TOWN, STAY, TOTAL}
+    assert {row for row, _ in evidence} == {TOWN, STAY, TOTAL}
 
 
-def test_such_rows_rank_first_and_begin_with_it(screened: Screening) -> None:
+def test_contradictory_rows_rank_first_and_list_the_contradiction(screened: Screening) -> None:
     for row, column in ((TOWN, "town"), (TOTAL, "total")):
-        ranked = next(one for one in screened.ranked if one.row == row + 1)
+        ranked = next(entry for entry in screened.ranked if entry.row == row + 1)
         assert ranked.rank <= 8 and ranked.reasons[0].column == column
         assert any(column in hint for hint in ranked.hints)
 
 
 def test_rules_are_part_of_the_result(screened: Screening) -> None:
-    rules = {one.rule: one for one in screened.findings.rules}
+    rules = {item.rule: item for item in screened.findings.rules}
     assert rules["start <= end"].rows == (STAY + 1,)
     assert rules["total = price * number"].n_broken == 1
 
@@ -100,14 +100,14 @@ def test_a_row_depends_on_no_other_row() -> None:
     parts = [table_from_frame(orders()[start : start + 70], "part") for start in range(0, 400, 70)]
     judged = [learned.judge(part) for part in parts]
     np.testing.assert_array_equal(np.concatenate([of.surprise for of in judged]), whole.surprise)
-    n_cells = sum(len(of.evidence) for of in judged)
+    n_cells = sum(len(part.evidence) for part in judged)
     assert n_cells == len(whole.evidence) > 0
 
 
 def test_rows_learned_from_are_judged_like_new_ones() -> None:
     rng = np.random.default_rng(0)
 
-    def drawn(n: int) -> pl.DataFrame:
+    def draw(n: int) -> pl.DataFrame:
         given = rng.zipf(1.4, n) % 200
         follows = np.where(rng.random(n) < 0.8, given % 7, rng.integers(0, 7, n))
         other = np.where(rng.random(n) < 0.8, follows, rng.integers(0, 7, n))
@@ -118,7 +118,7 @@ def test_rows_learned_from_are_judged_like_new_ones() -> None:
 
     shares = []
     for _ in range(4):
-        table, new = (table_from_frame(drawn(n), "t") for n in (500, 4000))
+        table, new = (table_from_frame(draw(n), "t") for n in (500, 4000))
         learned = Relations.learn(table, infer_plan(table))
         own = learned.judge(table, own=np.ones(500, dtype=bool)).surprise
         shares.append((learned.judge(new).surprise > np.quantile(own, 0.95)).mean())
@@ -135,7 +135,7 @@ def test_later_rows_are_not_judged_by_the_width_of_what_names_them(width: int) -
     result = score_table(model, numbers[200:].with_columns(pid=pl.Series(later)))
     assert [*contradicted(result)] == [(59, "pid")]
     assert [rule.n_broken for rule in result.findings.rules if rule.kind == "code"] == [1]
-    # In the table of the others a digit too many is one.
+    # In a table of the others, an extra digit is an error.
     ids[7] = "P00080"
     screened = screen_table(numbers[:200].with_columns(pid=pl.Series(ids)))
     assert [*contradicted(screened)] == [(7, "pid")]
@@ -143,12 +143,12 @@ def test_later_rows_are_not_judged_by_the_width_of_what_names_them(width: int) -
 
 def test_a_table_that_lacks_a_column_is_judged_by_the_others() -> None:
     model = fit_model(orders().drop("price"), exclude=["street"])
-    found = score_table(model, orders().drop("price", "street"))
-    assert any(row == STAY for row, _ in contradicted(found))
+    result = score_table(model, orders().drop("price", "street"))
+    assert any(row == STAY for row, _ in contradicted(result))
 
 
 @pytest.mark.parametrize("hidden", ["zip", "number"])
-def test_hidden_cells_are_not_told_by_what_they_contradict(hidden: str) -> None:
+def test_hidden_cells_are_not_revealed_by_what_they_contradict(hidden: str) -> None:
     result = screen_table(orders(), share=0.02, hide=hidden)
     for cell in result.findings.odd_cells:
         assert hidden not in cell.sentence and (hidden not in cell.given or not cell.suggestion)
@@ -159,7 +159,7 @@ def test_hidden_cells_are_not_told_by_what_they_contradict(hidden: str) -> None:
 
 @pytest.mark.parametrize("seed", [2, 7, 16])
 def test_a_formula_confirms_the_cells_of_a_row_or_names_one(seed: int) -> None:
-    """Few prices and quantities: an amount recurs, and the rows that share it agree by chance.
+    """With few prices and quantities, amounts recur and rows agree by chance.
 
     With some prices, half cents are rounded in one of 50 rows (seed 16).
     """
@@ -187,7 +187,7 @@ def test_a_doubt_is_no_misspelling() -> None:
 
 
 @pytest.mark.parametrize(("n_agreeing", "suggestion"), [(4, ""), (5, "Bern")])
-def test_few_rows_mend_nothing(n_agreeing: int, suggestion: str) -> None:
+def test_few_rows_suggest_nothing(n_agreeing: int, suggestion: str) -> None:
     alike = RowsAlike((("zip", "3011"),), n_agreeing, n_agreeing)
     found = evidence_of(3, "town", "Genf", "Bern", -9.0, alike)
     assert (found.suggestion, found.expected, found.given) == (suggestion, "Bern", ("zip",))
@@ -204,12 +204,12 @@ def test_times_that_pass_midnight_are_not_odd(as_clock: bool) -> None:
     if as_clock:
         columns = {n: [f"{k // 60:02d}:{k % 60:02d}" for k in of] for n, of in minutes.items()}
     miles = rng.integers(90, 4_000, 3_000)
-    found = screen_table(pl.DataFrame(columns | {"miles": miles}), explain=0)
-    assert found.findings.n_odd_cells == 0
-    # Of days that end before midnight one is not before the other.
+    result = screen_table(pl.DataFrame(columns | {"miles": miles}), explain=0)
+    assert result.findings.n_odd_cells == 0
+    # If no flight passes midnight, the order is a rule.
     late = pl.DataFrame(columns | {"miles": miles}).filter(pl.Series(planned <= left))
     rules = screen_table(late, explain=0).findings.rules
-    assert [one.rule for one in rules] == ["planned <= left"]
+    assert [item.rule for item in rules] == ["planned <= left"]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -226,8 +226,8 @@ def test_what_an_exact_rule_confirms_is_not_odd_and_a_broken_one_names_a_cell_a_
         rows = rng.choice(3_000, n_broken, replace=False)
         wrong = amount.copy()
         wrong[rows] = (amount[rows] * 1.37 + 5).round(2)
-        found = screen_table(
+        cells = screen_table(
             pl.DataFrame(columns | {"amount": wrong}), explain=0
         ).findings.odd_cells
-        assert sorted(cell.row - 1 for cell in found) == sorted(rows.tolist())
-        assert {cell.column for cell in found} == {"amount"}
+        assert sorted(cell.row - 1 for cell in cells) == sorted(rows.tolist())
+        assert {cell.column for cell in cells} == {"amount"}

@@ -1,4 +1,4 @@
-"""Hidden columns that other columns reveal are named with those columns, in every face."""
+"""Hidden columns that other columns reveal are reported everywhere, with those columns."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def test_once_one_column_of_each_way_is_hidden_none_is_left() -> None:
         ]
         hidden = [*rng.choice(names, 2, replace=False)]
         ways = ways_to_reveal(rules, names, hidden)
-        closed = {way[-1] for of in ways.values() for way in of}
+        closed = {way[-1] for group in ways.values() for way in group}
         assert {*hidden}.isdisjoint(ways_to_reveal(rules, names, [*hidden, *closed]))
-        # The hidden columns are the unknowns of the equations, which settle each that is named.
+        # The hidden columns are the unknowns of the equations, which determine each named one.
         matrix = np.array(
             [[(n == r.columns[0]) * 1.0 - (n in r.columns[1:]) for n in names] for r in rules]
         )
@@ -105,7 +105,7 @@ def test_columns_left_out_of_the_model_reveal_and_are_revealed(changed: dict[str
     table, options = table_from_frame(people(), "people"), ColumnOptions(hide=("salary",))
     options = replace(options, **changed)
     model, _ = fit_table(table, ScreeningOptions(columns=options), clean=False)
-    assert [one for one in model.warnings if REVEALED in one] == [NOTE]
+    assert [text for text in model.warnings if REVEALED in text] == [NOTE]
 
 
 def test_a_copy_is_named_in_a_table_too_small_for_rules() -> None:
@@ -114,25 +114,25 @@ def test_a_copy_is_named_in_a_table_too_small_for_rules() -> None:
     table = table_from_frame(frame.with_columns(gap=pl.col("empty")), "people")
     model, _ = fit_table(table, ScreeningOptions(columns=options), clean=False)
     note = '"salary" is hidden, but follows from "pay": hide it, too.'
-    assert [one for one in model.warnings if REVEALED in one] == [note]
+    assert [text for text in model.warnings if REVEALED in text] == [note]
 
 
 def test_python_says_so_of_screening_fitting_and_scoring() -> None:
     frame = people()
     assert NOTE in screen_table(frame, hide="salary").run.warnings
-    assert not any(REVEALED in one for one in screen_table(frame).run.warnings)
+    assert not any(REVEALED in text for text in screen_table(frame).run.warnings)
     both = screen_table(frame, hide=["salary", "bonus"])
-    assert not any(REVEALED in one for one in both.run.warnings)
+    assert not any(REVEALED in text for text in both.run.warnings)
     model = fit_model(frame, hide="salary")
     assert NOTE in model.warnings
-    # Once, of the reference or of the table.
+    # Reported once, for the reference or for the table.
     of_both = score_table(model, people(seed=1)).run.warnings
-    assert [NOTE in one for one in of_both].count(True) == 1
+    assert [NOTE in text for text in of_both].count(True) == 1
     plain = fit_model(frame.drop("salary"))
     assert NOTE in score_table(plain, people(seed=1), hide="salary").run.warnings
 
 
-def test_the_command_says_what_excluding_is_not(
+def test_the_command_warns_that_excluding_is_not_hiding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -141,7 +141,7 @@ def test_the_command_says_what_excluding_is_not(
     screen = ("novelty", "screen", "people.csv", "--exclude", "salary", "--to-send", "--out")
     assert main([*screen, "out"]) == 0
     warnings = json.loads(Path("out/result.json").read_text("utf-8"))["run"]["warnings"]
-    (note,) = [one for one in warnings if "salary" in one]
+    (note,) = [text for text in warnings if "salary" in text]
     assert note == (
         "Excluded columns are left out of the model, not of the results: values of "
         '"salary" are shown; --hide keeps them out.'
@@ -150,6 +150,6 @@ def test_the_command_says_what_excluding_is_not(
     assert main([*screen, "hidden", "--hide", "salary"]) == 0
     assert NOTE in " ".join(capsys.readouterr().err.split())
     assert "salary" not in Path("hidden/flagged.csv").read_text("utf-8")
-    # Who gets the page to send need not know the way.
+    # The page to send does not tell how to derive them.
     assert REVEALED in Path("hidden/report.html").read_text("utf-8")
     assert REVEALED not in Path("hidden/to-send/report.html").read_text("utf-8")

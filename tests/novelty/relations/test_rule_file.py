@@ -1,4 +1,4 @@
-"""Rules come back from a file as they were; nothing else is read, and nothing else replaced."""
+"""Rules round-trip through a file; no other file is read as rules or replaced."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ def test_nothing_but_rules_is_replaced(kind: str, tmp_path: Path) -> None:
 def test_rules_that_quote_hidden_values_are_left_out() -> None:
     rules = held(ruled_frame())
     kept = without_values(replace(rules, hidden=("sex", "net")))
-    # Of formulas each column follows from the others.
+    # In a formula, each column follows from the others.
     quoting = {"empty unless", "positive only if", "within", "equal", "linear", "product"}
-    left = [of for of in rules.rules if of not in kept.rules]
-    kinds = {msgspec.to_builtins(of.rule)["kind"] for of in left}
+    left = [held for held in rules.rules if held not in kept.rules]
+    kinds = {msgspec.to_builtins(held.rule)["kind"] for held in left}
     assert kinds == quoting
     note = f"{len(left)} rules are left out for quoting values of hidden columns."
     assert kept.notes == (note,)

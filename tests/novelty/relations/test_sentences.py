@@ -87,7 +87,7 @@ PHRASES: tuple[tuple[AnyRule, str], ...] = (
 
 
 @pytest.mark.parametrize(("rule", "written"), PHRASES)
-def test_rules_are_said_in_plain_english(rule: AnyRule, written: str) -> None:
+def test_rules_are_written_in_plain_english(rule: AnyRule, written: str) -> None:
     assert phrase(rule, COLUMNS) == written
 
 
@@ -107,6 +107,6 @@ def test_a_sentence_says_in_how_many_rows_a_rule_holds() -> None:
         (Code(columns=("ZIP",), form="AA-9"), "ZIP", "ZIP has the form (hidden)"),
     ],
 )
-def test_values_of_hidden_columns_are_not_said(rule: AnyRule, column: str, written: str) -> None:
+def test_values_of_hidden_columns_are_not_printed(rule: AnyRule, column: str, written: str) -> None:
     assert phrase(rule, COLUMNS, (column,)).endswith(written)
     assert phrase(rule, COLUMNS, ("days",)) == phrase(rule, COLUMNS)

@@ -1,4 +1,4 @@
-"""Rules of a table of any size: in parts as in memory, and the rows that break them."""
+"""Rules of a table and the rows that break them are the same in parts and in memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORK = Execution()
 
 
 def orders(n: int = 300, seed: int = 0) -> pl.DataFrame:
-    """Invoices whose row 8 has the wrong sum, and row 11 a day too early."""
+    """Return invoices with a wrong sum in row 8 and a date too early in row 11."""
     rng = np.random.default_rng(seed)
     net, tax = rng.integers(100, 9000, n), rng.integers(1, 900, n)
     ordered = rng.integers(19000, 19300, n)
@@ -64,8 +64,8 @@ def test_no_more_rows_are_listed_than_a_file_keeps() -> None:
     rules = held(frame.head(50), (Order(columns=("a", "b")), Unique(columns=("b",))))
     for table in (table_from_frame(frame, "t"), parted(table_from_frame(frame, "t"), part_rows=9)):
         counted = count_rows(rules, table, WORK).rules
-        assert [of.n_broken for of in counted] == [2999, 3000]
-        assert [of.broken[-1] for of in counted] == [LISTED_ROWS + 1, LISTED_ROWS]
+        assert [held.n_broken for held in counted] == [2999, 3000]
+        assert [held.broken[-1] for held in counted] == [LISTED_ROWS + 1, LISTED_ROWS]
 
 
 def test_rules_are_found_in_a_sample_and_verified_on_all_rows(
@@ -73,11 +73,11 @@ def test_rules_are_found_in_a_sample_and_verified_on_all_rows(
 ) -> None:
     frame = orders()
     whole = find_table_rules(table_from_frame(frame, "t"), ColumnOptions(), seed=0, execution=WORK)
-    by_phrase = {phrase(of.rule, whole.by_name): of for of in whole.rules}
+    by_phrase = {phrase(held.rule, whole.by_name): held for held in whole.rules}
     assert by_phrase["gross = net + tax"].broken == (8,)
     assert by_phrase["ordered <= shipped"].broken == (11,)
     assert (whole.id, whole.n_rows, whole.table) == ("order", 300, "t")
-    # Of parts that are a sample whole, and where most of the rows that are not drawn break a rule.
+    # A sample of all rows, and then one of a table whose other rows mostly break a rule.
     table = parted(table_from_frame(frame, "t"), part_rows=50)
     assert find_table_rules(table, ColumnOptions(), seed=0, execution=WORK) == whole
     worse = pl.concat([frame, frame.with_columns(gross=pl.col("gross") * 3)])
@@ -86,12 +86,12 @@ def test_rules_are_found_in_a_sample_and_verified_on_all_rows(
     again = find_table_rules(
         parted(table_from_frame(worse, "t"), part_rows=50), ColumnOptions(), seed=0, execution=WORK
     )
-    found = {phrase(of.rule, again.by_name): of for of in again.rules}
+    found = {phrase(held.rule, again.by_name): held for held in again.rules}
     assert "gross = net + tax" not in found
     assert found["ordered <= shipped"].broken == (11, 311)
 
 
-def test_rows_that_break_a_rule_are_told_as_they_stand(tmp_path: Path) -> None:
+def test_rows_that_break_a_rule_are_listed_as_they_stand(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b'id,low,high\nA,1,2\nB, 5 ,3\n\nC,x,1\nD,7,"6"\n' + b"E,1,2\n" * 30)
     table = read_table(path)
@@ -123,7 +123,7 @@ def test_rules_that_say_nothing_of_a_table_are_noted() -> None:
     assert checked.rules[0].n_rows == 0
 
 
-def test_columns_that_are_asked_for_must_be_there() -> None:
+def test_requested_columns_must_exist() -> None:
     with pytest.raises(OptionError, match="--hide names a column"):
         find_table_rules(
             table_from_frame(orders(), "t"), ColumnOptions(hide=("no",)), seed=0, execution=WORK

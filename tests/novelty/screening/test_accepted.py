@@ -1,4 +1,4 @@
-"""Which rows of a table are accepted, judged by comparing every row with every other one."""
+"""Accepted rows are those of a comparison of every row with every accepted one."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def find(accept: Table, rows: Table, *specs: ColumnSpec, most: float = 1.0) -> A
 def accepted(
     accept: Sequence[object], cells: Sequence[object] | pl.Series, spec: ColumnSpec
 ) -> str:
-    """The cells of one column that are accepted, as x, and the others; a last row never is."""
+    """Mark the accepted cells of a column with x, others with a dot, omitting a last dummy row."""
     rows = table(x=cells, y=["accepted"] * (len(cells) - 1) + ["never"])
-    found = find(table(x=accept, y=["accepted"] * len(accept)), rows, spec)
-    return "".join(".x"[int(one)] for one in found.is_accepted)
+    matches = find(table(x=accept, y=["accepted"] * len(accept)), rows, spec)
+    return "".join(".x"[int(flag)] for flag in matches.is_accepted)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def accepted(
         ([None], ["", "NA", "?", "0", ""], POINT, "xxx.."),
         (["12O"], ["12O", "120", "12o", "", "12O"], POINT, "x...."),
         (["03/04/2008"], ["3/4/2008", "2008-04-03", "2008-03-04", "", "x"], DAY_FIRST, "xx..."),
-        # As a spreadsheet of another locale saves them.
+        # As a spreadsheet with another locale saves them.
         (["29.07.1997", "05.06.1997"], ["1997-07-29", "1997-05-06", "1997-06-05", ""], ISO, "x.x."),
         (["6/5/1997"], ["1997-06-05", "1997-05-06", "x"], ISO, "x.."),
         (["1.234,56"], ["1234.56", "1.23456", "123456"], POINT, "x.."),
@@ -64,11 +64,11 @@ def accepted(
         (["007"], ["007", "7", "7.0", "07", "007"], TEXT, "x...."),
         (["YES"], ["yes", "Yes", "no", "y", "yes"], TRUTH, "xx..."),
         (["*"], ["yes", "", "no", "*", "yes"], TEXT, "...x."),
-        # What spreadsheets keep of numbers: 15 digits.
+        # Spreadsheets keep 15 digits of a number.
         (["0.3"], [0.1 + 0.2, 0.3, 0.3000000001, 0.0, 0.3], POINT, "xx..."),
         (["0.1"], pl.Series([0.1, 0.2, 0.1], dtype=pl.Float32), POINT, "x.."),
         ([1e40], pl.Series([0.1, 0.2, 0.1], dtype=pl.Float32), POINT, "..."),
-        # Numbers and dates that the plan takes for nothing stay what they are.
+        # Numbers and dates that the plan ignores stay as they are.
         (["1.0"], [1.0, 2.0, 1.0], TEXT, "x.."),
         (["2020-01-05"], [date(2020, 1, 5), date(2020, 5, 1), date(2020, 1, 5)], TEXT, "x.."),
     ],
@@ -108,42 +108,42 @@ def test_a_row_is_accepted_if_some_row_equals_it(
         table_from_frame(pl.DataFrame(lines, schema=columns, orient="row"), "t")
         for lines in ([*rows, ("never", "9", "never")], accept)
     )
-    found = find(other, whole, POINT)
-    expected = [any(equal(row, one) for one in accept) for row in rows]
-    assert found.is_accepted.tolist() == [*expected, False]
-    idle = sum(not any(equal(row, one) for row in rows) for one in accept)
-    assert (f"{idle} rows are none" in " ".join(found.notes)) == (idle > 1)
-    assert (f"{idle} row is none" in " ".join(found.notes)) == (idle == 1)
+    matches = find(other, whole, POINT)
+    expected = [any(equal(row, other) for other in accept) for row in rows]
+    assert matches.is_accepted.tolist() == [*expected, False]
+    idle = sum(not any(equal(row, other) for row in rows) for other in accept)
+    assert (f"{idle} rows are none" in " ".join(matches.notes)) == (idle > 1)
+    assert (f"{idle} row is none" in " ".join(matches.notes)) == (idle == 1)
     in_parts = find_accepted(other, parted(whole, part_rows=size), [POINT])
-    assert in_parts.is_accepted.tolist() == found.is_accepted.tolist()
-    assert in_parts.notes == found.notes
+    assert in_parts.is_accepted.tolist() == matches.is_accepted.tolist()
+    assert in_parts.notes == matches.notes
 
 
 def test_columns_that_only_one_table_has_say_nothing() -> None:
     rows = table(country=["CH", "DE", "CH", "FR"], price=["1", "2", "3", "4"])
     accept = table(country=["CH"], rank=["1"], reason_column=["price"], curency=["CHF"])
-    found = find(accept, rows)
-    assert found.is_accepted.tolist() == [True, False, True, False]
-    (note,) = found.notes
+    matches = find(accept, rows)
+    assert matches.is_accepted.tolist() == [True, False, True, False]
+    (note,) = matches.notes
     assert '"curency"' in note and "rank" not in note
 
 
 def test_a_column_that_gave_way_to_one_of_ours_is_known() -> None:
     rows = table(rank=["a", "b", "c"], share=["1", "1", "1"])
-    found = find(table(rank=["1"], rank_input=["b"], share_input=["1"], share=[".9"]), rows)
-    assert found.is_accepted.tolist() == [False, True, False]
-    # Alone it is the column itself.
+    matches = find(table(rank=["1"], rank_input=["b"], share_input=["1"], share=[".9"]), rows)
+    assert matches.is_accepted.tolist() == [False, True, False]
+    # Alone, it is the column itself.
     assert find(table(rank=["c"]), rows).is_accepted.tolist() == [False, False, True]
 
 
-def test_what_was_kept_from_being_run_as_a_formula_is_as_it_was() -> None:
+def test_escaped_formulas_match_the_original_cells() -> None:
     texts = pl.Series(["=1+1", "-5", "@x", "'quoted", "plain", "", None, "+49 30", "-x"])
     assert as_written(neutralise(texts)).to_list() == texts.to_list()
     rows = table(x=["=1+1", "=1+2", "1"])
     assert find(table(x=["'=1+1"]), rows).is_accepted.tolist() == [True, False, False]
 
 
-def test_rows_that_are_none_of_the_table_are_named() -> None:
+def test_accepted_rows_missing_from_the_table_are_reported() -> None:
     rows = table(x=["1", "2", "3"])
     lines = np.array([2, 3, 5])
     accept = Table(pl.DataFrame({"x": ["1", "7", "8"]}), lines, rows.source)
@@ -161,7 +161,7 @@ def test_rows_that_are_none_of_the_table_are_named() -> None:
         (table(y=["b", "a"]), 1.0, "accepts 4 of the 4 rows of table.csv, 3 of them by row 2"),
     ],
 )
-def test_what_would_accept_nearly_everything_is_refused(
+def test_a_list_that_accepts_nearly_all_rows_is_refused(
     accept: Table, most: float, message: str
 ) -> None:
     rows = table(x=["1", "1", "2", "3"], y=["a", "a", "a", "b"], color=["", "", "", ""])
@@ -171,7 +171,7 @@ def test_what_would_accept_nearly_everything_is_refused(
 
 
 def test_the_plan_of_a_table_reads_what_is_accepted() -> None:
-    """Typed files and text name the same rows."""
+    """Typed files and text files identify the same rows."""
     rng = np.random.default_rng(0)
     frame = pl.DataFrame(
         {
@@ -187,5 +187,5 @@ def test_the_plan_of_a_table_reads_what_is_accepted() -> None:
     for rows in (typed, text):
         for some in (frame, as_text):
             accept = table_from_frame(some[[3, 17]], "accept")
-            found = find(accept, rows, *infer_plan(rows).specs)
-            assert np.flatnonzero(found.is_accepted).tolist() == [3, 17]
+            matches = find(accept, rows, *infer_plan(rows).specs)
+            assert np.flatnonzero(matches.is_accepted).tolist() == [3, 17]

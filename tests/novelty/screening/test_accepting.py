@@ -1,4 +1,4 @@
-"""Rows that were judged fine are learned as normal, and neither flagged nor listed."""
+"""Accepted rows are learned as normal, and neither flagged nor listed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ N, RARE, FAULTS = 600, range(20), range(20, 26)
 
 
 def parcels(seed: int = 0) -> pl.DataFrame:
-    """Parcels by weight, length and price: 20 from CH are light and long, and 6 have faults."""
+    """Return parcels: 20 from CH are light and long, and 6 have faults."""
     rng = np.random.default_rng(seed)
     weight = rng.normal(4000, 500, N)
     length = weight / 40 + rng.normal(0, 5, N)
@@ -55,7 +55,7 @@ def table(frame: pl.DataFrame | None = None, name: str = "parcels.csv") -> Table
 
 
 PATTERN = table(pl.DataFrame({"country": ["CH"], "currency": ["CHF"]}), "fine.csv")
-SOME = table(parcels()[:14], "fine.csv")
+ACCEPTED = table(parcels()[:14], "fine.csv")
 OPTIONS = ScreeningOptions(share=0.04)
 
 
@@ -72,7 +72,7 @@ def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool
     assert flagged(after).isdisjoint(RARE)
     assert set(FAULTS) <= flagged(after)
     assert set(after.rows.ranks[list(FAULTS)]) == set(range(1, 7))
-    # The share is of the others; those accepted keep their scores, and come last.
+    # The share counts the other rows; accepted rows keep their scores and rank last.
     assert after.n_flagged == round(0.04 * (N - 20)) and after.n_judged == N - 20
     assert "of 580 that score highest" in after.threshold.statement
     assert (
@@ -88,8 +88,8 @@ def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool
 
 @pytest.mark.release
 def test_parts_find_what_the_whole_finds() -> None:
-    whole, _ = screen(table(), accept=[SOME], options=OPTIONS)
-    in_parts, _ = screen(parted(table(), part_rows=200), accept=[SOME], options=OPTIONS)
+    whole, _ = screen(table(), accept=[ACCEPTED], options=OPTIONS)
+    in_parts, _ = screen(parted(table(), part_rows=200), accept=[ACCEPTED], options=OPTIONS)
     assert in_parts.rows.is_accepted is not None and whole.rows.is_accepted is not None
     np.testing.assert_array_equal(in_parts.rows.is_accepted, whole.rows.is_accepted)
     np.testing.assert_allclose(in_parts.rows.scores, whole.rows.scores, rtol=1e-6)
@@ -98,16 +98,16 @@ def test_parts_find_what_the_whole_finds() -> None:
 
 
 @pytest.mark.release
-def test_others_of_the_kind_that_no_one_accepted_score_lower() -> None:
+def test_similar_rows_that_were_not_accepted_score_lower() -> None:
     before, old = screen(table(), options=OPTIONS)
-    after, new = screen(table(), accept=[SOME], options=OPTIONS)
+    after, new = screen(table(), accept=[ACCEPTED], options=OPTIONS)
     others = slice(14, 20)
     places = [
-        np.median([(one.rows.scores[14:] >= score).sum() for score in one.rows.scores[others]])
-        for one in (before, after)
+        np.median([(run.rows.scores[14:] >= score).sum() for score in run.rows.scores[others]])
+        for run in (before, after)
     ]
     assert places[1] > 2 * places[0]
-    # New ones of the kind, too, that the model has never seen.
+    # So do new rows of that kind, which the model has not seen.
     later = table(parcels(seed=9)[:20], "later.csv")
     flags = [score(model, later).n_flagged for model in (old, new)]
     assert flags[1] < flags[0]
@@ -116,7 +116,7 @@ def test_others_of_the_kind_that_no_one_accepted_score_lower() -> None:
 def test_a_row_whose_cell_has_changed_is_listed_again() -> None:
     changed = parcels()
     changed[3, "price"] = 9_999.0
-    result, _ = screen(table(changed), accept=[SOME], options=OPTIONS)
+    result, _ = screen(table(changed), accept=[ACCEPTED], options=OPTIONS)
     assert result.rows.is_accepted is not None and not result.rows.is_accepted[3]
     assert (
         result.rows.is_flagged[3]
@@ -129,7 +129,7 @@ def test_a_row_whose_cell_has_changed_is_listed_again() -> None:
 
 def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
     first, model = screen(table(), options=OPTIONS)
-    # Rows with an odd cell are on the list, too.
+    # Rows with an odd cell are listed, too.
     odd = {row - 1 for cell in first.findings.odd_cells for row in (cell.row, *cell.more_rows)}
     assert odd == {*FAULTS}
     for name in ("flagged.csv", "flagged.xlsx"):
@@ -139,7 +139,7 @@ def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
         assert again.rows.is_accepted is not None
         assert set(np.flatnonzero(again.rows.is_accepted)) == flagged(first) | odd
         assert not any("flagged" in text for text in again.run.warnings)
-    # So is a scored table cut down, and rows without the columns that are hidden.
+    # So can a shortened scored table, and rows without the hidden columns.
     hidden = replace(OPTIONS, columns=ColumnOptions(hide=("price",)))
     result = changed(screen(table(), options=hidden)[0], flagged_file="h.csv")
     write_tables(tmp_path, table(), result, model.encoder.plan)
@@ -153,7 +153,7 @@ def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
     frame = frame.with_columns(country=pl.col("country").replace({"CH": "DE"}))
     frame[50, "country"], frame[51, "country"] = "Fr", "fR"
     before, _ = screen(table(frame), options=OPTIONS)
-    # Others may contradict the rest of their rows.
+    # Other cells may contradict the rest of their rows.
     seen = {cell.seen for cell in before.findings.odd_cells if cell.kind != CONTRADICTED}
     assert seen == {"90000.0", "80000.0", "Fr", "fR"}
     fine = table(frame[[40, 50]], "fine.csv")
@@ -164,7 +164,7 @@ def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
 
 
 @pytest.mark.release
-def test_scoring_passes_them_over_and_leaves_the_model_alone() -> None:
+def test_scoring_skips_accepted_rows_and_keeps_the_model() -> None:
     model, _ = fit_table(table(parcels()[30:], "clean.csv"), clean=True)
     plain = score(model, table())
     rates = score(model, table(), accept=[PATTERN])
@@ -173,7 +173,7 @@ def test_scoring_passes_them_over_and_leaves_the_model_alone() -> None:
     assert flagged(rates) == flagged(plain) - set(RARE)
     assert rates.lists.accepted is not None
     assert rates.lists.accepted.statement == "20 rows are accepted in fine.csv and not listed."
-    # A list with a rate, and a choice, are of the others alone.
+    # A false discovery rate and a selection count only the other rows.
     options = replace(model.options, fdr=0.1)
     listed = score(model, table(), accept=[PATTERN], options=options)
     others = score(model, table(parcels()[20:]), options=options)
@@ -184,9 +184,9 @@ def test_scoring_passes_them_over_and_leaves_the_model_alone() -> None:
 
 @pytest.mark.release
 def test_a_model_file_knows_nothing_of_them_but_what_was_learned(tmp_path: Path) -> None:
-    result, model = screen(table(), accept=[SOME], options=OPTIONS)
+    result, model = screen(table(), accept=[ACCEPTED], options=OPTIONS)
     save_model(model, tmp_path / "m.kpca")
-    again = score(load_model(tmp_path / "m.kpca"), table(), accept=[SOME])
+    again = score(load_model(tmp_path / "m.kpca"), table(), accept=[ACCEPTED])
     assert flagged(again) == flagged(result)
     np.testing.assert_array_equal(again.rows.ranks, result.rows.ranks)
     assert score(load_model(tmp_path / "m.kpca"), table()).rows.is_accepted is None
@@ -194,29 +194,29 @@ def test_a_model_file_knows_nothing_of_them_but_what_was_learned(tmp_path: Path)
 
 @pytest.mark.release
 def test_one_row_is_explained_at_the_place_it_has_in_the_list() -> None:
-    result, model = screen(table(), accept=[SOME], options=OPTIONS)
+    result, model = screen(table(), accept=[ACCEPTED], options=OPTIONS)
     first = result.ranked[0]
-    row, _ = explain_row(model, table(), row=str(first.row), accept=[SOME])
+    row, _ = explain_row(model, table(), row=str(first.row), accept=[ACCEPTED])
     assert (row.rank, row.flagged) == (1, True)
-    row, _ = explain_row(model, table(), row="1", accept=[SOME])
+    row, _ = explain_row(model, table(), row="1", accept=[ACCEPTED])
     assert not row.flagged and row.rank > N - 14
 
 
 @pytest.mark.release
-def test_they_join_a_clean_reference() -> None:
+def test_accepted_rows_join_a_clean_reference() -> None:
     reference = table(parcels(seed=1)[30:], "clean.csv")
     plain, _ = screen(table(), reference=reference)
-    result, model = screen(table(), reference=reference, accept=[SOME])
+    result, model = screen(table(), reference=reference, accept=[ACCEPTED])
     assert model.source.n_rows == N - 30 + 14
     assert model.source.name == "clean.csv and 14 accepted rows"
     assert result.threshold.n_calibration == N - 30 + 14
     assert flagged(result).isdisjoint(range(14)) and set(FAULTS) <= flagged(result)
-    # The others of the kind were never seen before; now their level is known.
+    # Other rows of that kind were unknown before; now the model knows their level.
     assert len(flagged(plain) & set(RARE)) == 20
     assert np.median(result.rows.scores[14:20]) < np.median(plain.rows.scores[14:20]) - 1
     levels = model.encoder.coders[[c.spec.name for c in model.encoder.coders].index("country")]
     assert "CH" in str(levels)
-    # Rows of the reference itself are in it.
+    # Rows of the reference itself may be accepted.
     same, fitted = screen(reference, reference=reference, accept=[table(parcels(seed=1)[40:41])])
     assert fitted.source.n_rows == N - 30
     assert same.rows.is_accepted is not None and same.rows.is_accepted.sum() == 1
@@ -226,21 +226,21 @@ def test_they_join_a_clean_reference() -> None:
 def test_a_reference_in_parts_takes_them_as_one_in_memory_does(tmp_path: Path) -> None:
     parcels(seed=1)[30:].write_csv(tmp_path / "clean.csv")
     parcels().write_csv(tmp_path / "parcels.csv")
-    found = [
+    results = [
         screen(
             open_table(tmp_path / "parcels.csv", in_memory_rows=most, part_rows=200),
             reference=open_table(tmp_path / "clean.csv", in_memory_rows=most, part_rows=200),
-            accept=[SOME],
+            accept=[ACCEPTED],
         )
         for most in (1_000, 100)
     ]
-    assert found[0][1].source.sha256 == found[1][1].source.sha256
-    np.testing.assert_allclose(found[0][0].rows.scores, found[1][0].rows.scores, rtol=1e-6)
+    assert results[0][1].source.sha256 == results[1][1].source.sha256
+    np.testing.assert_allclose(results[0][0].rows.scores, results[1][0].rows.scores, rtol=1e-6)
 
 
 @pytest.mark.release
 def test_accepted_false_alarms_do_not_raise_the_rate() -> None:
-    """Rows of the tail join those that calibrate: rows like the reference are flagged less."""
+    """Accepted tail rows join the calibration, so similar rows are flagged less often."""
     rates = []
     for seed in range(4):
         reference, first, later = (
@@ -261,8 +261,8 @@ def test_accepted_false_alarms_do_not_raise_the_rate() -> None:
 def test_what_is_known_is_reported_with_the_list(tmp_path: Path) -> None:
     result, model = screen(table(), accept=[PATTERN], options=OPTIONS)
     assert "20 rows are accepted in fine.csv and not listed" in render_screening(result)
-    told = result_to_json(result)
-    assert '"n_rows": 20' in told and "is_accepted" not in told
+    text = result_to_json(result)
+    assert '"n_rows": 20' in text and "is_accepted" not in text
     plan = model.encoder.plan
     write_tables(tmp_path, table(), changed(result, flagged_file="flagged.csv"), plan)
     scored = pl.read_csv(tmp_path / "scored.csv", infer_schema_length=None)
@@ -280,7 +280,7 @@ def test_what_leaves_no_usual_rows_is_refused() -> None:
         screen(table(), accept=[PATTERN], options=ScreeningOptions(count=580))
     typed = table(parcels(seed=1).with_columns(pl.col("weight").cast(pl.String)), "clean.csv")
     with pytest.raises(InputError, match='column "weight" is numbers, and in clean'):
-        screen(table(), reference=typed, accept=[SOME])
+        screen(table(), reference=typed, accept=[ACCEPTED])
 
 
 @pytest.mark.parametrize("in_parts", [False, True])
@@ -293,7 +293,7 @@ def test_groups_of_rows_leave_accepted_ones_out_too(in_parts: bool) -> None:
     some = table(frame.filter(country="CH")[:8], "fine.csv")
     for accept, n_accepted, groups in ((some, 8, {"DE", "FR", "CH"}), (PATTERN, 60, {"DE", "FR"})):
         result, model = screen(rows, accept=[accept], options=options)
-        # A group needs rows enough that are judged.
+        # A group needs enough rows that are not accepted.
         assert {group.values[0] for group in model.groups if group.values} == groups
         accepted = result.rows.is_accepted
         assert accepted is not None and accepted.sum() == n_accepted
@@ -301,7 +301,7 @@ def test_groups_of_rows_leave_accepted_ones_out_too(in_parts: bool) -> None:
         n_judged = len(frame) - n_accepted
         assert result.n_flagged == round(0.04 * n_judged)
         assert result.rows.ranks[accepted].min() == n_judged + 1
-    # As if the others were all there is.
+    # As if the table contained only the other rows.
     alone, _ = screen(table(frame[: len(frame) - 60]), options=options)
     np.testing.assert_array_equal(result.rows.scores[: len(frame) - 60], alone.rows.scores)
 
@@ -319,5 +319,5 @@ def test_groups_of_a_clean_reference_leave_accepted_rows_out_too(rule: dict[str,
     assert sum(group.n_flagged for group in result.groups) == result.n_flagged
     again = score(model, table(), accept=[PATTERN])
     np.testing.assert_array_equal(again.rows.is_flagged, result.rows.is_flagged)
-    found, _ = explain_row(model, table(), row="22", accept=[PATTERN])
-    assert found.flagged and found.group.startswith("country ")
+    listed, _ = explain_row(model, table(), row="22", accept=[PATTERN])
+    assert listed.flagged and listed.group.startswith("country ")

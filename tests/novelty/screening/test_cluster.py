@@ -1,4 +1,4 @@
-"""Workers that see no file of the driver's give the same bits as one machine."""
+"""Workers without access to the driver's files give the same bits as one machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.novelty.tables import changed
 from tests.stores import BUCKET, moto_store
 from tests.system.cluster import Cluster, apart
 
-# Workers of Dask are closed while their connections still speak.
+# Dask workers are closed while their connections are still in use.
 pytestmark = [
     pytest.mark.release,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),
@@ -44,7 +44,7 @@ N_ROWS, PART_ROWS = 20_000, 2048
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with one of the driver's, which no worker sees, and one that all see."""
+    """Create a folder that only the driver sees, and a shared one."""
     place = tmp_path_factory.mktemp("cluster")
     for name in ("driver", "shared"):
         (place / name).mkdir()
@@ -81,22 +81,22 @@ def cluster(place: Path) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def here(place: Path) -> ScreeningResult:
-    """What one machine finds."""
+def local_result(place: Path) -> ScreeningResult:
+    """Return the result of one machine."""
     return screen(opened(place / "driver" / "rows.csv"), options=OPTIONS)[0]
 
 
 @pytest.fixture
-def carried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The parts that were sent with their rows."""
+def sent_parts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the parts that were sent with their rows."""
     sent: list[str] = []
     carry = TablePart.carried
 
-    def noted(self: TablePart) -> TablePart:
+    def record(self: TablePart) -> TablePart:
         sent.append(str(self))
         return carry(self)
 
-    monkeypatch.setattr(TablePart, "carried", noted)
+    monkeypatch.setattr(TablePart, "carried", record)
     return sent
 
 
@@ -111,7 +111,7 @@ def opened(path: Path) -> PartedTable:
 
 
 def killed_driver(path: Path, folder: Path | str, address: str, last: str) -> None:
-    """Screen until a few parts of a pass are done, and end without a word."""
+    """Screen until a few parts of a pass are finished, then exit at once."""
 
     @contextmanager
     def progress(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
@@ -131,7 +131,7 @@ def killed_driver(path: Path, folder: Path | str, address: str, last: str) -> No
 
 @pytest.mark.parametrize("last", ["Reading rows", "Scoring rows"])
 def test_a_driver_killed_and_started_again_keeps_what_was_done(
-    cluster: Cluster, place: Path, here: ScreeningResult, carried: list[str], last: str
+    cluster: Cluster, place: Path, local_result: ScreeningResult, sent_parts: list[str], last: str
 ) -> None:
     path, folder = place / "driver" / "rows.csv", place / "shared"
     driver = multiprocessing.get_context("spawn").Process(
@@ -148,15 +148,15 @@ def test_a_driver_killed_and_started_again_keeps_what_was_done(
             again, _ = screen(opened(path), options=OPTIONS, execution=execution)
         assert {file: file.stat().st_mtime_ns for file in kept} == kept
         assert finished is not None and kept.keys() < finished.used
-    np.testing.assert_array_equal(again.rows.scores, here.rows.scores)
-    assert again.findings.odd_cells == here.findings.odd_cells
-    assert {"far above", "unreadable"} <= {one.kind for one in again.findings.odd_cells}
-    # The copy of the text lay where the workers see it; nothing of it is left.
-    assert carried == []
-    assert [one.name for one in folder.iterdir()] == ["rows.parquet"]
+    np.testing.assert_array_equal(again.rows.scores, local_result.rows.scores)
+    assert again.findings.odd_cells == local_result.findings.odd_cells
+    assert {"far above", "unreadable"} <= {cell.kind for cell in again.findings.odd_cells}
+    # The copy of the text was shared with the workers; none of it remains.
+    assert sent_parts == []
+    assert [path.name for path in folder.iterdir()] == ["rows.parquet"]
 
 
-def written(
+def written_bytes(
     table: PartedTable, result: ScreeningResult, plan: ColumnPlan, execution: Execution | None
 ) -> bytes:
     folder = Path(tempfile.gettempdir())
@@ -167,28 +167,28 @@ def written(
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.arrows", "rows.parquet", "rows.sqlite"])
 def test_rows_are_sent_to_workers_who_cannot_read_them(
-    cluster: Cluster, place: Path, here: ScreeningResult, carried: list[str], name: str
+    cluster: Cluster, place: Path, local_result: ScreeningResult, sent_parts: list[str], name: str
 ) -> None:
     table = opened(place / "driver" / name)
     with Workers("dask", scheduler=cluster.address) as workers:
-        found, model = screen(table, options=OPTIONS, execution=Execution(workers))
+        result, model = screen(table, options=OPTIONS, execution=Execution(workers))
         plan = model.encoder.plan
-        scored = written(table, found, plan, Execution(workers))
-    np.testing.assert_array_equal(found.rows.scores, here.rows.scores)
-    assert scored == written(table, here, plan, None)
-    assert len(carried) > len(table.parts)
+        scored = written_bytes(table, result, plan, Execution(workers))
+    np.testing.assert_array_equal(result.rows.scores, local_result.rows.scores)
+    assert scored == written_bytes(table, local_result, plan, None)
+    assert len(sent_parts) > len(table.parts)
 
 
 def test_a_copy_that_workers_see_is_read_by_them_and_another_file_is_not(
-    cluster: Cluster, place: Path, here: ScreeningResult, carried: list[str]
+    cluster: Cluster, place: Path, local_result: ScreeningResult, sent_parts: list[str]
 ) -> None:
     path = place / "shared" / "rows.parquet"
     table = opened(path)
-    os.utime(path, (0, 0))  # as where times are not copied with a file
+    os.utime(path, (0, 0))  # as if copying files does not preserve times
     with Workers("dask", scheduler=cluster.client) as workers:
-        found, _ = screen(table, options=OPTIONS, execution=Execution(workers))
-        np.testing.assert_array_equal(found.rows.scores, here.rows.scores)
-        assert carried == []
+        result, _ = screen(table, options=OPTIONS, execution=Execution(workers))
+        np.testing.assert_array_equal(result.rows.scores, local_result.rows.scores)
+        assert sent_parts == []
         content = path.read_bytes()
         path.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
         with pytest.raises(InputError, match=r"rows\.parquet: the file was changed"):
@@ -197,7 +197,7 @@ def test_a_copy_that_workers_see_is_read_by_them_and_another_file_is_not(
 
 
 def test_a_worker_killed_and_another_that_joins_change_no_bit(
-    cluster: Cluster, place: Path, here: ScreeningResult
+    cluster: Cluster, place: Path, local_result: ScreeningResult
 ) -> None:
     passes: list[str] = []
 
@@ -218,25 +218,25 @@ def test_a_worker_killed_and_another_that_joins_change_no_bit(
 
     table = opened(place / "driver" / "rows.csv")
     with Workers("dask", scheduler=cluster.address) as workers:
-        found, _ = screen(table, options=OPTIONS, execution=Execution(workers, progress))
+        result, _ = screen(table, options=OPTIONS, execution=Execution(workers, progress))
         assert workers.width == 3
     assert {"Reading rows", "Scoring rows"} <= set(passes)
-    np.testing.assert_array_equal(found.rows.scores, here.rows.scores)
+    np.testing.assert_array_equal(result.rows.scores, local_result.rows.scores)
 
 
 def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
     place: Path,
-    here: ScreeningResult,
-    carried: list[str],
+    local_result: ScreeningResult,
+    sent_parts: list[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
     path, folder = place / "driver" / "rows.csv", f"s3://{BUCKET}/work"
     with moto_store() as store, apart(tmp_path, place / "driver", n_workers=2) as cluster:
 
-        def held() -> dict[str, object]:
-            found = store.list_objects_v2(Bucket=BUCKET).get("Contents", [])
-            return {one["Key"]: one["ETag"] for one in found if not one["Key"].endswith("/")}
+        def objects_held() -> dict[str, object]:
+            objects = store.list_objects_v2(Bucket=BUCKET).get("Contents", [])
+            return {item["Key"]: item["ETag"] for item in objects if not item["Key"].endswith("/")}
 
         driver = multiprocessing.get_context("spawn").Process(
             target=killed_driver, args=(path, folder, cluster.address, "Scoring rows")
@@ -244,7 +244,7 @@ def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
         driver.start()
         driver.join()
         assert driver.exitcode == -signal.SIGKILL
-        before = held()
+        before = objects_held()
         done = {key for key in before if key.endswith(".msgpack")}
         (copy,) = before.keys() - done
         assert len(done) > 4 and copy.endswith(".arrow")
@@ -252,22 +252,22 @@ def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
             with Workers("dask", scheduler=cluster.address) as workers:
                 execution = Execution(workers, finished=finished)
                 again, _ = screen(opened(path), options=OPTIONS, execution=execution)
-            assert before.items() <= held().items()
-        np.testing.assert_array_equal(again.rows.scores, here.rows.scores)
-        assert again.findings.odd_cells == here.findings.odd_cells
-        assert carried == []
-        # What a run that was killed has copied stays as long as it may go on.
-        assert held().keys() == {copy}
+            assert before.items() <= objects_held().items()
+        np.testing.assert_array_equal(again.rows.scores, local_result.rows.scores)
+        assert again.findings.odd_cells == local_result.findings.odd_cells
+        assert sent_parts == []
+        # The copy of a killed run stays as long as the run may resume.
+        assert objects_held().keys() == {copy}
         monkeypatch.setattr(kept_parts, "_KEPT_FOR", -1.0)
         with work_folder(folder, on_dask=True):
-            assert held().keys() == {copy}
-        assert not held()
+            assert objects_held().keys() == {copy}
+        assert not objects_held()
 
 
 def test_rows_that_do_not_fit_into_the_memory_of_workers_change_no_bit(
-    place: Path, here: ScreeningResult, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    place: Path, local_result: ScreeningResult, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # Of a process that holds libraries alone a limit would be far above these rows.
+    # A process with its libraries loaded already needs more memory than these rows.
     for what in ("SPILL", "PAUSE", "TERMINATE"):
         monkeypatch.setenv(f"DASK_DISTRIBUTED__WORKER__MEMORY__{what}", "False")
     n_moved: list[int] = []
@@ -282,6 +282,6 @@ def test_rows_that_do_not_fit_into_the_memory_of_workers_change_no_bit(
 
         with Workers("dask", scheduler=cluster.address) as workers:
             table = opened(place / "driver" / "rows.csv")
-            found, _ = screen(table, options=OPTIONS, execution=Execution(workers, progress))
+            result, _ = screen(table, options=OPTIONS, execution=Execution(workers, progress))
     assert max(n_moved) > len(table.parts) // 2
-    np.testing.assert_array_equal(found.rows.scores, here.rows.scores)
+    np.testing.assert_array_equal(result.rows.scores, local_result.rows.scores)

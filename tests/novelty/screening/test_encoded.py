@@ -1,4 +1,4 @@
-"""Encoded rows in a file: what was written is read, by whoever, and nothing stays."""
+"""Encoded rows in a file: any process reads what was written, and no file remains."""
 
 from __future__ import annotations
 

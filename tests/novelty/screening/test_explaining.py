@@ -94,8 +94,8 @@ def test_an_id_that_names_several_rows_is_refused_with_their_lines(
 
 def test_a_number_that_is_no_id_is_the_number_of_the_row(model: NoveltyModel, new: Table) -> None:
     options = ScreeningOptions(columns=ColumnOptions(id="name"))
-    found, _ = explain_row(model, new, row="30", options=options)
-    assert (found.row, found.id) == (30, "bird 0029")
+    listed, _ = explain_row(model, new, row="30", options=options)
+    assert (listed.row, listed.id) == (30, "bird 0029")
     with pytest.raises(InputError, match='"31"'):
         explain_row(model, new, row="31", options=options)
 

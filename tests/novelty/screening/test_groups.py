@@ -28,11 +28,11 @@ from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import parted
 from tests.quick import quick
 
-ODD = 7  # a row of group a that reads as those of group b
+ODD = 7  # a row of group a with values like group b
 
 
 def two_kinds(n: int = 160, rest: int = 9, seed: int = 0) -> pl.DataFrame:
-    """Two groups whose columns go together in opposite ways, one too small, and an odd row."""
+    """Return two groups with opposite correlations, a small one, and an odd row."""
     rng = np.random.default_rng(seed)
     size, sign = rng.normal(size=2 * n + rest), np.repeat([1.0, -1.0, 0.0], [n, n, rest])
     columns = np.outer(size, [1.0, 1.0, 1.0]) + 0.15 * rng.normal(size=(len(size), 3))
@@ -55,9 +55,9 @@ def screened(frame: pl.DataFrame, options: ScreeningOptions) -> ScreeningResult:
 def test_a_row_that_is_ordinary_in_the_table_is_found_odd_in_its_group() -> None:
     frame = two_kinds()
     result = screened(frame, by("kind", count=1))
-    (found,) = np.flatnonzero(result.rows.is_flagged)
-    assert (found, result.ranked[0].row, result.ranked[0].group) == (ODD, ODD + 1, "kind a")
-    # Without the groups even what stands out more than a tenth of the table is other rows.
+    (flagged,) = np.flatnonzero(result.rows.is_flagged)
+    assert (flagged, result.ranked[0].row, result.ranked[0].group) == (ODD, ODD + 1, "kind a")
+    # Without groups, the row is not even in the top tenth of the table.
     plain = screened(frame.drop("kind"), ScreeningOptions(count=1))
     assert plain.rows.ranks[ODD] > 33
 
@@ -65,8 +65,8 @@ def test_a_row_that_is_ordinary_in_the_table_is_found_odd_in_its_group() -> None
 def test_groups_of_few_rows_are_judged_by_the_model_of_the_table_and_it_is_stated() -> None:
     frame = two_kinds()
     result = screened(frame, by("kind"))
-    told = {group.name: (group.n_rows, group.n_fitted) for group in result.groups}
-    assert told == {"kind a": (160, 160), "kind b": (160, 160), "": (9, 329)}
+    sizes = {group.name: (group.n_rows, group.n_fitted) for group in result.groups}
+    assert sizes == {"kind a": (160, 160), "kind b": (160, 160), "": (9, 329)}
     assert sum(group.n_flagged for group in result.groups) == result.n_flagged
     (note,) = [text for text in result.run.warnings if "no model of its own" in text]
     assert '("few")' in note and "9 rows are" in note
@@ -81,7 +81,7 @@ def test_a_group_scores_as_a_table_of_its_rows_alone() -> None:
     for place, kind in ((slice(0, 160), "a"), (slice(160, 320), "b")):
         alone = screened(frame.filter(pl.col("kind") == kind), ScreeningOptions())
         np.testing.assert_array_equal(result.rows.scores[place], alone.rows.scores)
-    # Rows of other groups in between change nothing.
+    # Interleaved rows of other groups change nothing.
     mixed = frame[np.random.default_rng(1).permutation(329)]
     in_order = pl.concat([mixed.filter(pl.col("kind") == kind) for kind in ("a", "b", "few")])
     alternating = np.argsort(np.concatenate([2 * np.arange(160), 2 * np.arange(160) + 1]))
@@ -93,7 +93,7 @@ def test_a_group_scores_as_a_table_of_its_rows_alone() -> None:
 
 @pytest.mark.release
 def test_each_group_has_the_rate_requested_on_clean_rows() -> None:
-    # Group b varies ten times as much in its tails: one threshold would flag it alone.
+    # Group b has ten times heavier tails: a common threshold would flag only its rows.
     def clean(seed: int) -> pl.DataFrame:
         rng = np.random.default_rng(seed)
         a, b = rng.normal(size=(900, 3)), 5 + rng.standard_t(2, size=(900, 3))
@@ -103,7 +103,7 @@ def test_each_group_has_the_rate_requested_on_clean_rows() -> None:
     reference = table_from_frame(clean(0), "clean")
     result, _ = screen(table_from_frame(clean(1), "new"), reference=reference, options=by("kind"))
     for group in result.groups:
-        # Four standard errors of 900 rows at 5 %, whose threshold was learned from as many.
+        # Four standard errors of 900 rows at 5 %, with a threshold learned from as many.
         assert 0.05 - 0.04 < group.n_flagged / group.n_rows < 0.05 + 0.04
     assert result.rows.p_values is not None
     np.testing.assert_array_equal(result.rows.is_flagged, result.rows.p_values <= 0.05)
@@ -154,10 +154,10 @@ def test_a_group_too_small_for_a_rate_requested_later_flags_nothing_and_it_is_st
     reference = pl.concat([two_kinds(150, 0), two_kinds(400, 0, seed=5).filter(kind="b")])
     model, _ = fit_table(table_from_frame(reference, "clean"), by("kind"))
     new = two_kinds(100, 0, seed=6).with_columns(pl.col("c0").cast(pl.Float64) + 9)
-    found = score(model, table_from_frame(new, "new"), options=by("kind", alpha=0.005))
-    flagged = {group.name: group.n_flagged for group in found.groups}
+    result = score(model, table_from_frame(new, "new"), options=by("kind", alpha=0.005))
+    flagged = {group.name: group.n_flagged for group in result.groups}
     assert flagged == {"kind a": 0, "kind b": 100}
-    (note,) = [text for text in found.run.warnings if "nothing can be flagged" in text]
+    (note,) = [text for text in result.run.warnings if "nothing can be flagged" in text]
     assert note.startswith('In "kind a" nothing')
 
 
@@ -177,7 +177,7 @@ def test_a_saved_model_scores_as_before_and_threads_change_nothing(tmp_path: Pat
         np.testing.assert_array_equal(before.rows.scores, after.rows.scores)
         np.testing.assert_array_equal(before.rows.is_flagged, after.rows.is_flagged)
         assert before.groups == after.groups and before.ranked == after.ranked
-    # A threshold chosen before is kept for new tables.
+    # The chosen threshold is kept for new tables.
     assert score(loaded, new).threshold.value == result.threshold.value
     listed, _ = explain_row(loaded, table, row=str(ODD + 1))
     assert (listed.row, listed.group, listed.rank) == (ODD + 1, "kind a", result.rows.ranks[ODD])
@@ -214,13 +214,13 @@ def test_a_table_in_parts_has_the_groups_of_the_whole(
 ) -> None:
     table = table_from_frame(two_kinds(), "kinds")
     whole, _ = screen(table, options=by("kind", share=0.02))
-    if n_rows is not None:  # then groups are read in parts too
+    if n_rows is not None:  # then groups are read in parts, too
         monkeypatch.setattr(parts, "SAMPLE_ROWS", n_rows)
-    found, model = screen(parted(table, part_rows=100), options=by("kind", share=0.02))
-    np.testing.assert_allclose(found.rows.scores, whole.rows.scores, rtol=1e-6)
-    assert [group.name for group in found.groups] == [group.name for group in whole.groups]
-    assert found.ranked[0].row == whole.ranked[0].row == ODD + 1
-    first, second = (one.ranked[0].reasons[0] for one in (found, whole))
+    screened, model = screen(parted(table, part_rows=100), options=by("kind", share=0.02))
+    np.testing.assert_allclose(screened.rows.scores, whole.rows.scores, rtol=1e-6)
+    assert [group.name for group in screened.groups] == [group.name for group in whole.groups]
+    assert screened.ranked[0].row == whole.ranked[0].row == ODD + 1
+    first, second = (result.ranked[0].reasons[0] for result in (screened, whole))
     assert (first.column, first.seen) == (second.column, second.seen)
     again = score(model, parted(table_from_frame(two_kinds(seed=4), "new"), part_rows=100))
     assert np.isfinite(again.rows.scores).all()
@@ -287,7 +287,7 @@ def test_at_most_so_many_groups_have_models_and_many_have_fewer_landmarks(
     frame = frame.with_columns(kind=pl.Series([f"k{i % 5}" for i in range(2000)]))
     model, _ = fit_table(table_from_frame(frame, "many"), by("kind"), clean=False)
     assert [group.values for group in model.groups] == [("k0",), ("k1",), ("k2",)]
-    # The matrices of three groups take together what those of one table do: 3 m^2 = 300^2.
+    # The matrices of three groups use as much memory as those of one table: 3 m^2 = 300^2.
     assert {len(group.detector.landmarks) for group in model.groups} == {173}
     result = score(model, table_from_frame(frame[:400], "new"))
     assert any("at most 3 groups have one" in text for text in result.run.warnings)
@@ -297,6 +297,6 @@ def test_a_choice_by_groups_of_a_clean_reference_is_read_back(tmp_path: Path) ->
     model, _ = fit_table(table_from_frame(two_kinds(), "clean"), by("kind", share=0.02))
     save_model(model, tmp_path / "m.kpca")
     new = table_from_frame(two_kinds(70, 30, seed=3), "new")
-    before, after = (score(one, new) for one in (model, load_model(tmp_path / "m.kpca")))
+    before, after = (score(fitted, new) for fitted in (model, load_model(tmp_path / "m.kpca")))
     assert before.rows.scores.tobytes() == after.rows.scores.tobytes()
     assert before.n_flagged == after.n_flagged == round(0.02 * 170)

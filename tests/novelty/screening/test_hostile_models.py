@@ -1,4 +1,4 @@
-"""A model file that is a sound archive of unsound values: refused in one line, or it works."""
+"""A valid model archive with invalid values is refused in one line, or works."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ def table() -> Table:
 
 @pytest.fixture(scope="module")
 def archives(table: Table, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Document, Any]]:
-    """Documents of a soft and a hard model, and of one by groups."""
+    """Return documents of a soft and a hard model, and of a model by groups."""
     path = tmp_path_factory.mktemp("sound") / "m.kpca"
-    found = []
+    documents = []
     for options in (ScreeningOptions(), ScreeningOptions(method="hoffmann")):
         save_model(fit_table(table, options)[0], path)
-        found.append(read_parts(path))
+        documents.append(read_parts(path))
     by = ScreeningOptions(columns=ColumnOptions(by=("sick",)))
     save_model(fit_table(mixed(156), by)[0], path)
-    return [*found, read_parts(path)]
+    return [*documents, read_parts(path)]
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where each value of a document stands: of many alike in a list, the first and the last."""
+    """Yield the path of each value of a document; in a list, only the first and last."""
     if path:
         yield path
     keys = [*value] if isinstance(value, dict) else []
@@ -91,7 +91,7 @@ def changed(document: Document, path: tuple[Any, ...], value: Any) -> Document:
 def refused_or_works(path: Path, table: Table) -> None:
     try:
         model = load_model(path)
-        # The table is the one it was fitted on: scores that are not of its detector are seen.
+        # Scoring the model's own table shows whether the scores are those of its detector.
         result = score(model, table)
     except ModelFileError as error:
         assert "\n" not in str(error)
@@ -112,11 +112,11 @@ def test_no_value_of_another_kind_fails_later(
     which: int, archives: list[tuple[Document, Arrays]], table: Table, tmp_path: Path
 ) -> None:
     document, arrays = archives[which]
-    # Each leaf gets one of the values (all of all take minutes); the encoders are the same.
+    # Each leaf gets one of the values (all combinations take minutes); the encoders are the same.
     parts = [leaf for leaf in leaves(document) if which == 0 or leaf[1:2] != ("encoder",)]
     if which == 2:
         parts = [leaf for leaf in parts if leaf[1:2] in (("groups",), ("group_threshold",))]
-        # Of one group: its parts are those of other models, of which some will do.
+        # Of one group only: its parts occur in the other models too, and some of them suffice.
         parts = [leaf for leaf in parts if len(leaf) < 4 or leaf[2] == 0][::3]
     for number, leaf in enumerate(parts):
         value = HOSTILE[(5 * number + which) % len(HOSTILE)]
@@ -183,7 +183,7 @@ def test_groups_that_no_fit_leads_to_are_one_line(
     assert document["model"]["groups"][0]["values"] == ["Yes"]
     assert document["model"]["groups"][1]["values"] == ["no"]
     changes = changed(document, ("model", *leaf), value)
-    if leaf[-2:] == (1, "values"):  # two groups of one value
+    if leaf[-2:] == (1, "values"):  # two groups with the same value
         changes["model"]["groups"][0]["values"] = value
     write_parts(tmp_path / "bad.kpca", changes, arrays)
     with pytest.raises(ModelFileError, match=r"bad\.kpca"):
@@ -207,7 +207,7 @@ def test_moments_that_are_none_are_refused(
 def test_a_hard_cut_of_huge_numbers_is_refused(
     archives: list[tuple[Document, Arrays]], tmp_path: Path
 ) -> None:
-    """The first row has a score, others have none."""
+    """The first row gets a score, the others do not."""
     document, arrays = archives[1]
     bad = arrays["detector.subspace.mean_weights"].copy()
     bad[3] = -1e308
@@ -253,7 +253,7 @@ def test_a_score_that_some_rows_would_not_have_is_refused_at_once(
 def test_features_without_columns_get_no_memory(
     archives: list[tuple[Document, Arrays]], tmp_path: Path
 ) -> None:
-    """One group of 100,000 features would be predicted with a matrix of 80 GB."""
+    """One group of 100,000 features would need a matrix of 80 GB."""
     document, arrays = archives[0]
     part, added = "detector.combined.cells", 100_000
     last = np.full(added, arrays[f"{part}.map.group"][-1])

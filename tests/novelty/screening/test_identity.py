@@ -1,4 +1,4 @@
-"""A table is the one a model was fitted on if its bytes and the way they were read are the same."""
+"""A model recognises its own table by the file's bytes and reading options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kpca_apps import fit_model, score_table
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import open_table
 
-SAME = "model was fitted on this very table"
+SAME_TABLE = "model was fitted on this very table"
 
 
 def rows(seed: int, n: int = 60) -> np.ndarray:
@@ -21,7 +21,7 @@ def rows(seed: int, n: int = 60) -> np.ndarray:
 
 
 def is_same(result: Any) -> bool:
-    return any(SAME in warning for warning in result.warnings)
+    return any(SAME_TABLE in warning for warning in result.warnings)
 
 
 def test_another_sheet_of_the_workbook_is_another_table(tmp_path: Path) -> None:
@@ -35,16 +35,16 @@ def test_another_sheet_of_the_workbook_is_another_table(tmp_path: Path) -> None:
     del book["Sheet"]
     book.save(path)
     model = fit_model(path, sheet="train")
-    found = score_table(model, path, sheet="new")
-    assert found.rows.ranks[20] == 1
-    assert not is_same(found)
+    result = score_table(model, path, sheet="new")
+    assert result.rows.ranks[20] == 1
+    assert not is_same(result)
     for sheet in ("train", 1, "1"):
         assert is_same(score_table(model, path, sheet=sheet))
 
 
 def test_skipped_lines_and_another_delimiter_make_another_table(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    # Cells that read as numbers whichever of two characters cuts them; two headers of equal length.
+    # Cells that are numbers with either delimiter, and two headers of equal length.
     lines = [f"{a};{b}|{a}" for a, b in np.random.default_rng(0).integers(10, 99, (60, 2))]
     path.write_text("\n".join(["a;b|e", "c;d|f", *lines]) + "\n")
     sources = [
@@ -63,8 +63,8 @@ def test_skipped_lines_and_another_delimiter_make_another_table(tmp_path: Path) 
 def test_frames_are_known_by_their_cells_names_and_types() -> None:
     frame = pl.DataFrame({"a": [1, 2, None], "b": ["x", None, "z"]})
     prints = [
-        table_from_frame(one).source.fingerprint
-        for one in (
+        table_from_frame(other).source.fingerprint
+        for other in (
             frame,
             frame[::-1],
             frame.rename({"a": "c"}),

@@ -24,7 +24,7 @@ from tests.novelty.tables import correlated, frame_of
 
 SCORES = np.array([0.1, 0.9, 0.3, 0.8, 0.2])
 NINE, MANY = np.arange(9.0), np.arange(1.0, 1000.0)
-ALIKE = np.where(np.arange(200) == 17, 9.0, 1.0)
+TIED = np.where(np.arange(200) == 17, 9.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ ALIKE = np.where(np.arange(200) == 17, 9.0, 1.0)
         (Rule("count", 2), SCORES, None, 2, "2 rows of 5.*no false-alarm rate"),
         (Rule("count", 2), SCORES, NINE, 2, "; p-values say how rare each score is among normal"),
         (Rule("share", 0.01), SCORES, None, 1, "^A choice: a share of 1 % flags the 1 row of 5"),
-        (Rule("share", 0.01), ALIKE, None, 1, "2 rows of 200, but 199 of them score alike: only "),
+        (Rule("share", 0.01), TIED, None, 1, "2 rows of 200, but 199 of them score alike: only "),
         (Rule("fdr", 0.1), np.array([2000.0, 1999.0, 5.0, 6.0]), MANY, 2, "are expected to be"),
         (Rule("fdr", 0.1), np.full(4, 2000.0), MANY, 4, "are expected to be false alarms"),
         (Rule("fdr", 0.1), np.full(4, 0.5), MANY, 0, "^The list is empty: no p-value of the 4 row"),
@@ -51,7 +51,7 @@ def test_a_threshold_parts_the_rows_and_says_what_it_means(
 
 @st.composite
 def scores_with_ties(draw: st.DrawFn) -> np.ndarray:
-    """Few different scores, some of which differ by rounding only."""
+    """Draw few distinct scores, some of which differ by rounding only."""
     n, n_values = draw(st.integers(2, 300)), draw(st.integers(1, 40))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     size = 10.0 ** draw(st.integers(-12, 12))
@@ -68,17 +68,17 @@ def test_ties_are_flagged_together_and_the_threshold_parts_the_rows(
     np.testing.assert_array_equal(flagged, scores > info.value)
     by_count, other, _ = flag(Rule("count", count), scores)
     assert (by_count.tolist(), other.value) == (flagged.tolist(), info.value)
-    # By comparing each row with each: those above the last row asked for, and those equal to it
-    # but for rounding (values drawn apart differ by far more).
+    # By brute force: rows above the last requested score, or equal to it up to rounding (distinct
+    # values differ by far more).
     last = np.sort(scores)[-count]
     wanted = scores > last * (1 - 1e-11)
     if wanted.all():
-        # Those above the last, which all others are equal to.
+        # Only the rows above the last one, because all others tie with it.
         wanted = scores > last * (1 + 1e-11)
-        said = " of them score alike: only the other " if wanted.any() else "all score alike: none "
-        assert said in info.statement
+        text = " of them score alike: only the other " if wanted.any() else "all score alike: none "
+        assert text in info.statement
     np.testing.assert_array_equal(flagged, wanted)
-    # A list by rank begins with the flagged rows, in whatever order ties are.
+    # A ranked list begins with the flagged rows, in any order of ties.
     ranks = novelty_ranks(scores, scores[::-1])
     assert ranks[flagged].max(initial=0) == flagged.sum()
     assert (" more that score" in info.statement) == (flagged.sum() > count)
@@ -114,7 +114,7 @@ def test_too_few_clean_rows_flag_nothing_and_say_the_smallest_rate() -> None:
 def test_fdr_says_when_no_single_row_can_be_listed() -> None:
     _, info, warnings = flag(Rule("fdr", 0.1), SCORES, np.arange(9.0), "split")
     assert math.isinf(info.value)
-    # A fiftieth of the rate is for single cells.
+    # A fiftieth of the rate is reserved for single cells.
     assert "the smallest p-value they allow is 0.1, which is above the 9.8 % that scores have" in (
         info.statement
     )
@@ -123,7 +123,7 @@ def test_fdr_says_when_no_single_row_can_be_listed() -> None:
     calibration = np.arange(199.0)
     _, info, _ = flag(Rule("fdr", 0.05), np.full(1_000, 0.5), calibration, "split")
     assert "is 0.005, and among 1,000 rows it takes 103 that have it." in info.statement
-    # So it is: 103 rows beyond all reference rows make a list, 102 and usual ones do not.
+    # Confirm it: 103 rows beyond all reference rows are listed, but 102 are not.
     for n_far, listed in ((103, 103), (102, 0)):
         scores = np.array([9e9] * n_far + [0.5] * (1_000 - n_far))
         flagged, _, _ = flag(Rule("fdr", 0.05), scores, calibration, "split")
@@ -149,7 +149,7 @@ HOFFMANN = ScreeningOptions(explain=0, method="hoffmann")
 def test_ranks_are_places_by_score_then_score_as_it_came_then_row(n, n_values):
     rng = np.random.default_rng([n, n_values])
     scores = rng.choice(rng.lognormal(size=n_values), n)
-    # Rows that agree in eight digits only, and rows that are equal.
+    # Rows that agree to eight digits, and equal rows.
     scores *= 1 + rng.choice([0, 1e-12], n)
     raw = rng.integers(0, 3, n).astype(float)
     ranks = novelty_ranks(scores, raw)
@@ -160,7 +160,7 @@ def test_ranks_are_places_by_score_then_score_as_it_came_then_row(n, n_values):
 
 @st.composite
 def mixed_frames(draw: st.DrawFn) -> pl.DataFrame:
-    """Numbers on a coarse grid beside a category, some absurd: equal rows and far ones abound."""
+    """Draw coarse numbers beside a category, some absurd, with many ties and far rows."""
     n, seed = draw(st.integers(12, 60)), draw(st.integers(0, 10**6))
     rng = np.random.default_rng(seed)
     numbers = rng.normal(size=(n, draw(st.integers(1, 4)))).round(draw(st.integers(0, 3)))
@@ -178,7 +178,7 @@ def test_no_rank_contradicts_a_score(frame, options, split):
     result, _ = screen(table_from_frame(frame), reference=clean, options=options)
     assert sorted(result.rows.ranks.tolist()) == list(range(1, len(frame) + 1))
     listed = np.argsort(result.rows.ranks)
-    # A cell that is odd by itself moves its row ahead of others, among those listed.
+    # A row with an odd cell may precede others in the list.
     has_cell = np.isin(listed + 1, [row for cell in result.findings.odd_cells for row in cell.rows])
     by_score = listed[~has_cell]
     assert np.all(np.diff(result.rows.scores[by_score]) <= 0)
@@ -193,8 +193,8 @@ def _scores_of_equal_rows(frame, reference):
     frame = frame.drop("y")
     clean = None if reference is None else table_from_frame(reference)
     result, _ = screen(table_from_frame(frame), reference=clean, options=UNEXPLAINED)
-    found = frame.with_columns(score=pl.Series(result.rows.scores)).group_by(frame.columns)
-    return found.agg(pl.col("score").n_unique())["score"]
+    groups = frame.with_columns(score=pl.Series(result.rows.scores)).group_by(frame.columns)
+    return groups.agg(pl.col("score").n_unique())["score"]
 
 
 @settings(max_examples=10, deadline=None)
@@ -290,22 +290,22 @@ def test_a_table_of_few_rows_is_held_to_what_the_reference_allows() -> None:
         height=pl.when(pl.col("index") == 3).then(14000.0).otherwise("height"),
         weight=pl.when(pl.col("index") == 5).then(-64.5).otherwise("weight"),
     ).drop("index")
-    found = score(model, table_from_frame(odd)).findings.odd_cells
-    assert {(one.column, one.row, one.kind) for one in found} == {
+    cells = score(model, table_from_frame(odd)).findings.odd_cells
+    assert {(cell.column, cell.row, cell.kind) for cell in cells} == {
         ("height", 4, "far above"),
         ("weight", 6, "sign"),
     }
-    (above,) = (one for one in found if one.kind == "far above")
+    (above,) = (cell for cell in cells if cell.kind == "far above")
     assert above.sentence.startswith("Far above the numbers of the reference, whose largest is 19")
-    # Of a column that has moved as a whole nothing is said cell by cell.
+    # A column that moved as a whole has no odd cells.
     moved = new.with_columns(height=pl.col("height") * 100).drop("index")
     assert score(model, table_from_frame(moved)).findings.odd_cells == ()
 
 
 @pytest.mark.parametrize("by", [(), ("place",)])
 def test_a_false_discovery_rate_lists_one_cell_that_is_far_out(by: tuple[str, ...]) -> None:
-    # Of 400 calibrating rows no score is rarer than 1 in 401, and of 1,000 rows the first of a
-    # list must be rarer than 1 in 10,000.
+    # With 400 calibration rows no score is rarer than 1 in 401, but the first of 1,000 rows must be
+    # rarer than 1 in 10,000.
     def draw(n: int, seed: int) -> pl.DataFrame:
         rng = np.random.default_rng(seed)
         pressure = rng.normal(140, 12, n).round()
@@ -317,30 +317,30 @@ def test_a_false_discovery_rate_lists_one_cell_that_is_far_out(by: tuple[str, ..
     assert score_table(model, clean, explain=0).n_flagged == 0
     column = clean["pressure"].to_list()
     column[7] = 14_020.0
-    found = score_table(model, clean.with_columns(pl.Series("pressure", column)), explain=0)
-    assert np.flatnonzero(found.rows.is_flagged).tolist() == [7]
-    assert found.rows.ranks[7] == 1
+    result = score_table(model, clean.with_columns(pl.Series("pressure", column)), explain=0)
+    assert np.flatnonzero(result.rows.is_flagged).tolist() == [7]
+    assert result.rows.ranks[7] == 1
 
 
 def test_columns_that_follow_one_another_with_exceptions_fill_no_list() -> None:
-    # Of right rows some have another town than their ZIP code says, and none is odd by its number.
+    # In some correct rows the town contradicts the ZIP code, and no number is odd.
     towns = np.random.default_rng(100).integers(0, 12, (5, 40))
 
     def draw(n: int, seed: int) -> pl.DataFrame:
         rng = np.random.default_rng(seed)
         code = rng.integers(0, 40, n)
-        frame = {"zip": [f"{10_000 + 137 * one}" for one in code], "x": rng.normal(size=n)}
+        frame = {"zip": [f"{10_000 + 137 * n}" for n in code], "x": rng.normal(size=n)}
         for name, town in zip("abcde", towns, strict=True):
             own = np.where(rng.random(n) < 0.002, rng.integers(0, 12, n), town[code])
-            frame[name] = [f"{name}{one:02}" for one in own]
+            frame[name] = [f"{name}{code:02}" for code in own]
         return pl.DataFrame(frame)
 
     kinds = set[str]()
     for seed in range(3):
         model = fit_model(draw(600, 2 * seed), fdr=0.1, calibration="split")
-        found = score_table(model, draw(600, 2 * seed + 1), explain=0)
-        kinds |= {cell.kind for cell in found.findings.odd_cells}
-        assert found.n_flagged == 0
+        result = score_table(model, draw(600, 2 * seed + 1), explain=0)
+        kinds |= {cell.kind for cell in result.findings.odd_cells}
+        assert result.n_flagged == 0
     assert kinds == {"contradicted"}
 
 
@@ -350,9 +350,9 @@ def test_no_right_number_is_listed_for_the_tail_of_its_column() -> None:
         rng = np.random.default_rng(seed)
         both = {"t": rng.standard_t(4, 1_000), "price": rng.lognormal(3, 1, 1_000).round(2)}
         frame = pl.DataFrame({**both, "x": rng.normal(size=1_000), "count": rng.poisson(9, 1_000)})
-        found = score_table(fit_model(frame[:400], fdr=0.1), frame[400:], explain=0)
+        result = score_table(fit_model(frame[:400], fdr=0.1), frame[400:], explain=0)
         n_listed += int(
-            (found.rows.is_flagged & (found.rows.scores <= found.threshold.value)).sum()
+            (result.rows.is_flagged & (result.rows.scores <= result.threshold.value)).sum()
         )
     assert n_listed == 0
 
@@ -363,6 +363,6 @@ def test_right_numbers_that_are_rarely_large_are_listed_for_no_tail(seed: int) -
     size = np.where(rng.random(2_000) < 0.004, 10, 1) * rng.normal(100, 12, 2_000)
     frame = pl.DataFrame({"size": size, "x": rng.normal(size=2_000)})
     model, new = fit_model(frame[:1_000], fdr=0.1), frame[1_000:]
-    found = score_table(model, new, explain=0)
-    assert any(cell.kind == "far above" for cell in found.findings.odd_cells)
-    assert found.n_flagged == 0
+    result = score_table(model, new, explain=0)
+    assert any(cell.kind == "far above" for cell in result.findings.odd_cells)
+    assert result.n_flagged == 0

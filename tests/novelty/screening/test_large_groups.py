@@ -1,4 +1,4 @@
-"""A group too large to be odd does not fill the list; a small one that is odd does."""
+"""A group too large to be odd does not fill the list, but a small odd one does."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ APART = "apart from the others"
 
 
 def visits(part: float, seed: int = 0, *, n_odd: int = 8) -> tuple[pl.DataFrame, np.ndarray]:
-    """Rows of two sizes that go together; a part of them is limited, sparser and lies apart.
+    """Return rows of two correlated sizes; a part of them is limited, sparser and apart.
 
-    The first `n_odd` rows of either kind have sizes that do not go together. Return the rows and
-    which of them are limited.
+    In the first `n_odd` rows of either kind, the sizes disagree. Also return which rows are
+    limited.
     """
     rng = np.random.default_rng(seed)
     is_limited = np.arange(N) < round(part * N)
@@ -38,7 +38,7 @@ def visits(part: float, seed: int = 0, *, n_odd: int = 8) -> tuple[pl.DataFrame,
         rows = np.flatnonzero(of_kind)[:n_odd]
         centre = 4.0 * is_limited[rows]
         columns["a"][rows], columns["b"][rows] = centre + 4.0, centre - 4.0
-    limits = np.where(is_limited, "yes", rng.choice(["no", "not asked"], N))
+    limits = np.where(is_limited, "yes", rng.choice(["no", "no answer"], N))
     frame = pl.DataFrame({"limits": limits, **columns})
     return frame, is_limited
 
@@ -61,10 +61,10 @@ def test_a_large_group_has_about_its_share_of_the_list_and_its_oddest_are_there(
     flagged = result.rows.is_flagged
     assert flagged[odd_of(is_limited)].mean() > 0.8
     others = np.setdiff1d(np.flatnonzero(flagged), odd_of(is_limited))
-    # Relations between the columns count besides, and the group is wider than the others.
+    # Relations between columns count too, and the group is more scattered than the others.
     assert is_limited[others].mean() < 3.5 * part
-    (said,) = [text for text in result.run.warnings if APART in text]
-    assert f'{100 * part:.0f} % of the rows have "yes" in "limits"' in said
+    (note,) = [text for text in result.run.warnings if APART in text]
+    assert f'{100 * part:.0f} % of the rows have "yes" in "limits"' in note
 
 
 @pytest.mark.parametrize("values", ["numbers", "flags", "gaps"])
@@ -78,8 +78,8 @@ def test_the_group_may_be_of_a_number_a_flag_or_a_gap(values: str) -> None:
         "gaps": ([None if text == "yes" else text for text in limits], 'no "limits"'),
     }[values]
     result = screened(frame.with_columns(pl.Series("limits", column)))
-    (said,) = [text for text in result.run.warnings if APART in text]
-    assert words in said
+    (note,) = [text for text in result.run.warnings if APART in text]
+    assert words in note
     assert result.rows.is_flagged[is_limited].sum() < 0.5 * result.rows.is_flagged.sum()
 
 
@@ -93,8 +93,8 @@ def test_a_cluster_of_few_rows_is_listed() -> None:
 def test_the_value_of_a_hidden_column_is_not_reported() -> None:
     frame, _ = visits(0.12)
     hidden = ColumnOptions(hide=("limits",))
-    (said,) = [text for text in screened(frame, columns=hidden).run.warnings if APART in text]
-    assert "yes" not in said
+    (note,) = [text for text in screened(frame, columns=hidden).run.warnings if APART in text]
+    assert "yes" not in note
 
 
 def test_a_table_without_such_a_group_is_fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:

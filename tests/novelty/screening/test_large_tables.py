@@ -1,4 +1,4 @@
-"""A table read in parts gives what the same table gives in memory, whoever works on it."""
+"""A table read in parts gives the same result as in memory, with any scheduler."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import Load, PartedTable, Table
 from tests.novelty.tables import changed
 
-# Workers of Dask are closed while their connections still speak.
+# Dask workers are closed while their connections are still in use.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 ONLY_IN_PARTS = ("read", "rows drawn for columns and figures")
@@ -44,14 +44,14 @@ DRAWN = 300
 
 
 @pytest.fixture
-def drawing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hold 300 rows in memory instead of 100,000."""
+def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lower the sample size from 100,000 rows to 300."""
     for module in ("novelty.screening.model", "novelty.screening.fit", "engine.rows"):
         monkeypatch.setattr(f"kpca_apps.{module}.SAMPLE_ROWS", DRAWN)
 
 
 def mixed(n_rows: int, seed: int = 0) -> pl.DataFrame:
-    """Rows on a ring with categories, gaps, faults and dates; every fiftieth row is odd."""
+    """Return rows on a ring with categories, gaps, faults and dates; every fiftieth row is odd."""
     rng = np.random.default_rng(seed)
     angle = rng.uniform(0, 6, n_rows)
     planted = np.arange(n_rows) % 50 == 20
@@ -110,15 +110,15 @@ def assert_same(whole: ScreeningResult, parted: ScreeningResult, atol: float = 1
     settings = {k: v for k, v in parted.run.settings.items() if k not in ONLY_IN_PARTS}
     assert settings.keys() == whole.run.settings.keys()
     assert set(whole.run.warnings) <= set(parted.run.warnings)
-    for one, other in zip(whole.ranked, parted.ranked, strict=True):
-        assert (one.row, one.line, one.id, one.cells) == (
+    for entry, other in zip(whole.ranked, parted.ranked, strict=True):
+        assert (entry.row, entry.line, entry.id, entry.cells) == (
             other.row,
             other.line,
             other.id,
             other.cells,
         )
-        assert one.hints == other.hints
-        assert [(r.column, r.seen, r.expected) for r in one.reasons] == [
+        assert entry.hints == other.hints
+        assert [(r.column, r.seen, r.expected) for r in entry.reasons] == [
             (r.column, r.seen, r.expected) for r in other.reasons
         ]
     assert (parted.findings.odd_cells, parted.findings.n_odd_cells) == (
@@ -153,13 +153,13 @@ def test_a_reference_and_a_table_may_both_be_in_parts(
 ) -> None:
     clean = tmp_path / "clean.csv"
     mixed(400, seed=1).filter(pl.col("planted") == 0).drop("planted").write_csv(clean)
-    told = ScreeningOptions(**rule, columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
-    whole = screen(read_table(birds), reference=read_table(clean), options=told)[0]
-    parted = screen(in_parts(birds), reference=in_parts(clean), options=told)[0]
+    given = ScreeningOptions(**rule, columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
+    whole = screen(read_table(birds), reference=read_table(clean), options=given)[0]
+    parted = screen(in_parts(birds), reference=in_parts(clean), options=given)[0]
     assert_same(whole, parted)
 
 
-@pytest.mark.usefixtures("drawing")
+@pytest.mark.usefixtures("small_sample")
 @pytest.mark.parametrize("learn_from", ["sample", "all"])
 def test_all_rows_are_scored_whether_a_sample_is_learned_from_or_all(
     birds: Path, learn_from: LearnFrom
@@ -181,20 +181,20 @@ def test_all_rows_are_scored_whether_a_sample_is_learned_from_or_all(
     assert "300 rows drawn from it are judged" in result.evaluations[0].setting
 
 
-@pytest.mark.usefixtures("drawing")
+@pytest.mark.usefixtures("small_sample")
 @pytest.mark.parametrize("clean", [False, True])
 def test_a_model_of_a_sample_is_that_of_the_sample_as_a_table(birds: Path, clean: bool) -> None:
-    told = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
+    settings = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
     parted = in_parts(birds)
-    model, rows = fit_table(parted, told, clean=clean)
+    model, rows = fit_table(parted, settings, clean=clean)
     drawn = take_rows(parted, rows.sample_index, Execution())
-    of_drawn, _ = fit_table(drawn, told, clean=clean)
+    of_drawn, _ = fit_table(drawn, settings, clean=clean)
     index, of_all = rows.sample_index, model.training_scores
     np.testing.assert_array_equal(of_all[index], of_drawn.training_scores)
     others = np.setdiff1d(np.arange(700), index)
     as_new = score(of_drawn, take_rows(parted, others, Execution())).rows.scores
     np.testing.assert_allclose(of_all[others], as_new, rtol=0, atol=1e-12)
-    # What refers to rows refers to all of the table.
+    # Row numbers refer to the whole table.
     np.testing.assert_array_equal(model.detector.landmarks, index[of_drawn.detector.landmarks])
     near = model.detector.neighbours
     np.testing.assert_array_equal(
@@ -206,11 +206,11 @@ def test_a_model_of_a_sample_is_that_of_the_sample_as_a_table(birds: Path, clean
         assert (of_all > model.detector.flags_above).sum() == 7
 
 
-@pytest.mark.usefixtures("drawing")
+@pytest.mark.usefixtures("small_sample")
 def test_accepted_rows_are_never_listed_though_few_of_them_are_drawn(birds: Path) -> None:
     accept = table_from_frame(mixed(700).select("bird")[20:320:50])
-    told = replace(OPTIONS, count=14, share=None)
-    result, model = screen(in_parts(birds), accept=[accept], options=told)
+    settings = replace(OPTIONS, count=14, share=None)
+    result, model = screen(in_parts(birds), accept=[accept], options=settings)
     assert result.rows.is_accepted is not None
     assert (result.rows.is_accepted.sum(), result.n_flagged) == (6, 14)
     assert not (result.rows.is_flagged & result.rows.is_accepted).any()
@@ -222,7 +222,7 @@ def test_accepted_rows_are_never_listed_though_few_of_them_are_drawn(birds: Path
     assert (judged > model.detector.flags_above).sum() == 14
 
 
-@pytest.mark.usefixtures("drawing")
+@pytest.mark.usefixtures("small_sample")
 def test_bytes_of_a_sample_are_the_same_for_any_number_of_threads(
     birds: Path, tmp_path: Path
 ) -> None:
@@ -230,12 +230,12 @@ def test_bytes_of_a_sample_are_the_same_for_any_number_of_threads(
     for n_workers in (1, 3):
         with Workers("threads", n_workers=n_workers) as workers:
             table = in_parts(birds)
-            found = screen(table, options=OPTIONS, execution=Execution(workers))
-            bytes_of.add(written(*found, table, tmp_path, workers))
+            screened = screen(table, options=OPTIONS, execution=Execution(workers))
+            bytes_of.add(written_bytes(*screened, table, tmp_path, workers))
     assert len(bytes_of) == 1
 
 
-def written(
+def written_bytes(
     result: ScreeningResult, model: NoveltyModel, table: PartedTable, folder: Path, workers: Workers
 ) -> bytes:
     named, execution = changed(result, flagged_file="flagged.csv"), Execution(workers)
@@ -254,7 +254,7 @@ def test_other_processes_find_the_same(birds: Path, whole: ScreeningResult) -> N
 
 @dataclass(frozen=True)
 class DiesOnce:
-    """What loads rows, and ends the process that does so, the third time."""
+    """A loader that kills its process on the third call."""
 
     load: Load
     marks: Path
@@ -298,8 +298,8 @@ def test_scores_of_many_training_rows_are_not_saved_and_the_table_is_reported(
 ) -> None:
     for module in ("novelty.screening.model", "engine.rows"):
         monkeypatch.setattr(f"kpca_apps.{module}.SAMPLE_ROWS", 300)
-    told = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
-    model = fit_table(in_parts(birds), told)[0]
+    settings = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
+    model = fit_table(in_parts(birds), settings)[0]
     assert len(model.training_scores) == 700
     save_model(model, tmp_path / "m.kpca")
     again = load_model(tmp_path / "m.kpca")

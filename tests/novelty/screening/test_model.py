@@ -87,8 +87,8 @@ def test_a_count_is_checked_against_the_table_judged_not_the_reference() -> None
 def test_too_few_clean_rows_are_stated_once() -> None:
     for options in (ScreeningOptions(alpha=0.01), ScreeningOptions(share=0.1)):
         model = fit_table(correlated(15), options, clean=True)[0]
-        said = [text for text in score(model, correlated(20)).run.warnings if "few" in text]
-        assert len(said) == (options.alpha is not None), said
+        notes = [text for text in score(model, correlated(20)).run.warnings if "few" in text]
+        assert len(notes) == (options.alpha is not None), notes
 
 
 def test_other_versions_are_stated_and_other_files_refused(tmp_path: Path) -> None:

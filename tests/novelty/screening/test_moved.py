@@ -1,4 +1,4 @@
-"""Columns that moved against the table of the model."""
+"""Columns whose distribution differs from the model's table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_score_says_which_columns_moved_and_what_that_means(tmp_path: Path) ->
     (moved,) = result.findings.moved
     assert (moved.column, moved.what) == ("weight", "distribution")
     assert moved.size > 0.9 and moved.words.startswith("median 15")
-    # It is what to know first: rates hold for rows like the reference.
+    # This comes first, because rates hold only for rows like the reference.
     assert result.run.warnings[0].startswith(
         '"weight" is distributed differently than in table: p-'
     )
@@ -45,7 +45,7 @@ def test_a_score_says_which_columns_moved_and_what_that_means(tmp_path: Path) ->
 def test_a_reference_is_compared_and_a_table_with_itself_is_not() -> None:
     later = people(1).with_columns(pl.lit("Chur").alias("town"))
     result = screen_table(later, reference=people(0))
-    assert [one.column for one in result.findings.moved] == ["town"]
+    assert [item.column for item in result.findings.moved] == ["town"]
     assert screen_table(later).findings.moved == ()
 
 
@@ -54,4 +54,4 @@ def test_values_of_hidden_columns_are_not_reported(when: str) -> None:
     model = fit_model(people(0), hide="weight" if when == "fit" else ())
     later = people(1).with_columns(pl.col("weight") + 1234.5)
     result = score_table(model, later, hide="weight")
-    assert [one.words for one in result.findings.moved] == ["values hidden"]
+    assert [column.words for column in result.findings.moved] == ["values hidden"]

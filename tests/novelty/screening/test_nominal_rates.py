@@ -1,4 +1,4 @@
-"""New rows drawn as the reference was are flagged at the rate that was asked for."""
+"""New rows from the distribution of the reference are flagged at the nominal rate."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kpca_apps import fit_model, load_model, save_model, score_table
 from kpca_apps.novelty.detector.fit import half_of
 
 ALPHA, N, N_NEW, SEEDS = 0.05, 1_500, 1_500, 3
-# Of so many bounds, each of three fits, one in a thousand runs would break any by chance; rows
-# that tie, and rows that are judged by each other, do not make a rate larger.
+# With this many bounds of three fits each, one run in a thousand breaks any by chance. Ties, and
+# rows judged by each other, do not raise a rate.
 LEVEL = 1 - 1e-4
 FIRST_DAY = np.datetime64("2024-01-01")
 
 
 def linked_dates(n: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Two dates of which one follows the other, each day a few times: levels of each other."""
+    """Return two dependent dates, which also serve as levels because each day recurs."""
     first = FIRST_DAY + rng.integers(0, 280, n).astype("timedelta64[D]")
     later = first + rng.integers(0, 12, n).astype("timedelta64[D]")
     numbers = {name: rng.normal(size=n) for name in "xyz"}
@@ -28,7 +28,7 @@ def linked_dates(n: int, rng: np.random.Generator) -> pl.DataFrame:
 
 
 def panel(n: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Numbers that lie about those of a person, of whom there are six rows each."""
+    """Return weights near the usual one of a person, with six rows per person."""
     person = rng.integers(0, n // 6, n)
     own = np.random.default_rng(7).normal(70, 12, n)[person]
     names = [f"id{i}" for i in person]
@@ -36,7 +36,7 @@ def panel(n: int, rng: np.random.Generator) -> pl.DataFrame:
 
 
 def orders(n: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Orders, amount = quantity x price, of customers that may be new."""
+    """Return orders, amount = quantity x price, from customers who may be new."""
     product, quantity = rng.integers(0, 40, n), rng.integers(1, 13, n)
     price = (5 + 3.5 * product).round(2)
     return pl.DataFrame(
@@ -63,7 +63,7 @@ def test_new_rows_like_the_reference_are_flagged_at_the_rate_requested(
         scored = score_table(load_model(tmp_path / "m.kpca"), draw(N_NEW, rng), explain=0)
         counts.append(scored.n_flagged)
     assert n_calibrating == (N if calibration == "leave-one-out" else N - N // 2)
-    # Given the reference, the rate of a conformal threshold is a Beta variable.
+    # Given the reference, the rate of a conformal threshold is Beta distributed.
     rank = int((n_calibrating + 1) * ALPHA)
     of_fit = betabinom(N_NEW, rank, n_calibrating + 1 - rank)
     of_all = np.ones(1)
@@ -76,7 +76,7 @@ def test_new_rows_like_the_reference_are_flagged_at_the_rate_requested(
 def test_nothing_is_learned_from_rows_that_calibrate_a_split() -> None:
     n, rng = 300, np.random.default_rng(0)
     first, other = orders(n, rng), orders(n, rng)
-    # Columns that vary, and levels that are known, in the other half alone.
+    # Some columns vary, and some levels occur, only in the other half.
     held = ~np.isin(np.arange(n), half_of(n, 0))
     second = first.with_columns(
         pl.when(pl.Series(held)).then(other[name]).otherwise(first[name]).alias(name)

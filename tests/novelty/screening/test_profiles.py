@@ -22,10 +22,10 @@ AMOUNTS = pl.Series([f"1,{i}07.30" if i % 4 else f"1.{i}07,30" for i in range(10
         (FRAME, None, "bird 00", 'Rows are named by "name", which differs in every row'),
         (FRAME, "name", "bird 00", ""),
         (FRAME.drop("name"), None, None, ""),
-        # The first of several, unless the name of one says that it is made for this.
+        # The first of several identifiers, unless a name shows that it is one.
         (FRAME.with_columns(other=FRAME["name"].reverse()), None, "bird 00", 'by "name"'),
         (FRAME.with_columns(PID=NUMBERS), None, "", 'by "PID"'),
-        # A repeated id names nothing, and a row number is shown anyway.
+        # A repeated id identifies nothing, and row numbers are shown anyway.
         (
             FRAME.with_columns(name=pl.Series(["bird 1", *FRAME["name"][1:-1], "bird 1"])),
             None,
@@ -33,7 +33,7 @@ AMOUNTS = pl.Series([f"1,{i}07.30" if i % 4 else f"1.{i}07,30" for i in range(10
             "",
         ),
         (FRAME.drop("name").with_columns(row=pl.int_range(40)), None, None, ""),
-        # Nor do amounts, written in two ways.
+        # Nor do amounts in mixed formats.
         (FRAME.drop("name").with_columns(sum=AMOUNTS), None, None, ""),
         (FRAME, "colour", None, '"colour" names 2 different rows of 40'),
     ],
@@ -43,9 +43,9 @@ def test_what_names_the_rows_is_found_and_stated_once(
 ) -> None:
     options = ScreeningOptions(explain=1, columns=ColumnOptions(id=id_column))
     result = screen(table_from_frame(frame), options=options)[0]
-    said = [text for text in result.run.warnings if "named by" in text or "different rows" in text]
-    assert len(said) == bool(note)
-    assert all(note in text for text in said)
+    notes = [text for text in result.run.warnings if "named by" in text or "different rows" in text]
+    assert len(notes) == bool(note)
+    assert all(note in text for text in notes)
     ids = [row.id for row in result.ranked]
     if first is not None:
         assert len(set(ids)) == 40 and all(str(name).startswith(first) for name in ids)
@@ -60,8 +60,8 @@ def test_a_hidden_identifier_names_no_rows() -> None:
 
 def test_a_row_is_explained_by_the_name_it_was_listed_by() -> None:
     model = fit_table(table_from_frame(FRAME), clean=False)[0]
-    found, _ = explain_row(model, table_from_frame(FRAME), row="bird 0007")
-    assert (found.row, found.id) == (8, "bird 0007")
+    listed, _ = explain_row(model, table_from_frame(FRAME), row="bird 0007")
+    assert (listed.row, listed.id) == (8, "bird 0007")
     assert explain_row(model, table_from_frame(FRAME), row="8")[0].row == 8
 
 

@@ -21,7 +21,7 @@ TYPES = {
 
 
 def definitions(frame: pl.DataFrame, kind: str, key: str | None) -> str:
-    """Columns of a new table, in the words of a kind of database."""
+    """Return the column definitions of a new table in a database's SQL."""
     return ", ".join(
         f"{sql_name(name)} {TYPES[kind][type(dtype)]}{' PRIMARY KEY' * (name == key)}"
         for name, dtype in frame.schema.items()
@@ -32,7 +32,7 @@ def definitions(frame: pl.DataFrame, kind: str, key: str | None) -> str:
 def make(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Make]:
-    """Put a frame into a table of a database of this kind, and return its address."""
+    """Return a function that writes a frame to a database table and returns its address."""
     made: list[str] = []
 
     def make_table(frame: pl.DataFrame, name: str = "birds", key: str | None = None) -> str:
@@ -61,7 +61,7 @@ def make(
 
     yield make_table
     if kind == "postgresql" and made:
-        # With whatever else the test has put beside them.
+        # Drop everything else the test created, too.
         server = request.getfixturevalue("postgres")
         server.run("DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
 

@@ -1,4 +1,4 @@
-"""Addresses, names and passwords: what is meant, and what is refused without being repeated."""
+"""Addresses, names and passwords: what they mean, and errors that do not repeat them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_quoted_name_is_taken_apart_as_it_was(parts: list[str]) -> None:
     "name",
     ["", ".", "a.", ".a", "a..b", "a.b.c", '"a', 'a"b', '"a"b', 'a"; DROP TABLE b; --', "\0"],
 )
-def test_what_is_no_name_is_refused(name: str) -> None:
+def test_invalid_names_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="--table cannot be"):
         table_name(name)
 
@@ -60,7 +60,7 @@ def test_what_is_no_name_is_refused(name: str) -> None:
         ("postgresql://h/shop", {"query": ""}, "must be a SELECT"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(uri: str, options: dict[str, str], message: str) -> None:
+def test_invalid_arguments_are_refused(uri: str, options: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         database_address(uri, **options)
 
@@ -76,10 +76,10 @@ def test_an_address_says_what_is_read() -> None:
     assert database_address(
         "postgresql://ada@h:5432/shop?sslmode=require", query="TABLE a"
     ).name == ("query of shop")
-    assert [scheme_of(one) for one in (Path("sqlite:///a"), "a.csv", "C://a", "S3://a/b")] == [
+    assert [scheme_of(item) for item in (Path("sqlite:///a"), "a.csv", "C://a", "S3://a/b")] == [
         None, None, None, "s3",
     ]  # fmt: skip
-    # What looks like a pattern is part of the address.
+    # Wildcards in an address are part of the address.
     assert expand("postgresql://h/shop?sslmode=require") == ["postgresql://h/shop?sslmode=require"]
     assert with_file("postgresql://h/home/a", str.upper) == "postgresql://h/home/a"
 
@@ -154,9 +154,9 @@ def test_a_password_behind_another_at_is_in_no_command_and_no_message(password: 
     uri = f"postgresql://a@corp:{password}@h/shop"
     with pytest.raises(ConfigError):
         refuse_password(uri)
-    with pytest.raises(InputError) as told, about(uri):
+    with pytest.raises(InputError) as caught, about(uri):
         raise InputError("cannot be read.")
-    assert "postgresql://a@corp:...@h/shop" in str(told.value)
+    assert "postgresql://a@corp:...@h/shop" in str(caught.value)
     assert command_line(["kpca", uri]) == "kpca postgresql://a@corp:...@h/shop"
 
 
@@ -167,13 +167,13 @@ def test_a_password_behind_another_at_is_in_no_command_and_no_message(password: 
         "postgres://h:5432,ada:rosebud/shop", "--reference=postgresql://ada:5432rosebud?x=y",
     ],
 )  # fmt: skip
-def test_what_stands_for_a_port_and_is_none_is_a_password(address: str) -> None:
+def test_an_invalid_port_is_taken_for_a_password(address: str) -> None:
     with pytest.raises(ConfigError) as refused:
         refuse_password(address)
     assert "rosebud" not in str(refused.value)
-    with pytest.raises(InputError) as told, about(address):
+    with pytest.raises(InputError) as caught, about(address):
         raise InputError("cannot be read.")
-    assert "rosebud" not in str(told.value)
+    assert "rosebud" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

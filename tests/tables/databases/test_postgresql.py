@@ -1,4 +1,4 @@
-"""A server that is not there, refuses, is stopped or asked to stop: one line each."""
+"""A server that is missing, refuses, stops or gets interrupted causes a one-line error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SLOW = "SELECT i, pg_sleep(0.001)::text AS a FROM generate_series(1, 30000) i"
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep temporary files where nobody else's are."""
+    """Use a private folder for temporary files."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
@@ -36,7 +36,7 @@ def uri(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def refused(uri: str, **options: object) -> str:
-    """What is said, in one line, against reading."""
+    """Return the one-line error of reading."""
     with pytest.raises(InputError) as error:
         read_table(uri, **options)  # type: ignore[arg-type]
     assert "\n" not in str(error.value) and PASSWORD not in str(error.value)
@@ -44,20 +44,20 @@ def refused(uri: str, **options: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "expected"),
     [
         ("(a || i)::int", "invalid input syntax for type integer: (a cell)"),
         ("to_date(a || i, 'YYYY')", "invalid value (a cell)"),
         ("(i::int8 << 40)::text::int", "value (a cell) is out of range for type integer"),
     ],
 )
-def test_a_cell_that_cannot_be_cast_is_not_shown(uri: str, what: str, said: str) -> None:
+def test_a_cell_that_cannot_be_cast_is_not_shown(uri: str, what: str, expected: str) -> None:
     rows = """SELECT i, E'secret"\\n' AS a FROM generate_series(1, 9) i"""
-    told = refused(uri, query=f"SELECT {what} AS x FROM ({rows}) AS r")
-    assert said in told and "secret" not in told and "1099" not in told
+    message = refused(uri, query=f"SELECT {what} AS x FROM ({rows}) AS r")
+    assert expected in message and "secret" not in message and "1099" not in message
 
 
-def test_nobody_is_let_in_without_the_password(
+def test_the_server_refuses_a_missing_password(
     uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", "wrong")
@@ -66,7 +66,7 @@ def test_nobody_is_let_in_without_the_password(
     monkeypatch.delenv("PGPASSWORD")
     monkeypatch.setenv("PGPASSFILE", str(tmp_path / "none"))
     assert "no password supplied" in refused(uri, query="SELECT 1")
-    # As libpq finds it: in a file of passwords, or by a service.
+    # Credentials as libpq finds them: a password file or a service.
     own = tmp_path / "pgpass"
     own.write_text(f"127.0.0.1:*:shop:ada:{PASSWORD}\n")
     own.chmod(0o600)
@@ -93,10 +93,10 @@ def test_a_server_that_is_not_there(uri: str) -> None:
 
 
 def test_only_tables_that_may_be_read(uri: str, postgres: Server) -> None:
-    postgres.run("CREATE TABLE gone (a int)", "DROP TABLE gone")
-    assert 'there is no table "gone"' in refused(uri, table_name="gone")
+    postgres.run("CREATE TABLE lost (a int)", "DROP TABLE lost")
+    assert 'there is no table "lost"' in refused(uri, table_name="lost")
     assert "permission" not in refused(uri, table_name="pg_catalog.nothing")
-    # What a function writes all the same, as this did before version 16, is rolled back.
+    # Writes by a function, which servers before version 16 allow, are rolled back.
     with suppress(InputError):
         read_table(uri, query="SELECT lo_create(0)::text AS a")
     assert postgres.run("SELECT count(*) FROM pg_largeobject_metadata") == [(0,)]
@@ -125,7 +125,7 @@ def test_rows_come_by_the_key_wherever_they_are_stored(uri: str, postgres: Serve
 
 
 def test_the_only_table_may_lie_in_a_schema_of_its_own(uri: str, postgres: Server) -> None:
-    # A view, which tells how it is read: with one process, from the first row.
+    # A view that reports its scan settings: one process, from the first row.
     settings = "synchronize_seqscans", "max_parallel_workers_per_gather"
     shown = ", ".join(f"current_setting('{name}') AS {name}" for name in settings)
     postgres.run('CREATE SCHEMA "all.sales"', f'CREATE VIEW "all.sales".orders AS SELECT {shown}')
@@ -137,7 +137,7 @@ def test_the_only_table_may_lie_in_a_schema_of_its_own(uri: str, postgres: Serve
         postgres.run('DROP SCHEMA "all.sales" CASCADE')
 
 
-def test_who_may_not_make_a_table_is_told_at_once(uri: str, postgres: Server) -> None:
+def test_missing_rights_to_create_a_table_are_reported_at_once(uri: str, postgres: Server) -> None:
     postgres.run(
         "REVOKE CREATE ON SCHEMA public FROM public", f"CREATE ROLE bob LOGIN PASSWORD '{PASSWORD}'"
     )
@@ -149,7 +149,7 @@ def test_who_may_not_make_a_table_is_told_at_once(uri: str, postgres: Server) ->
 
 
 def after(postgres: Server, act: Callable[[], object]) -> None:
-    """Act from another thread once the server sends rows."""
+    """Call a function from another thread once the server sends rows."""
 
     def wait_and_act() -> None:
         postgres.wait_for("generate_series(1, 30000)")
@@ -160,7 +160,7 @@ def after(postgres: Server, act: Callable[[], object]) -> None:
 
 
 def test_a_connection_that_is_ended_midway(uri: str, postgres: Server) -> None:
-    # It is itself sent as a COPY.
+    # This statement is itself sent as a COPY.
     end = (
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE query LIKE 'COPY%' AND pid <> pg_backend_pid()"
@@ -190,7 +190,7 @@ def test_an_interrupt_cancels_on_the_server(uri: str, postgres: Server) -> None:
 def test_a_server_that_is_killed_midway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     own = tempfile.gettempdir()
-    monkeypatch.setattr(tempfile, "tempdir", None)  # the server's user cannot look into a test's
+    monkeypatch.setattr(tempfile, "tempdir", None)  # the server's user cannot read the test's
     with running_server() as server:
         monkeypatch.setattr(tempfile, "tempdir", own)
         after(server, server.process.kill)
@@ -219,7 +219,7 @@ def test_a_server_that_is_killed_while_scores_are_written(
 
 
 def nothing_is_left(postgres: Server) -> bool:
-    """Whether the server has no other connection, and the disk nothing of what was read."""
+    """Return True if the server has no other connection and no temporary file remains."""
     end = time.monotonic() + 20
     while postgres.connections() and time.monotonic() < end:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Tables of databases: cells, types, order and keys are those that their own libraries give."""
+"""Database tables have the cells, types, order and keys that the native libraries return."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_hostile_names_and_cells_are_only_names_and_cells(make: Make) -> None:
         "SELECT * FROM read_csv('/etc/hostname')", "SELECT * FROM birds WHERE 1 = ", "SELECT /* 1",
     ],
 )  # fmt: skip
-def test_what_is_no_single_select_is_refused_and_nothing_changed(make: Make, query: str) -> None:
+def test_anything_but_one_select_is_refused_and_changes_nothing(make: Make, query: str) -> None:
     uri = make(FRAME)
     with pytest.raises(KpcaError) as refused:
         read_table(uri, query=query)
@@ -106,26 +106,26 @@ def test_scores_are_those_of_the_same_parquet_file(make: Make, tmp_path: Path) -
     uri = make(FRAME, key="bird")
     read = partial(open_table, in_memory_rows=50, part_rows=32)
     for how in (open_table, read):
-        expected = found(how(tmp_path / "birds.parquet"))
-        assert found(how(uri, table_name="birds")).equals(expected)
-        assert found(how(uri, query="SELECT * FROM birds ORDER BY bird")).equals(expected)
+        expected = scored_columns(how(tmp_path / "birds.parquet"))
+        assert scored_columns(how(uri, table_name="birds")).equals(expected)
+        assert scored_columns(how(uri, query="SELECT * FROM birds ORDER BY bird")).equals(expected)
 
 
-def found(table: AnyTable) -> pl.DataFrame:
-    """What a screening finds in each row."""
+def scored_columns(table: AnyTable) -> pl.DataFrame:
+    """Return the columns that a screening adds to each row."""
     columns = found_columns(screen(table)[0])
-    return pl.DataFrame({name: one for name, one in columns.items() if one is not None})
+    return pl.DataFrame({name: column for name, column in columns.items() if column is not None})
 
 
 def test_the_primary_key_names_the_rows_and_is_not_learned_from(make: Make) -> None:
-    # Nothing but the key says that these numbers name the rows.
+    # Only the key shows that these numbers identify the rows.
     frame = FRAME.with_columns(bird=(pl.col("bird") * 37 + 5) ** 2 % 99991)
     uri = make(frame.cast({"bird": pl.Int64}), key="bird")
     result = screen(read_table(uri, query="SELECT * FROM birds ORDER BY bird"))[0]
     assert result.lists.id_column != "bird"
     result = screen(read_table(uri))[0]
     assert result.lists.id_column == "bird"
-    (key,) = (one for one in result.columns if one.name == "bird")
+    (key,) = (column for column in result.columns if column.name == "bird")
     assert not key.used and key.why == "the primary key of the table"
 
 
@@ -145,7 +145,7 @@ def test_a_query_whose_batches_never_end_is_bounded(
         read_table(uri, query=ENDLESS[kind], timeout=0.5)
     monkeypatch.setattr("kpca_apps.system.files.spools._RESERVE", 1)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10_000_000))
-    query = f"{ENDLESS[kind]} LIMIT 1500000"  # SQLite looks at all cells before it yields rows
+    query = f"{ENDLESS[kind]} LIMIT 1500000"  # SQLite reads all cells before it yields rows
     with pytest.raises(InputError, match=r"no room for more than .* read less \(LIMIT"):
         read_table(uri, query=query)
     assert not [*temporary.iterdir()]

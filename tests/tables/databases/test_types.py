@@ -1,4 +1,4 @@
-"""Types of databases: read as what they mean, or as text, and what is lost is told."""
+"""Database types are read by their meaning or as text, and any loss is reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BIG = 2**53 + 1
 
 
 def cells(table: Any) -> dict[str, Any]:
-    """What the first row of a table holds."""
+    """Return the cells of the first row by column."""
     return dict(zip(table.columns, table.frame.row(0), strict=True))
 
 
@@ -34,7 +34,7 @@ def test_each_column_of_sqlite_has_one_type(tmp_path: Path) -> None:
     ]
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute("CREATE TABLE a (whole, number, mixed, bytes, blob, none, text)")
-        # Many rows of one type first: a driver that looks at the first would stumble.
+        # Many rows of one type first, which would mislead a driver that infers types from them.
         first = [(k, k, k, k, b"", None, "b") for k in range(20_000)]
         connection.executemany("INSERT INTO a VALUES (?, ?, ?, ?, ?, ?, ?)", [*first, *rows])
     table = read_table(f"sqlite:///{tmp_path}/a.db")
@@ -58,14 +58,14 @@ def test_numbers_of_sqlite_among_text_keep_their_digits(tmp_path: Path) -> None:
     numbers = [123456789.123456789, 0.1, 1e300, -5e-324, 2.5]
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute("CREATE TABLE a (mixed, bytes)")
-        connection.executemany("INSERT INTO a VALUES (?, ?)", [(one, one) for one in numbers])
+        connection.executemany("INSERT INTO a VALUES (?, ?)", [(item, item) for item in numbers])
         connection.execute("INSERT INTO a VALUES ('x', x'ff')")
     frame = read_table(f"sqlite:///{tmp_path}/a.db").frame
     for column in frame:
         assert [float(text) for text in column[:-1]] == numbers
 
 
-def test_only_whole_numbers_are_told_to_be_rounded(tmp_path: Path) -> None:
+def test_rounding_is_reported_for_integers_only(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute("CREATE TABLE a (large, long)")
         connection.executemany("INSERT INTO a VALUES (?, ?)", [(1, -(2**53)), (1e300, 0.5)])
@@ -81,8 +81,8 @@ def test_text_of_sqlite_that_is_not_utf_8_is_refused_without_being_shown(tmp_pat
     assert "secret" not in str(refused.value)
 
 
-def test_what_a_killed_writer_left_half_done_in_sqlite_is_no_obstacle(tmp_path: Path) -> None:
-    """Who only reads a file could not undo it, and SQLite would refuse to read."""
+def test_a_write_that_was_killed_does_not_prevent_reading_sqlite(tmp_path: Path) -> None:
+    """A reader cannot undo the unfinished write, and SQLite would refuse to read."""
     path = tmp_path / "shop.db"
     killed = (
         "import os, signal, sqlite3\n"
@@ -109,7 +109,7 @@ def test_a_view_in_a_file_of_duckdb_reads_no_other_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "message"),
     [
         ("text::INTEGER", "Could not convert string (a cell)"),
         ("strptime(text, '%Y')", "Could not parse string (a cell)"),
@@ -118,13 +118,13 @@ def test_a_view_in_a_file_of_duckdb_reads_no_other_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_cell_of_duckdb_that_cannot_be_cast_is_not_shown(
-    what: str, said: str, tmp_path: Path
+    what: str, message: str, tmp_path: Path
 ) -> None:
     with duckdb_of(tmp_path / "a.duckdb") as connection:
         connection.execute("CREATE TABLE a AS SELECT 'sec\"re''t' AS text, 777777777777 AS whole")
     with pytest.raises(InputError) as refused:
         read_table(f"duckdb:///{tmp_path}/a.duckdb", query=f"SELECT {what} AS x FROM a")
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "sec" not in str(refused.value) and "777" not in str(refused.value)
 
 
@@ -147,13 +147,13 @@ def test_types_of_duckdb(tmp_path: Path) -> None:
             INTERVAL '25 months' AS years"""
         )
     table = read_table(f"duckdb:///{tmp_path}/a.duckdb")
-    found = cells(table)
-    assert isnan(found.pop("nan"))
-    assert found == {
+    row = cells(table)
+    assert isnan(row.pop("nan"))
+    assert row == {
         "whole": BIG, "huge": str(BIG), "digits": str(BIG), "price": 1.25, "small": 7,
         "inf": inf, "mood": "fine", "uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
         "json": '{"a": 1}', "list": "[1, null]", "record": '{"a": [1]}',
-        "map": found["map"], "bits": "101", "blob": "ff", "span": 32 * 86400.0, "clock": "10:00:00",
+        "map": row["map"], "bits": "101", "blob": "ff", "span": 32 * 86400.0, "clock": "10:00:00",
         "day": date(2024, 2, 29), "at": datetime(2024, 2, 29, 10), "none": None,
         "zoned": datetime(2024, 2, 29, 8, tzinfo=UTC), "never": None, "early": None,
         "spans": "[1 day]", "yes": True, "late": "24:00:00", "either": "1",
@@ -193,7 +193,7 @@ def test_types_of_postgresql(postgres: Server, monkeypatch: pytest.MonkeyPatch) 
         timestamp '2024-02-29 10:00' AS at, timestamptz '2024-02-29 10:00+02' AS zoned,
         'infinity'::timestamp AS never, '-infinity'::date AS early,
         interval '25 months' AS years,
-        timestamp '294276-01-01' AS late, date '-infinity' AS gone, inet '10.0.0.1' AS address,
+        timestamp '294276-01-01' AS late, date '-infinity' AS past, inet '10.0.0.1' AS address,
         12.5::numeric::money AS money, int4range(1, 5) AS span_of, 3000000000::oid AS oid,
         'c'::char(3) AS padded, NULL AS none, true AS yes, array['fine'::mood] AS moods""",
     )
@@ -207,7 +207,7 @@ def test_types_of_postgresql(postgres: Server, monkeypatch: pytest.MonkeyPatch) 
         "clock": "24:00:00", "zoned_clock": "10:00:00+01",
         "day": date(2024, 2, 29), "at": datetime(2024, 2, 29, 10),
         "zoned": datetime(2024, 2, 29, 8, tzinfo=UTC), "never": None, "early": None, "late": None,
-        "gone": None, "address": "10.0.0.1/32", "money": 12.5, "span_of": "[1,5)",
+        "past": None, "address": "10.0.0.1/32", "money": 12.5, "span_of": "[1,5)",
         "oid": 3_000_000_000, "padded": "c", "none": None, "yes": True, "moods": '["fine"]',
     }  # fmt: skip
     assert [note.split(":")[0].split(" are ")[0] for note in table.source.notes] == [

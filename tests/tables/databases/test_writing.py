@@ -1,4 +1,4 @@
-"""New tables: whole or not there, whatever they are called and whatever is in them."""
+"""New tables are written whole or not at all, for any name and any cells."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_rows_come_back_as_they_were_written(make: Make) -> None:
         write_rows(uri, "nowhere.scores", iter([SCORES]), force=True)
 
 
-def test_what_breaks_off_leaves_the_table_as_it_was(make: Make) -> None:
+def test_an_aborted_write_leaves_the_old_table(make: Make) -> None:
     uri = make(FRAME)
 
     def broken() -> Iterator[pl.DataFrame]:
@@ -73,7 +73,7 @@ def test_what_breaks_off_leaves_the_table_as_it_was(make: Make) -> None:
     assert read_table(uri, table_name="scores").frame.height == 4
 
 
-def test_what_is_interrupted_is_not_there(make: Make) -> None:
+def test_an_interrupted_write_leaves_no_table(make: Make) -> None:
     uri = make(FRAME)
 
     def interrupted() -> Iterator[pl.DataFrame]:
@@ -88,7 +88,7 @@ def test_what_is_interrupted_is_not_there(make: Make) -> None:
         read_table(uri, table_name="scores")
 
 
-def test_who_may_not_write_is_told_before_the_work(make: Make) -> None:
+def test_missing_rights_to_write_are_reported_before_the_work(make: Make) -> None:
     uri = make(FRAME)
     check_new_table(uri, "scores", force=False)
     with pytest.raises(InputError, match="no table"):
@@ -99,7 +99,7 @@ def test_who_may_not_write_is_told_before_the_work(make: Make) -> None:
 
 def test_a_table_that_ends_with_the_connection_is_refused(make: Make, kind: str) -> None:
     uri = make(FRAME)
-    # DuckDB does not make such a table without the word TEMPORARY.
+    # DuckDB requires the keyword TEMPORARY for such a table.
     refused = (InputError, "says") if kind == "duckdb" else (RefusedError, "temporary")
     for table in ("pg_temp.scores",) if kind == "postgresql" else ("temp.scores", "TEMP.scores"):
         for attempt in (check_new_table, partial(write_rows, rows=iter([SCORES]))):
@@ -110,7 +110,7 @@ def test_a_table_that_ends_with_the_connection_is_refused(make: Make, kind: str)
         assert write_rows(uri, "MAIN.scores", iter([SCORES]), force=True) == 4
 
 
-def test_rows_that_are_not_there_are_not_said_to_be(
+def test_missing_rows_are_reported_after_writing(
     make: Make, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kind != "sqlite":

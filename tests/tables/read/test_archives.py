@@ -1,4 +1,4 @@
-"""A zip archive with one table in it."""
+"""A zip archive that contains one table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def archive(path: Path, **members: str | bytes) -> Path:
 
 
 @pytest.mark.parametrize("name", ["t.csv", "folder/in/t.csv", "../../t.csv", "/t.csv"])
-def test_the_one_table_is_read_wherever_it_lies(name: str, tmp_path: Path) -> None:
+def test_the_only_table_of_an_archive_is_read(name: str, tmp_path: Path) -> None:
     path = archive(
         tmp_path / "t.zip", **{name: TEXT, "__MACOSX/._t.csv": b"\0", ".DS_Store": b"\0"}
     )
@@ -32,9 +32,9 @@ def test_the_one_table_is_read_wherever_it_lies(name: str, tmp_path: Path) -> No
     assert table.frame.rows() == [("1,5", "x"), ("2", "y")]
     assert table.lines is not None and table.lines.tolist() == [2, 3]
     assert any("t.csv" in note for note in table.source.notes)
-    # The hash is that of the file as it lies on the disk, and nothing is written beside it.
+    # The hash is of the archive on disk, and nothing is unpacked beside it.
     assert table.source.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert [one.name for one in tmp_path.iterdir()] == ["t.zip"]
+    assert [path.name for path in tmp_path.iterdir()] == ["t.zip"]
 
 
 def test_a_table_in_it_may_be_of_any_kind_and_length(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Arrow files and streams, Feather among them: what is read, in parts too, and what is refused."""
+"""Arrow and Feather files and streams: whole, in parts, and refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TABLE = pa.table(
 )
 
 
-def written(make: Any, table: pa.Table, compression: str | None = None) -> bytes:
+def encoded(make: Any, table: pa.Table, compression: str | None = None) -> bytes:
     buffer = io.BytesIO()
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with make(buffer, table.schema, options=options) as writer:
@@ -42,7 +42,7 @@ def written(make: Any, table: pa.Table, compression: str | None = None) -> bytes
     return buffer.getvalue()
 
 
-as_file, as_stream = partial(written, pa.ipc.new_file), partial(written, pa.ipc.new_stream)
+as_file, as_stream = partial(encoded, pa.ipc.new_file), partial(encoded, pa.ipc.new_stream)
 
 
 @pytest.mark.parametrize("name", ["table.arrow", "table.csv"])
@@ -52,7 +52,7 @@ def test_values_are_those_of_the_same_table_as_parquet(
     write: Any, compression: str | None, name: str, tmp_path: Path
 ) -> None:
     views = {"view": pa.string(), "views": pa.list_(pa.string())}
-    fields = [one.with_type(views.get(one.name, one.type)) for one in TABLE.schema]
+    fields = [field.with_type(views.get(field.name, field.type)) for field in TABLE.schema]
     pq.write_table(TABLE.cast(pa.schema(fields)), tmp_path / "table.parquet")
     (tmp_path / name).write_bytes(write(TABLE, compression))
     table = read_table(tmp_path / name)
@@ -73,8 +73,8 @@ def test_feather_of_pandas_and_files_of_polars_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [as_file, as_stream])
-def test_in_parts_a_file_is_what_it_is_at_once(write: Any, tmp_path: Path) -> None:
-    # A date that no calendar names, in one batch alone, makes text of all.
+def test_a_file_is_the_same_in_parts_and_whole(write: Any, tmp_path: Path) -> None:
+    # A date beyond the calendar in one batch turns the whole column into text.
     far = pa.table({"n": range(1000), "day": pa.array([0] * 900 + [4 * 10**6] * 100, pa.date32())})
     data = write(pa.Table.from_batches(far.to_batches(max_chunksize=64)))
     (tmp_path / "t.arrow").write_bytes(data)
@@ -84,7 +84,7 @@ def test_in_parts_a_file_is_what_it_is_at_once(write: Any, tmp_path: Path) -> No
 
 
 def test_times_from_24_hours_on_are_read(tmp_path: Path) -> None:
-    # No array of Arrow is made with them, but other programs write them.
+    # Arrow cannot build such an array, but other programs write them.
     counts = pa.array([3_600_000_000 * hour + 40_000 for hour in range(26)] + [None], pa.int64())
     times = pa.Array.from_buffers(pa.time64("us"), 27, counts.buffers())
     table = pa.table({"t": times, "none": pa.nulls(27, pa.time32("s"))})

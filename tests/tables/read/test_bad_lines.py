@@ -1,4 +1,4 @@
-"""Lines that are left out: those that were damaged, with their numbers, and no other."""
+"""Skipped lines are exactly the damaged ones, reported with their numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BAD = {
     b"alone": "has 1 cell where line 1 has 3",
     b"1,\xff\xfe,3": "is not UTF-8 text",
     b"1,\0,3": "holds a zero byte",
-    # Where a quote stands soon below, it seems to close there.
+    # If another quote follows soon below, it closes this one.
     b'1,"open,3': "(opens a quote that is never closed|has text after a closing quote)",
     b'1,"a"b,3': "has text after a closing quote",
 }
@@ -31,7 +31,7 @@ PLACES = st.dictionaries(st.integers(0, 199), st.sampled_from(sorted(BAD)), max_
 
 
 def damaged(places: dict[int, bytes]) -> tuple[bytes, list[int]]:
-    """Return a table with some bad lines, and the numbers of those that are good."""
+    """Return a table with some bad lines, and the line numbers of the good ones."""
     lines = [places.get(n, line) for n, line in enumerate(GOOD)]
     return b"\n".join([b"id,what,kind", *lines, b""]), [
         n + 2 for n in range(200) if n not in places
@@ -88,7 +88,7 @@ def test_a_footer_names_its_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("header", [b"id,\xff,kind", b"id,\0,kind", b'id,"a"b,kind'])
 def test_a_bad_header_is_not_left_out(tmp_path: Path, header: bytes) -> None:
-    """Else the first row of data would name the columns."""
+    """Otherwise the first row of data would name the columns."""
     path = tmp_path / "t.csv"
     path.write_bytes(b"\n".join([header, *GOOD]))
     with pytest.raises(InputError, match=r"line 1 should name the columns and .*--skip-rows"):
@@ -101,15 +101,13 @@ def test_more_bad_lines_than_rows_are_refused(tmp_path: Path) -> None:
     assert read_table(path, bad_lines="skip").frame.height == 100
     for n_bad in (101, 200):
         path.write_bytes(damaged(dict.fromkeys(range(n_bad), b"a,b"))[0])
-        said = f"{n_bad} bad lines beside {200 - n_bad} rows .*line 2 "
-        with pytest.raises(InputError, match=said):
+        message = f"{n_bad} bad lines beside {200 - n_bad} rows .*line 2 "
+        with pytest.raises(InputError, match=message):
             read_table(path, bad_lines="skip")
 
 
-def test_a_quote_left_open_costs_its_line_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It would swallow the file, and be waited for."""
+def test_an_open_quote_costs_only_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would swallow the rest of the file, up to the search limit."""
     monkeypatch.setattr(delimited, "_WAIT", 1000)
     monkeypatch.setattr("kpca_apps.tables.input_file.CHUNK", 300)
     path = tmp_path / "t.csv"
@@ -139,15 +137,15 @@ def test_broken_records_are_left_out(tmp_path: Path, suffix: str, keep: float) -
         lines[number - 1] = record
     path = tmp_path / f"t{suffix}"
     path.write_bytes(b"\n".join(lines))
-    found = open_table(path, bad_lines="skip", encoding="utf-8", in_memory_rows=keep, part_rows=8)
-    tables = [part.read() for part in found.parts] if isinstance(found, PartedTable) else [found]
+    table = open_table(path, bad_lines="skip", encoding="utf-8", in_memory_rows=keep, part_rows=8)
+    tables = [part.read() for part in table.parts] if isinstance(table, PartedTable) else [table]
     assert [n for t in tables if t.lines is not None for n in t.lines] == [
         n for n in range(1, 21) if n not in bad
     ]
     assert [a for t in tables for a in t.frame["a"]] == [
         n - 1 for n in range(1, 21) if n not in bad
     ]
-    (note,) = found.source.notes
+    (note,) = table.source.notes
     assert note.startswith("4 bad lines were left out: ")
     for number, (_, cause) in bad.items():
         assert re.search(f"line {number} [^;]*{cause}", note)

@@ -1,4 +1,4 @@
-"""Delta tables: one version without deleted rows, as the library or the protocol writes them."""
+"""Delta tables: one version without its deleted rows, from the library or by the protocol."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def opened(folder: Path, **how: Any) -> Table:
 
 
 def delete_by_vector(folder: Path, places: list[int]) -> None:
-    """Delete rows of the only file as Spark does: a bitmap in the log, the file stays as it is.
+    """Delete rows of the only file by a deletion vector in the log, as Spark does.
 
-    By the protocol: Z85 of a magic number and a 64-bit Roaring bitmap, here of one array.
+    The protocol's Z85 encoding of a magic number and a 64-bit Roaring bitmap with one array.
     """
     bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(places) - 1, 16)
     bitmap += struct.pack(f"<{len(places)}H", *places)
@@ -73,27 +73,27 @@ def test_a_named_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> No
 def test_deleted_rows_are_not_read_and_the_version_is_named(tmp_path: Path) -> None:
     write(tmp_path)
     deltalake.DeltaTable(tmp_path).delete("number >= 30")
-    found = opened(tmp_path)
-    assert found.frame.equals(ROWS[:30])
-    assert (found.source.format, found.source.version) == ("delta", "1")
-    assert "Version 1 of the Delta table." in found.source.notes
-    # Its files alone would bring them back.
+    table = opened(tmp_path)
+    assert table.frame.equals(ROWS[:30])
+    assert (table.source.format, table.source.version) == ("delta", "1")
+    assert "Version 1 of the Delta table." in table.source.notes
+    # Reading the files alone would restore the deleted rows.
     assert len([*tmp_path.glob("*.parquet")]) == 2
     assert expand_each(tmp_path) == [tmp_path]
 
     before = opened(tmp_path, as_of=0)
     assert before.frame.equals(ROWS)
     assert before.source.version == "0"
-    assert before.source.fingerprint != found.source.fingerprint
+    assert before.source.fingerprint != table.source.fingerprint
 
 
 def test_rows_deleted_by_a_vector_are_not_read(tmp_path: Path) -> None:
     write(tmp_path)
     deleted = [0, 7, 39]
     delete_by_vector(tmp_path, deleted)
-    found = opened(tmp_path)
-    assert found.frame.equals(ROWS.filter(~pl.col("number").is_in(deleted)))
-    assert found.source.version == "1"
+    table = opened(tmp_path)
+    assert table.frame.equals(ROWS.filter(~pl.col("number").is_in(deleted)))
+    assert table.source.version == "1"
     assert opened(tmp_path, as_of="0").frame.equals(ROWS)
 
 
@@ -102,7 +102,7 @@ def test_rows_have_the_same_places_each_time(tmp_path: Path) -> None:
         write(tmp_path, ROWS[start : start + 4], partition_by=["town"])
     first = open_table(tmp_path, in_memory_rows=10, part_rows=16)
     again = open_table(tmp_path, in_memory_rows=10, part_rows=16)
-    frames = [pl.concat([part.read().frame for part in one.parts]) for one in (first, again)]  # type: ignore[union-attr]
+    frames = [pl.concat([part.read().frame for part in result.parts]) for result in (first, again)]  # type: ignore[union-attr]
     assert frames[0].equals(frames[1])
     assert first.source == again.source
     assert frames[0].sort("number").equals(ROWS)
@@ -126,7 +126,7 @@ def test_a_time_is_that_of_the_last_version_before_it(tmp_path: Path) -> None:
         ("yesterday", OptionError, "must be a version, such as 7, or a time"),
     ],
 )
-def test_a_version_that_is_none_is_told(
+def test_a_missing_version_is_reported(
     as_of: Any, error: type[Exception], message: str, tmp_path: Path
 ) -> None:
     write(tmp_path)
@@ -141,7 +141,7 @@ def test_only_delta_tables_have_versions(tmp_path: Path) -> None:
             open_table(path, as_of=1)
 
 
-def test_a_damaged_table_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_damaged_table_is_reported_in_one_line(tmp_path: Path) -> None:
     write(tmp_path)
     next(tmp_path.glob("*.parquet")).write_bytes(b"PAR1 and no more")
     with pytest.raises(InputError, match="not a readable Parquet file") as caught:
@@ -177,7 +177,7 @@ def test_a_value_that_looks_like_an_address_is_none(tmp_path: Path) -> None:
     assert opened(tmp_path).frame.select(rows.columns).equals(rows)
 
 
-def test_without_the_library_it_is_told_what_to_install(
+def test_a_missing_library_is_reported_with_the_extra_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path)

@@ -1,4 +1,4 @@
-"""Workbooks: which sheet is read, from which row on, and what its cells become."""
+"""Workbooks: which sheet is read, from which row, and how its cells are converted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def workbook(*rows: tuple[Any, ...], sheets: tuple[str, ...] = ()) -> bytes:
 
 
 def sheets(path: Path, **rows_of: list[list[Any]]) -> Path:
-    """Write a workbook of some sheets; a name that ends in "_hidden" is of one that is hidden."""
+    """Write a workbook of several sheets; a name that ends in "_hidden" makes the sheet hidden."""
     book = openpyxl.Workbook()
     book.remove(book.active)
     for name, rows in rows_of.items():
@@ -58,7 +58,7 @@ COVER: list[list[Any]] = [
 ]
 
 
-def test_excel_reads_the_first_sheet_and_says_so(tmp_path: Path) -> None:
+def test_excel_reads_the_first_sheet_and_reports_it(tmp_path: Path) -> None:
     path = tmp_path / "table.xlsx"
     path.write_bytes(
         workbook(
@@ -145,10 +145,10 @@ def test_a_first_sheet_that_is_no_table_beside_one_is_refused_with_a_list(
     path = sheets(tmp_path / "t.xlsx", first=first, data=DATA, old_hidden=DATA[:3])
     with pytest.raises(InputError) as caught:
         read_table(path)
-    said = str(caught.value)
-    assert '"data" (61 x 3 cells), "old_hidden" (3 x 3 cells, hidden)' in said
-    assert "--sheet" in said and said.isprintable()
-    # What is asked for is read, or said to be empty, however small.
+    message = str(caught.value)
+    assert '"data" (61 x 3 cells), "old_hidden" (3 x 3 cells, hidden)' in message
+    assert "--sheet" in message and message.isprintable()
+    # A sheet chosen by name is read, however small, or reported as empty.
     if len(first) > 1:
         assert read_table(path, sheet="first").frame.height
     else:
@@ -177,7 +177,7 @@ def test_hidden_sheets_are_read_only_by_name(tmp_path: Path) -> None:
 def test_titles_above_a_header_are_left_out_and_rows_keep_their_numbers(
     left: int, tmp_path: Path
 ) -> None:
-    # The title stands further left than the table.
+    # The title starts further left than the table.
     rows = [["Sales"], [None], *([None] * left + row for row in DATA)]
     table = read_table(sheets(tmp_path / "t.xlsx", s=rows))
     assert table.frame.columns == DATA[0]
@@ -188,7 +188,7 @@ def test_titles_above_a_header_are_left_out_and_rows_keep_their_numbers(
     )
 
 
-def test_rows_are_skipped_as_told(tmp_path: Path) -> None:
+def test_rows_are_skipped_as_requested(tmp_path: Path) -> None:
     rows = [["x", "y", "z"], *DATA]
     path = sheets(tmp_path / "t.xlsx", s=rows)
     assert read_table(path).frame.columns == ["x", "y", "z"]
@@ -214,7 +214,7 @@ def test_an_empty_column_with_a_name_is_kept(tmp_path: Path) -> None:
     assert frame.columns == ["a", "b"] and frame["b"].null_count() == 2
 
 
-def test_cells_with_errors_are_missing_and_told(tmp_path: Path) -> None:
+def test_cells_with_errors_are_missing_and_reported(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     for row in (["title"], [], *DATA):
         book.active.append(row)
@@ -229,7 +229,7 @@ def test_cells_with_errors_are_missing_and_told(tmp_path: Path) -> None:
     assert 'the first on row 9 in column "id"' in table.source.notes[-1]
 
 
-def test_in_parts_a_sheet_is_what_it_is_at_once(tmp_path: Path) -> None:
+def test_a_sheet_is_the_same_in_parts_and_whole(tmp_path: Path) -> None:
     path = sheets(tmp_path / "t.xlsx", s=[["title"], [None], *DATA[:20], [None], *DATA[20:]])
     assert read_both_ways(path, 16).frame.height == 60
 

@@ -1,4 +1,4 @@
-"""Folders named after values are the one file that they were cut from."""
+"""Hive-partitioned folders are read as the table they were partitioned from."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROWS = pl.DataFrame(
 
 
 def write_partitioned(frame: pl.DataFrame, folder: Path, *columns: str) -> None:
-    """Write folders as pyarrow does for Spark; in the order of names, rows stay in order."""
+    """Write Hive partitions with pyarrow; their names sort in row order."""
     kinds = frame.to_arrow().select(columns).schema
     layout = ds.partitioning(kinds, flavor="hive")
     ds.write_dataset(frame.to_arrow(), folder, format="parquet", partitioning=layout)
@@ -55,9 +55,9 @@ def test_folders_give_the_columns_they_are_named_after(in_memory: int, tmp_path:
 def test_scores_are_those_of_one_file_to_the_bit(tmp_path: Path) -> None:
     write_partitioned(ROWS, tmp_path / "folders", "year", "zone")
     ROWS.write_parquet(tmp_path / "flat.parquet")
-    found = [screen_table(tmp_path / name) for name in ("folders", "flat.parquet")]
-    assert np.array_equal(found[0].rows.scores, found[1].rows.scores)
-    names = [[column.name for column in one.columns] for one in found]
+    results = [screen_table(tmp_path / name) for name in ("folders", "flat.parquet")]
+    assert np.array_equal(results[0].rows.scores, results[1].rows.scores)
+    names = [[column.name for column in result.columns] for result in results]
     assert names == [ROWS.columns, ROWS.columns]
 
 
@@ -95,13 +95,13 @@ def test_files_that_are_named_one_by_one_keep_the_columns(suffix: str, tmp_path:
         (rows.write_csv if suffix == ".csv" else rows.write_parquet)(folder / f"a{suffix}")
     expected = frame_of(tmp_path).select(ROWS.columns)
     for paths in (str(tmp_path / "*" / "zone=*" / "a.*"), sorted(tmp_path.rglob(f"a{suffix}"))):
-        found = open_table(paths)
-        assert isinstance(found, Table)
-        assert found.frame.columns == [*ROWS.columns, "file"]
-        assert found.frame.drop("file").equals(expected)
-        files = found.frame["file"].unique(maintain_order=True).to_list()
+        table = open_table(paths)
+        assert isinstance(table, Table)
+        assert table.frame.columns == [*ROWS.columns, "file"]
+        assert table.frame.drop("file").equals(expected)
+        files = table.frame["file"].unique(maintain_order=True).to_list()
         assert files == [f"a{suffix} #{number}" for number in range(1, 5)]
-    # As of the folder with that name: all are of one year.
+    # Below "year=2024", all files share the year, so it is not a column.
     assert open_table(str(tmp_path / "year=2024" / "*" / "*")).columns == ("size", "zone", "file")
     (tmp_path / "site=1").mkdir()
     own = tmp_path / "year=2023" / "zone=01" / f"a{suffix}"
@@ -150,12 +150,12 @@ def test_one_folder_is_another_table_by_another_name_and_hides_it(
         rows = pl.DataFrame({"x": [1, 2]})
         write = rows.write_csv if suffix == ".csv" else rows.write_parquet
         write(folder / f"a{suffix}")
-        found = open_table(tmp_path / zone / "all")
-        assert isinstance(found, Table)
-        assert found.frame["zone"].to_list() == [zone] * 2
-        shown = [found.source.name, *found.source.notes, *map(str, found.frame.drop("zone").rows())]
+        table = open_table(tmp_path / zone / "all")
+        assert isinstance(table, Table)
+        assert table.frame["zone"].to_list() == [zone] * 2
+        shown = [table.source.name, *table.source.notes, *map(str, table.frame.drop("zone").rows())]
         assert not any(zone in text for text in shown)
-        sources.append(found.source)
+        sources.append(table.source)
     assert sources[0].fingerprint != sources[1].fingerprint
 
 
@@ -192,7 +192,7 @@ def _twice(folder: Path) -> None:
         (lambda folder: None, "this is a folder without"),
     ],
 )
-def test_folders_that_make_no_table_are_told(
+def test_folders_that_make_no_table_are_refused(
     make: Callable[[Path], None], message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "year=2023").mkdir()
@@ -222,7 +222,7 @@ def test_arrow_and_this_read_the_same(tmp_path: Path) -> None:
     )
 
 
-def test_files_of_one_name_are_told_apart_without_the_values_of_their_folders(
+def test_files_of_one_name_are_distinguished_without_the_values_of_their_folders(
     tmp_path: Path,
 ) -> None:
     for year in (2023, 2024):

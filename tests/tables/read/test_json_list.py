@@ -1,4 +1,4 @@
-"""One JSON document with a list of records: what is read, by which lines, and what is refused."""
+"""One JSON document with a list of records: cells, line numbers and errors."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ RECORDS: list[dict[str, Any]] = [
 ]
 
 
-def written(data: str | bytes, tmp_path: Path, name: str = "table.json") -> Path:
+def write(data: str | bytes, tmp_path: Path, name: str = "table.json") -> Path:
     path = tmp_path / name
     path.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
     return path
 
 
 def read(data: str | bytes, tmp_path: Path, name: str = "table.json", **options: Any) -> Table:
-    return read_table(written(data, tmp_path, name), **options)
+    return read_table(write(data, tmp_path, name), **options)
 
 
 @pytest.mark.parametrize("name", ["table.json", "table.txt"])
@@ -53,7 +53,7 @@ def test_integers_keep_all_digits(tmp_path: Path) -> None:
 
 def test_records_on_lines_of_their_own_are_named_by_them(tmp_path: Path) -> None:
     table = read('{"data": [\n{"a": 1}, {"b": 3}\n,\n{"a": 2}]}', tmp_path)
-    assert table.lines is None  # two begin on line 2
+    assert table.lines is None  # two records begin on line 2
     table = read('{"n": 3,\n "data": [\n{"a":\n1},\n{"a": 2}\n,\n{"a": 3}]}', tmp_path)
     assert table.lines is not None and table.lines.tolist() == [3, 5, 7]
     assert table.source.notes == ('Read the list under the key "data"; left out: "n".',)
@@ -112,7 +112,7 @@ def test_other_shapes_of_pandas_are_refused_with_advice(
 def test_what_is_no_list_of_records_is_refused_in_one_line(
     data: str, words: str, tmp_path: Path
 ) -> None:
-    path = written(data, tmp_path)
+    path = write(data, tmp_path)
     for open_it in (read_table, lambda path: open_table(path, in_memory_rows=0, part_rows=1)):
         with pytest.raises(InputError) as caught:
             open_it(path)  # type: ignore[operator]
@@ -149,16 +149,16 @@ def test_options_of_lines_do_not_apply(option: dict[str, Any], tmp_path: Path) -
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_in_parts_a_list_is_what_it_is_at_once(indent: int | None, tmp_path: Path) -> None:
-    # The type of a column is known with its last record.
+def test_a_list_is_the_same_in_parts_and_whole(indent: int | None, tmp_path: Path) -> None:
+    # Only the last record determines the column's type.
     records = [*RECORDS * 40, {"a": 0.5, "d": True}]
-    path = written(json.dumps(records, indent=indent), tmp_path)
+    path = write(json.dumps(records, indent=indent), tmp_path)
     whole = read_both_ways(path, 64)
     assert whole.frame.height == len(records)
     assert (whole.lines is None) == (indent is None)
 
 
 def test_bytes_that_are_no_text_are_refused_by_their_line(tmp_path: Path) -> None:
-    path = written(b'{"data": [\n{"a": "\xff"}]}', tmp_path)
+    path = write(b'{"data": [\n{"a": "\xff"}]}', tmp_path)
     with pytest.raises(InputError, match=r"table\.json: line 2 is not UTF-8 text"):
         read_table(path, bad_lines="skip", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Parquet in parts: one file or a folder, the types of the whole in every part."""
+"""Parquet in parts: a file or a folder, with the same column types in every part."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_files_with_other_columns_are_named(
         ),
     ],
 )
-def test_rows_that_would_be_left_out_are_told(
+def test_rows_that_would_be_left_out_are_reported(
     name: str, make: Callable[[Path], None], tmp_path: Path
 ) -> None:
     FRAME.write_parquet(tmp_path / "a.parquet")
@@ -119,7 +119,7 @@ def test_rows_that_would_be_left_out_are_told(
         opened(tmp_path)
 
 
-def test_types_with_hostile_names_are_told_in_one_line(tmp_path: Path) -> None:
+def test_types_with_hostile_names_are_reported_in_one_line(tmp_path: Path) -> None:
     for name, field in [("a", "x"), ("b", "y\n" * 100)]:
         frame = pl.DataFrame({"s": [{field: 1}]})
         frame.write_parquet(tmp_path / f"{name}.parquet")
@@ -173,7 +173,7 @@ def test_types_of_a_part_are_those_of_the_whole(tmp_path: Path) -> None:
     assert read_both_ways(path).frame.schema["far"] == pl.String
 
 
-def test_damage_in_one_file_is_told_by_the_rows_it_costs(tmp_path: Path) -> None:
+def test_damage_in_one_file_is_reported_by_the_rows_it_costs(tmp_path: Path) -> None:
     for name in "ab":
         FRAME.write_parquet(tmp_path / f"{name}.parquet", compression="uncompressed")
     damaged = tmp_path / "b.parquet"
@@ -194,7 +194,7 @@ def test_a_cut_file_is_refused_on_opening(tmp_path: Path) -> None:
         opened(path)
 
 
-def test_long_texts_are_asked_for_part_by_part(
+def test_long_texts_are_requested_part_by_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "t.parquet"
@@ -291,7 +291,7 @@ def test_long_groups_are_cut_into_a_copy_that_goes_with_the_table(
     assert list(temporary.iterdir()) == []
 
 
-def test_damage_found_while_copying_is_told_and_nothing_left(
+def test_damage_found_while_copying_is_reported_and_nothing_left(
     tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "_LONGEST_GROUP", 5)
@@ -361,9 +361,9 @@ def test_dates_of_old_writers_are_not_wrapped_into_other_centuries(tmp_path: Pat
 
 
 def test_types_made_of_others_and_offsets_for_time_zones_are_read(tmp_path: Path) -> None:
-    told = pa.array([datetime.datetime(2020, 1, 1)], pa.timestamp("us", "+05:30"))
+    times = pa.array([datetime.datetime(2020, 1, 1)], pa.timestamp("us", "+05:30"))
     flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], pa.int8()))
-    table = pa.table({"": pa.array([7]), "t": told, "f": flags})
+    table = pa.table({"": pa.array([7]), "t": times, "f": flags})
     pq.write_table(table, tmp_path / "a.parquet")
     frame = read_table(tmp_path / "a.parquet").frame
     assert frame.columns == ["", "t", "f"]

@@ -1,4 +1,4 @@
-"""A new reader is one file and one line in `opening.py`: here fixed-width text."""
+"""A new format needs one file and one line in `opening.py`; here, fixed-width text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in an object store are those of the files; what a store refuses is told in one line."""
+"""Object-store tables equal the local files, and a store's failures are one-line errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def store() -> Iterator[Any]:
 
 
 def put(store: Any, folder: Path, prefix: str) -> str:
-    """Upload the files of a folder; return their address."""
+    """Upload the files of a folder and return their address."""
     for path in folder.rglob("*"):
         if path.is_file():
             store.upload_file(str(path), BUCKET, f"{prefix}/{path.relative_to(folder)}")
@@ -59,11 +59,11 @@ def test_a_file_of_any_kind_is_the_same_table_there(
     write(ROWS, path)
     address = f"{put(store, tmp_path, f'kinds{suffix}')}/{path.name}"
     here, there = (
-        open_table(one, in_memory_rows=in_memory, part_rows=16) for one in (path, address)
+        open_table(place, in_memory_rows=in_memory, part_rows=16) for place in (path, address)
     )
     assert here.source == there.source
     assert type(here) is type(there) is (Table if in_memory == 1000 else PartedTable)
-    frames = [pl.concat([part.frame for part in one.tables()]) for one in (here, there)]
+    frames = [pl.concat([part.frame for part in table.tables()]) for table in (here, there)]
     assert frames[0].equals(frames[1])
 
 
@@ -76,7 +76,7 @@ def test_folders_and_patterns_are_read_as_those_on_disk(
     (tmp_path / "_SUCCESS").touch()
     address = put(store, tmp_path, f"folder{suffix}")
     for here, there in ((tmp_path, address), (tmp_path / "part-[01]*", f"{address}/part-[01]*")):
-        tables = [open_table(str(one)) for one in (here, there)]
+        tables = [open_table(str(table)) for table in (here, there)]
         assert tables[0].source.sha256 == tables[1].source.sha256
         assert tables[0].frame.equals(tables[1].frame)  # type: ignore[union-attr]
     files = [f"{address}/part-{number}{suffix}" for number in range(3)]
@@ -89,7 +89,7 @@ def test_folders_named_after_values_are_read_as_those_on_disk(
 ) -> None:
     for (town,), part in ROWS.group_by(["town"], maintain_order=True):
         write(part.drop("town"), tmp_path / f"town={town}" / f"part{suffix}")
-    here, there = (open_table(one) for one in (tmp_path, put(store, tmp_path, f"hive{suffix}")))
+    here, there = (open_table(place) for place in (tmp_path, put(store, tmp_path, f"hive{suffix}")))
     assert here.source.sha256 == there.source.sha256
     assert here.frame.equals(there.frame)  # type: ignore[union-attr]
     assert there.frame["town"].unique().sort().to_list() == ["Bonn", "Köln", "Ulm"]  # type: ignore[union-attr]
@@ -104,21 +104,21 @@ def test_a_delta_table_is_read_where_it_is(store: Any, tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path, ROWS.to_arrow())
     deltalake.DeltaTable(tmp_path).delete("number < 10")
     address = put(store, tmp_path, "delta")
-    found = open_table(address)
-    assert found.frame.equals(ROWS[10:])  # type: ignore[union-attr]
-    assert found.source.version == "1"
+    table = open_table(address)
+    assert table.frame.equals(ROWS[10:])  # type: ignore[union-attr]
+    assert table.source.version == "1"
     assert open_table(address, as_of=0).source.n_rows == 60
 
 
-def test_what_is_not_there_is_told(store: Any) -> None:
+def test_a_missing_object_is_reported(store: Any) -> None:
     for address, what in (
         (f"s3://{BUCKET}/none.csv", "object"),
         ("s3://no-such-bucket/a.csv", "bucket"),
         ("s3://no-such-bucket/in/*.csv", "bucket"),
         ("s3://no-such-bucket", "bucket"),
     ):
-        told = re.escape(f"{address}: there is no such {what} (404).")
-        with pytest.raises(InputError, match=f"^{told}$"):
+        message = re.escape(f"{address}: there is no such {what} (404).")
+        with pytest.raises(InputError, match=f"^{message}$"):
             open_table(address)
     with pytest.raises(InputError, match=r"there is no such bucket \(404\)"):
         load_model("s3://no-such-bucket/model.kpca")
@@ -132,9 +132,7 @@ def test_what_is_not_there_is_told(store: Any) -> None:
         open_table(f"s3://{BUCKET}/notes/")
 
 
-def test_without_rights_it_is_told_which_credentials_are_looked_for(
-    store: Any, tmp_path: Path
-) -> None:
+def test_missing_rights_name_the_credentials_that_are_looked_up(store: Any, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("a\n1\n")
     address = f"{put(store, tmp_path, 'denied')}/rows.csv"
     url = store.meta.endpoint_url
@@ -163,7 +161,7 @@ def test_without_rights_it_is_told_which_credentials_are_looked_for(
         ("down", r"the store is overloaded, or fails \(5xx\)"),
     ],
 )
-def test_a_store_that_fails_is_told_in_one_line(
+def test_a_failing_store_is_reported_in_one_line(
     fault: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(buckets, "REQUEST", 1.0)
@@ -181,24 +179,24 @@ def test_a_listing_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -
         place_of("s3://bucket/in").items(recursive=True)
 
 
-def test_an_interrupt_is_heard_while_a_store_stalls() -> None:
+def test_an_interrupt_is_handled_while_a_store_stalls() -> None:
     with misbehaving_store("slow"):
         threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             open_table("s3://bucket/rows.csv")
-        assert time.monotonic() - began < 2.5  # it would answer after 3 s
+        assert time.monotonic() - began < 2.5  # the server would answer after 3 s
 
 
-def test_names_of_objects_lead_nowhere_else(
+def test_object_names_do_not_escape_the_bucket(
     store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     write(ROWS, tmp_path / "rows.parquet")
     for name in ("year=1/a.parquet", "year=1/../../../../b.parquet", "year=2/c.parquet"):
         store.upload_file(str(tmp_path / "rows.parquet"), BUCKET, f"hostile/{name}")
-    found = open_table(f"s3://{BUCKET}/hostile")
-    assert found.source.n_rows == 120
+    table = open_table(f"s3://{BUCKET}/hostile")
+    assert table.source.n_rows == 120
     assert [item.name for item in tmp_path.iterdir()] == ["rows.parquet"]
 
 
@@ -212,7 +210,7 @@ def test_a_name_with_an_empty_part_overwrites_no_file(store: Any, tmp_path: Path
     assert mine.read_text() == "a\n1\n"
 
 
-def test_no_store_is_told() -> None:
+def test_an_unreachable_store_is_reported() -> None:
     with (
         s3_environment("http://127.0.0.1:9"),
         pytest.raises(InputError, match="the store cannot be reached"),

@@ -1,4 +1,4 @@
-"""Arrow streams: read once, in bounded pieces, the same however their rows are cut."""
+"""Arrow streams: read once with bounded memory, the same for any batch sizes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_relation_of_duckdb_is_a_table() -> None:
 
 
 class Stream:
-    """What gives its rows by Arrow's protocol, and in no other way."""
+    """Yields rows by Arrow's stream protocol only."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows
@@ -70,7 +70,7 @@ class Stream:
         return self._rows.to_reader(max_chunksize=64).__arrow_c_stream__(requested_schema)
 
 
-def test_whatever_has_arrows_stream_is_a_table(tmp_path: Path) -> None:
+def test_any_object_with_an_arrow_stream_is_a_table(tmp_path: Path) -> None:
     assert parted(Stream(ROWS)).source == parted(ROWS.to_reader()).source
     rows = ROWS.slice(0, 200)
     pl.DataFrame(rows).write_parquet(tmp_path / "rows.parquet")
@@ -88,8 +88,8 @@ def test_a_table_of_iceberg_is_read_without_the_rows_that_were_deleted(tmp_path:
     table = catalog.create_table("survey.birds", schema=ROWS.drop(["level"]).schema)
     table.append(ROWS.drop(["level"]))
     table.delete("number >= 4000")
-    found = parted(table.scan().to_arrow_batch_reader())
-    frame = pl.concat([part.read().frame for part in found.parts])
+    opened = parted(table.scan().to_arrow_batch_reader())
+    frame = pl.concat([part.read().frame for part in opened.parts])
     assert frame.equals(read_frame(ROWS.drop(["level"]).slice(0, 4000)).table.frame)  # type: ignore[union-attr]
     catalog.close()
 
@@ -100,15 +100,15 @@ def test_one_other_cell_is_another_source() -> None:
 
 
 @pytest.mark.parametrize("sent", [0, 3000])
-def test_a_stream_that_breaks_off_is_told_and_leaves_nothing(
+def test_a_stream_that_breaks_off_is_reported_and_leaves_nothing(
     sent: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken() -> Iterator[pa.RecordBatch]:
         yield from ROWS.slice(0, sent).to_batches()
-        raise OSError("the other end is gone")
+        raise OSError("the other end is shut")
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     reader = pa.RecordBatchReader.from_batches(ROWS.schema, broken())
-    with pytest.raises(InputError, match=r"broke off while it was read \(the other end is gone\)"):
+    with pytest.raises(InputError, match=r"broke off while it was read \(the other end is shut\)"):
         read_frame(reader, in_memory_rows=100)
     assert not [*tmp_path.iterdir()]

@@ -1,4 +1,4 @@
-"""Cutting delimited text: the fast way agrees with the standard library's reader."""
+"""The fast parser of delimited text agrees with the standard library's csv reader."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CELL = st.text(st.sampled_from("ab 1\",;\n\r\té'="), max_size=6)
 
 @dataclass(frozen=True)
 class CutText:
-    """What a text was cut into."""
+    """The parsed text: cells, line numbers and notes."""
 
     frame: pl.DataFrame
     lines: NDArray[np.int64]
@@ -58,7 +58,7 @@ def tables(width: int) -> st.SearchStrategy[list[list[str]]]:
 @example(rows=[["", "", ""]], quoting=csv.QUOTE_MINIMAL, end="\r\n")
 @example(rows=[['"', '""', ',"'], ["\n", "\r\n", ""]], quoting=csv.QUOTE_ALL, end="\n")
 def test_written_cells_come_back(rows: list[list[str]], quoting: int, end: str) -> None:
-    # The writer leaves a carriage return unquoted, where it cannot be told from a line's end.
+    # The csv writer leaves "\r" unquoted, which then looks like a line end.
     assume(quoting != csv.QUOTE_MINIMAL or not any("\r" in cell for row in rows for cell in row))
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, quoting=quoting, lineterminator=end)
@@ -118,7 +118,7 @@ def test_carriage_return_after_a_quote_is_not_the_end_of_a_row() -> None:
         read_delimited(b'a,b\n,"x"\r1\n', "t.csv")
 
 
-def test_numbers_for_names_are_data_and_said_to_be() -> None:
+def test_numbers_in_place_of_names_are_data_and_reported() -> None:
     cut = read_delimited(b"1.5,NA\n2,3\n", "t.csv")
     assert cut.frame.rows() == [("1.5", "NA"), ("2", "3")]
     assert cut.lines.tolist() == [1, 2]
@@ -197,7 +197,7 @@ def test_text_is_cut_in_little_more_memory_than_a_chunk_of_it(tmp_path: Path) ->
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert n_rows == 160_000
-    # Masks of a byte for each byte, a few numbers for each row; no number for each byte.
+    # One-byte masks for each byte and a few integers for each row, but no integer for each byte.
     assert peak < 6 * len(chunk)
 
 
@@ -209,7 +209,7 @@ def test_lines_of_nothing_take_no_memory(tmp_path: Path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert piece.to_pylist() == [{"a": "1", "b": "2", "line": 20 * len(chunk) + 2}]
-    assert peak < 40 * len(chunk)  # a number for each line of the file would be 160
+    assert peak < 40 * len(chunk)  # one integer for each line of the file would take 160
 
 
 def test_a_line_of_spaces_cut_by_spaces_is_blank(tmp_path: Path) -> None:

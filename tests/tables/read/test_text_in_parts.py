@@ -1,4 +1,4 @@
-"""Text in parts: the rows and lines that reading the whole gives, wherever it is cut."""
+"""Text in parts gives the rows and lines of the whole file, wherever it is split."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kpca_apps.tables.table import PartedTable, Table
 from tests.tables.whole_and_parts import read_both_ways
 
 CELL = st.text(st.sampled_from('ab1",;\n\té'), max_size=5)
-LOOSE = st.sampled_from(["1", "2,5", 'x"', "é", "", '"a\n"', '""', '"b;"', "a b"])
+LENIENT = st.sampled_from(["1", "2,5", 'x"', "é", "", '"a\n"', '""', '"b;"', "a b"])
 
 
 def opened(path: Path, size: int = 2) -> PartedTable:
@@ -60,7 +60,7 @@ def test_written_cells_come_back_in_parts(
 
 
 @given(
-    rows=st.lists(st.lists(LOOSE, min_size=2, max_size=2), min_size=2, max_size=12),
+    rows=st.lists(st.lists(LENIENT, min_size=2, max_size=2), min_size=2, max_size=12),
     delimiter=st.sampled_from(["; ", ";", "\t", " "]),
     end=st.sampled_from(["\n", "\n\n", "\r\n", "\r"]),
     size=st.integers(1, 5),
@@ -72,7 +72,7 @@ def test_loosely_written_text_is_read_in_parts_as_it_is_whole(
     text = end.join(delimiter.join(row) for row in rows)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(input_file, "CHUNK", chunk)
-        # So short a wait that quotes of no pair are met by the row-by-row search.
+        # A search limit so short that unpaired quotes reach the row-by-row search.
         patch.setattr(delimited, "_WAIT", 10)
         path = Path(folder, "t.csv")
         path.write_bytes(text.encode("utf-8"))
@@ -142,7 +142,7 @@ def test_no_temporary_file_outlives_an_error(data: bytes, temporary: Path, tmp_p
     assert list(temporary.iterdir()) == []
 
 
-def test_an_encoding_that_breaks_far_down_is_told_by_line_and_byte(tmp_path: Path) -> None:
+def test_a_late_encoding_error_is_reported_by_line_and_byte(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n" + b"1,2\n" * 50 + b"\x81,3\n")
     with pytest.raises(InputError, match=r"line 52, byte 205 \(0x81\) is not cp1252 text"):
@@ -172,7 +172,7 @@ def test_a_file_that_grows_while_it_is_read_is_not_followed(tmp_path: Path) -> N
     assert taken == 404
 
 
-def test_a_name_of_several_lines_is_told_in_one(tmp_path: Path) -> None:
+def test_a_name_of_several_lines_is_printed_in_one(tmp_path: Path) -> None:
     path = tmp_path / "a\nb.csv"
     path.write_bytes(b"a,b\n1,2\n3,4\n")
     table = opened(path)
@@ -193,7 +193,7 @@ def test_a_table_that_is_open_stays_what_it_was(change: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("damage", ["removed", "cut"])
-def test_a_lost_copy_is_told_by_its_rows(damage: str, temporary: Path, tmp_path: Path) -> None:
+def test_a_lost_copy_is_reported_by_its_rows(damage: str, temporary: Path, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n1,2\n3,4\n5,6\n")
     table = opened(path)
@@ -213,7 +213,7 @@ def test_rows_that_find_no_room_leave_no_file_open(
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free, 0)))
     with pytest.raises(InputError, match="no room") as caught:
         opened(path)
-    # While the error is looked at, and all that it holds is there.
+    # While the caught error keeps alive everything that it references.
     links = [str(item.readlink()) for item in Path("/proc/self/fd").iterdir() if item.is_symlink()]
     assert not [link for link in links if link.startswith(str(temporary))]
     assert list(temporary.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Cells become what a spreadsheet counts with, and lose nothing on the way."""
+"""Cells become a spreadsheet's own types wherever that loses nothing."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ PLAIN, COMMA = NumberFormat(), NumberFormat(",", ".")
     [
         (["1.50", "-2", "1e3", " 7 "], PLAIN, [1.5, -2, 1000, 7]),
         (["1.234,5", "0,5"], COMMA, [1234.5, 0.5]),
-        # Signs, units, leading zeros and digits beyond those of Excel are kept.
+        # Signs, units, leading zeros and digits beyond Excel's precision stay text.
         (["007", "+49", "12 %", "$5", "4111111111111111"], PLAIN, None),
         (["", "NA", "x"], PLAIN, [None, "NA", "x"]),
         (["007", "=1+1", ""], None, ["007", "=1+1", None]),
         (["2024-02-29"], DateFormat(), [datetime(2024, 2, 29)]),
         (["03/04/2008"], DateFormat(day_first=True), [datetime(2008, 4, 3)]),
         (["2024-02-29 10:11:12"], DateFormat(has_time=True), [datetime(2024, 2, 29, 10, 11, 12)]),
-        # No day of the calendar, one before that of Excel, and one with an offset.
+        # An invalid date, a date before Excel's first day, and one with an offset.
         (["2023-02-29", "1899-01-01", "2024-02-29T10:11:12+02:00"], DateFormat(), None),
     ],
 )
@@ -54,7 +54,7 @@ def test_typed_cells_are_what_they_are() -> None:
 
     assert cells([1, None, 10**17]) == [1, None, str(10**17)]
     assert cells([0.1, float("nan"), float("inf"), 1e300]) == [0.1, None, "inf", 1e300]
-    # Excel has none so large, nor so near to zero.
+    # Excel cannot store numbers this large or this close to zero.
     assert cells([-1.7e308, 5e-324, 0.0]) == ["-1.7e+308", "5e-324", 0.0]
     assert cells([True, None]) == [True, None]
     assert cells([date(2024, 5, 6), None, date(1800, 1, 1), date(9999, 12, 31)]) == [

@@ -29,7 +29,7 @@ def fit(X, scores=None, groups=None, as_is=None, contaminated=True):
     )
 
 
-def place(values, row):
+def rank_of(values, row):
     return int((values > values[row]).sum())
 
 
@@ -48,13 +48,13 @@ def test_a_row_with_an_absurd_cell_has_the_oddest_cell(seed, contaminated, colum
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_an_ordinary_value_that_the_other_columns_deny_is_odd(seed):
+def test_an_ordinary_value_that_other_columns_contradict_is_odd(seed):
     X = table_of(seed)
     row = int(np.argmin(np.abs(X[:, 0] - 1.0)))
     X[row, 2] = -1.0
     model, rows = fit(X)
     assert rows.oddest.argmax() == row
-    # By itself the value is as usual as any.
+    # The value on its own is ordinary.
     values = model.map(X[[row]])
     assert model.alone(values.value)[2, 0] < 2.0
 
@@ -68,12 +68,12 @@ def test_ordinary_large_values_of_heavy_tails_and_of_rain_are_not_odd(seed):
     for name in ("heavy", "lopsided", "mostly zero"):
         assert rows.oddest[largest[name]].mean() < 1.25 * of_bell
     oddest = rows.oddest >= np.quantile(rows.oddest, 0.95)
-    # Three rows in ten have rain: a row's oddest cell is hardly more often there.
+    # Three rows in ten have rain; the oddest cell is not the rain much more often.
     assert (X[oddest, 5] > 0).mean() < 0.55
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_common_level_is_odd_where_another_column_denies_it(seed):
+def test_a_common_level_is_odd_if_another_column_contradicts_it(seed):
     rng = np.random.default_rng(seed)
     size = rng.normal(size=N)
     level = (size > 0).astype(int) + (size > 1)
@@ -82,11 +82,11 @@ def test_a_common_level_is_odd_where_another_column_denies_it(seed):
     X = np.column_stack([size, rng.normal(size=N), 0.8 * np.eye(3)[level]])
     groups = [np.array([0]), np.array([1]), np.array([2, 3, 4])]
     model, rows = fit(X, groups=groups, as_is=[2, 3, 4])
-    assert place(rows.oddest, row) <= 2
+    assert rank_of(rows.oddest, row) <= 2
     usual = X[(level == 2) & (np.arange(N) != row)]
     as_new = model(np.vstack([X[[row]], usual]))
     assert as_new.oddest[0] > np.quantile(as_new.oddest[1:], 0.95)
-    # A level that no row of the reference has.
+    # A level that the reference does not contain.
     unseen = np.array([[0.0, 0.0, 0.0, 0.0, 0.0]])
     assert np.isfinite(model(unseen).oddest).all()
 
@@ -96,13 +96,13 @@ def test_a_rare_level_alone_is_as_odd_as_it_is_rare():
     level = np.where(np.arange(N) < 3, 1, 0)
     X = np.column_stack([rng.normal(size=N), np.eye(2)[level]])
     _, rows = fit(X, groups=[np.array([0]), np.array([1, 2])], as_is=[1, 2])
-    # Three cells a row, of which that one counts -log(3 / N).
+    # Three cells a row, so a single cell counts -log(3 / N).
     floor = np.log(N / 3 / 3)
     assert (rows.oddest[:3] >= floor - 1e-9).all()
     assert (np.sort(rows.oddest[3:])[: N // 2] < floor).all()
 
 
-def test_densest_rows_teach_where_rows_may_be_anything_and_all_rows_where_they_are_clean():
+def test_contaminated_tables_train_on_dense_rows_and_clean_ones_on_all():
     X = table_of(1)
     broken = np.arange(N) < 30
     X[broken, 2] *= -1.0
@@ -116,11 +116,11 @@ def test_densest_rows_teach_where_rows_may_be_anything_and_all_rows_where_they_a
         np.testing.assert_allclose(
             getattr(contaminated.columns, name), getattr(without.columns, name), atol=0.2
         )
-    # Those that were not learned from keep their plain residuals, as new rows do.
+    # Rows excluded from training keep their plain residuals, as new rows do.
     left = contaminated(X[broken])
     np.testing.assert_allclose(rows.oddest[broken], left.oddest, rtol=1e-9)
     np.testing.assert_allclose(rows.scatter[broken], left.scatter, rtol=1e-9)
-    # Usual scatter is that of the usual rows: broken ones stand out more than where all count.
+    # Typical scatter comes from the usual rows only, so broken rows stand out more.
     assert USUAL < LEARNED
     assert contaminated(X[broken]).scatter.mean() > clean(X[broken]).scatter.mean()
 
@@ -149,7 +149,7 @@ def test_the_order_of_rows_and_of_columns_changes_no_surprise():
 
 
 def test_levels_of_more_features_than_rows_do_not_explain_every_row():
-    """Rows whose levels deny each other stay odd though 480 indicators could fit 150 rows."""
+    """Rows with contradictory levels stay odd although 480 indicators could fit 150 rows."""
     rng = np.random.default_rng(8)
     n, d = 150, 120
     inner = rng.normal(size=(n, 3)) @ rng.normal(size=(3, d)) + 0.5 * rng.normal(size=(n, d))

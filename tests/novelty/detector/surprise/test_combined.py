@@ -22,7 +22,7 @@ SEEDS = st.integers(0, 10**6)
 
 
 def mixed(seed, n=200):
-    """Numbers of several shapes and a category of three levels: rows, categories, groups."""
+    """Return rows of numbers of several shapes and a three-level category, with column roles."""
     rng = np.random.default_rng(seed)
     size = rng.normal(size=n)
     columns = [size, size + 0.3 * rng.normal(size=n), rng.standard_t(3, n), rng.lognormal(size=n)]
@@ -78,7 +78,7 @@ def test_unit_and_sign_of_a_column_and_the_order_of_columns_change_no_score(seed
     X[:, 2] = np.round(X[:, 2])
     first = detector_of(X, as_is, groups, contaminated=contaminated).novelty_scores_
     rng = np.random.default_rng(seed)
-    # Powers of two, so that the numbers are the same; zero stays where many rows have it.
+    # Powers of two, so that scaling is exact; zero stays the value shared by many rows.
     units = 2.0 ** rng.integers(-60, 60, 8) * rng.choice([-1.0, 1.0], 8)
     units[as_is] = 1.0
     other = detector_of(X * units, as_is, groups, contaminated=contaminated).novelty_scores_
@@ -111,7 +111,7 @@ def test_a_new_row_gets_the_same_bits_in_any_batch():
 
 @pytest.mark.parametrize("contaminated", [True, False])
 def test_the_score_is_the_formula_in_its_description(contaminated):
-    """By counting rows, for those that no tail makes rarer than counted."""
+    """The tail is counted from the rows, unless the fitted tail makes a row rarer."""
     X = mixed(6)[0][:, :5]
     errors = np.random.default_rng(6).gamma(3.0, size=len(X))
     model, scores = fit_combined(X, errors, contaminated)

@@ -1,4 +1,4 @@
-"""Columns of one curve times a row's size: found where they are, and only there."""
+"""Columns that follow one curve times each row's size are detected, and no others."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def curve_times_size(rng, n, d, sizes=0.3, noise=0.1):
 
 
 def one_factor(rng, n, d):
-    """Columns that one cause raises or lowers, each in its own measure."""
+    """Return columns that one factor raises or lowers, each by its own amount."""
     return 100 + 15 * (rng.normal(size=(n, 1)) * rng.uniform(-1, 1, d) + rng.normal(size=(n, d)))
 
 
@@ -41,7 +41,7 @@ def test_log_densities_have_the_entropy_of_a_normal_and_change_with_the_scale():
     density = log_density(values, seen, least)
     entropy = 0.5 * np.log(2 * np.pi * np.e * 0.4**2)
     assert -density.mean() == pytest.approx(entropy, abs=0.03)
-    # Of exp(x): the density is divided by exp(x).
+    # Change of variables: the density of exp(x) is divided by exp(x).
     of_powers = log_density(np.exp(values), seen, least)
     assert of_powers.mean() == pytest.approx((density - values).mean(), abs=0.01)
 
@@ -69,16 +69,16 @@ def test_columns_of_a_curve_are_found_among_others():
 
 @pytest.mark.parametrize(("n", "d"), [(40, 8), (60, 20), (300, 12)])
 def test_columns_without_a_common_curve_are_predicted_by_each_other(n, d):
-    found = 0
+    n_found = 0
     for seed in range(4):
         rng = np.random.default_rng([n, d, seed])
         logs = rng.normal(size=(n, d))
         for X in (np.exp(7 + 0.5 * logs), 100 + 15 * logs, logs):
             assert not learned(X)[0].curve.place.size
         added = 100 + 15 * rng.normal(size=(n, 1)) + 5 * logs
-        found += sum(learned(X)[0].curve.place.size > 0 for X in (one_factor(rng, n, d), added))
-    # The test is at 5 %.
-    assert found <= 1
+        n_found += sum(learned(X)[0].curve.place.size > 0 for X in (one_factor(rng, n, d), added))
+    # The test's level is 5 %.
+    assert n_found <= 1
 
 
 def test_residuals_of_fitted_rows_are_those_of_a_fit_without_them():
@@ -91,7 +91,7 @@ def test_residuals_of_fitted_rows_are_those_of_a_fit_without_them():
         without = np.zeros((6, 1))
         CommonCurve(curve.place, others, curve.unit).replace(without, X[:, [i]])
         np.testing.assert_allclose(errors[:, [i]], without, atol=1e-12)
-    # By hand: a cell over its curve, and over how much larger the other cells of its row are.
+    # By hand: a cell relative to its curve and to the excess of the other cells of its row.
     over = np.log(X[:, 0]) - np.median(np.log(X[:, 1:]), axis=1)
     assert errors[2, 0] == pytest.approx(over[2] - np.median(np.delete(over, 2)))
 
@@ -105,10 +105,10 @@ def test_a_cell_that_has_no_logarithm_stays_as_the_others_predict_it():
     assert np.isfinite(rows.oddest).all()
     new = X[:7].copy()
     new[0, 3] = 0.0
-    found = model(new).oddest
-    assert np.isfinite(found).all()
-    # Each row depends on itself alone.
-    np.testing.assert_array_equal(found, np.r_[[model(new[[i]]).oddest[0] for i in range(7)]])
+    surprise = model(new).oddest
+    assert np.isfinite(surprise).all()
+    # Each row's result depends only on that row.
+    np.testing.assert_array_equal(surprise, np.r_[[model(new[[i]]).oddest[0] for i in range(7)]])
 
 
 def test_a_size_is_that_of_the_cells_that_have_a_logarithm():
@@ -122,7 +122,7 @@ def test_a_size_is_that_of_the_cells_that_have_a_logarithm():
         errors = np.zeros(X.shape)
         model.replace(errors, X, fitted=fitted)
         assert np.abs(errors[7:, 0]).max() < 6
-        # Of a row with one cell the size is that of most.
+        # A row with a single cell gets the typical size.
         assert np.abs(errors[11, 1]) < 40
         assert not errors[:7, 0].any()
 

@@ -10,7 +10,7 @@ def fit(X, as_is=None, groups=None):
 
 
 def columns_of(seed, n=300):
-    """A bell, a heavy tail, a lopsided one, and one far from 0."""
+    """Return a normal, a heavy-tailed and a skewed column, and one far from 0."""
     rng = np.random.default_rng(seed)
     return np.column_stack(
         [rng.normal(size=n), rng.standard_t(1.2, n), rng.lognormal(0, 2, n), 1e6 + rng.random(n)]
@@ -29,7 +29,7 @@ def test_polynomials_are_standardised_and_the_first_is_the_number_on_its_scale()
         first = rows.features[:, features.polynomial[j]]
         inside = (column > np.quantile(column, BULK[0])) & (column < np.quantile(column, BULK[1]))
         np.testing.assert_allclose(rows.value[j, inside], first[inside], rtol=1e-9, atol=1e-9)
-        # Clipping changes no order, and takes no more than what lies beyond the bulk.
+        # Clipping preserves the order and removes only what exceeds the bulk.
         assert (np.diff(rows.value[j, np.argsort(column)]) >= 0).all()
         assert (np.abs(first) <= np.abs(rows.value[j]) + 1e-9).all()
 
@@ -63,7 +63,7 @@ def test_constant_columns_have_no_feature_and_two_valued_ones_a_single_indicator
     n = len(few)
     X = np.column_stack([np.full(n, 3.0), np.arange(n) % 7 == 0, few, rng.normal(size=n)])
     features = fit(X)
-    # Too few other values beside a frequent one give no scale.
+    # Besides a frequent value, there are too few others for a scale.
     assert features.number.tolist() == [3]
     assert features.source.tolist() == [1, 2]
     assert features.group.tolist() == [1, 2, 3, 3, 3]

@@ -27,12 +27,12 @@ def logit(p: float) -> float:
 def test_odds_are_those_of_the_posterior_mean(seed: int, n_wrong: int, n_fine: int) -> None:
     parts = np.random.default_rng(seed).dirichlet(np.full(4, 0.3), 30).T
     wrong, fine = [*range(n_wrong)], [*range(20, 20 + n_fine)]
-    found = log_odds_of_columns(parts, *marked(30, wrong, fine))
+    odds = log_odds_of_columns(parts, *marked(30, wrong, fine))
     if n_wrong + n_fine < 5:
-        assert found.tolist() == [0.0] * 4
+        assert odds.tolist() == [0.0] * 4
         return
     usual = n_wrong / (n_wrong + n_fine)
-    for column, of_column in enumerate(found):
+    for column, of_column in enumerate(odds):
         w, f = sum(parts[column, i] for i in wrong), sum(parts[column, i] for i in fine)
         mean = (w + PRIOR * usual) / (w + f + PRIOR)
         assert of_column == pytest.approx(
@@ -54,23 +54,23 @@ def test_rows_that_are_odd_as_those_marked_wrong_move_up() -> None:
     table["slips"][slips] += rng.uniform(3.5, 6, 20) * rng.choice([-1, 1], 20)
     table["tails"][tails] += rng.uniform(3.5, 6, 20) * rng.choice([-1, 1], 20)
     first = screen_table(table, explain=0)
-    top = [one for one in first.ranked if one.row <= 40][:10]
-    kinds = ["wrong" if one.row <= 20 else "fine" for one in top]
+    top = [entry for entry in first.ranked if entry.row <= 40][:10]
+    kinds = ["wrong" if entry.row <= 20 else "fine" for entry in top]
     assert {*kinds} == {"wrong", "fine"}
     marks = {
-        "row_key": [one.key for one in top], "row": [one.row for one in top], "mark": kinds,
+        "row_key": [row.key for row in top], "row": [entry.row for entry in top], "mark": kinds,
     }  # fmt: skip
     again = screen_table(table, explain=0, marks=marks)
     left = [slips, tails]
-    seen = {one.row - 1 for one in top}
+    seen = {entry.row - 1 for entry in top}
     left = [np.array([row for row in rows if row not in seen]) for rows in left]
     before, after = (
         [ranks[rows].mean() for rows in left] for ranks in (first.rows.ranks, again.rows.ranks)
     )
     assert after[0] < before[0] and after[1] - after[0] > before[1] - before[0]
-    # Rows that are scored with the model later are moved alike.
+    # Rows scored with the model later are shifted in the same way.
     new = {"slips": [5.0, 0.0], "tails": [0.0, 5.0], "other": [0.0, 0.0]}
-    lead = [np.subtract(*score_table(one.model, new).rows.scores) for one in (first, again)]
+    lead = [np.subtract(*score_table(result.model, new).rows.scores) for result in (first, again)]
     assert lead[1] > lead[0] + 1.0
 
 
@@ -84,7 +84,7 @@ def test_marks_of_a_large_table_teach_as_much_as_those_of_a_small_one(
     table["tails"][fine] = 5.0
     rows = np.sort(np.r_[wrong, fine])
     first = screen_table(table, explain=0, count=100)
-    keys = {one.row: one.key for one in first.ranked}
+    keys = {entry.row: entry.key for entry in first.ranked}
     assert keys.keys() >= {*(rows + 1).tolist()}
     kinds = ["wrong" if row in wrong else "fine" for row in rows]
     marks = {"row_key": [keys[row + 1] for row in rows], "row": rows + 1, "mark": kinds}
@@ -96,7 +96,7 @@ def test_marks_of_a_large_table_teach_as_much_as_those_of_a_small_one(
 
     of_small = by_marks()
     assert of_small[0] > 2.0 and of_small[1] < -2.0
-    # Cells are learned from some of the rows; then, too, of a table in parts whose sample is drawn.
+    # Cells are learned from a sample of the rows; also for a table in parts, with its own sample.
     for name in ("MOST_ROWS", "FEWEST_ROWS"):
         monkeypatch.setattr(f"kpca_apps.novelty.detector.fit.{name}", 400)
     np.testing.assert_allclose(by_marks(), of_small, atol=0.6)

@@ -1,4 +1,4 @@
-"""A combined score in a model file: the same bits again, and nothing unsound comes in."""
+"""A combined score round-trips bit for bit through a model file; invalid files are refused."""
 
 from dataclasses import replace
 
@@ -57,7 +57,7 @@ def test_a_score_comes_back_to_the_last_bit(detector):
 
 
 def test_a_table_without_varying_numbers_comes_back_too():
-    """No number has a scale, and no number is there at all."""
+    """No number has a scale, or there is no number at all."""
     X = np.column_stack([table_of(3)[:, 3:4], np.full(N, 2.0)])
     fitted = KernelPCANovelty(random_state=0).fit(X)
     assert not fitted.combined_.cells.map.number.size
@@ -71,7 +71,7 @@ def first_set(array, value):
     return other
 
 
-# What may befall any array, whatever it means.
+# Damage that applies to any array.
 BROKEN = {
     "missing": lambda array: None,
     "one short": lambda array: array[:-1],
@@ -102,7 +102,7 @@ def test_an_array_of_another_kind_or_shape_is_refused(detector, damage):
     arrays = arrays_of(detector)
     for name in arrays:
         if name == "combined.cells.columns.factor" and damage in ("one short", "one long"):
-            continue  # any number of components may be kept
+            continue  # any number of components is valid
         with pytest.raises(ModelFileError):
             damaged(detector, name, BROKEN[damage](arrays[name]))
 
@@ -118,7 +118,7 @@ def test_indices_out_of_range_are_refused(detector):
 
 
 @pytest.mark.parametrize("value", quick([np.nan, np.inf, -np.inf], np.nan))
-def test_numbers_that_are_none_are_refused(detector, value):
+def test_invalid_numbers_are_refused(detector, value):
     arrays = arrays_of(detector)
     for name in arrays:
         if arrays[name].dtype != np.float64 or name == "combined.cells.map.equals":

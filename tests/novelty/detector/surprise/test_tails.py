@@ -21,7 +21,7 @@ SEEDS = st.integers(0, 10**6)
 
 
 def values_of(seed, n):
-    """Values of a random shape: heavy or light tails, lopsided, on a grid."""
+    """Return values of a random shape: heavy or light tails, skewed, rounded."""
     rng = np.random.default_rng(seed)
     values = (rng.normal(size=n), rng.standard_t(1.5, n), rng.lognormal(0, 2, n))[seed % 3]
     return np.round(values, 1) if seed % 2 else values
@@ -43,7 +43,7 @@ def test_knots_are_quantiles_of_the_cells_that_are_seen(seed, n, of_logs):
 
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 3.0])
 def test_beyond_the_knots_a_pareto_tail_is_met(exponent):
-    """Of values whose sides are Lomax, share (1 + distance / FLOOR)^-exponent, each its own."""
+    """Both sides are Lomax distributed: share (1 + distance / FLOOR)^-exponent."""
     n = 200_001
     share = 1.0 - np.abs(np.linspace(-1, 1, n))
     inside = share > 0
@@ -61,7 +61,7 @@ def test_beyond_the_knots_a_pareto_tail_is_met(exponent):
 
 @pytest.mark.parametrize("scale", [0.2, 1.0, 3.0])
 def test_beyond_the_knots_logarithms_have_an_exponential_tail(scale):
-    """Of values whose sides are exponential, share exp(-distance / scale)."""
+    """Both sides are exponential: share exp(-distance / scale)."""
     quantile = np.linspace(-1, 1, 200_001)[1:-1]
     values = (-scale * np.sign(quantile) * np.log1p(-np.abs(quantile)))[None]
     tails = TwoTails.fit(values, np.ones_like(values, dtype=bool), of_logs=True)
@@ -70,7 +70,7 @@ def test_beyond_the_knots_logarithms_have_an_exponential_tail(scale):
 
 
 def test_one_value_of_few_cannot_hide_behind_the_tail_it_stretches():
-    """Of 60 values, 3 on a side are beyond the last knot: one far out, and three close together."""
+    """Of 60 values, 3 per side lie beyond the last knot: one far out, and three close together."""
     values = np.r_[-1.76, -1.75, -1.74, np.linspace(-1.6, 1.6, 54), 1.8, 2.0, 50.0][None]
     for of_logs in (False, True):
         tails = TwoTails.fit(values, np.ones_like(values, dtype=bool), of_logs=of_logs)
@@ -108,7 +108,7 @@ def test_between_quantiles_surprise_is_interpolated(seed, n, of_logs):
 
 @given(seed=SEEDS, n=st.integers(2, 300), of_logs=st.booleans())
 def test_both_sides_are_counted_alike(seed, n, of_logs):
-    """Also of values that many rows share, and where these are the median."""
+    """Also for tied values, and if these are the median."""
     values = np.round(values_of(seed, n))[None]
     seen = np.ones_like(values, dtype=bool)
     tails, mirrored = (
@@ -144,12 +144,12 @@ def test_of_many_scores_the_most_extreme_are_counted_and_the_others_nearly():
     assert len(tail.knots) <= KNOTS
     ordered = np.sort(scores)
     brute = -np.log1p(-np.arange(20_000) / 20_000)
-    found = tail(ordered)
-    np.testing.assert_allclose(found[-EXTREME_KNOTS:], brute[-EXTREME_KNOTS:], rtol=1e-12)
-    # Between knots at most one part in 447 of the rows is miscounted.
-    shares = np.abs(np.exp(-found) - np.exp(-brute))
+    surprise = tail(ordered)
+    np.testing.assert_allclose(surprise[-EXTREME_KNOTS:], brute[-EXTREME_KNOTS:], rtol=1e-12)
+    # Between knots, at most one row in 447 is miscounted.
+    shares = np.abs(np.exp(-surprise) - np.exp(-brute))
     assert shares.max() <= 1 / (KNOTS - EXTREME_KNOTS - 1)
-    assert (np.diff(found) >= 0).all()
+    assert (np.diff(surprise) >= 0).all()
 
 
 def test_an_exponential_tail_goes_through_its_quantiles():

@@ -1,4 +1,4 @@
-"""Relations learned from a table, and what they say of its own rows."""
+"""Relations learned from a table, and their judgement of its own rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kpca_apps.tables.frames import table_from_frame
 
 
 def judged(frame: pl.DataFrame) -> tuple[LevelRelations, JudgedCells]:
-    """Learn from all rows, and judge them, each left out."""
+    """Learn from all rows and judge each without itself."""
     table = table_from_frame(frame, "table")
     learned = LevelRelations.learn(table, infer_plan(table))
     return learned, learned.judge(table, own=np.ones(frame.height, dtype=bool))

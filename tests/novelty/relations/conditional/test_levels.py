@@ -1,4 +1,4 @@
-"""Cells that do not go with the others of their row: found, the right one named, and corrected."""
+"""Cells that contradict their row: found, attributed to the right column, and corrected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def words(rng: np.random.Generator, n: int, length: int) -> list[str]:
 
 
 def towns(n: int = 600, seed: int = 0) -> pl.DataFrame:
-    """Customers: a ZIP code has one town, and a town one state; each recurs."""
+    """Return customers: a ZIP code has one town, a town has one state, and each recurs."""
     rng = np.random.default_rng(seed)
     names, codes = words(rng, 12, 9), rng.permutation(np.arange(10_000, 99_999))[:30]
     zip_code = rng.integers(0, 30, n)
@@ -58,7 +58,7 @@ def changed(frame: pl.DataFrame, row: int, column: str, value: str | None) -> pl
 def tail_left_out(
     rows: list[tuple[str, str]], row: int, m: float, d: float, isolated: float
 ) -> float:
-    """Probability of a value at most as likely as that of a row, by loops over the others."""
+    """Return the probability of a value no likelier than the row's, by loops over the others."""
     given, value = rows[row]
     others = [rows[i] for i in range(len(rows)) if i != row]
     group = Counter(v for g, v in others if g == given)
@@ -93,14 +93,14 @@ def test_a_row_is_judged_by_all_others(rows: list[tuple[str, str]], m: float, d:
     judged = relation.judge(columns, codes, np.ones(len(rows), dtype=bool))
     wanted = [tail_left_out(rows, row, m, d, relation.isolated) for row in range(len(rows))]
     np.testing.assert_allclose(np.exp(judged.log_p), wanted, rtol=1e-12)
-    for row, (one, _) in enumerate(rows):
-        group = Counter(v for i, (g, v) in enumerate(rows) if g == one and i != row)
+    for row, (item, _) in enumerate(rows):
+        group = Counter(v for i, (g, v) in enumerate(rows) if g == item and i != row)
         assert judged.n_rows[row] == group.total()
         assert judged.n_expected[row] == max(group.values(), default=0)
         if group:
             assert group[columns[1].text(int(judged.expected[row]))] == judged.n_expected[row]
-        # What is not left out counts itself.
-        new = relation.judge(columns, [of[[row]] for of in codes], np.zeros(1, dtype=bool))
+        # A row that is not left out counts itself.
+        new = relation.judge(columns, [column[[row]] for column in codes], np.zeros(1, dtype=bool))
         assert new.n_rows[0] == group.total() + 1
 
 
@@ -109,7 +109,7 @@ def test_the_prior_is_that_of_most_likelihood_of_left_out_rows() -> None:
     table = table_from_frame(frame, "table")
     columns = [LevelColumn.of(table.column(s.name), s) for s in infer_plan(table).specs]
     codes = [column.cells(table).codes for column in columns]
-    (found,) = (r for r in find_relations(columns, codes) if r.target == 1)
+    (relation,) = (r for r in find_relations(columns, codes) if r.target == 1)
     rows = frame.rows()
 
     def gain(m: float, d: float) -> float:
@@ -126,11 +126,11 @@ def test_the_prior_is_that_of_most_likelihood_of_left_out_rows() -> None:
                 total += math.log(p / q)
         return total / len(rows)
 
-    assert found.gain == pytest.approx(gain(found.shrinkage, found.discount), rel=1e-9)
-    assert found.gain >= max(gain(m, 0.0) for m in (0.03125, 0.125, 0.5, 2.0, 8.0)) - 1e-9
+    assert relation.gain == pytest.approx(gain(relation.shrinkage, relation.discount), rel=1e-9)
+    assert relation.gain >= max(gain(m, 0.0) for m in (0.03125, 0.125, 0.5, 2.0, 8.0)) - 1e-9
 
 
-def test_a_value_from_another_row_is_named_with_what_was_meant() -> None:
+def test_a_value_from_another_row_is_reported_with_a_suggestion() -> None:
     frame = towns()
     meant = frame["town"][7]
     other = next(town for town in frame["town"] if town != meant)
@@ -139,7 +139,7 @@ def test_a_value_from_another_row_is_named_with_what_was_meant() -> None:
     assert (cell.row, cell.column, cell.seen, cell.expected) == (7, "town", other, meant)
     assert judged.surprise.argmax() == 7
     assert cell.log_p < np.log(0.01 * learned.n_looked)
-    # The evidence, counted again: the others all agree.
+    # Recount the evidence: the other rows all agree.
     (by,) = cell.given
     n_others = (frame[by] == frame[by][7]).sum() - 1
     assert cell.support == n_others
@@ -169,10 +169,10 @@ def test_of_two_columns_alone_either_may_be_wrong() -> None:
     (cell,) = fit(changed(frame, 8, "name", "Pine"))[1].cells
     assert (cell.row, {cell.column, *cell.others}) == (8, {"code", "name"})
     assert cell.suggestion == ""
-    # Of two pairs that agree within themselves any may be wrong.
+    # Of two pairs that agree internally, either may be wrong.
     levels = np.random.default_rng(0).integers(0, 6, 900).tolist()
     levels[8] = 0
-    pairs = pl.DataFrame({one: [f"{one}{level}" for level in levels] for one in "abcd"})
+    pairs = pl.DataFrame({name: [f"{name}{level}" for level in levels] for name in "abcd"})
     pairs = changed(changed(pairs, 8, "c", "c2"), 8, "d", "d2")
     assert fit(pairs)[1].cells == ()
     # A value that occurs nowhere else is the wrong one.
@@ -205,7 +205,7 @@ def test_a_missing_cell_is_named_where_its_rows_have_one_value() -> None:
 
 def test_what_is_odd_by_rule_is_not_named() -> None:
     frame = towns(800, seed=2)
-    # One shop writes all towns its own way.
+    # One shop spells all towns differently.
     shop = np.random.default_rng(0).integers(0, 25, 800)
     town = [f"{t} {s}" if s == 0 else t for t, s in zip(frame["town"], shop, strict=True)]
     frame = frame.with_columns(
@@ -239,7 +239,7 @@ def test_the_order_of_rows_and_the_names_of_levels_do_not_matter() -> None:
     assert {(int(order[row]), name) for row, name in places(of_others.cells)} == places(
         judged.cells
     )
-    # Numbers stay numbers: categories are judged by more.
+    # Numbers stay numbers, because categories get further checks.
     renamed = frame.with_columns(
         pl.col(name).map_elements(lambda text: text[::-1] + "!", return_dtype=pl.String)
         for name in ("town", "state", "paid")
@@ -289,7 +289,7 @@ def test_tables_with_nothing_to_count() -> None:
 def test_likeness_is_the_share_of_others_as_close() -> None:
     texts = ["10035", "10053", "20099", "birmingham", "huntsville"]
     writing = Writing(texts, np.array([50, 50, 50, 50, 50]))
-    # Digits lie close by nature, but none of the four others has an x.
+    # Any two digits are similar, but none of the four other values contains an x.
     assert writing.likeness("10033", 1, 0) == 0.0
     assert writing.likeness("100x5", 1, 0) == pytest.approx(math.log(0.1 / 5))
     assert writing.likeness("birmingxam", 1, 3) == pytest.approx(math.log(0.1 / 5))
@@ -328,13 +328,13 @@ def test_numbers_are_levels_by_their_value() -> None:
     table = table_from_frame(frame, "sizes")
     learned = LevelRelations.learn(table, infer_plan(table))
     again = pl.DataFrame({"size": [f"{k}.0" for k in size], "price": [f"{3 * k}.5" for k in size]})
-    judged, other = (learned.judge(table_from_frame(of, "sizes")) for of in (frame, again))
+    judged, other = (learned.judge(table_from_frame(data, "sizes")) for data in (frame, again))
     np.testing.assert_array_equal(judged.surprise, other.surprise)
     assert other.cells == ()
 
 
-def test_exceptions_that_are_there_by_right_are_not_named() -> None:
-    """First names with a gender: some go with both, and no name with one exception is named."""
+def test_legitimate_exceptions_are_not_reported() -> None:
+    """First names imply a gender; some go with both, so single exceptions are not reported."""
     rng = np.random.default_rng(3)
     n, names = 6_000, words(rng, 200, 7)
     first = rng.choice(len(names), n)
@@ -349,14 +349,14 @@ def test_exceptions_that_are_there_by_right_are_not_named() -> None:
         }
     )
     assert fit(frame)[1].cells == ()
-    # Where no name goes with both, the only exception is wrong.
+    # If no name goes with both, a single exception is wrong.
     plain = frame.with_columns(gender=np.where(usual[first], "woman", "man"))
     other = "man" if usual[first[5]] else "woman"
     assert places(fit(changed(plain, 5, "gender", other))[1].cells) == {(5, "gender")}
 
 
-def test_what_contradicts_all_others_is_wrong_itself() -> None:
-    """The item of a form says three things of it: a wrong item, not three wrong things."""
+def test_a_cell_that_contradicts_all_others_is_wrong_itself() -> None:
+    """An item determines three columns: a wrong item is one fault, not three."""
     rng = np.random.default_rng(4)
     n, items = 2_000, [f"item {a}{b}{c}" for a in "PQ" for b in "RST" for c in "XYZ"]
     place = rng.integers(0, 18, n)
@@ -368,12 +368,12 @@ def test_what_contradicts_all_others_is_wrong_itself() -> None:
             "site": [["north", "south", "west"][k % 3] for k in place],
         }
     )
-    wrong = (int(place[9]) + 13) % 18  # another mode, kind and site
+    wrong = (int(place[9]) + 13) % 18  # a different mode, kind and site
     assert places(fit(changed(frame, 9, "item", items[wrong]))[1].cells) <= {(9, "item")}
 
 
-def test_what_recurs_among_its_like_is_no_slip_of_the_pen() -> None:
-    """Of the planes of one length some are the long version, again and again."""
+def test_recurring_values_are_no_misspellings() -> None:
+    """Some planes of one length are the long version, and recur."""
     rng = np.random.default_rng(5)
     models = np.array([f"{word} {number}" for word in words(rng, 10, 6) for number in "123"])
     place = rng.integers(0, 30, 1_500)
@@ -384,8 +384,8 @@ def test_what_recurs_among_its_like_is_no_slip_of_the_pen() -> None:
 
 
 @pytest.mark.parametrize(("n", "is_named"), [(1, True), (8, False)])
-def test_a_level_that_is_not_far_rarer_is_no_slip_for_another(n: int, is_named: bool) -> None:
-    """A club that had another name, like its later one, for years is no misspelling of that."""
+def test_only_far_rarer_levels_are_misspellings(n: int, is_named: bool) -> None:
+    """A club's former name, used for years, is not a misspelling of its later one."""
     rng = np.random.default_rng(6)
     grounds, clubs = words(rng, 20, 9), words(rng, 20, 9)
     place = np.arange(800) % 20
@@ -408,7 +408,7 @@ def test_fewer_than_five_rows_say_nothing_of_another(n: int, is_named: bool) -> 
 
 @pytest.mark.parametrize(("n", "n_named"), [(3, 3), (40, 0)])
 def test_dates_that_often_differ_are_no_errors(n: int, n_named: int) -> None:
-    """Interviews end on the day they begin, but for some."""
+    """Most interviews end on the day they begin."""
     rng = np.random.default_rng(8)
     day = np.datetime64("2024-03-01") + rng.integers(0, 40, 1_200)
     end = day.copy()
@@ -417,8 +417,8 @@ def test_dates_that_often_differ_are_no_errors(n: int, n_named: int) -> None:
     assert len({cell.row for cell in fit(frame)[1].cells}) == n_named
 
 
-def test_of_clean_rows_no_more_are_improbable_than_their_share() -> None:
-    """Numbers and categories that speak of each other: of two p-values the smaller is taken."""
+def test_p_values_of_clean_rows_are_calibrated() -> None:
+    """If numbers and categories predict each other, the smaller of two p-values counts."""
     rng = np.random.default_rng(0)
     n = 2_000
     kind = rng.integers(0, 5, n)
@@ -431,7 +431,7 @@ def test_of_clean_rows_no_more_are_improbable_than_their_share() -> None:
     assert learned.relations
     surprise = learned.judge(table, own=np.ones(n, dtype=bool)).surprise
     for share in (0.1, 0.03):
-        # The share of n rows, and three of its standard deviations.
+        # The share of n rows plus three of its standard deviations.
         allowed = share + 3 * np.sqrt(share * (1 - share) / n)
         assert (surprise >= -np.log(share)).mean() <= allowed
 

@@ -1,4 +1,4 @@
-"""Levels that were never seen: as rare as new ones were among the rows learned from."""
+"""Unknown levels are as rare as new levels were among the training rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ N = 1_500
 
 
 def orders(n: int, seed: int) -> pl.DataFrame:
-    """Orders by three channels, of four cities and of customers of whom many come once."""
+    """Return orders by channel, city and customer; many customers occur once."""
     rng = np.random.default_rng(seed)
     customer = (rng.pareto(0.7, n) * 20).astype(int) % 4_000
     return pl.DataFrame(
@@ -40,7 +40,7 @@ def test_a_new_level_is_as_rare_as_levels_that_occur_once() -> None:
     cells = learned.cells(table_from_frame(frame, "t"))
     own = np.arange(12) < 10
     surprise, _ = find_new_levels([learned], [cells], own)
-    # Of ten cells two have a level of their own; of the new row's eleven, three.
+    # Two of ten cells have a unique level; with the new row, three of eleven.
     wanted = np.ones(12)
     wanted[[6, 7]], wanted[10] = 2 / 10, 3 / 11
     np.testing.assert_allclose(np.exp(-surprise), wanted)
@@ -60,11 +60,11 @@ def test_equal_new_levels_are_described_once_and_no_more_than_are_kept(
     _, found = find_new_levels([learned], [cells], np.zeros(7, dtype=bool))
     meant = {"Lodnon": "London", "Prais": "Paris"}
     wanted = [(row, texts[row], meant[texts[row]]) for row in (0, 2, 3, 4, 5)]
-    assert sorted((one.row, one.seen, one.suggestion) for one in found) == wanted
+    assert sorted((cell.row, cell.seen, cell.suggestion) for cell in found) == wanted
     assert sorted(looked_up) == [*meant]
     monkeypatch.setattr(new_levels, "MAX_EVIDENCE", 3)
     _, found = find_new_levels([learned], [cells], np.zeros(7, dtype=bool))
-    assert sorted(one.row for one in found) == [0, 2, 3]
+    assert sorted(cell.row for cell in found) == [0, 2, 3]
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_a_level_never_seen_is_odd_where_none_is_new(scored) -> None:
     assert scored.rows.is_flagged[:2].all()
     (fax,) = [cell for cell in scored.findings.odd_cells if cell.column == "channel"]
     assert (fax.kind, fax.seen, fax.suggestion, fax.row) == ("new", "fax", "", 1)
-    assert fax.p_value == pytest.approx(3 / (N + 1))  # any of three columns of levels
+    assert fax.p_value == pytest.approx(3 / (N + 1))  # any of three categorical columns
     of_row = {row.row: row.reasons for row in scored.ranked}
     assert of_row[1][0].column == "channel"
     assert of_row[1][0].share > 0.8

@@ -1,4 +1,4 @@
-"""Numbers that a sequence or another column predicts: found, named, and calibrated."""
+"""Numbers predicted by a sequence or another column: found, explained and calibrated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AGES = np.r_[np.arange(0.25, 2, 0.25), np.arange(2, 8.5, 0.5), np.arange(9, 17, 
 
 
 def children(seed: int = 0) -> pl.DataFrame:
-    """Weights and heights of sixty children at 36 visits each."""
+    """Return weights and heights of sixty children at 36 visits each."""
     rng = np.random.default_rng(seed)
     child, age = np.repeat(np.arange(60), len(AGES)), np.tile(AGES, 60)
     size = rng.normal(1, 0.1, 60)[child]
@@ -28,7 +28,7 @@ def children(seed: int = 0) -> pl.DataFrame:
 
 
 def gases(n: int = 2_000, seed: int = 0) -> pl.DataFrame:
-    """Saturation and pressure of oxygen, on a curve, among twenty columns with gaps."""
+    """Return oxygen saturation and pressure, which follow a curve, and twenty columns with gaps."""
     rng = np.random.default_rng(seed)
     saturation = np.clip(rng.normal(92, 4, n), 60, 100).round(1)
     pressure = 27 * (saturation / (100.3 - saturation)) ** 0.37 * rng.lognormal(0, 0.06, n)
@@ -40,7 +40,7 @@ def gases(n: int = 2_000, seed: int = 0) -> pl.DataFrame:
 
 
 def days(n: int = 800, seed: int = 0) -> pl.DataFrame:
-    """Cumulative counts by day, of one place."""
+    """Return cumulative counts of one place by day."""
     rng = np.random.default_rng(seed)
     rate = np.exp(np.interp(np.arange(n), [0, n // 8, n // 4, n // 2, n], [1, 6, 3, 7, 2]))
     day = [date(2020, 3, 1) + timedelta(place) for place in range(n)]
@@ -59,10 +59,10 @@ def test_a_number_between_its_neighbours_is_found_whatever_the_id_reads() -> Non
     rows = np.array([20, 700, 1_500])
     learned, of = judged(with_numbers(frame, "weight", rows, 1.5))
     names = [column.name for column in learned.columns]
-    assert ("weight", "age", "child") in [one.names(names) for one in learned.numbers.predictors]
+    assert ("weight", "age", "child") in [item.names(names) for item in learned.numbers.predictors]
     assert {*np.argsort(-of.surprise)[:3].tolist()} == {*rows.tolist()}
-    assert {(one.row, one.column) for one in of.numbers} == {(row, "weight") for row in rows}
-    # Between the visits before and after, and no row beside them is odd for it.
+    assert {(cell.row, cell.column) for cell in of.numbers} == {(row, "weight") for row in rows}
+    # Expected between the visits before and after; the neighbouring rows are not odd.
     for one in of.numbers:
         low, high = sorted(frame["weight"][one.row + step] for step in (-1, 1))
         assert low <= float(one.expected.removeprefix("about ")) <= high
@@ -75,55 +75,55 @@ def test_the_line_between_neighbours_is_that_of_brute_force() -> None:
     table = table_from_frame(frame, "table")
     learned, _ = judged(frame)
     names = [column.name for column in learned.columns]
-    of = next(one for one in learned.numbers.predictors if isinstance(one, Sequenced))
-    assert of.names(names) == ("weight", "age", "child")
+    sequence = next(item for item in learned.numbers.predictors if isinstance(item, Sequenced))
+    assert sequence.names(names) == ("weight", "age", "child")
     cells = [column.cells(table) for column in learned.columns]
-    found = of.ratios(table, cells, np.ones(frame.height, dtype=bool))
+    predicted = sequence.ratios(table, cells, np.ones(frame.height, dtype=bool))
     age, weight = frame["age"].to_numpy(), frame["weight"].to_numpy()
     for row in range(40, 2_000, 171):
         if frame["child"][row - 1] == frame["child"][row + 1]:
             line = np.interp(age[row], age[[row - 1, row + 1]], weight[[row - 1, row + 1]])
-            assert found.expected[row] == pytest.approx(line)
-    # First and last visits lie between no others, and new rows are judged as known ones.
-    assert np.isnan(found.ratio[:: len(AGES)]).all()
-    again = of.ratios(table, cells, np.zeros(frame.height, dtype=bool))
-    np.testing.assert_array_equal(again.ratio, found.ratio)
+            assert predicted.expected[row] == pytest.approx(line)
+    # First and last visits have one neighbour only; new rows are judged like known ones.
+    assert np.isnan(predicted.ratio[:: len(AGES)]).all()
+    again = sequence.ratios(table, cells, np.zeros(frame.height, dtype=bool))
+    np.testing.assert_array_equal(again.ratio, predicted.ratio)
 
 
 def test_counts_of_one_place_are_a_sequence_of_all_rows() -> None:
     rows = np.array([300, 500])
     frame = days()
-    learned, of = judged(with_numbers(frame, "cases", rows, 1.1))
-    (sequence,) = (one for one in learned.numbers.predictors if isinstance(one, Sequenced))
+    learned, verdict = judged(with_numbers(frame, "cases", rows, 1.1))
+    (sequence,) = (item for item in learned.numbers.predictors if isinstance(item, Sequenced))
     assert sequence.given == ALL
-    assert {*np.argsort(-of.surprise)[:2].tolist()} == {*rows.tolist()}
+    assert {*np.argsort(-verdict.surprise)[:2].tolist()} == {*rows.tolist()}
 
 
 def test_a_broken_pair_is_found_among_many_columns_with_gaps() -> None:
     rows = np.array([5, 900, 1_700])
-    learned, of = judged(with_numbers(gases(), "pressure", rows, 0.1))
-    names = [one.names(()) for one in learned.numbers.predictors if isinstance(one, Paired)]
+    learned, verdict = judged(with_numbers(gases(), "pressure", rows, 0.1))
+    names = [item.names(()) for item in learned.numbers.predictors if isinstance(item, Paired)]
     assert sorted(names) == [("pressure", "saturation"), ("saturation", "pressure")]
-    assert {*np.argsort(-of.surprise)[:3].tolist()} == {*rows.tolist()}
-    assert {one.row for one in of.numbers} == {*rows.tolist()}
+    assert {*np.argsort(-verdict.surprise)[:3].tolist()} == {*rows.tolist()}
+    assert {cell.row for cell in verdict.numbers} == {*rows.tolist()}
 
 
-def test_of_two_numbers_a_third_says_which_is_wrong() -> None:
+def test_a_third_number_shows_which_of_two_is_wrong() -> None:
     rng = np.random.default_rng(3)
     length = rng.lognormal(1, 0.4, 1_000)
     frame = pl.DataFrame(
         {name: (length * rng.lognormal(0, 0.05, 1_000)).round(3) for name in ("a", "b", "c")}
     )
-    _, of = judged(with_numbers(frame, "b", np.array([17]), 3.0))
-    (one,) = of.numbers
+    _, verdict = judged(with_numbers(frame, "b", np.array([17]), 3.0))
+    (one,) = verdict.numbers
     assert (one.row, one.column, one.others) == (17, "b", ())
-    _, of = judged(with_numbers(frame.select("a", "b"), "b", np.array([17]), 3.0))
-    (one,) = of.numbers
+    _, verdict = judged(with_numbers(frame.select("a", "b"), "b", np.array([17]), 3.0))
+    (one,) = verdict.numbers
     assert one.row == 17 and {one.column, *one.others} == {"a", "b"}
 
 
 def heavy(seed: int) -> pl.DataFrame:
-    """Columns that follow each other on curves, with scatter that differs along them."""
+    """Return columns that follow each other on curves with varying scatter."""
     rng = np.random.default_rng(seed)
     x = rng.lognormal(0, 1, 2_000)
     return pl.DataFrame(
@@ -142,14 +142,14 @@ def test_p_values_of_rows_without_errors_are_uniform_or_larger(
 ) -> None:
     for seed in range(2):
         frame = make(seed=seed)
-        learned, of = judged(frame)
+        learned, verdict = judged(frame)
         assert learned.numbers.predictors
         for p in (0.1, 0.01):
             n_expected = p * frame.height
-            n_found = int((of.surprise >= -np.log(p)).sum())
+            n_found = int((verdict.surprise >= -np.log(p)).sum())
             assert n_found <= n_expected + 3 * np.sqrt(n_expected)
-        assert of.surprise.max() <= np.log(frame.height) + 1e-6
-        assert len(of.numbers) <= 0.002 * frame.height
+        assert verdict.surprise.max() <= np.log(frame.height) + 1e-6
+        assert len(verdict.numbers) <= 0.002 * frame.height
 
 
 def test_new_rows_are_as_surprising_as_those_learned_from() -> None:
@@ -162,9 +162,9 @@ def test_new_rows_are_as_surprising_as_those_learned_from() -> None:
 def test_shuffled_columns_say_nothing() -> None:
     rng = np.random.default_rng(0)
     for frame in (children(), gases()):
-        shuffled = frame.select(pl.Series(of.name, rng.permutation(of)) for of in frame)
-        learned, of = judged(shuffled)
-        assert learned.numbers.predictors == () and not of.numbers
+        shuffled = frame.select(pl.Series(column.name, rng.permutation(column)) for column in frame)
+        learned, verdict = judged(shuffled)
+        assert learned.numbers.predictors == () and not verdict.numbers
 
 
 def test_numbers_are_judged_without_columns_that_a_table_lacks() -> None:
@@ -178,9 +178,9 @@ def test_rows_of_many_patients_that_share_their_days_are_no_sequence() -> None:
     start = np.where(rng.random(60) < 0.9, rng.integers(0, 3, 60), rng.integers(-20, 60, 60))
     kind, day = np.repeat(rng.choice([*"abc"], 60), 30), np.tile(np.arange(1, 31), 60)
     time = (np.repeat(start, 30) + day + rng.normal(0, 0.1, 1_800)).round(2)
-    learned, of = judged(pl.DataFrame({"kind": kind, "day": day, "time": time}))
-    assert not any(isinstance(one, Sequenced) for one in learned.numbers.predictors)
-    assert not of.numbers
+    learned, verdict = judged(pl.DataFrame({"kind": kind, "day": day, "time": time}))
+    assert not any(isinstance(predictor, Sequenced) for predictor in learned.numbers.predictors)
+    assert not verdict.numbers
 
 
 def test_an_id_is_no_number() -> None:
@@ -188,5 +188,5 @@ def test_an_id_is_no_number() -> None:
     learned, _ = judged(frame)
     names = [column.name for column in learned.columns]
     assert learned.numbers.predictors
-    for one in learned.numbers.predictors:
-        assert "child" not in one.names(names)[: 1 if isinstance(one, Sequenced) else None]
+    for item in learned.numbers.predictors:
+        assert "child" not in item.names(names)[: 1 if isinstance(item, Sequenced) else None]

@@ -1,4 +1,4 @@
-"""A number is judged by what it usually is where a level of its row recurs."""
+"""A number is compared with the usual one of its group, if the group recurs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kpca_apps.tables.frames import table_from_frame
 
 
 def panel(seed: int = 0) -> pl.DataFrame:
-    """Incomes of forty countries in fifteen years, each about its own level."""
+    """Return incomes of forty countries over fifteen years, each near its own level."""
     rng = np.random.default_rng(seed)
     country, year = np.repeat(np.arange(40), 15), np.tile(np.arange(2000, 2015), 40)
     size = np.exp(rng.normal(9.0, 1.5, 40))
@@ -35,9 +35,9 @@ def fit(frame: pl.DataFrame) -> tuple[LevelRelations, np.ndarray]:
 
 
 def usual_of(learned: LevelRelations) -> UsualNumber:
-    """Return the one mean by level that was found."""
-    (found,) = (of for of in learned.numbers.predictors if isinstance(of, UsualNumber))
-    return found
+    """Return the only group mean that was learned."""
+    (predictor,) = (item for item in learned.numbers.predictors if isinstance(item, UsualNumber))
+    return predictor
 
 
 def test_a_number_from_another_country_is_odd_though_it_is_not_in_its_column() -> None:
@@ -57,7 +57,7 @@ def test_a_number_from_another_country_is_odd_though_it_is_not_in_its_column() -
     assert named.row == low and named.column == "income" and "country" in named.given
     about = float(named.expected.removeprefix("about ").replace(",", ""))
     assert others.min() < about < others.max()
-    # A new row is judged alike, whatever stands beside it.
+    # A new row gets the same result, whatever other rows stand beside it.
     new = learned.judge(table_from_frame(frame[:1].with_columns(income=income[middle]), "panel"))
     assert len(new.numbers) == (frame["country"][0] != frame["country"][middle])
 
@@ -75,7 +75,7 @@ def test_no_number_is_named_where_numbers_jump_by_nature() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_measure_is_no_group(seed: int) -> None:
-    """Temperatures recur, yet the next degree says of a day what its own says."""
+    """Temperatures recur, but neighbouring degrees predict the same for a day."""
     rng = np.random.default_rng(seed)
     mean = 12 + 9 * np.sin(np.arange(365) / 58) + rng.normal(0, 3, 365)
     frame = pl.DataFrame(
@@ -86,7 +86,7 @@ def test_a_measure_is_no_group(seed: int) -> None:
     )
     table = table_from_frame(frame, "days")
     found = LevelRelations.learn(table, infer_plan(table)).numbers.predictors
-    assert not any(isinstance(of, UsualNumber) for of in found)
+    assert not any(isinstance(predictor, UsualNumber) for predictor in found)
 
 
 def test_each_row_is_judged_by_the_others_of_its_level() -> None:
@@ -98,21 +98,21 @@ def test_each_row_is_judged_by_the_others_of_its_level() -> None:
     table = table_from_frame(frame, "panel")
     cells = [column.cells(table) for column in learned.columns]
 
-    def middle(of: np.ndarray) -> float:
-        return float(np.sort(of)[(len(of) - 1) // 2])
+    def middle(values: np.ndarray) -> float:
+        return float(np.sort(values)[(len(values) - 1) // 2])
 
     alike = country[:, None] == country
     np.fill_diagonal(alike, False)
     distance = np.array([abs(z[row] - middle(z[alike[row]])) for row in range(600)])
     for own in (True, False):
-        found = number.ratios(table, cells, np.full(600, own))
+        predicted = number.ratios(table, cells, np.full(600, own))
         for row in range(600):
             others = alike[row] if own else country == country[row]
-            # The usual distance of a level, drawn towards that of all by three rows.
+            # A level's usual distance, shrunk towards the overall one by three rows.
             n = others.sum()
             usual = (n * middle(distance[others]) + 3 * np.median(distance)) / (n + 3)
             wanted = abs(z[row] - middle(z[others])) / usual
-            assert found.ratio[row] == pytest.approx(wanted, rel=1e-6)
+            assert predicted.ratio[row] == pytest.approx(wanted, rel=1e-6)
 
 
 def test_shuffled_numbers_have_no_usual_value() -> None:
@@ -132,14 +132,14 @@ def test_one_fault_does_not_make_the_right_rows_of_its_level_odd() -> None:
     _, before = fit(few)
     income[rows[0]] *= 30
     _, surprise = fit(few.with_columns(pl.Series("income", income)))
-    # As rare as one row among all of them, for levels and numbers are looked at.
+    # As rare as one row in all, with two tests: of levels and of numbers.
     assert surprise.argmax() == rows[0] and surprise[rows[0]] > np.log(len(few) / 2) - 0.01
     assert (surprise[rows[1:]] < before[rows[1:]] + 1).all()
 
 
 def test_a_weight_that_few_rows_share_is_no_group() -> None:
     rng = np.random.default_rng(3)
-    # 250 weights of six rows, 1,500 of two.
+    # 250 weights with six rows, 1,500 with two.
     weight = np.repeat(rng.permutation(90_000)[:1750] + 20_000, [6] * 250 + [2] * 1500)
     size = np.log(weight) + rng.normal(0, 0.01, len(weight))
     size[3] += 0.5

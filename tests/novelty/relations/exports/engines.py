@@ -1,8 +1,8 @@
-"""What programs find that run exported rules; the matrix of rules, cells and programs.
+"""Run exported rules in other programs; print a matrix of rules, cells and programs.
 
 Each program takes pairs of a frame and its rules, and returns for each rule the rows that break it,
-from 1, or None where the rule is left out of the export. Printed, with the Python of an environment
-that has dqx (``pip install databricks-labs-dqx pyspark pandas pyarrow``, and Java) or without::
+from 1, or None if the rule is not exported. Run it with or without an environment that has dqx
+(``pip install databricks-labs-dqx pyspark pandas pyarrow``, and Java)::
 
     KPCA_DQX=DQX/bin/python python -m tests.novelty.relations.exports.engines
 """
@@ -36,29 +36,29 @@ Given = list[tuple[pl.DataFrame, HeldRules]]
 
 
 def by_sql(given: Given) -> list[Broken]:
-    """Run the script in DuckDB."""
+    """Run the exported script in DuckDB."""
     return [_in_duckdb(frame, rules) for frame, rules in given]
 
 
 def _in_duckdb(frame: pl.DataFrame, rules: HeldRules) -> Broken:
     head, *parts = re.split(r"\n\n(?=-- )", rules_as_sql(rules, 'a "b'))
-    comments = [one_line(sentence(of, rules.by_name), 1_000) for of in rules.rules]
-    assert [part.split("\n")[0] for part in parts] == [f"-- {one}".rstrip() for one in comments]
+    comments = [one_line(sentence(held, rules.by_name), 1_000) for held in rules.rules]
+    assert [part.split("\n")[0] for part in parts] == [f"-- {text}".rstrip() for text in comments]
     with duckdb.connect() as database:
         database.register("given", frame.to_arrow())
         database.execute('CREATE TABLE "a ""b" AS SELECT * FROM given')
         database.execute(head)
-        found: Broken = []
+        broken: Broken = []
         for part in parts:
             if "\n-- left out, " in part:
-                found.append(None)
+                broken.append(None)
             else:
                 rows = database.execute(part.replace("SELECT *", "SELECT rowid + 1", 1)).fetchall()
-                found.append(tuple(sorted(row for (row,) in rows)))
-    return found
+                broken.append(tuple(sorted(row for (row,) in rows)))
+    return broken
 
 
-# In a process of its own, as a user would: pandera changes how others read times with zones.
+# In a subprocess, as for a user: pandera changes how other libraries parse times with zones.
 _VALIDATE = """
 import json, pickle, sys
 import pandera.errors
@@ -76,7 +76,7 @@ for schema, frame in pickle.load(sys.stdin.buffer):
 
 
 def by_pandera(given: Given, *, of_arrow: bool = False) -> list[Broken]:
-    """Validate frames of pandas, of its own types or of Arrow's."""
+    """Validate pandas frames with pandas or Arrow dtypes."""
     frames = [
         (rules_as_pandera(rules), frame.to_pandas(use_pyarrow_extension_array=of_arrow))
         for frame, rules in given
@@ -84,22 +84,22 @@ def by_pandera(given: Given, *, of_arrow: bool = False) -> list[Broken]:
     command = [sys.executable, "-W", "ignore", "-c", _VALIDATE]
     done = subprocess.run(command, input=pickle.dumps(frames), capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-2_000:]
-    found = []
+    broken = []
     for line, (_, rules) in zip(done.stdout.splitlines(), given, strict=True):
         checks, cases = json.loads(line)
-        phrases = [phrase(of.rule, rules.by_name) for of in rules.rules]
+        phrases = [phrase(held.rule, rules.by_name) for held in rules.rules]
         assert {check for check, _ in cases} <= {*checks} <= {*phrases}
-        places = [sorted({place for check, place in cases if check == one}) for one in phrases]
-        found.append(
+        places = [sorted({place for check, place in cases if check == item}) for item in phrases]
+        broken.append(
             [
-                tuple(place + 1 for place in of) if one in checks else None
-                for one, of in zip(phrases, places, strict=True)
+                tuple(place + 1 for place in broken) if phrase in checks else None
+                for phrase, broken in zip(phrases, places, strict=True)
             ]
         )
-    return found
+    return broken
 
 
-# Prints as JSON the checks of each file, and the rows that they find, from 1.
+# Prints as JSON the checks of each file and the rows that break them, from 1.
 _IN_SPARK = """
 import json, sys
 from pathlib import Path
@@ -126,24 +126,24 @@ for file in sorted(Path(sys.argv[1]).glob("*.yml")):
 
 
 def by_dqx(given: Given) -> list[Broken]:
-    """Apply checks to frames of Spark, in the environment of the Python that KPCA_DQX names."""
+    """Apply checks to Spark frames with the Python named by KPCA_DQX."""
     with tempfile.TemporaryDirectory() as folder:
         for number, (frame, rules) in enumerate(given):
             file = Path(folder, f"{number:04}.yml")
             file.write_text(rules_as_dqx(rules), encoding="utf-8")
-            # Spark has no times of day.
+            # Spark has no time type.
             frame.with_row_index("its row").cast({pl.Time: pl.String}).write_parquet(
                 file.with_suffix(".parquet")
             )
         command = [os.environ["KPCA_DQX"], "-c", _IN_SPARK, folder]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("found ")]
-    found = []
+    broken = []
     for line, (_, rules) in zip(lines, given, strict=True):
         rows = json.loads(line.removeprefix("found "))
-        phrases = [phrase(of.rule, rules.by_name) for of in rules.rules]
-        found.append([tuple(rows[one]) if one in rows else None for one in phrases])
-    return found
+        phrases = [phrase(held.rule, rules.by_name) for held in rules.rules]
+        broken.append([tuple(rows[phrase]) if phrase in rows else None for phrase in phrases])
+    return broken
 
 
 ENGINES: dict[str, Callable[[Given], list[Broken]]] = {
@@ -155,31 +155,31 @@ ENGINES: dict[str, Callable[[Given], list[Broken]]] = {
 
 
 def tables() -> dict[str, tuple[pl.DataFrame, HeldRules]]:
-    """A table for each kind of cell, typed and as text, and how the rules hold in it."""
-    found = {}
+    """Return a table for each kind of cell, typed and as text, with its rules."""
+    rules_of_tables = {}
     for kind, frame in (("typed", ruled_frame()), ("text", as_texts(ruled_frame()))):
         for cell, other in with_cells(frame):
-            found[f"{kind}, {cell}"] = other, held(other, like=frame)
-    return found
+            rules_of_tables[f"{kind}, {cell}"] = other, held(other, like=frame)
+    return rules_of_tables
 
 
 def differences(engine: str) -> tuple[Counter[str], list[str]]:
-    """Count what became of each rule and kind of cell, and name those that differ."""
+    """Count the outcomes by rule and kind of cell; return the differences."""
     given, counts, named = tables(), Counter[str](), []
-    for (cell, (_, rules)), found in zip(
+    for (cell, (_, rules)), rows_found in zip(
         given.items(), ENGINES[engine]([*given.values()]), strict=True
     ):
-        for of, rows in zip(rules.rules, found, strict=True):
-            result = "left out" if rows is None else "same" if rows == of.broken else "differs"
+        for entry, rows in zip(rules.rules, rows_found, strict=True):
+            result = "left out" if rows is None else "same" if rows == entry.broken else "differs"
             counts[result] += 1
             if result == "differs":
-                apart = sorted({*(rows or ())} ^ {*of.broken})
-                named.append(f"{cell}: {phrase(of.rule, rules.by_name)}: {apart}")
+                apart = sorted({*(rows or ())} ^ {*entry.broken})
+                named.append(f"{cell}: {phrase(entry.rule, rules.by_name)}: {apart}")
     return counts, named
 
 
 def main(engines: Iterable[str]) -> int:
-    """Print the matrix; return how many differ."""
+    """Print the matrix; return the number of differences."""
     n_differ = 0
     for engine in engines:
         counts, named = differences(engine)
@@ -190,4 +190,4 @@ def main(engines: Iterable[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(one for one in ENGINES if one != "dqx" or "KPCA_DQX" in os.environ))
+    sys.exit(main(name for name in ENGINES if name != "dqx" or "KPCA_DQX" in os.environ))

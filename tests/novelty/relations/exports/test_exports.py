@@ -1,4 +1,4 @@
-"""What is exported finds the same rows as `check` does, whatever the columns are called."""
+"""Exported rules find the same rows as `check`, for any column names."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def ruled(request: pytest.FixtureRequest) -> tuple[pl.DataFrame, HeldRules]:
 
 
 def broken(found: Broken, rules: HeldRules) -> Broken:
-    """What the rules are broken by here, of those that are exported."""
+    """Return the rows that break each exported rule, by `check`."""
     return [
-        None if rows is None else of.broken for rows, of in zip(found, rules.rules, strict=True)
+        None if rows is None else held.broken for rows, held in zip(found, rules.rules, strict=True)
     ]
 
 
@@ -72,18 +72,18 @@ def test_the_table_breaks_every_rule(ruled: tuple[pl.DataFrame, HeldRules]) -> N
 
 
 def left_out(given: Given, found: list[Broken]) -> list[set[str]]:
-    """Name the rules of each table that are left out."""
+    """Return the rules of each table that are not exported."""
     return [
         {
-            phrase(of.rule, rules.by_name)
-            for of, rows in zip(rules.rules, broken, strict=True)
+            phrase(held.rule, rules.by_name)
+            for held, rows in zip(rules.rules, broken, strict=True)
             if rows is None
         }
         for (_, rules), broken in zip(given, found, strict=True)
     ]
 
 
-# Of a typed table, rules of the text of numbers, which every program writes in its own way.
+# Rules on numbers as text, which each program formats differently in a typed table.
 AS_TEXT = {
     "number has the form 999",
     'sex is empty unless net is "1e-07"',
@@ -123,14 +123,14 @@ def test_thousands_separators_in_text_are_read_in_sql(low: list[str], high: list
     frame = pl.DataFrame({"low": low * 10, "high": high * 10})
     rules = held(frame, (Order(columns=("low", "high")),))
     second = tuple(range(2, 41, 4))
-    assert [of.broken for of in rules.rules] == by_sql([(frame, rules)])[0] == [second]
+    assert [held.broken for held in rules.rules] == by_sql([(frame, rules)])[0] == [second]
     assert rules_as_sql(rules, "t").replace("\n", "").isprintable()
-    # A database may have made numbers of them.
+    # A database may have stored them as numbers.
     cells = [Column(frame[name]).read(rules.by_name[name].numbers).values for name in frame.columns]
     assert by_sql([(pl.DataFrame(cells, ["low", "high"]), rules)]) == [[second]]
 
 
-def test_cells_written_otherwise_are_read_by_pandera_and_dates_told_of_in_sql() -> None:
+def test_unusual_cells_are_read_by_pandera_and_dates_noted_in_sql() -> None:
     frame = pl.DataFrame(
         {
             "low": ["1.234,5 €", "12,5 €", "3,5 €", "7,0 €"] * 10,
@@ -144,7 +144,7 @@ def test_cells_written_otherwise_are_read_by_pandera_and_dates_told_of_in_sql() 
     orders = (("low", "high"), ("from", "to"), ("open", "close"))
     rules = held(frame, tuple(Order(columns=pair) for pair in orders))
     second = tuple(range(2, 41, 4))
-    assert [of.broken for of in rules.rules] == [second] * 3
+    assert [held.broken for held in rules.rules] == [second] * 3
     assert by_pandera([(frame, rules)]) == [[second] * 3]
     assert "are to be dates in the database" in rules_as_sql(rules, "t")
     assert "\n-- from, to.\n" in rules_as_sql(rules, "t")
@@ -173,12 +173,12 @@ def test_no_name_or_value_ends_what_quotes_it() -> None:
             Determines(columns=(other, name)),
         ]
     numbers = (RuleColumn(name, numbers=NumberFormat(), typed=True) for name in NAMES)
-    columns, of = (*numbers, RuleColumn(other)), tuple(HeldRule(rule, 4, 1) for rule in kinds)
-    rules = HeldRules("t", 4, columns, of)
+    columns, some = (*numbers, RuleColumn(other)), tuple(HeldRule(rule, 4, 1) for rule in kinds)
+    rules = HeldRules("t", 4, columns, some)
     rows = [(1,), (2,), (), (1, 4)] * len(NAMES)
     assert by_sql([(frame, rules)]) == by_pandera([(frame, rules)]) == [rows]
     checks = yaml.safe_load(rules_as_dqx(rules))
-    texts = [one["check"]["arguments"]["expression"] for one in checks]
+    texts = [item["check"]["arguments"]["expression"] for item in checks]
     assert len(texts) == len(kinds)
     for name, own in zip(NAMES, zip(*[iter(texts)] * 4, strict=True), strict=True):
         assert all(name.replace("`", "``") in text for text in own)
@@ -197,11 +197,11 @@ def test_names_that_queries_use_are_names_of_columns_too() -> None:
         *(Sorted(columns=(name,)) for name in names),
     )
     rules = held(frame, kinds)
-    assert by_sql([(frame, rules)]) == [[of.broken for of in rules.rules]]
-    assert sum(of.n_broken > 0 for of in rules.rules) >= 10
+    assert by_sql([(frame, rules)]) == [[held.broken for held in rules.rules]]
+    assert sum(held.n_broken > 0 for held in rules.rules) >= 10
 
 
-# What dqx's documentation says of a check, and of the arguments of the one function used here.
+# The structure of a check, and the one function's arguments, in dqx's documentation.
 CHECK = {"name": str, "criticality": str, "check": dict}
 ARGUMENTS = {"expression": str, "msg": str, "negate": bool}
 
@@ -210,30 +210,30 @@ def test_checks_of_dqx_follow_its_schema() -> None:
     rules = held(FRAMES["texts"])
     text = rules_as_dqx(rules)
     checks = yaml.safe_load(text)
-    for one in checks:
-        assert {key: type(value) for key, value in one.items()} == CHECK
-        assert one["criticality"] in ("warn", "error")
-        assert {*one["check"]} == {"function", "arguments"}
-        assert one["check"]["function"] == "sql_expression"
-        arguments = one["check"]["arguments"]
+    for item in checks:
+        assert {key: type(value) for key, value in item.items()} == CHECK
+        assert item["criticality"] in ("warn", "error")
+        assert {*item["check"]} == {"function", "arguments"}
+        assert item["check"]["function"] == "sql_expression"
+        arguments = item["check"]["arguments"]
         assert {key: type(value) for key, value in arguments.items()} == ARGUMENTS
         assert arguments["negate"]
-    in_order = [of for of in rules.rules if isinstance(of.rule, Sorted)]
-    of_times = [of for of in rules.rules if "open" in of.rule.columns]
+    in_order = [held for held in rules.rules if isinstance(held.rule, Sorted)]
+    of_times = [held for held in rules.rules if "open" in held.rule.columns]
     assert text.count(": left out, as the rows of Spark have no order\n") == len(in_order) == 2
     assert text.count(": left out, as Spark has no times of day\n") == len(of_times) == 1
-    rest = [of for of in rules.rules if of not in (*in_order, *of_times)]
-    names = [phrase(of.rule, rules.by_name) for of in rest]
-    assert [one["name"] for one in checks] == names
+    rest = [held for held in rules.rules if held not in (*in_order, *of_times)]
+    names = [phrase(held.rule, rules.by_name) for held in rest]
+    assert [check["name"] for check in checks] == names
 
 
 def test_rules_of_six_digit_dates_are_left_out_where_nothing_reads_these() -> None:
     days = [date(2024, 1 + k % 12, 1 + k % 28) for k in range(60)]
     sent = [day + timedelta(days=1 + k % 5) for k, day in enumerate(days)]
     columns = {"order date": days, "ship date": sent}
-    written = {name: [f"{day:%d%m%y}" for day in of] for name, of in columns.items()}
+    written = {name: [f"{day:%d%m%y}" for day in values] for name, values in columns.items()}
     rules = find_rules(pl.DataFrame(written))
-    assert [of.rule for of in rules.rules if isinstance(of.rule, Order)]
+    assert [held.rule for held in rules.rules if isinstance(held.rule, Order)]
     for export in (rules.to_pandera, rules.to_dqx, rules.to_sql):
         assert "left out, as dates written DDMMYY, of order date, are not read" in export()
 
@@ -248,7 +248,7 @@ def test_no_rules_are_empty_lists() -> None:
 
 
 def test_index_labels_may_repeat_for_the_rules_of_rows_alike() -> None:
-    """The checks themselves say which rows hold; pandera names none whose label repeats."""
+    """The checks report the rows; pandera reports none if an index label repeats."""
     frame = pl.DataFrame({"a": [1, 1, 2, None], "b": ["x", "y", "z", "z"]})
     rules = held(frame, (Unique(columns=("a",)), Determines(columns=("a", "b"))))
     names = helpers(rules)
@@ -259,7 +259,7 @@ def test_index_labels_may_repeat_for_the_rules_of_rows_alike() -> None:
 
 
 def helpers(rules: HeldRules) -> dict[str, Any]:
-    """What a schema of pandera defines before it; without pandera, as that changes others."""
+    """Return the helpers of the exported schema, without importing pandera."""
     names: dict[str, Any] = {}
     source = rules_as_pandera(rules).partition("schema = ")[0]
     exec(source.replace("import pandera.pandas as pa", ""), names)
@@ -273,7 +273,7 @@ PIECES = (
 
 
 def test_any_text_is_the_same_number_date_and_time() -> None:
-    """Pandera reads all that is read here; DuckDB reads all numbers, and dates as its head says."""
+    """Pandera reads all the texts; DuckDB reads all numbers, and dates as its header says."""
     rng = np.random.default_rng(3)
     texts = ["".join(rng.choice(PIECES, 1 + n % 5)) for n in range(10_000)]
     column = Column(pl.Series("cells", texts))
@@ -290,11 +290,11 @@ def test_any_text_is_the_same_number_date_and_time() -> None:
         database.register("given", pl.DataFrame({"cells": texts}).to_arrow())
         database.execute(DUCKDB.macros("".join(f"kpca_{kind}(" for kind in kinds)))
         called = ", ".join(f"kpca_{kind}(cells)" for kind in kinds)
-        *found, written = zip(
+        *columns, written = zip(
             *database.execute(f"SELECT {called} FROM given").fetchall(), strict=True
         )
     assert [*written] == column.texts.to_list()
-    numbers, dates, times = np.array(found, dtype=np.float64)
+    numbers, dates, times = np.array(columns, dtype=np.float64)
     np.testing.assert_array_equal(numbers, due[0])
     for values, here in ((dates, due[1]), (times, due[2])):
         np.testing.assert_array_equal(values, np.where(np.isnan(values), np.nan, here))
@@ -348,7 +348,7 @@ def test_any_small_table_breaks_the_same_rules(rows: list[tuple[Any, ...]]) -> N
     )
     forms = {*code_forms(frame["s"].str.strip_chars()).drop_nulls()} - {""}
     kinds = (*SMALL, *(Code(columns=("s",), form=form) for form in sorted(forms)))
-    found = tuple(check(rule, cells).summary(rule) for rule in kinds)
-    rules = HeldRules("small", len(rows), columns_of(found, cells), found)
-    due = [of.broken for of in found]
+    held_rules = tuple(check(rule, cells).summary(rule) for rule in kinds)
+    rules = HeldRules("small", len(rows), columns_of(held_rules, cells), held_rules)
+    due = [held.broken for held in held_rules]
     assert by_sql([(frame, rules)]) == by_pandera([(frame, rules)]) == [due]

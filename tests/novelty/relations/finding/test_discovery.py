@@ -23,7 +23,7 @@ from kpca_apps.novelty.relations.rule import (
     Sorted,
 )
 from kpca_apps.tables.frames import table_from_frame
-from tests.novelty.relations.planted import RULES, named, planted, shuffled, with_faults
+from tests.novelty.relations.planted import RULES, planted, shuffled, signatures, with_faults
 
 
 def rules_of(frame: pl.DataFrame) -> tuple[HeldRule, ...]:
@@ -32,11 +32,11 @@ def rules_of(frame: pl.DataFrame) -> tuple[HeldRule, ...]:
 
 
 def kinds_of(frame: pl.DataFrame) -> set[tuple[str, frozenset[str]]]:
-    return named(held.rule for held in rules_of(frame))
+    return signatures(held.rule for held in rules_of(frame))
 
 
 def fields(rule: AnyRule) -> dict[str, object]:
-    """What a rule says but for its tolerances, numbers to six digits."""
+    """Return a rule's fields without its tolerances, numbers to six digits."""
     plain = msgspec.to_builtins(rule)
     del_ = {"tolerance", "relative"}
     return {name: _rounded(value) for name, value in plain.items() if name not in del_}
@@ -44,26 +44,26 @@ def fields(rule: AnyRule) -> dict[str, object]:
 
 def _rounded(value: object) -> object:
     if isinstance(value, list | tuple):
-        return [_rounded(one) for one in value]
+        return [_rounded(item) for item in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def between(held: HeldRule) -> bool:
-    """Whether a rule says more than that a column is as it is."""
+def is_relation(held: HeldRule) -> bool:
+    """Return True if a rule relates columns or rows."""
     return len(held.rule.columns) > 1 or isinstance(held.rule, Sorted)
 
 
 def test_the_planted_rules_are_found_and_no_others() -> None:
-    found = [fields(held.rule) for held in rules_of(planted())]
+    rules = [fields(held.rule) for held in rules_of(planted())]
     wanted = [fields(rule) for rule in RULES]
-    assert [rule for rule in wanted if rule not in found] == []
-    assert [rule for rule in found if rule not in wanted] == []
+    assert [rule for rule in wanted if rule not in rules] == []
+    assert [rule for rule in rules if rule not in wanted] == []
 
 
 def test_the_rows_that_break_a_rule_are_named_exactly() -> None:
     frame, broken = with_faults(planted(), n_each=6)
-    found = {" ".join(held.rule.columns): held for held in rules_of(frame) if held.n_broken}
-    assert {name: set(held.broken) for name, held in found.items()} == broken
+    rules = {" ".join(held.rule.columns): held for held in rules_of(frame) if held.n_broken}
+    assert {name: set(held.broken) for name, held in rules.items()} == broken
 
 
 @pytest.mark.parametrize("text", [False, True])
@@ -71,16 +71,16 @@ def test_a_table_of_text_has_the_same_rules(text: bool) -> None:
     frame = planted()
     if text:
         frame = frame.select(pl.all().cast(pl.String))
-    assert kinds_of(frame) == named(RULES)
+    assert kinds_of(frame) == signatures(RULES)
 
 
 @given(seed=st.integers(0, 99))
 @settings(max_examples=2)
-def test_the_order_of_rows_and_columns_is_of_no_account(seed: int) -> None:
+def test_rules_do_not_depend_on_the_order_of_rows_and_columns(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    # Of two columns that are equal, the first stands for both.
+    # Of two equal columns, the first represents both.
     frame = planted().drop("town again")
-    wanted = named(RULES) - {("Equal", frozenset({"town", "town again"}))}
+    wanted = signatures(RULES) - {("Equal", frozenset({"town", "town again"}))}
     rows = frame[rng.permutation(frame.height)]
     columns = frame.select(rng.permutation(frame.columns).tolist())
     assert kinds_of(columns) == wanted
@@ -91,11 +91,11 @@ def test_shuffled_columns_have_no_rules_between_them() -> None:
     sets = [load() for load in (load_breast_cancer, load_diabetes, load_iris, load_wine)]
     frames = [pl.DataFrame(of.data, schema=list(of.feature_names)) for of in sets]
     for seed, frame in enumerate([*[planted(300, seed) for seed in range(4)], *frames]):
-        assert [held for held in rules_of(shuffled(frame, seed)) if between(held)] == []
+        assert [held for held in rules_of(shuffled(frame, seed)) if is_relation(held)] == []
 
 
 def test_columns_that_only_go_together_have_no_rules() -> None:
-    """Iris: its lengths correlate at .96, and no measure names a species."""
+    """Iris: the lengths correlate at .96, and no measure determines a species."""
     iris = load_iris()
     frame = pl.DataFrame(iris.data, schema=list(iris.feature_names))
     frame = frame.with_columns(species=pl.Series(iris.target_names[iris.target]))
@@ -120,7 +120,7 @@ def test_an_order_needs_one_scale_or_names() -> None:
     assert orders == {("low water", "high water"), ("part", "total")}
 
 
-def test_of_a_chain_of_orders_neighbours_are_told() -> None:
+def test_only_neighbours_of_a_chain_of_orders_are_reported() -> None:
     rng = np.random.default_rng(0)
     first = np.datetime64("2020-01-01") + rng.integers(0, 900, 400)
     second, third = first + rng.integers(0, 40, 400), first + rng.integers(40, 90, 400)
@@ -137,8 +137,8 @@ def test_of_equations_those_that_follow_are_left_out() -> None:
     frame = pl.DataFrame(
         {"a": a, "b": b, "sum": a + b, "cents": 100 * a, "both": 100 * a + 100 * b}
     )
-    found = [held.rule for held in rules_of(frame)]
-    assert len(found) == 3 and all(isinstance(rule, Linear) for rule in found)
+    rules = [held.rule for held in rules_of(frame)]
+    assert len(rules) == 3 and all(isinstance(rule, Linear) for rule in rules)
 
 
 def test_a_total_of_a_run_of_columns_is_a_sum_wherever_it_stands() -> None:
@@ -149,8 +149,8 @@ def test_a_total_of_a_run_of_columns_is_a_sum_wherever_it_stands() -> None:
     total[7] += 5
     for at in (0, 9):
         frame = counts.clone().insert_column(at, total)
-        (found,) = rules_of(frame.with_columns(unknown=pl.Series(rng.poisson(3, 300))))
-        assert found.rule.columns == ("total", *regions) and found.n_broken == 1
+        (rules,) = rules_of(frame.with_columns(unknown=pl.Series(rng.poisson(3, 300))))
+        assert rules.rule.columns == ("total", *regions) and rules.n_broken == 1
 
 
 def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give() -> None:
@@ -171,8 +171,8 @@ def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give(
         }
     )
     frame = frame.with_columns(left=pl.col("seen") + pl.duration(days=pl.col("nights") - 1))
-    found = {held.rule.columns[0]: held.rule for held in rules_of(frame)}
-    age, nights, area = found["age"], found["nights"], found["area"]
+    rules = {held.rule.columns[0]: held.rule for held in rules_of(frame)}
+    age, nights, area = rules["age"], rules["nights"], rules["area"]
     assert isinstance(age, Linear) and isinstance(nights, Linear)
     assert age.columns == ("age", "seen", "born") and age.offset == -0.5
     assert age.coefficients[0] == pytest.approx(1 / (365.25 * 86400)) and age.tolerance < 0.53
@@ -186,8 +186,8 @@ def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give(
     )
 
 
-def test_what_only_comes_near_is_no_rule() -> None:
-    """A month from the day of the year, a weight from the size: most differences are small."""
+def test_approximate_relations_are_no_rules() -> None:
+    """Month from day of year, weight from size: most differences are small."""
     rng, days = np.random.default_rng(0), np.arange("2021-01-01", "2022-01-01", dtype="M8[D]")
     month = days.astype("M8[M]").astype(int) % 12 + 1
     day = rng.permutation(np.arange(1, 366))
@@ -195,7 +195,7 @@ def test_what_only_comes_near_is_no_rule() -> None:
     weight = (0.956 * size**2 * (1 + rng.normal(0, 2e-5, 365))).round(2)
     frame = pl.DataFrame({"day": day, "month": month[day - 1], "size": size, "weight": weight})
     assert not [held for held in rules_of(frame) if isinstance(held.rule, Linear | Product)]
-    # Of inches and centimetres the few that differ do so by any amount.
+    # Of inches and centimetres, the few deviations are arbitrary.
     inches = rng.uniform(55, 80, 365).round(1)
     height = (2.54 * inches).round(1)
     height[:4] += [10, -25, 31, 7]
@@ -205,8 +205,8 @@ def test_what_only_comes_near_is_no_rule() -> None:
 
 def test_the_number_of_a_row_follows_from_nothing() -> None:
     year = np.arange("1969", "1989", dtype="M8[D]").astype("M8[Y]").astype(int) + 1970
-    found = rules_of(pl.DataFrame({"id": np.arange(1, len(year) + 1), "year": year}))
-    assert not [held for held in found if isinstance(held.rule, Linear)]
+    rules = rules_of(pl.DataFrame({"id": np.arange(1, len(year) + 1), "year": year}))
+    assert not [held for held in rules if isinstance(held.rule, Linear)]
 
 
 def test_dates_may_be_a_constant_time_apart() -> None:
@@ -217,11 +217,11 @@ def test_dates_may_be_a_constant_time_apart() -> None:
     delivered[17] += timedelta(40)
     returned = [day + timedelta(int(more)) for day, more in zip(delivered, days % 23, strict=True)]
     frame = pl.DataFrame({"delivered": delivered, "ordered": ordered, "returned": returned})
-    found = [held for held in rules_of(frame) if between(held)]
+    rules = [held for held in rules_of(frame) if is_relation(held)]
     apart = Linear(columns=("delivered", "ordered"), coefficients=(1.0,), offset=3 * 86400.0)
-    assert found[0].rule == apart and found[0].broken == (18,)
-    # That one is not before the other needs no rule of its own.
-    assert all("returned" in held.rule.columns for held in found[1:])
+    assert rules[0].rule == apart and rules[0].broken == (18,)
+    # Their order follows, so it needs no rule of its own.
+    assert all("returned" in held.rule.columns for held in rules[1:])
 
 
 def test_long_whole_numbers_are_keys_and_equal_to_the_last_digit() -> None:
@@ -238,11 +238,11 @@ def test_long_whole_numbers_are_keys_and_equal_to_the_last_digit() -> None:
             "size": rng.normal(size=300),
         }
     )
-    for one in (frame, frame.cast({"id": pl.String}), frame.cast({"account": pl.Int128})):
-        found = {(type(h.rule).__name__, *h.rule.columns): h.broken for h in rules_of(one)}
-        assert found["Equal", "id", "copy"] == (1,)
-        assert found["Unique", "id"] == found["Determines", "account", "town"] == ()
-        assert ("Equal", "account", "time") in found
+    for other in (frame, frame.cast({"id": pl.String}), frame.cast({"account": pl.Int128})):
+        rules = {(type(h.rule).__name__, *h.rule.columns): h.broken for h in rules_of(other)}
+        assert rules["Equal", "id", "copy"] == (1,)
+        assert rules["Unique", "id"] == rules["Determines", "account", "town"] == ()
+        assert ("Equal", "account", "time") in rules
 
 
 def test_the_same_seed_finds_the_same_and_a_large_table_takes_seconds() -> None:
@@ -267,12 +267,12 @@ def test_a_discount_is_found_where_it_is_given(
     other = rng.choice([0.05, 0.1], n)
     columns = {"price": price, "number": number, "off": discount * whole, "other": other}
     table = table_from_frame(pl.DataFrame(columns | {"total": total}), "sales")
-    found = find_rules(table, infer_plan(table), seed=0)
-    (rule,) = [held.rule for held in found if isinstance(held.rule, Product)]
+    rules = find_rules(table, infer_plan(table), seed=0)
+    (rule,) = [held.rule for held in rules if isinstance(held.rule, Product)]
     names = ("total", "price", "number", "off")
     assert rule.columns == names[: 4 if frequent else 3]
     assert rule.per == (-1 / whole if frequent else 0.0)
-    assert [int(held.n_broken) for held in found if held.rule == rule] == [3]
+    assert [int(held.n_broken) for held in rules if held.rule == rule] == [3]
 
 
 def test_flags_are_set_where_one_of_others_is() -> None:
@@ -288,7 +288,7 @@ def test_flags_are_set_where_one_of_others_is() -> None:
     rule = PositiveOnlyIf(columns=("failed", *causes), values=("1",), both=True)
     assert (held.rule, held.n_rows, held.n_broken) == (rule, n, 3)
     assert {*held.broken} == {*(wrong + 1).tolist()}
-    # A machine that failed has stopped, which may have other causes.
+    # A failed machine has stopped, but it may stop for other reasons.
     frame = frame.select("failed", stopped=pl.Series(stopped.astype(int)))
     (held,) = rules_of(frame)
     assert held.rule == PositiveOnlyIf(columns=("failed", "stopped"), values=("1",))

@@ -1,4 +1,4 @@
-"""What is no data in a file as people export it: left out, filled down, and said with its lines."""
+"""Lines of an exported file that are not data are removed or filled down, and reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kpca_apps.tables.table import Table
 from tests.tables.whole_and_parts import read_both_ways
 
 REGIONS = ["North", "South", "East", "West"]
-# Region, month, orders, revenue; and measures of a station.
+# Columns: region, month, orders, revenue; and the measurements of a station.
 SALES = [[r, f"m{m}", str(80 + 7 * m + k), f"{3.5 * m + 11 * k + 40:.2f}"]
          for k, r in enumerate(REGIONS) for m in range(6)]  # fmt: skip
 STATION = [[f"2025-05-01 {h:02}:00:00", f"{10 + h % 5}.5", str(60 + h % 7), "ab"[h % 2]]
@@ -25,7 +25,7 @@ Cells = list[list[str]]
 
 
 def as_text(rows: Cells, *, padded: bool = True, cut: str = ",") -> str:
-    """Write rows as delimited text; unpadded ones end with their last cell that is filled."""
+    """Format rows as delimited text; without padding, a row ends with its last filled cell."""
     width, lines = max(map(len, rows)), []
     for row in rows:
         quoted = ('"' + c.replace('"', '""') + '"' if cut in c or '"' in c else c for c in row)
@@ -35,7 +35,7 @@ def as_text(rows: Cells, *, padded: bool = True, cut: str = ",") -> str:
 
 
 def as_sheet(path: Path, rows: Cells) -> Path:
-    """Write rows as a sheet, numbers as numbers."""
+    """Write rows as a sheet, with numbers as numbers."""
     with xlsxwriter.Workbook(path, {"strings_to_numbers": True}) as book:
         sheet = book.add_worksheet()
         for number, row in enumerate(rows):
@@ -46,7 +46,7 @@ def as_sheet(path: Path, rows: Cells) -> Path:
 
 
 def path_of(folder: Path, rows: Cells) -> Path:
-    """Write rows as a text."""
+    """Write rows as a text file and return its path."""
     (folder / "t.csv").write_text(as_text(rows))
     return folder / "t.csv"
 
@@ -56,7 +56,7 @@ def cells_of(table: Table) -> Cells:
 
 
 def values_of(rows: Cells) -> list[list[object]]:
-    """Cells as numbers where they are: a sheet knows 40 alone, a text 40.00 as well."""
+    """Convert numeric cells to floats: a sheet stores 40 where a text file has 40.00."""
 
     def value(cell: str) -> object:
         try:
@@ -73,11 +73,11 @@ def check(
     names: list[str],
     data: Cells,
     lines: list[int],
-    *said: str,
+    *notes_expected: str,
     sheet: bool = False,
     ways: int = 3,
 ) -> None:
-    """Check that rows are read as a table, however they are written; nothing is said else."""
+    """Check that rows are read as this table in every format, with only these notes."""
     tables = []
     for number, (padded, cut) in enumerate(((True, ","), (False, ","), (True, ";"))[:ways]):
         path = folder / f"t{number}.csv"
@@ -87,14 +87,14 @@ def check(
         assert table.frame.columns == names
         assert values_of(cells_of(table)) == values_of(data)
         assert table.lines is not None and table.lines.tolist() == lines
-        found = " ".join(table.source.notes)
-        for word in said:
-            assert (word if table.source.format == "csv" else word.replace("line", "row")) in found
-        assert said or "--layout" not in found
+        note = " ".join(table.source.notes)
+        for word in notes_expected:
+            assert (word if table.source.format == "csv" else word.replace("line", "row")) in note
+        assert notes_expected or "--layout" not in note
 
 
 def untouched(folder: Path, rows: Cells, *, sheet: bool = False) -> None:
-    """Check that a table is read as it is."""
+    """Check that a table is read unchanged."""
     check(folder, rows, rows[0], rows[1:], [*range(2, len(rows) + 1)], sheet=sheet, ways=1)
 
 
@@ -118,16 +118,16 @@ def test_questions_and_import_ids_of_a_survey(has_questions: bool, tmp_path: Pat
     ids = [[f'{{"ImportId":"{name}","timeZone":"UTC"}}' for name in names]]
     rows = [names, *questions * has_questions, *ids, *STATION]
     lines = [*range(3 + has_questions, 27 + has_questions)]
-    said = "2 (questions), 3 (import ids)" if has_questions else "line 2 (import ids)"
-    check(tmp_path, rows, names, STATION, lines, said)
+    note = "2 (questions), 3 (import ids)" if has_questions else "line 2 (import ids)"
+    check(tmp_path, rows, names, STATION, lines, note)
 
 
 def test_descriptions_below_the_names_are_left_out(tmp_path: Path) -> None:
     names = ["GEO_ID", "B01_001E", "B01_001M", "NAME"]
     described = ["Geography", "Estimate!!Total", "Margin of Error!!Total", "Area"]
     data = [[f"1400US{k}", f"{900 + 7 * k}", f"+/-{40 + k}", f"Tract {k}"] for k in range(24)]
-    said = "line 2 (descriptions of the columns)"
-    check(tmp_path, [names, described, *data], names, data, [*range(3, 27)], said)
+    note = "line 2 (descriptions of the columns)"
+    check(tmp_path, [names, described, *data], names, data, [*range(3, 27)], note)
     for words in (["x", "too low", "none", "y"], ["x", "not read", "not read", "y"]):
         untouched(tmp_path, [names, words, *data])
     people = [[f"{'Ann Bea Cy'.split()[k % 3]} Lee", *row[1:]] for k, row in enumerate(data)]
@@ -151,8 +151,8 @@ def test_a_list_framed_by_bars(tmp_path: Path) -> None:
     assert table.frame.columns == NAMES and cells_of(table) == SALES
     assert table.lines is not None
     assert table.lines.tolist() == [*range(6, 15), *range(18, 33)]
-    for said in ("lines 1-3 (title", "5, 15, 17, 33, 35 (5 drawn lines)", "16 (repeated header)"):
-        assert said in table.source.notes[0]
+    for note in ("lines 1-3 (title", "5, 15, 17, 33, 35 (5 drawn lines)", "16 (repeated header)"):
+        assert note in table.source.notes[0]
     assert "34 (total)" in table.source.notes[0]
 
 
@@ -177,9 +177,9 @@ def test_how_digits_of_dates_are_written_is_a_unit_of_theirs(tmp_path: Path) -> 
 )
 def test_units_below_the_header_are_left_out(units: list[str], tmp_path: Path) -> None:
     names = ["TIMESTAMP", "AirTC", "RH", "Kind"]
-    rows, said = [names, units, *STATION], "line 2 (units)"
-    check(tmp_path, rows, names, STATION, [*range(3, 27)], said, sheet=True)
-    # In the column of dates they would be no numbers; below, they are data.
+    rows, note = [names, units, *STATION], "line 2 (units)"
+    check(tmp_path, rows, names, STATION, [*range(3, 27)], note, sheet=True)
+    # A unit for the column of dates, or units further below, are data.
     untouched(tmp_path, [names, ["m", *units[1:]], *STATION])
     untouched(tmp_path, [names, *STATION[:5], units, *STATION[5:]])
 
@@ -188,14 +188,14 @@ def test_units_below_the_header_are_left_out(units: list[str], tmp_path: Path) -
     "flags", [["", "(H)", "(L)", ""], ["", "%", "", ""], ["", "m", "s", ""], ["", "kg", "n.d.", ""]]
 )
 def test_flags_below_the_header_are_data(flags: list[str], tmp_path: Path) -> None:
-    """As is a single unit: more than flags, several are no numbers of a row by chance."""
+    """So is a single unit; unlike flags, several units are unlikely in one row by chance."""
     untouched(tmp_path, [["TIMESTAMP", "AirTC", "RH", "Kind"], flags, *STATION])
 
 
 QUARTERS = [["", "2022", "", "2023", ""], ["Region", "Q1", "Q2", "Q1", "Q2"]]
-OF_QUARTERS = ["Region", "2022 Q1", "2022 Q2", "2023 Q1", "2023 Q2"]
+QUARTER_NAMES = ["Region", "2022 Q1", "2022 Q2", "2023 Q1", "2023 Q2"]
 SURVEY = [["Person", "Happy with", "", "Age", "More?"], ["", "Price", "Staff", "Reply", "Text"]]
-OF_SURVEY = ["Person", "Happy with Price", "Happy with Staff", "Age Reply", "More? Text"]
+SURVEY_NAMES = ["Person", "Happy with Price", "Happy with Staff", "Age Reply", "More? Text"]
 ANSWERS = [[f"p{n}", str(1 + n % 5), str(n % 4), str(20 + n), "ab"[n % 2]] for n in range(12)]
 SHOPS = [[f"Shop {n}", *(str(50 + 7 * n + k) for k in range(4))] for n in range(12)]
 
@@ -203,22 +203,22 @@ SHOPS = [[f"Shop {n}", *(str(50 + 7 * n + k) for k in range(4))] for n in range(
 @pytest.mark.parametrize(
     ("head", "names", "data"),
     [
-        (QUARTERS, OF_QUARTERS, SHOPS),
+        (QUARTERS, QUARTER_NAMES, SHOPS),
         ([[c or "2022" * (k > 0) for k, c in enumerate(QUARTERS[0])], *QUARTERS[1:]], [], SHOPS),
-        (SURVEY, OF_SURVEY, ANSWERS),
-        ([["Region", "2022", "", "2023", ""], ["", *QUARTERS[1][1:]]], OF_QUARTERS, SHOPS),
+        (SURVEY, SURVEY_NAMES, ANSWERS),
+        ([["Region", "2022", "", "2023", ""], ["", *QUARTERS[1][1:]]], QUARTER_NAMES, SHOPS),
     ],
 )
 def test_two_header_rows_are_joined(
     head: Cells, names: list[str], data: Cells, tmp_path: Path
 ) -> None:
     names = names or ["Region", "2022 Q1", "2022 Q2", "2023 Q1", "2022 Q2"]
-    if len({*names}) < 5:  # the same names twice: the groups do not tell them apart
+    if len({*names}) < 5:  # the names repeat, so the groups do not distinguish them
         assert read_table(as_sheet(tmp_path / "t.xlsx", [*head, *data])).frame.columns != names
         return
     lines = [*range(3, 3 + len(data))]
-    said = "line 2 (second row of names, joined)"
-    check(tmp_path, [*head, *data], names, data, lines, said, sheet=True)
+    note = "line 2 (second row of names, joined)"
+    check(tmp_path, [*head, *data], names, data, lines, note, sheet=True)
     titled = [["Sales of shops"], ["", ""], *head, *data]
     lines = [*range(5, 5 + len(data))]
     check(tmp_path, titled, names, data, lines, "1-2 (title", sheet=True, ways=1)
@@ -230,9 +230,9 @@ def test_years_below_the_name_of_a_group_are_joined(n: int, tmp_path: Path) -> N
     head = [["Country", "Rate", *[""] * (n - 1)], ["", *years]]
     data = [[f"C{k}", *(f"{k + j}.5" for j in range(n))] for k in range(12)]
     names = ["Country", *(f"Rate {year}" for year in years)]
-    said = "line 2 (second row of names, joined)"
-    check(tmp_path, [*head, *data], names, data, [*range(3, 15)], said, sheet=True)
-    # Years below them, or a row with a name, are data.
+    note = "line 2 (second row of names, joined)"
+    check(tmp_path, [*head, *data], names, data, [*range(3, 15)], note, sheet=True)
+    # With years in the rows below, or a name in its first cell, the row is data.
     born = [[row[0], *(str(1950 + 3 * k + j) for j in range(n))] for k, row in enumerate(data)]
     for rows in ([["", *years], *born], [["X", *years], *data]):
         path = path_of(tmp_path, [head[0], *rows])
@@ -252,26 +252,26 @@ def test_kinds_of_answers_below_questions_are_joined(
     words: tuple[str, str], options: list[str], tmp_path: Path
 ) -> None:
     """Most answers are text; the second row repeats a few words."""
-    asked = ["Which?", "", ""][: len(options)]
-    first = ["Respondent ID", "Start Date", *asked, "Age?", "Job?", "More?"]
+    questions = ["Which?", "", ""][: len(options)]
+    first = ["Respondent ID", "Start Date", *questions, "Age?", "Job?", "More?"]
     second = ["", "", *options, words[0], words[0], words[1]]
     data = [
         [
             *(str(900 + 7 * n), f"2024-03-{1 + n:02}"),
-            *(one * (n % 2) for one in options),
+            *(word * (n % 2) for word in options),
             *(str(20 + n % 9), ["clerk", "boss"][n % 2], "fine" * (n % 3 == 0)),
         ]
         for n in range(20)
     ]
-    names = [*first[:2], *(f"Which? {one}" for one in options)]
+    names = [*first[:2], *(f"Which? {word}" for word in options)]
     names += [f"Age? {words[0]}", f"Job? {words[0]}", f"More? {words[1]}"]
-    said = "line 2 (second row of names, joined)"
-    check(tmp_path, [first, second, *data], names, data, [*range(3, 23)], said, sheet=True)
-    # With an id it is an answer.
+    note = "line 2 (second row of names, joined)"
+    check(tmp_path, [first, second, *data], names, data, [*range(3, 23)], note, sheet=True)
+    # A row with an id is an answer.
     first = [name or f"column_{k}" for k, name in enumerate(first)]
     answered = ["900", "2024-03-01", *[""] * len(options), *second[-3:]]
     untouched(tmp_path, [first, answered, *data])
-    # So it is beside a number, without an id as well.
+    # So is a row with a number but no id.
     kinds = [[f"{n}", "Request", f"{n % 4}"] for n in range(12)]
     untouched(tmp_path, [["id", "kind", "hours"], ["", words[0], "3"], *kinds])
 
@@ -284,7 +284,7 @@ def test_a_first_row_of_years_above_years_is_data(names: list[str], tmp_path: Pa
     check(tmp_path, [names, *data], given, data, [2, 3, 4, 5], ways=1)
     data[0][0] = "Paris"
     check(tmp_path, [names, *data], given, data, [2, 3, 4, 5], ways=1)
-    # Below a title they name columns, unless rows below hold years as well.
+    # Below a title, they name columns, unless rows below contain years as well.
     path = tmp_path / "y.csv"
     for rows, n in ((data, 4), ([data[0], *([r[0], "3", "1", "4"] for r in data[1:])], 3)):
         path.write_text(as_text([["Shops of", "the town", "", ""], ["", "", "", ""], *rows]))
@@ -292,7 +292,7 @@ def test_a_first_row_of_years_above_years_is_data(names: list[str], tmp_path: Pa
 
 
 def test_rows_below_sparse_or_repeated_names_are_data(tmp_path: Path) -> None:
-    """A second row of names has words above all numbers, and tells the columns of groups apart."""
+    """A second header row has words above all numbers and distinguishes the columns of groups."""
     for head in (["shop", "2022", "", "2023", ""], ["shop", "a", "a", "b", "b"]):
         for first in (
             ["x", "7", "8", "9", "6"],
@@ -314,8 +314,8 @@ def test_years_and_months_name_columns_below_a_title(
     head = ["Region", *map(str, names)]
     data = [[f"R{n}", *(str(40 + n * k % 31) for k in names)] for n in range(20)]
     lines = [*range(len(title) + 2, len(title) + 22)]
-    said = "title"
-    check(tmp_path, [*title, head, *data], head, data, lines, said, sheet=True)
+    note = "title"
+    check(tmp_path, [*title, head, *data], head, data, lines, note, sheet=True)
 
 
 def test_rows_that_go_on_by_one_step_are_data(tmp_path: Path) -> None:
@@ -334,22 +334,22 @@ def test_a_first_line_wider_than_the_table(tmp_path: Path) -> None:
     table = read_both_ways(path, 7)
     assert table.frame.columns == NAMES and cells_of(table) == SALES
     assert 'line 1 (title "EXTF")' in table.source.notes[0]
-    # Names above all columns but the first, of the rows' numbers: not a title.
+    # Names of all columns but the first, above numbers, are not a title.
     path.write_text(as_text([NAMES[1:], *SALES], padded=False))
     with pytest.raises(InputError, match="line 2 has 4 cells where line 1 has 3"):
         read_table(path)
 
 
 PLACES = [[str(k), "Ann", "Oslo; Norway", str(3 * k)] for k in range(20)]
-OF_PLACES = ["id", "name", "place", "n"]
+PLACE_NAMES = ["id", "name", "place", "n"]
 
 
 @pytest.mark.parametrize(
     "rows",
     [
-        [OF_PLACES, ["0", "Doe, Jane", "Oslo; Norway", "0"], *PLACES[1:]],
+        [PLACE_NAMES, ["0", "Doe, Jane", "Oslo; Norway", "0"], *PLACES[1:]],
         [["id", "na\nme", "place", "n"], *PLACES],
-        [OF_PLACES, *([r[0], "Doe, J", r[2 - (n < 9)], r[3]] for n, r in enumerate(PLACES))],
+        [PLACE_NAMES, *([r[0], "Doe, J", r[2 - (n < 9)], r[3]] for n, r in enumerate(PLACES))],
         [["name", "tags", "kind"], *(["a, b" * (n % 3), "red|blue", f"k{n}"] for n in range(20))],
         [["name", "tags", "kind"], *(["a, b" * (n % 3), "red\tblue", f"k{n}"] for n in range(20))],
     ],
@@ -369,11 +369,11 @@ def test_semicolons_in_all_rows_below_a_title_or_above_a_foot(
     path = tmp_path / "t.csv"
     for above in ([], [["A list"], [""]]):
         for data in (PLACES, PLACES[: 20 if end else 6]):
-            rows = [*above, OF_PLACES, *data, *[end] * bool(end)]
+            rows = [*above, PLACE_NAMES, *data, *[end] * bool(end)]
             path.write_text(as_text(rows, padded=False))
             table = read_both_ways(path, 7)
-            assert table.frame.columns == OF_PLACES and cells_of(table) == data
-    # A comma in titles and numbers, but not in the header.
+            assert table.frame.columns == PLACE_NAMES and cells_of(table) == data
+    # The titles and numbers contain commas, but the header does not.
     path.write_text("Sales, Q1\nOslo, 2024\nname;sum\n" + "a;1,5\n" * 8)
     assert read_table(path).frame.columns == ["name", "sum"]
 
@@ -408,7 +408,7 @@ def test_a_sparse_header_above_text_names_the_columns(names: list[str], tmp_path
         (["shop", "2022", "", "2023", ""], ["x", "NA", "none", "NA", "none"]),
     ],
 )
-def test_a_blank_or_repeated_name_does_not_make_names_of_data(
+def test_a_blank_or_repeated_name_does_not_turn_data_into_names(
     names: list[str], first: list[str], tmp_path: Path
 ) -> None:
     texts = {0, *(1 for name in names if name in ("station", "g"))}
@@ -434,7 +434,7 @@ def test_units_below_remarks_and_blank_lines_are_left_out(above: Cells, tmp_path
     check(tmp_path, rows, names, STATION, lines, f"{2 + len(above)} (units)", sheet=True)
     if above != [[""]]:
         check(tmp_path, rows, names, STATION, lines, "remark", sheet=True)
-    # A row of data above them is data, as they are then.
+    # Below a row of data, they are data.
     untouched(tmp_path, [names, STATION[0], *rows[-25:]])
 
 
@@ -447,21 +447,21 @@ def test_words_above_text_hide_no_units(above: str, numbers: str, tmp_path: Path
         [numbers.format(40 + n), str(n), ["red", "blue"][n % 2], "late" * (n % 3 == 0), f"{n}.1"]
         for n in range(12)
     ]
-    said = "line 2 (units)"
-    check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], said, sheet=True)
-    # A level, and a number, are of a row.
+    note = "line 2 (units)"
+    check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], note, sheet=True)
+    # A known level, or a number, belongs to a data row.
     untouched(tmp_path, [names, [*units[:2], "red", *units[3:]], *data])
     untouched(tmp_path, [names, [*units[:4], "7.5"], *data])
-    # Most numbers of a lead column are below a limit.
+    # Most values of the lead column are below a detection limit.
     for n, row in enumerate(data):
         row[0] = "<0.5" if n % 3 else row[0]
-    check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], said, ways=1)
+    check(tmp_path, [names, units, *data], names, data, [*range(3, 15)], note, ways=1)
 
 
 def test_codes_above_whole_numbers_are_no_units(tmp_path: Path) -> None:
     untouched(tmp_path, [["code", "iso"], ["EUR", "min"], ["840", "2"], ["826", "3"]])
     untouched(tmp_path, [["team", "won"], ["A", "%"], ["1", "2"], ["2", "4"], ["3", "1"]])
-    # In no row below is a cell blank.
+    # No cell is blank in any row below.
     names, data = (
         ["Zeit", "Temp", "Druck"],
         [[f"{h}:00", str(20 + h), str(990 + h)] for h in range(9)],
@@ -481,7 +481,7 @@ def test_a_name_or_level_is_no_total(tmp_path: Path) -> None:
     for labels in (["***", "*", "**"], ["****", "*****", "*"]):
         rows = [[label, *row] for label, row in zip(labels, sums, strict=True)]
         untouched(tmp_path, [["stars", "rooms", "beds"], *rows])
-    # A customer beside totals of another word, filled as these are.
+    # A customer called "Total SA" beside subtotals, with the same cells filled.
     rows, _ = pivot("Subtotal")
     given = [*rows[:3], ["Total SA", "", "7", "9.50"], *rows[3:-1]]
     assert "unmatched" not in str(read_table(path_of(tmp_path, given)).source.notes)
@@ -500,7 +500,7 @@ def test_a_delimiter_that_ends_all_rows_but_the_header(tmp_path: Path) -> None:
 
 
 def test_rows_that_repeat_a_row_of_data_are_data(tmp_path: Path) -> None:
-    """Where the first row may be data itself, its repeats are, too."""
+    """If the first row may be data itself, its repeats are data."""
     for first in (["ada", "x", "n"], ["ada", "n.d.", "1"], ["ada", "2020-01-01", "x"]):
         others = [["bob", "y", "2"], ["cy", "z", "m"]] if first[2] != "1" else [["b", "4", "2"]] * 3
         untouched(tmp_path, [first, *others, first])
@@ -515,7 +515,7 @@ def test_numbers_below_a_sparse_row_are_data(first: list[str], tmp_path: Path) -
     assert read_table(path).frame.height == 3
 
 
-FOOTS: list[Cells] = [
+FOOTERS: list[Cells] = [
     [["Grand Total: 6,634"], ["Page -1 of 1"]],
     [["(c) 2025 The Office"]],
     [["Source: us"], ["Last Updated: 12/16/2024"]],
@@ -524,19 +524,19 @@ FOOTS: list[Cells] = [
 
 @pytest.mark.parametrize("is_text", [True, False])
 @pytest.mark.parametrize(
-    "foot", [*FOOTS, [[""], ["Note"], ["Copyright us"], ["The end"]], [["Grand Total"]]]
+    "foot", [*FOOTERS, [[""], ["Note"], ["Copyright us"], ["The end"]], [["Grand Total"]]]
 )
 def test_a_foot_is_left_out(foot: Cells, is_text: bool, tmp_path: Path) -> None:
     first = ("S{}" if is_text else "{}").format
     data = [[first(100 + n), *row[1:]] for n, row in enumerate(SALES)]
-    said = f"{25 + len(foot)}"
+    note = f"{25 + len(foot)}"
     check(
         tmp_path,
         [NAMES, *data, *foot],
         NAMES,
         data,
         [*range(2, 26)],
-        f"{said} (footer)",
+        f"{note} (footer)",
         sheet=True,
     )
 
@@ -556,7 +556,7 @@ def test_other_words_below_a_table_are_data(last: list[str], tmp_path: Path) -> 
     last = [*last, "", "", ""][:4]
     numbered = [[str(100 + n), *row[1:]] for n, row in enumerate(SALES)]
     untouched(tmp_path, [NAMES, *SALES, last], sheet=last[0] == "Total")
-    if last[0] not in ("Note: broken", "Dr Ann Lee"):  # words below numbers
+    if last[0] not in ("Note: broken", "Dr Ann Lee"):  # text below numbers
         untouched(tmp_path, [NAMES, *numbered, last])
 
 
@@ -568,7 +568,7 @@ def test_words_of_a_foot_are_data_where_rows_above_hold_no_more(tmp_path: Path) 
 
 
 def with_rows(data: Cells, *others: tuple[int, list[str]]) -> tuple[Cells, list[int]]:
-    """Put rows in front of those at places in the data; return all, and the lines of the data."""
+    """Insert rows into the data; return all rows and the line numbers of the data."""
     rows, lines = [NAMES], []
     for number, row in enumerate([*data, []]):
         rows += [[*other, *[""] * (4 - len(other))] for place, other in others if place == number]
@@ -582,7 +582,7 @@ def test_rows_of_separators_are_blank_lines(blank: str, tmp_path: Path) -> None:
     given = [NAMES, *SALES[:3], [blank] * 4, *SALES[3:], [blank] * 4, [blank] * 4]
     lines = [2, 3, 4, *range(6, 27)]
     check(tmp_path, given, NAMES, SALES, lines, "lines 5, 27-28 (3 blank lines)", ways=1)
-    # A formula may leave a text without characters.
+    # A formula may evaluate to an empty text.
     with xlsxwriter.Workbook(tmp_path / "f.xlsx", {"strings_to_numbers": True}) as book:
         sheet = book.add_worksheet()
         for number, row in enumerate(given):
@@ -594,7 +594,7 @@ def test_rows_of_separators_are_blank_lines(blank: str, tmp_path: Path) -> None:
     table = read_table(tmp_path / "f.xlsx")
     assert table.lines is not None and table.lines.tolist() == lines
     assert read_table(path_of(tmp_path, given), layout="off").frame.height == len(given) - 1
-    # A row with one cell, wherever it stands, is data.
+    # A row with a single cell is data, wherever it stands.
     untouched(tmp_path, [NAMES, *SALES[:3], ["", "", "", "4"], ["", "m1", "", ""], *SALES[3:]])
 
 
@@ -622,9 +622,9 @@ FIRSTS = {
 def test_remarks_are_left_out_wherever_they_stand(kind: str, remark: str, tmp_path: Path) -> None:
     data = [[FIRSTS[kind](n), *row[1:]] for n, row in enumerate(SALES)]
     ways = (((24,), "26 (footer)"), ((8,), "10 (remark)"), ((8, 16), "10, 19 (2 remarks)"))
-    for places, said in ways:
+    for places, note in ways:
         rows, lines = with_rows(data, *((place, [remark]) for place in places))
-        check(tmp_path, rows, NAMES, data, lines, said, sheet=kind == "codes", ways=1)
+        check(tmp_path, rows, NAMES, data, lines, note, sheet=kind == "codes", ways=1)
 
 
 @pytest.mark.parametrize(
@@ -656,7 +656,7 @@ def test_a_row_with_its_first_cell_alone_may_be_data(kind: str, first: str, tmp_
 
 @pytest.mark.parametrize("kind", FIRSTS)
 def test_columns_that_are_mostly_empty_make_no_remarks(kind: str, tmp_path: Path) -> None:
-    """Words in the first column alone, where few rows have more."""
+    """Text in the first column only, where few rows have more cells."""
     data = [[FIRSTS[kind](n), "x" * (n % 9 == 4), "", ""] for n in range(24)]
     untouched(tmp_path, [NAMES, *data])
     notes = ["late, see 3 and 4", "Seen 2 of 3", "a b", "at 10:15 and 11:20"]
@@ -675,10 +675,10 @@ def test_what_repeats_below_codes_is_a_level(tmp_path: Path) -> None:
     data = [[f"P{n:03}", *SALES[n % 24][1:]] for n in range(100)]
     rows, lines = with_rows(data, *((place, ["Gift card"]) for place in (10, 30, 50, 70)))
     untouched(tmp_path, rows)
-    # Up to three it is a remark, as in lines with too few cells.
+    # Up to three lines are remarks, as lines with too few cells are.
     rows, lines = with_rows(data, *((place, ["Gift card"]) for place in (10, 30, 50)))
     check(tmp_path, rows, NAMES, data, lines, "12, 33, 54 (3 remarks)", ways=1)
-    # Pages have numbers of their own.
+    # Page footers contain numbers of their own.
     marks = ((10 * page, [f"Strana {page} z 9"]) for page in range(1, 10))
     rows, lines = with_rows(data, *marks)
     check(tmp_path, rows, NAMES, data, lines, "(9 remarks)", ways=1)
@@ -706,7 +706,7 @@ def test_numbers_below_words_are_of_the_first_pages(
     ["Page 1 of 3", "Seite 2 von 3", "Subtotal", "Zwischensumme", "Source: us", "Total: 40, 3"],
 )
 def test_remarks_with_too_few_cells_are_left_out(kind: str, remark: str, tmp_path: Path) -> None:
-    """As where separators follow them, wherever they stand."""
+    """So are those followed by separators, wherever they stand."""
     data = [[FIRSTS[kind](n), *row[1:]] for n, row in enumerate(SALES)]
     path = tmp_path / "t.csv"
     for places, what in (((0,), "remark"), ((9, 17), "2 remarks"), ((24,), "footer")):
@@ -740,13 +740,13 @@ def test_what_a_letter_stands_for_ends_a_table(legend: str, padded: bool, tmp_pa
     path.write_text(as_text([NAMES, *data, [legend]], padded=padded))
     table = read_both_ways(path, 7)
     assert cells_of(table) == data and "(footer)" in table.source.notes[0]
-    # Below names it may be one.
+    # Below column names, it may be data.
     untouched(tmp_path, [NAMES, *SALES, [legend, *[""] * (len(NAMES) - 1)]])
 
 
 @pytest.mark.parametrize("width", [3, 4, 5])
 def test_totals_with_too_few_cells_are_left_out(width: int, tmp_path: Path) -> None:
-    """However many of the columns have one, from the left; what is called so alone stays out."""
+    """Totals may fill any number of columns from the left; a label alone is also left out."""
     data = [[f"P{n:03}", *(f"{7 * n % 11 + k}" for k in range(1, width))] for n in range(24)]
     names, path = ["Part", "A", "B", "C", "D"][:width], tmp_path / "t.csv"
     for n, word in zip(range(2, width), ("Total", "Endsaldo", "Closing balance"), strict=False):
@@ -787,21 +787,21 @@ def test_rows_with_too_few_cells_are_errors(kind: str, row: list[str], tmp_path:
             read_table(path)
         remarked = [NAMES, *data[:place], row, ["Page 1 of 3"], *data[place:], ["Source: us"]]
         path.write_text(as_text(remarked, padded=False))
-        for found in (
+        for result in (
             read_table(path, bad_lines="skip"),
             open_table(path, bad_lines="skip", in_memory_rows=5, part_rows=5),
         ):
-            frames = [one.frame for one in found.tables()]
+            frames = [table.frame for table in result.tables()]
             assert [list(r) for frame in frames for r in frame.rows()] == data
-            left_out, bad, *_ = found.source.notes
+            left_out, bad, *_ = result.source.notes
             foot = "27-28 (footer)" if place == 24 else f"{place + 3} (remark), 28 (footer)"
             assert foot in left_out
             assert bad == f"1 bad line was left out: {wrong}."
-            assert found.source.n_rows == 24
+            assert result.source.n_rows == 24
 
 
 def test_the_rest_of_a_text_without_quotes_is_no_remark(tmp_path: Path) -> None:
-    """Left out, it would be lost without an error."""
+    """Leaving it out would lose the text without an error."""
     data = [[f"P{n:03}", str(n), "arrived in time"] for n in range(24)]
     path = tmp_path / "t.csv"
     path.write_text(as_text([NAMES[:3], *data[:9], ["left at the door"], *data[9:]], padded=False))
@@ -810,7 +810,7 @@ def test_the_rest_of_a_text_without_quotes_is_no_remark(tmp_path: Path) -> None:
 
 
 def test_rows_too_short_for_total_and_blank_line(tmp_path: Path) -> None:
-    """Cells that are empty at the end of a row are often left out."""
+    """Programs often omit empty cells at the end of a row."""
     names = ["Region", "Orders", "Revenue", "By", "Note"]
     data = [[row[0], row[2], row[3], "me", "x"] for row in SALES]
     sums = [str(sum(int(row[1]) for row in data)), f"{sum(float(row[2]) for row in data):.2f}"]
@@ -840,12 +840,12 @@ def test_subtotals_of_a_drawn_list_have_a_star(tmp_path: Path) -> None:
     assert "17, 32 (2 totals)" in table.source.notes[0]
 
 
-def test_runs_of_blank_lines_are_said_and_held_as_runs(tmp_path: Path) -> None:
+def test_runs_of_blank_lines_are_reported_and_stored_as_runs(tmp_path: Path) -> None:
     blank = [[""] * 4]
     given = [NAMES, *SALES[:10], *blank * 3, *SALES[10:15], *blank, *SALES[15:], *blank * 90_000]
     lines = [*range(2, 12), *range(15, 20), *range(21, 30)]
-    said = "lines 12-14, 20, 30-90029 (90,004 blank lines)"
-    check(tmp_path, given, NAMES, SALES, lines, said, ways=1)
+    note = "lines 12-14, 20, 30-90029 (90,004 blank lines)"
+    check(tmp_path, given, NAMES, SALES, lines, note, ways=1)
     found = read_table(tmp_path / "t0.csv").source.left_out
     assert found == (("blank line", ((12, 14), (20, 20), (30, 90_029))),)
 
@@ -858,7 +858,7 @@ def test_all_lines_left_out_are_listed(tmp_path: Path) -> None:
 
 
 def pivot(word: str = "Total {}", text: str = "") -> tuple[Cells, list[int]]:
-    """Return a pivot table with its totals, and the lines of its data."""
+    """Return a pivot table with its totals, and the line numbers of its data."""
     rows, lines = [NAMES], []
     for k, region in enumerate(REGIONS):
         block = SALES[6 * k : 6 * k + 6]
@@ -878,7 +878,7 @@ def test_totals_are_left_out_and_labels_filled_down(word: str, tmp_path: Path) -
     labels = 'in "Region", into 20 empty cells'
     sheet = word == "Total {}"
     check(tmp_path, rows, NAMES, SALES, lines, totals, labels, sheet=sheet)
-    # Numbers with decimal commas; rounded totals; a wrong cell that is in its total.
+    # Decimal commas; rounded totals; a wrong cell that is included in its total.
     path = tmp_path / "c.csv"
     for old, new in ((".", ","), ("", ""), (".50", ".5")):
         path.write_text(as_text([[c.replace(old, new) for c in row] for row in rows], cut=";"))
@@ -889,13 +889,13 @@ def test_totals_are_left_out_and_labels_filled_down(word: str, tmp_path: Path) -
 def test_a_total_that_does_not_add_up_is_left_out_beside_others(line: int, tmp_path: Path) -> None:
     rows, lines = pivot()
     rows[line - 1][2] = "9999"
-    said = f"line{'s' * (line > 8)} ", f"{line} (unmatched total)", "(4 totals)"
-    check(tmp_path, rows, NAMES, SALES, lines, *said[1:])
-    # A customer of that name, whose cells are filled as those of others, is none.
+    expected = f"line{'s' * (line > 8)} ", f"{line} (unmatched total)", "(4 totals)"
+    check(tmp_path, rows, NAMES, SALES, lines, *expected[1:])
+    # A customer of that name, with the same cells filled as others, is not a total.
     rows, lines = pivot(text="m9")
     rows[line - 1][2] = "9999"
-    found = read_table(path_of(tmp_path, rows))
-    assert found.frame.height == 29 and "unmatched" not in str(found.source.notes)
+    table = read_table(path_of(tmp_path, rows))
+    assert table.frame.height == 29 and "unmatched" not in str(table.source.notes)
 
 
 GROSS = ["9999999", "-99", "x?#", "1e9"]
@@ -940,13 +940,13 @@ def test_a_row_with_words_for_numbers_is_data(first: list[str], tmp_path: Path) 
 @pytest.mark.parametrize(
     "row",
     [
-        ["Peru", "", "", ""],  # a name like others
+        ["Peru", "", "", ""],  # a name like any other
         ["Total", "m1", "10", "30.00"],  # an oil company
         ["Total", "", "10", "30.00"],  # not the sum
         ["Total", "", "", "30.00"],
         ["Sum 41", "", "9", ""],
-        ["Total Wine & More", "m1", "2430", "1682.00"],  # the sums, by chance
-        ["Total", "", "2430", "1"],  # one of two by chance
+        ["Total Wine & More", "m1", "2430", "1682.00"],  # matches the sums by chance
+        ["Total", "", "2430", "1"],  # matches one of two sums by chance
         ["Page", "m1", "1", "2"],
     ],
 )
@@ -960,11 +960,11 @@ def test_rows_that_only_look_like_a_foot_or_total_are_data(row: list[str], tmp_p
 
 
 def test_a_total_in_the_middle_alone_is_data(tmp_path: Path) -> None:
-    """A customer may be called so, and may happen to buy as much as all before."""
+    """A customer may have this name and happen to buy as much as all customers above."""
     rows = [["Ann", "1", "2"], ["Bob", "2", "2"], ["Total", "3", "4"], ["Cem", "4", "7"]]
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows])
     untouched(tmp_path, [["Name", "Orders"], *(row[:2] for row in rows)])
-    # Which of the two is a total, is open.
+    # Either of the two may be the total.
     untouched(tmp_path, [["Name", "Orders", "Items"], *rows, ["Grand total", "10", "15"]])
 
 
@@ -990,7 +990,7 @@ def test_negative_totals_and_numbers_that_cancel(tmp_path: Path) -> None:
     end = [["Total", *sums]]
     lines = [*range(2, 10)]
     check(tmp_path, [names, *rows, *end], names, rows, lines, "line 10 (total)", sheet=True)
-    # Nothing adds up to nothing.
+    # A total of zeros is no evidence.
     rows = [[f"a{n}", "0", "0"] for n in range(8)]
     untouched(tmp_path, [names, *rows, ["Total", "0", "0"]])
 
@@ -998,7 +998,7 @@ def test_negative_totals_and_numbers_that_cancel(tmp_path: Path) -> None:
 def test_tables_of_all_kinds_stay_as_they_are(tmp_path: Path) -> None:
     people = [["ada", "london", "x"], ["bob", "paris", "y"], ["cy", "rome", "x"]]
     tables: list[Cells] = [
-        [["name", "city", "kind"], *people],  # text alone, three rows
+        [["name", "city", "kind"], *people],  # three rows of text only
         [["name", "size", "kind"], ["ada", "1", "x"], ["bob", "2", "y"], ["cy", "400", "x"]],
         [["name", "city", "kind"], ["Total", "Total", "Total"], *people],
         [["size"], *([str(n)] for n in range(9))],  # one column
@@ -1034,7 +1034,7 @@ def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
         path.write_text(as_text([NAMES, *SALES]) + end)
         with pytest.raises(InputError, match=r"line 2\d has \d cells? where line 1 has 4"):
             read_table(path)
-    # Rows below a foot are data: what seemed to be one is a remark.
+    # Rows below a footer are data, so the line is a remark.
     path.write_text(as_text([NAMES, *SALES]) + "Source: us\n" + as_text(SALES))
     table = read_table(path)
     assert table.frame.height == 48 and "line 26 (remark)" in table.source.notes[0]
@@ -1057,9 +1057,9 @@ def test_one_option_turns_recognition_off(tmp_path: Path) -> None:
     for file in (path, as_sheet(tmp_path / "t.xlsx", given)):
         table = read_table(file, layout="off")
         assert table.frame.height == len(given) - 1 and table.frame.columns[0] == "A title"
-        found = read_table(file)
-        assert found.frame.height == 24 and table.source.fingerprint != found.source.fingerprint
-    # Lines above the header, given by hand, are no title; what lies below it is found.
+        opened = read_table(file)
+        assert opened.frame.height == 24 and table.source.fingerprint != opened.source.fingerprint
+    # Lines skipped by hand are not a title; the layout below them is still detected.
     assert cells_of(read_table(path, skip_rows=1)) == SALES
     assert read_table(path, skip_rows=1, layout="off").frame.height == len(given) - 2
     parted = open_table(path, layout="off", in_memory_rows=5, part_rows=5)

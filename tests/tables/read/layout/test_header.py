@@ -1,4 +1,4 @@
-"""Which row names the columns: titles are found, and ordinary tables stay as they are."""
+"""The header row is found below titles, and ordinary tables are unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TITLES = st.lists(
 )
 
 
-def written(rows: list[list[str]], delimiter: str = ",") -> str:
+def as_csv(rows: list[list[str]], delimiter: str = ",") -> str:
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
     return text.getvalue()
@@ -35,7 +35,7 @@ def written(rows: list[list[str]], delimiter: str = ",") -> str:
 
 @st.composite
 def ordinary(draw: st.DrawFn) -> list[list[str]]:
-    """Return a header in whose first row each column has a name, and rows of its width."""
+    """Draw a header with a name for each column, and rows of the same width."""
     width = draw(st.integers(1, 6))
     header = draw(st.lists(NAME, min_size=width, max_size=width))
     rows = st.lists(st.lists(CELL, min_size=width, max_size=width), min_size=0, max_size=30)
@@ -51,7 +51,7 @@ def test_the_header_of_an_ordinary_table_is_its_first_row(rows: list[list[str]])
 def test_ragged_rows_do_not_make_a_title_of_a_header(
     rows: list[list[str]], data: st.DataObject
 ) -> None:
-    """A row too long or short below a header is an error of its own."""
+    """A row too long or short below a header raises its own error."""
     if len(rows) > 1:
         place = data.draw(st.integers(1, len(rows) - 1))
         rows[place] = rows[place] + ["more"] if data.draw(st.booleans()) else rows[place][:-1]
@@ -72,33 +72,33 @@ def test_what_is_found_has_names_and_rows_below_it(rows: list[list[str]]) -> Non
 def test_a_title_is_left_out_and_lines_stay_those_of_the_file(
     tmp_path_factory: pytest.TempPathFactory, titles: list[list[str]], delimiter: str
 ) -> None:
-    # Cells without a name for any column are an error of their own where nothing stands above.
+    # Cells beyond the header raise their own error if nothing stands above the header.
     assume(any(next((row for row in titles if row), ["x"])))
     path = tmp_path_factory.mktemp("titles") / "t.csv"
-    path.write_text(written([*titles, ["id", "size", "kind"], *BODY], delimiter))
+    path.write_text(as_csv([*titles, ["id", "size", "kind"], *BODY], delimiter))
     table = read_table(path)
     assert table.frame.columns == ["id", "size", "kind"]
     assert table.frame.rows() == [tuple(row) for row in BODY]
     assert table.lines is not None
     assert table.lines.tolist() == [len(titles) + 2 + n for n in range(20)]
-    # The number it names, given by hand, reads the same; so does the table alone.
+    # Skipping the titles by hand gives the same table.
     again = read_table(path, skip_rows=len(titles))
     assert again.frame.equals(table.frame) and again.lines is not None
     assert again.lines.tolist() == table.lines.tolist()
 
 
 @pytest.mark.parametrize(
-    ("above", "said"),
+    ("above", "note"),
     [
         ("Sizes, of May\n\n", 'lines 1-2 (title "Sizes")'),
         ('"Sizes\nof May",,\n', 'lines 1-2 (title "Sizes of May")'),
         ("Sizes\r\n", 'line 1 (title "Sizes")'),
     ],
 )
-def test_a_title_is_told_of(tmp_path: Path, above: str, said: str) -> None:
+def test_a_title_is_reported(tmp_path: Path, above: str, note: str) -> None:
     path = tmp_path / "t.csv"
-    path.write_text(above + written([["id", "size", "kind", "what"], *([*r, "a"] for r in BODY)]))
-    assert read_table(path).source.notes[0].startswith(f"Left out as not data: {said}")
+    path.write_text(above + as_csv([["id", "size", "kind", "what"], *([*r, "a"] for r in BODY)]))
+    assert read_table(path).source.notes[0].startswith(f"Left out as not data: {note}")
 
 
 def test_a_title_stands_below_excels_own_line_too(tmp_path: Path) -> None:
@@ -114,13 +114,13 @@ def test_a_title_stands_below_excels_own_line_too(tmp_path: Path) -> None:
 def test_a_title_is_found_above_rows_too_long_for_the_sample(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     long = "x" * 40_000
-    path.write_text(written([["Sizes"], ["id", "what"], *([str(n), long] for n in range(12))]))
+    path.write_text(as_csv([["Sizes"], ["id", "what"], *([str(n), long] for n in range(12))]))
     assert read_table(path).frame.columns == ["id", "what"]
 
 
 def test_a_header_below_a_title_is_found_in_parts(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_text(written([["Sizes"], [], ["id", "size", "kind"], *BODY]))
+    path.write_text(as_csv([["Sizes"], [], ["id", "size", "kind"], *BODY]))
     table = read_both_ways(path, 8)
     assert table.lines is not None and table.lines.tolist() == list(range(4, 24))
 
@@ -136,9 +136,9 @@ def test_many_and_long_lines_are_left_out(tmp_path: Path) -> None:
 
 
 def test_an_unclear_title_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    """Numbers below a title have no names: which line should be the header is not known."""
+    """Numbers below a title have no names, so the header line is unknown."""
     path = tmp_path / "t.csv"
-    path.write_text("Sizes\nof May\n" + written([["4", "2", "3"]] * 40))
+    path.write_text("Sizes\nof May\n" + as_csv([["4", "2", "3"]] * 40))
     with pytest.raises(InputError, match=r"line 3 has 3 .*its 2 lines out with --skip-rows 2"):
         read_table(path)
     assert read_table(path, skip_rows=2).frame.shape == (40, 3)
