@@ -1,4 +1,4 @@
-"""What a table takes on a Dask cluster: CPU seconds of the command, the scheduler and the workers.
+"""Measure a screening on a Dask cluster: CPU seconds of the command, scheduler and workers.
 
 Run ``python -m tests.benchmarks.cluster`` (Linux, as a user who may mount folders). A table of 20
 columns is screened at two ``--sizes`` by a cluster of one worker, which reads a folder of Parquet
@@ -34,7 +34,7 @@ sys.exit(code)
 
 @dataclass(frozen=True)
 class Took:
-    """CPU seconds, and the most memory of the command in MiB."""
+    """CPU seconds and the peak memory of the command in MiB."""
 
     command: float
     scheduler: float
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def measure(folder: Path, n_rows: int, given: argparse.Namespace) -> Took:
-    """Screen a table of so many rows on a cluster of its own."""
+    """Screen a table with the given number of rows on its own cluster."""
     place = folder / str(n_rows)
     driver = place / "driver"
     driver.mkdir(parents=True)
@@ -92,7 +92,7 @@ def measure(folder: Path, n_rows: int, given: argparse.Namespace) -> Took:
 
 
 def screened(data: Path, driver: Path, cluster: Cluster) -> Took:
-    """Screen a table by the command in a process of its own; the scheduler runs in this one."""
+    """Screen a table with the command in a separate process; this process runs the scheduler."""
     worker = cluster.processes[0].pid
     before = time.process_time(), cpu_seconds(worker)
     said, out = driver / "took.json", driver / "out"
@@ -111,7 +111,7 @@ def screened(data: Path, driver: Path, cluster: Cluster) -> Took:
 
 
 def cpu_seconds(process: int) -> float:
-    """CPU seconds that a process has taken."""
+    """Return the CPU seconds used by a process."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

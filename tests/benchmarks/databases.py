@@ -1,4 +1,4 @@
-"""A table of a database through the command, beside the same Parquet files: time, memory, scores.
+"""Screen a database table and the same Parquet files; compare time, memory and scores.
 
 Run ``python -m tests.benchmarks.databases`` for ten million rows of 20 columns, which are made in a
 temporary folder and put into SQLite, DuckDB and a server of PostgreSQL that is started for it;
@@ -26,12 +26,12 @@ from tests.benchmarks.large_tables import LABEL, make_table
 from tests.benchmarks.processes import watched
 from tests.postgres import PASSWORD, running_server
 
-ROWS = 1 << 16  # put into a table at once
+ROWS = 1 << 16  # rows per insert
 
 
 @contextmanager
 def sqlite(folder: Path, data: Path) -> Iterator[str]:
-    """Put the table into a file of SQLite."""
+    """Write the table to an SQLite file."""
     schema = pq.read_schema(next(iter(files(data))))
     with closing(sqlite3.connect(folder / "rows.db")) as connection:
         connection.execute("PRAGMA synchronous = OFF")
@@ -48,7 +48,7 @@ def sqlite(folder: Path, data: Path) -> Iterator[str]:
 
 @contextmanager
 def duckdb(folder: Path, data: Path) -> Iterator[str]:
-    """Put the table into a file of DuckDB."""
+    """Write the table to a DuckDB file."""
     library = pytest.importorskip("duckdb", reason="the extra duckdb is not installed")
     with closing(library.connect(str(folder / "rows.duckdb"))) as connection:
         names = ", ".join(f"'{path}'" for path in files(data))
@@ -58,7 +58,7 @@ def duckdb(folder: Path, data: Path) -> Iterator[str]:
 
 @contextmanager
 def postgresql(folder: Path, data: Path) -> Iterator[str]:
-    """Put the table into a server that is started here."""
+    """Write the table to a temporary PostgreSQL server."""
     os.environ["PGPASSWORD"] = PASSWORD
     with running_server() as server:
         for path in files(data):
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def screened(folder: Path, kind: str, *table: str) -> np.ndarray:
-    """Screen a table, print what that took, and return the scores."""
+    """Screen a table, print time and memory, and return the scores."""
     out = folder / f"out-{kind}"
     words = ("--label", LABEL, "--format", "parquet", "--out", out)
     taken = watched("novelty", "screen", *table, *words)

@@ -1,4 +1,4 @@
-"""The engine's speed and memory beside its own limits, scikit-learn's and pyod's, in one run.
+"""Compare the engine's speed and memory with its own limits, scikit-learn and pyod.
 
     python tests/benchmarks/engine.py exact [--sizes 5000,20 ...] [--dense 5000] [--free 50000,100]
     python tests/benchmarks/engine.py landmarks [--rows 200000] [--landmarks 1000] [--peer 50000]
@@ -36,7 +36,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-# Before numpy is imported: one thread in every library, for us and for the peers.
+# Restrict every library to one thread; must precede the import of numpy.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
@@ -71,7 +71,7 @@ KEPT, SOURCES, TOY_DIMENSIONS, TRAINED, TESTED = 32, 11, 10, 100, 33
 
 
 def curved_rows(n: int, d: int = DIMENSIONS, seed: int = 0) -> Matrix:
-    """Return rows near a curved surface of five dimensions."""
+    """Return rows near a curved five-dimensional surface."""
     rng = np.random.default_rng(seed)
     bend, bow = np.random.default_rng(1).normal(size=(2, 5, d)) / np.sqrt(5.0)
     latent = rng.normal(size=(n, 5))
@@ -80,12 +80,12 @@ def curved_rows(n: int, d: int = DIMENSIONS, seed: int = 0) -> Matrix:
 
 
 def usual_gamma(X: Matrix) -> float:
-    """Return one over the median squared distance."""
+    """Return the reciprocal of the median squared distance."""
     return 1.0 / float(np.median(pdist(X[:500], "sqeuclidean")))
 
 
 def cpu_seconds(function: Callable[[], object], repeats: int = 3) -> float:
-    """Return the fewest CPU seconds of several calls."""
+    """Return the lowest CPU seconds of several calls."""
     seconds = []
     for _ in range(repeats):
         start = time.process_time()
@@ -95,7 +95,7 @@ def cpu_seconds(function: Callable[[], object], repeats: int = 3) -> float:
 
 
 def product_seconds(rows: int, d: int, m: int, columns: int, dtype: str) -> float:
-    """Return the seconds a row takes at least: m exponents, exp, the product with columns."""
+    """Return the minimum seconds per row: m exponents, exp, product with the columns."""
     rng = np.random.default_rng(0)
     left, right = rng.random((rows, d + 2), dtype), -0.1 * rng.random((d + 2, m), dtype)
     weights = rng.random((m, columns), dtype)
@@ -111,7 +111,7 @@ def product_seconds(rows: int, d: int, m: int, columns: int, dtype: str) -> floa
 
 
 def machine_line() -> str:
-    """Return what this machine can do, in one line."""
+    """Describe the machine's peak rates in one line."""
     rates, exps = [], []
     for dtype in ("float32", "float64"):
         left, right = (np.random.default_rng(seed).random((2048,) * 2) for seed in (0, 1))
@@ -129,14 +129,14 @@ def machine_line() -> str:
 
 
 def memory_bytes(kind: str) -> int:
-    """Return this process's memory (Linux): "VmRSS" now, "VmHWM" at its largest."""
+    """Return this process's memory (Linux): "VmRSS" is current, "VmHWM" the peak."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition(f"{kind}:")[2].split()[0]) * 1024
 
 
 def measured(function: Callable[[], object]) -> dict[str, Any]:
-    """Return CPU seconds of one call, and the memory it took beyond what there was before."""
-    # Writing 5 forgets the largest so far, such as what making the data took.
+    """Return the CPU seconds of one call and the memory it added."""
+    # Writing 5 resets VmHWM, which would otherwise include making the data.
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = memory_bytes("VmRSS")
     seconds = cpu_seconds(function, 1)
@@ -144,7 +144,7 @@ def measured(function: Callable[[], object]) -> dict[str, Any]:
 
 
 def in_fresh_process(function: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any] | None:
-    """Return what a function gives in a process of its own; None for want of a library."""
+    """Run a function in a fresh process and return its result; None if a library is missing."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         try:
             return pool.submit(function, *given).result()
@@ -154,10 +154,10 @@ def in_fresh_process(function: Callable[..., dict[str, Any]], *given: Any) -> di
 
 
 def exact_fit(who: str, n: int, q: int, budget: int) -> dict[str, Any]:
-    """Fit all rows, and return what it took."""
+    """Fit all rows and return time and memory."""
     X = curved_rows(n)
     gamma = usual_gamma(X)
-    # Everything is imported and warm before the clock starts.
+    # Import and warm up everything before timing.
     KernelPCA(2, gamma=gamma, solver="krylov").fit(X[:300])
     if who.startswith("ours"):
         options = {"precision": "float64" if who.endswith("64") else "auto", "method": "exact"}
@@ -189,7 +189,7 @@ def exact_fit(who: str, n: int, q: int, budget: int) -> dict[str, Any]:
 
 
 def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: float) -> None:
-    """Print what one fit took."""
+    """Print time and memory of one fit."""
     n_values = min(len(result["values"]), len(exact))
     errors = np.abs(result["values"][:n_values] / exact[:n_values] - 1.0)
     error = f"{errors.max():8.1e}" if n_values else "       -"
@@ -202,7 +202,7 @@ def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: f
 
 
 def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
-    """Return the seconds of making half a matrix anew for each 32 vectors, and of multiplying.
+    """Return the seconds to recompute half a matrix per 32 vectors, and to multiply it.
 
     For each value of one triangle: its exponent, exp, and its part of the products of its row and
     of its column.
@@ -224,7 +224,7 @@ def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
 
 
 def exact(given: argparse.Namespace) -> None:
-    """Print a table for each size, and the fits that keep no Gram matrix."""
+    """Print a table per size, and the fits that keep no Gram matrix."""
     for n, q in (map(int, size.split(",")) for size in given.sizes):
         print(f"\nn = {n}, d = {DIMENSIONS}, q = {q}")
         asked = [
@@ -245,7 +245,7 @@ def exact(given: argparse.Namespace) -> None:
 
 
 def landmark_fit(who: str, n: int, m: int) -> dict[str, Any]:
-    """Fit through landmarks, and return what it took; for ours, also what its products take."""
+    """Fit with landmarks; return time and memory, and for ours the time of its products."""
     X = curved_rows(n)
     gamma = usual_gamma(X)
     points = X[np.random.default_rng(0).choice(n, m, replace=False)]
@@ -261,7 +261,7 @@ def landmark_fit(who: str, n: int, m: int) -> dict[str, Any]:
 
 
 def sums_limit(n: int, m: int, block: int = 4096) -> float:
-    """Return the seconds that the products of all rows take at least, their sums in float64."""
+    """Return the minimum seconds for the products of all rows with float64 sums."""
     rng = np.random.default_rng(0)
     left = rng.random((block, DIMENSIONS + 2), np.float32)
     right = -0.1 * rng.random((DIMENSIONS + 2, m), np.float32)
@@ -277,7 +277,7 @@ def sums_limit(n: int, m: int, block: int = 4096) -> float:
 
 
 def landmarks(given: argparse.Namespace) -> None:
-    """Print what fits through landmarks take, and how they agree with the exact one."""
+    """Print the costs of landmark fits, and their agreement with the exact fit."""
     m = given.landmarks
     print(f"stream and solve, d = {DIMENSIONS}, {m} landmarks, q = {COMPONENTS}")
     sizes = (given.rows, given.peer)
@@ -319,7 +319,7 @@ def landmarks(given: argparse.Namespace) -> None:
 
 
 def scoring(given: argparse.Namespace) -> None:
-    """Print rows a second, the share of the limit, and the ratio to ours."""
+    """Print rows per second, the fraction of the limit, and the ratio to ours."""
     n, m, q = given.rows, given.landmarks, given.components
     X = curved_rows(n)
     gamma, train, few = usual_gamma(X), X[:m].copy(), X[:20_000]
@@ -348,7 +348,7 @@ def scoring(given: argparse.Namespace) -> None:
 
 
 def preimages(given: argparse.Namespace) -> None:
-    """Print what a step of a row takes, all pre-images beside scikit-learn's, and the toy."""
+    """Print the time per step and row, total times beside scikit-learn's, and the toy example."""
     n, p, d = given.rows, given.points, given.columns
     X = curved_rows(p + n, d)
     train, new, gamma = X[:p], X[p:], usual_gamma(X)
@@ -356,7 +356,7 @@ def preimages(given: argparse.Namespace) -> None:
     T = subspace.project(new)
     found = fixed_point(subspace, T, new)
     seconds = cpu_seconds(lambda: fixed_point(subspace, T, new), 3)
-    # The last look at a row, which states its distance, costs as much as a step.
+    # The final evaluation of a row's distance costs as much as a step.
     steps = int(found.iterations.sum()) + n
     least = product_seconds(STEP, d, p, d + 1, "float64")
     print(f"{n} rows, {p} points, {d} columns, {KEPT} components, float64")
@@ -376,7 +376,7 @@ def preimages(given: argparse.Namespace) -> None:
 
 
 def toy(noise: float) -> list[tuple[int, float, float]]:
-    """Return numbers of components, and the errors left by the fixed point and scikit-learn."""
+    """Return the component counts and the errors of the fixed point and of scikit-learn."""
     rng = np.random.default_rng(0)
     sources = rng.uniform(-1.0, 1.0, (SOURCES, TOY_DIMENSIONS))
     train, clean = (np.repeat(sources, rows, axis=0) for rows in (TRAINED, TESTED))

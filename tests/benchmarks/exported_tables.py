@@ -1,4 +1,4 @@
-"""Tables as offices, surveys, banks and loggers export them, each with one gross error.
+"""Screen tables as offices, surveys, banks and loggers export them, each with one gross error.
 
 Every file is drawn with its own seed and locale and laid out as one program writes it. A table is
 right if its columns have their names and kinds and all rows of data are read with their lines, and
@@ -31,14 +31,14 @@ Rows = Sequence[Sequence[str]]
 @dataclass
 class Export:
     name: str
-    columns: dict[str, list[str]]  # of the data
-    wrong: tuple[int, str, str]  # row, column (of numbers) and text of the error
-    above: Rows | None = None  # None for the names alone
+    columns: dict[str, list[str]]  # column name -> cells
+    wrong: tuple[int, str, str]  # row, numeric column, and the erroneous text
+    above: Rows | None = None  # only the header line
     below: Rows = ()
     cut: str = ","
     encoding: str = "utf-8"
-    date: str = ""  # a column of dates
-    how: str = ""  # words of "xlsx", "quoted" and "padded"
+    date: str = ""  # name of the date column
+    how: str = ""  # any of "xlsx", "quoted" and "padded"
 
     def __post_init__(self) -> None:
         row, name, text = self.wrong
@@ -62,7 +62,7 @@ def days(n: int, form: str) -> list[str]:
 
 
 def yearly(rng: Rng, n: int, names: Sequence[object], flags: str = "") -> dict[str, list[str]]:
-    """Columns of rows that differ in size, some cells with a flag, or ":" for none."""
+    """Return columns whose rows differ in scale, some cells with a flag or ":" for missing."""
     sizes = rng.lognormal(3, 0.4, n)
     data = {str(name): texts("{:.1f}", sizes * rng.normal(1, 0.04, n)) for name in names}
     for cells in data.values() if flags else ():
@@ -238,7 +238,7 @@ def faults(path: Path, export: Export) -> list[str]:
 
 
 def main() -> None:
-    """Write all tables, screen them and print which are right."""
+    """Write and screen all tables, and print which errors were found."""
     with tempfile.TemporaryDirectory() as folder:
         for draw in (exports, pivots):
             results = []

@@ -1,4 +1,4 @@
-"""False alarms on held-out normal rows at nominal rates, on ADBench's classical tables.
+"""Measure false-alarm rates on held-out normal rows of ADBench's classical tables.
 
 The detector is fitted clean on half of the normal rows; the other half is judged. Tables with
 fewer than 1 / alpha calibrating rows are left out of that rate's mean.

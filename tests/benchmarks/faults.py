@@ -1,4 +1,4 @@
-"""Disturb commands over all sources and results, and see that nothing is lost or half done.
+"""Inject faults into commands on all sources and outputs; check that nothing is lost or partial.
 
 ``kill``
     Kill them: all processes at a random moment of the time a command takes, or before a random one
@@ -61,7 +61,7 @@ exec "$@"
 def disturb(
     stage: Stage, played: Played, fault: Fault, kinds: tuple[str, ...], times: int, seed: int
 ) -> tuple[Counter[str], int]:
-    """Disturb a scene so often; return by kind how often it was, and the losses, which it prints.
+    """Disturb a scene repeatedly; print the losses and return counts by kind.
 
     A command that was disturbed too late counts for nothing.
     """
@@ -81,7 +81,7 @@ def disturb(
 
 
 def chosen(times: int, only: str, fault: str) -> list[tuple[Scene, int]]:
-    """Return scenes, and how often each is disturbed; servers are on no small disk."""
+    """Select scenes and their repetitions; scenes with servers never run on the small disk."""
     scenes = [
         scene
         for scene in SCENES
@@ -98,7 +98,7 @@ def chosen(times: int, only: str, fault: str) -> list[tuple[Scene, int]]:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """Make a temporary folder; one of tempfile's would be removed by forked processes, too."""
+    """Create a temporary folder; forked processes would delete one of tempfile's."""
     folder = Path(tempfile.mkdtemp(prefix="kpca-faults-"))
     try:
         yield folder
@@ -107,7 +107,7 @@ def _folder() -> Iterator[Path]:
 
 
 def main() -> int:
-    """Print what each scene lost; 1 if that is anything."""
+    """Print the losses of each scene; return 1 if there are any."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

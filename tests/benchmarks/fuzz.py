@@ -1,4 +1,4 @@
-"""Fuzz every reader, guided by what it covers of our code: nothing but our errors may come out.
+"""Fuzz every reader, guided by code coverage; only the package's own errors may be raised.
 
 Each target is a door of `tests/hostile/doors.py`, the function that a command calls. Inputs begin
 with small sound files, and are changed by bytes or by their structure (`fuzz_inputs.py`). A file
@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from atheris.import_hook import HookManager
 
-SECONDS, HANGS = 10.0, 60  # of CPU time for a file; of any, after which the process is ended
-MOST_MEMORY, ADDRESS_SPACE = 1 << 30, 6 << 30  # of a file; more than the process begins with
-# Compiled by numba, which takes no instrumented code.
+SECONDS, HANGS = 10.0, 60  # CPU seconds per file; wall seconds before the process is killed
+MOST_MEMORY, ADDRESS_SPACE = 1 << 30, 6 << 30  # bytes per file; limit of the whole process
+# Compiled by numba, which cannot compile instrumented code.
 NOT_INSTRUMENTED = [
     f"kpca_apps.{name}"
     for name in (
@@ -46,7 +46,7 @@ NOT_INSTRUMENTED = [
 COUNTED = ("files", "read", "refused")
 
 
-# Imported before a process for each target splits off: what takes long to import.
+# Slow imports, done once before a process per target is forked.
 AHEAD = (
     "kpca_apps.cli.main", "kpca_apps.images.files", "kpca_apps.tables.opening",
     "kpca_apps.tables.read.delta", "kpca_apps.novelty.run",
@@ -58,14 +58,14 @@ AHEAD = (
 
 
 def instrumented() -> HookManager:
-    """Have what is imported of our code tell where it goes."""
+    """Instrument our modules on import to record coverage."""
     import atheris
 
     return atheris.instrument_imports(include=["kpca_apps"], exclude=NOT_INSTRUMENTED)
 
 
 def fuzz(target: str, seconds: int, corpus: Path, found: Path) -> None:
-    """Fuzz one target in this process, which ends with it."""
+    """Fuzz one target; the process exits afterwards."""
     import atheris
 
     folder = Path(tempfile.mkdtemp())
@@ -75,9 +75,9 @@ def fuzz(target: str, seconds: int, corpus: Path, found: Path) -> None:
 
         for number, data in enumerate(seeds(target)):
             (corpus / f"seed-{number}").write_bytes(data)
-            with contextlib.suppress(BaseException):  # what is imported is imported now
+            with contextlib.suppress(BaseException):  # run once to import everything
                 enter(target, data, folder)
-    # What is printed is not ours to see; libFuzzer speaks on the other stream.
+    # Discard stdout; libFuzzer reports on stderr.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     with (found / "counts").open("r+b") as file:
         counts = mmap.mmap(file.fileno(), 0)
@@ -121,12 +121,12 @@ def fuzz(target: str, seconds: int, corpus: Path, found: Path) -> None:
 
 
 def _peak() -> int:
-    """The most memory that this process ever took, in bytes."""
+    """Return the peak memory of this process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def _place(error: BaseException) -> str:
-    """Name an error by its type and the last place in our code that it passed."""
+    """Identify an error by its type and the innermost frame in our code."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [one for one in frames if f"{os.sep}kpca_apps{os.sep}" in one.filename] or frames[-1:]
     place = f"{Path(ours[-1].filename).stem}-{ours[-1].lineno}" if ours else "nowhere"
@@ -134,7 +134,7 @@ def _place(error: BaseException) -> str:
 
 
 def campaign(target: str, minutes: float, corpus: Path, found: Path) -> list[object]:
-    """Fuzz a target for so long, again where a file ended the process; return a row of figures."""
+    """Fuzz a target for the given time, restarting after crashes; return a row of results."""
     for folder in (corpus, found):
         folder.mkdir(parents=True, exist_ok=True)
     (found / "counts").write_bytes(bytes(8 * len(COUNTED)))

@@ -1,4 +1,4 @@
-"""The golden run of a rebuild: keep what the package gives, and hold a later commit against it.
+"""Record the package's results in a golden run, and compare a later commit with it.
 
     python tests/benchmarks/golden.py keep FOLDER       # writes FOLDER/kept.json and FOLDER/raw
     python tests/benchmarks/golden.py compare FOLDER    # runs again, lists what differs, exit 1
@@ -46,14 +46,14 @@ import kpca_apps
 
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 LEFT_OUT = ("run.json",)
-SHOWN = 80  # characters on each side of what differs
+SHOWN = 80  # characters shown on each side of a difference
 WARM_UP = "denoise run in/grey.png in/mosaic.dng --quality fast --out warm"
 
-Kept = dict[str, dict[str, Any]]  # step -> name of a result -> digest, and a few plain numbers
+Kept = dict[str, dict[str, Any]]  # step -> result name -> digest and a few plain numbers
 
 
 def scrubbed(text: str, work: Path) -> str:
-    """Take out what differs from run to run, or from version to version, by nature."""
+    """Remove text that legitimately differs between runs or versions."""
     for path in {str(work), str(work.resolve())}:
         text = text.replace(path, "WORK")
     lines = [line for line in text.splitlines(True) if not line.startswith("Compiling for this")]
@@ -61,7 +61,7 @@ def scrubbed(text: str, work: Path) -> str:
 
 
 def run_command(line: str, work: Path) -> str:
-    """Run ``kpca`` in this process, and return what it said with its exit code."""
+    """Run ``kpca`` in this process; return its output and exit code."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     words, at_interrupt = sys.argv, signal.getsignal(signal.SIGINT)
     sys.argv = ["kpca", *line.split()]
@@ -78,7 +78,7 @@ def run_command(line: str, work: Path) -> str:
 
 
 def run_steps(work: Path, only: str) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """Run all steps in a folder, and yield what each gave: bytes that are the same each time."""
+    """Run all steps in a folder; yield reproducible bytes of each result."""
     steps: Mapping[str, str | Callable[[], Mapping[str, Any]]] = {**COMMANDS, **PYTHON}
     for name, step in steps.items():
         if only not in name:
@@ -88,7 +88,7 @@ def run_steps(work: Path, only: str) -> Iterator[tuple[str, dict[str, bytes]]]:
         if callable(step):
             try:
                 results = {key: packed(value, work) for key, value in step().items()}
-            except Exception as error:  # what it raises is what it gives
+            except Exception as error:  # the exception is the result
                 said = "".join(traceback.format_exception_only(error))
                 results["error"] = scrubbed(said, work).encode()
         else:
@@ -102,7 +102,7 @@ def run_steps(work: Path, only: str) -> Iterator[tuple[str, dict[str, bytes]]]:
 
 
 def packed(value: Any, work: Path) -> bytes:
-    """Write what a Python step gave: an array as .npy, a frame as its rows, all else as text."""
+    """Serialise a Python result: an array as .npy, a frame as rows, anything else as text."""
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         file = io.BytesIO()
         np.save(file, value)
@@ -116,7 +116,7 @@ def packed(value: Any, work: Path) -> bytes:
 
 
 def content(path: Path, work: Path) -> bytes:
-    """Return what a file says: pixels of images, cells of tables, text without what must differ."""
+    """Return a file's content: image pixels, table cells, or text without volatile parts."""
     kind = path.suffix.lower()
     if kind in (".tif", ".tiff"):
         return packed(tifffile.imread(path), work)
@@ -148,7 +148,7 @@ def _cells(path: Path) -> Iterator[str]:
 
 
 def entry(data: bytes) -> dict[str, Any]:
-    """Return the digest of a result, and what a reader knows an array by."""
+    """Return a result's digest; for an array also shape, dtype, sum and mean."""
     found: dict[str, Any] = {"digest": hashlib.sha256(data).hexdigest()[:16], "bytes": len(data)}
     if (array := _array(data)) is not None:
         found |= {"shape": list(array.shape), "dtype": str(array.dtype)}
@@ -163,7 +163,7 @@ def _array(data: bytes) -> np.ndarray | None:
 
 
 def first_difference(old: bytes, new: bytes) -> str:
-    """Say where two results differ first, and by how much at most where numbers alone differ."""
+    """Describe the first difference of two results; for numbers, the largest difference."""
     arrays = _array(old), _array(new)
     if arrays[0] is not None and arrays[1] is not None:
         return _of_arrays(arrays[0], arrays[1])
@@ -197,7 +197,7 @@ def _of_arrays(old: np.ndarray, new: np.ndarray) -> str:
 
 
 def _of_archives(old: bytes, new: bytes) -> str:
-    """Say of model files which of their parts differ, and how the first does."""
+    """Name the parts of two model files that differ, and the first difference."""
     parts = []
     for data in (old, new):
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -213,7 +213,7 @@ def _of_archives(old: bytes, new: bytes) -> str:
 
 
 def _of_trees(old: Any, new: Any, path: str) -> str:
-    """Return path and values of the first difference of two JSON documents; empty if none."""
+    """Return the path and values where two JSON documents first differ; empty if equal."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
             if key not in old or key not in new:
@@ -235,14 +235,14 @@ def _first(old: Sequence[Any], new: Sequence[Any]) -> int:
 
 
 def _beside(old: str, new: str) -> str:
-    """Cut two lines to where they differ first."""
+    """Cut two lines to the surroundings of their first difference."""
     at = _first(old, new)
     a, b = (text[max(0, at - SHOWN // 2) : at + SHOWN] for text in (old, new))
     return f"{a!r} -> {b!r}"
 
 
 def _by_numbers(old: str, new: str) -> str:
-    """Say how much the numbers of two texts differ, if nothing else does."""
+    """Describe the numeric difference of two texts; empty if they differ otherwise."""
     if NUMBER.sub("#", old) != NUMBER.sub("#", new):
         return ""
     a, b = (np.array([float(n) for n in NUMBER.findall(text)]) for text in (old, new))
@@ -255,9 +255,9 @@ def _by_numbers(old: str, new: str) -> str:
 
 
 def keep(folder: Path, only: str) -> Kept:
-    """Run all steps and write what they give into a folder."""
+    """Run all steps and write their results to a folder."""
     os.environ["COLUMNS"] = "80"
-    warnings.simplefilter("ignore")  # what the package has to say it says in its results
+    warnings.simplefilter("ignore")  # warnings are part of the results
     kept: Kept = {}
     raw, here = folder.resolve() / "raw", Path.cwd()
     if raw.exists():
@@ -288,7 +288,7 @@ def keep(folder: Path, only: str) -> Kept:
 
 
 def compare(folder: Path, only: str) -> int:
-    """Run all steps again, print what differs from what was kept, and return how many do."""
+    """Rerun all steps, print differences from the recorded results, and return their number."""
     kept: Kept = json.loads((folder / "kept.json").read_text(encoding="utf-8"))
     n_unlike = 0
     with tempfile.TemporaryDirectory() as scratch:

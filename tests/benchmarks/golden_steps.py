@@ -1,4 +1,4 @@
-"""What `golden` runs: lines of the command, and calls of the public names.
+"""List the steps of `golden`: command lines, and calls of the public API.
 
 In a line ``@`` stands for a folder of the step's own, and ``;`` begins another command. Inputs are
 in ``in/``, as `golden_data` makes them.
@@ -65,7 +65,7 @@ COMMANDS = {
     "novelty diff @/a @/b --json --out @/c",
     "large": f"{SCREEN} in/large.csv --json --out @/o --format parquet",
     "large-groups": f"{SCREEN} in/groups.csv --by group --count 50 --workers threads --out @/o",
-    # What is refused.
+    # Refusals.
     "refused-tables": f"{SCREEN} in/none.csv --out @/o;{SCREEN} in/few.csv --out @/o;"
     f"{SCREEN} in/titled.csv --out @/o;{SCREEN} in/mixed.csv --alpha 0.1 --out @/o;"
     f"{SCREEN} in/mixed.csv --by tree --out @/o;{SCREEN} in/mixed.csv --id none --out @/o;"
@@ -105,7 +105,7 @@ COMMANDS = {
 
 
 def found(result: kpca.Screening) -> dict[str, Any]:
-    """Return all that a screening says of its rows."""
+    """Return everything a screening reports about its rows."""
     frames = {
         "rows": result.to_frame(),
         "flagged": result.flagged(),
@@ -169,7 +169,7 @@ def models() -> Mapping[str, Any]:
 
 
 def in_parts(**options: Any) -> Callable[[], Mapping[str, Any]]:
-    """Screen a small file as a large one is: in parts of 64 rows."""
+    """Screen a small file in parts of 64 rows, as a large one is."""
 
     def step() -> Mapping[str, Any]:
         table = kpca.open_table("in/mixed.csv", in_memory_rows=100, part_rows=64)
@@ -219,7 +219,7 @@ def engine() -> Mapping[str, Any]:
             given |= {name: projected, f"{name}_error": fitted.reconstruction_error(new)}
             if name in ("exact", "ridge", "nystroem"):
                 given[f"{name}_back"] = fitted.inverse_transform(fitted.transform(new))
-        except Exception as error:  # one that fails leaves the others
+        except Exception as error:  # continue with the other kernels
             given[f"{name}_refused"] = f"{type(error).__name__}: {error}"
     return given
 

@@ -1,4 +1,4 @@
-"""How many planted faults `--by` finds beside one model of the table, by rows a group.
+"""Count planted faults found with `--by` and with one model of the table, by rows per group.
 
 Made tables have groups whose columns go together in ways of their own ("mixed"), are curved to
 either side ("curved"), or differ in place only ("shift"). Every second fault is a row of another
@@ -41,7 +41,7 @@ N_ROWS, SHARE = 600, 0.02
 
 
 def made(kind: str, n: int, d: int, rng: np.random.Generator) -> tuple[pl.DataFrame, BoolArray]:
-    """Groups of n rows by d columns, and which rows are faulty."""
+    """Draw groups of n rows by d columns; mark the faulty rows."""
     m = max(3, min(8, N_ROWS // n))
     shared, parts = rng.normal(size=(d, d)), []
     for group in range(m):
@@ -67,7 +67,7 @@ def made(kind: str, n: int, d: int, rng: np.random.Generator) -> tuple[pl.DataFr
 
 
 def real(name: str, rng: np.random.Generator) -> tuple[pl.DataFrame, BoolArray]:
-    """A real table with ten faults outside its group column."""
+    """Plant ten faults outside the group column of a real table."""
     cells = pd.read_csv(DATASETS / name, dtype=str)
     group = cells.pop(REAL[name])
     damaged, faults = plant_faults(cells, rng)
@@ -82,7 +82,7 @@ def scores_of(frame: pl.DataFrame, **columns: tuple[str, ...]) -> FloatArray:
 
 
 def shares_found(frame: pl.DataFrame, is_fault: BoolArray) -> list[float]:
-    """Faults found by each way, as a share of them all."""
+    """Return the fraction of faults found by each method."""
     count, group_of = int(is_fault.sum()), frame["group"].to_numpy()
     own, each = np.zeros(len(frame)), np.zeros(len(frame), dtype=bool)
     for group in np.unique(group_of):

@@ -1,4 +1,4 @@
-"""White noise on photographs the denoiser's constants were chosen on, and on others, side by side.
+"""Denoise photographs used to tune the constants and held-out ones, with white noise.
 
 Two sets: `development`, 16 grey crops of 192 x 192 pixels from the training photographs of BSDS500,
 for choosing constants; `held-out`, ten whole grey test photographs of BSDS500, on which nothing is
@@ -40,13 +40,13 @@ from threadpoolctl import threadpool_limits
 
 from kpca_apps.denoise.denoiser import denoise_kpca
 
-# Part of BSDS500, seed and number of photographs drawn.
+# BSDS500 subset, seed and number of photographs.
 SETS = {"development": ("train", 16, 16), "held-out": ("test", 68, 10)}
 CROP = 192
 
 
 def images_of(name: str, folder: Path) -> Iterator[tuple[str, Image]]:
-    """Yield the names and clean images of a set."""
+    """Yield names and clean images of a set."""
     part, seed, count = SETS[name]
     paths = sorted(folder.glob(f"**/images/{part}/*.jpg"))
     if not paths:
@@ -66,7 +66,7 @@ def ours(quality: str, noisy: Image, sigma: float) -> Image:
 
 
 def main() -> None:
-    """Print a Markdown row for each set and noise level."""
+    """Print a Markdown row per set and noise level."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--photographs", type=Path, required=True, help="folder of BSDS500")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))

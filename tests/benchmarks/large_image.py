@@ -1,4 +1,4 @@
-"""A colour photograph of a camera's size through ``kpca denoise run``: time, memory, equal bytes.
+"""Denoise a camera-sized colour photograph with ``kpca denoise run``: time, memory, equal bytes.
 
 A mosaic of photographs with white noise of sigma 15, in 8 bits, is denoised by the command as a
 user would give it, by two processors and, with ``--twice``, by one: the files must
@@ -40,7 +40,7 @@ SIGMA, TILE = 15.0, 256
 
 
 def photographs(folder: Path | None) -> Iterator[np.ndarray]:
-    """Yield colour photographs, again and again, lying wide."""
+    """Yield colour photographs in landscape orientation, endlessly."""
     if folder is None:
         names = (data.astronaut, data.coffee, data.chelsea, data.rocket)
         yield from cycle([name() for name in names])
@@ -51,7 +51,7 @@ def photographs(folder: Path | None) -> Iterator[np.ndarray]:
 
 
 def mosaic(megapixels: float, folder: Path | None) -> np.ndarray:
-    """Lay photographs out in rows until an image of 3 : 2 is full."""
+    """Tile photographs until a 3:2 image is full."""
     height, width = (round(side * (megapixels / 24) ** 0.5) for side in (4000, 6000))
     source, rows, done = photographs(folder), [], 0
     while done < height:
@@ -65,7 +65,7 @@ def mosaic(megapixels: float, folder: Path | None) -> np.ndarray:
 
 
 def write_slide(path: Path, size: tuple[int, int], seen: NDArray[np.uint8]) -> None:
-    """Write a BigTIFF in tiles that is transparent but for pixels in its middle."""
+    """Write a tiled BigTIFF, transparent except for pixels in its middle."""
     width, height = size
     top, left = (height - len(seen)) // 2, (width - len(seen)) // 2
 
@@ -88,7 +88,7 @@ def write_slide(path: Path, size: tuple[int, int], seen: NDArray[np.uint8]) -> N
 
 
 def main() -> None:
-    """Print a line for each run."""
+    """Print a line per run."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--megapixels", type=float, default=2.0)
     parser.add_argument("--photographs", type=Path, help="folder of photographs for the mosaic")

@@ -1,4 +1,4 @@
-"""Tables of any size through the command: rows a second, memory, and the same scores everywhere.
+"""Screen tables of any size: rows per second, memory, and equal scores on every path.
 
 Run ``python -m tests.benchmarks.large_tables`` for ten million rows of 20 columns, made in a
 temporary folder; ``--rows`` takes fewer, ``--data`` a folder made earlier by
@@ -38,20 +38,20 @@ WRITING = ("--force", "--format", "parquet")
 
 @dataclass(frozen=True)
 class Run:
-    """What one command took and left."""
+    """Resources and results of one command."""
 
     folder: Path
     taken: Taken
 
     @property
     def passes(self) -> dict[str, float]:
-        """Seconds of each pass over the table."""
+        """Return the seconds of each pass over the table."""
         seconds = json.loads((self.folder / "run.json").read_text())["seconds"]
         return {name: took for name, took in seconds.items() if name.startswith("pass ")}
 
     @property
     def found(self) -> pl.DataFrame:
-        """Scores and known outliers, in the order of the table."""
+        """Return scores and known outliers in table order."""
         columns = ["novelty_score", LABEL]
         return pl.scan_parquet(self.folder / "scored.parquet").select(columns).collect()
 
@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--threads", action="store_true", help="what is not shared by threads")
     parser.add_argument("--sizes", default="10000,100000,1000000,10000000")
     arguments = parser.parse_args()
-    # Commands run in the folder of their checkout.
+    # Commands run in the folder of their checkout, so make paths absolute.
     for name in ("data", "before", "growth"):
         setattr(arguments, name, getattr(arguments, name) and getattr(arguments, name).resolve())
     with tempfile.TemporaryDirectory() as name:
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def measure(folder: Path, arguments: argparse.Namespace) -> None:
-    """Screen and score the table, and print what it took."""
+    """Screen and score the table; print time and memory."""
     data = arguments.data or make_table(folder / "table", arguments.rows, arguments.columns)
     n_rows = pl.scan_parquet(data / "*.parquet").select(pl.len()).collect().item()
     print(f"{n_rows:,} rows; {os.cpu_count()} cores", flush=True)
@@ -96,7 +96,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def grow(folder: Path, arguments: argparse.Namespace) -> None:
-    """Screen tables of growing size, with an older checkout by turns, and draw what each took."""
+    """Screen tables of growing size, alternating with an older checkout, and plot the costs."""
     sizes = [int(size) for size in arguments.sizes.split(",")]
     roots = {"before": arguments.before} if arguments.before else {}
     roots |= {"now": ROOT}
@@ -123,7 +123,7 @@ def grow(folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def share(folder: Path, data: Path, n_rows: int) -> None:
-    """Screen the table with one thread and with two, and print what is not shared.
+    """Screen the table with one and two threads; print the serial part.
 
     By Amdahl's law a part s that one thread alone does leaves 1 / (s + (1 - s) / n) on n cores.
     """
@@ -136,7 +136,7 @@ def share(folder: Path, data: Path, n_rows: int) -> None:
 
 
 def make_table(folder: Path, n_rows: int, n_columns: int) -> Path:
-    """Write the table, unless an earlier run left it."""
+    """Write the table unless it exists."""
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         words = [str(n_rows), str(folder), "--columns", str(n_columns)]

@@ -1,4 +1,4 @@
-"""How many rows must be learned from: scores learned from a sample, beside those from all rows.
+"""Compare scores learned from a sample of the rows with those learned from all rows.
 
     python tests/benchmarks/learning_sample.py [--rows 400000] [--seeds 3] [--only T] [--settings U]
 
@@ -36,7 +36,7 @@ import make_large_table
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
-Drawn = tuple[FloatArray, BoolArray]  # rows, and which are planted
+Drawn = tuple[FloatArray, BoolArray]  # rows, and a mask of planted outliers
 
 N_SCORED = 100_000
 SIZES = (12_500, 25_000, 50_000, 100_000, 200_000)
@@ -45,14 +45,14 @@ HIGHEST = 0.01
 
 
 def surface(n: int, rng: np.random.Generator) -> Drawn:
-    """Rows on a curved surface in 20 columns; of an outlier each column is of another row."""
+    """Draw rows on a curved surface in 20 columns; outliers mix columns of different rows."""
     blocks = [block.to_numpy() for block in make_large_table.blocks(n, 20, 0.002)]
     rows = np.concatenate(blocks).astype(np.float64)
     return rows[:, :-1], rows[:, -1] == 1
 
 
 def clusters(n: int, rng: np.random.Generator) -> Drawn:
-    """Twelve clusters, each half as large as the last; an outlier has three cells of others."""
+    """Draw twelve clusters of halving size; outliers take three cells from other rows."""
     d = k = 12
     shares = 0.5 ** np.arange(k)
     group = rng.choice(k, n, p=shares / shares.sum())
@@ -70,7 +70,7 @@ def clusters(n: int, rng: np.random.Generator) -> Drawn:
 
 
 def heavy(n: int, rng: np.random.Generator) -> Drawn:
-    """Correlated columns with heavy tails, one of whole numbers; outliers are shifted."""
+    """Draw correlated heavy-tailed columns, one of integers; outliers are shifted."""
     rows = rng.standard_t(3, size=(n, 8)) @ rng.normal(size=(8, 8))
     rows[:, 0], rows[:, 1] = np.round(rows[:, 0]), np.abs(rows[:, 1]) ** 1.5
     planted = rng.random(n) < 0.005
@@ -87,21 +87,21 @@ TABLES: dict[str, Callable[[int, np.random.Generator], Drawn]] = {
 
 @dataclass(frozen=True)
 class Learned:
-    """A detector and its scores of the further rows."""
+    """A detector and its scores of new rows."""
 
     detector: Detector
     scores: FloatArray
-    cpu_seconds: float  # of learning
+    cpu_seconds: float  # to learn
 
     @property
     def highest(self) -> BoolArray:
-        """Mark the rows that score highest."""
+        """Mark the rows with the highest scores."""
         least = np.quantile(self.scores, 1 - HIGHEST, method="higher")
         return np.asarray(self.scores >= least)
 
 
 def learn(rows: FloatArray, size: int, seed: int, clean: bool, scored: FloatArray) -> Learned:
-    """Learn from so many of the rows, as a screening does, and score others."""
+    """Learn from n rows as a screening does, and score new rows."""
     if size < len(rows):
         rng = np.random.default_rng([77, seed])
         rows = rows[np.sort(rng.choice(len(rows), size, replace=False))]
@@ -115,7 +115,7 @@ def learn(rows: FloatArray, size: int, seed: int, clean: bool, scored: FloatArra
 
 
 def line(of_all: Sequence[Learned], some: Sequence[Learned], planted: BoolArray) -> str:
-    """Compare some with those learned from all rows, none with itself."""
+    """Compare scores from a sample with those from all rows."""
     pairs = [(one, other) for one in of_all for other in some if one is not other]
     apart = np.mean([1 - spearmanr(one.scores, other.scores)[0] for one, other in pairs])
     shared = np.mean([(a.highest & b.highest).sum() / a.highest.sum() for a, b in pairs])

@@ -1,4 +1,4 @@
-"""What a reader's marks are worth: faults found with and without them, by simulated readers.
+"""Measure the value of a reader's marks: faults found with and without, by simulated readers.
 
 Faults are planted into real tables as in `real_tables.py`: ten of ten kinds, or with ``--causes``
 thirty of two causes. A reader marks the first rows of the list, by the truth: planted rows are
@@ -29,13 +29,13 @@ TOP, FEWEST = 0.02, 30
 
 
 def found(ranks: np.ndarray, wrong: set[int]) -> int:
-    """Count the wrong rows among the first of a list."""
+    """Count the wrong rows at the top of a list."""
     first = np.flatnonzero(ranks <= max(round(TOP * len(ranks)), FEWEST))
     return len(wrong & {*first.tolist()})
 
 
 def marks_of(top: Any, wrong: set[int]) -> dict[str, list[Any]]:
-    """Mark some rows by the truth."""
+    """Mark some rows according to the truth."""
     return {
         "row_key": [one.key for one in top],
         "row": [one.row for one in top],
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def told(marks: list[int], counts: np.ndarray) -> str:
-    """Write counts by the number of marks, each as kept off or on top alone, and weighed."""
+    """Format counts by number of marks: marks only filtered or pinned, and with reweighting."""
     return ", ".join(f"{n} marks {a} -> {b}" for n, (a, b) in zip(marks, counts, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""How well the noise level is found, and what comes of it, on clean photographs.
+"""Measure errors of the noise level on clean photographs, and their effect on denoising.
 
 The folder holds clean photographs, grey or coloured; colours are turned to grey. Of each, one crop
 of every size is taken, at a place drawn from its name, and the whole; white noise of a known level
@@ -30,7 +30,7 @@ LUMINANCE = (0.299, 0.587, 0.114)
 
 
 def clean_crops(folder: Path, size: str) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the name and a crop of each photograph, in grey from 0 to 255."""
+    """Yield the name and a grey crop of each photograph, in 0..255."""
     for path in sorted(folder.iterdir()):
         image = io.imread(path)
         grey = np.rint(image[..., :3] @ LUMINANCE) if image.ndim == 3 else image
@@ -43,13 +43,13 @@ def clean_crops(folder: Path, size: str) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def with_noise(clean: np.ndarray, name: str, size: str, sigma: float) -> np.ndarray:
-    """Return the crop with white noise that depends on nothing but the arguments."""
+    """Add white noise that depends only on the arguments."""
     seed = zlib.crc32(f"{name}|{size}|{sigma}".encode())
     return clean + sigma * np.random.default_rng(seed).standard_normal(clean.shape)
 
 
 def estimates(folder: Path, size: str, sigma: float) -> str:
-    """Return a row on the errors of both estimators."""
+    """Return a table row with the errors of both estimators."""
     ours, theirs, established = [], [], 0
     for name, clean in clean_crops(folder, size):
         noisy = with_noise(clean, name, size, sigma)
@@ -65,7 +65,7 @@ def estimates(folder: Path, size: str, sigma: float) -> str:
 
 
 def outcomes(folder: Path, size: str, sigma: float, quality: str) -> str:
-    """Return a row on what denoising with the level found does."""
+    """Return a table row on denoising with the estimated level."""
     changes, gains = [], []
     for name, clean in clean_crops(folder, size):
         noisy = with_noise(clean, name, size, sigma)

@@ -1,4 +1,4 @@
-"""False-alarm rates on new rows drawn as the reference was: columns x links x sizes x calibrations.
+"""Measure false-alarm rates on new rows like the reference: columns x links x sizes x calibrations.
 
 Reference and new rows come from one distribution, so that alpha of the new rows are flagged. Given
 n calibrating rows the rate of one fit is not alpha but Beta(n + 1 - k, k) with k the rank of the
@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from kpca_apps import fit_model, load_model, save_model, score_table
 
-LEVEL = 0.99  # of the interval
+LEVEL = 0.99  # confidence level of the interval
 N_NEW = 2_000
 N_PEOPLE = 250
 Generator = np.random.Generator
@@ -37,20 +37,20 @@ FIRST_DAY = np.datetime64("2024-01-01")
 
 
 def normal(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Three numbers of a normal distribution, of which two go together."""
+    """Draw three normal columns, two of them correlated."""
     x = rng.normal(size=(n, 3))
     return {"x": x[:, 0], "y": x[:, 1], "z": 0.8 * x[:, 0] + 0.6 * x[:, 2]}
 
 
 def skewed(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Log-normal numbers and counts, rounded: many ties."""
+    """Draw rounded log-normal numbers and counts with many ties."""
     size = rng.lognormal(3, 1, n)
     return {"size": size.round(1), "cost": (size * rng.lognormal(0, 0.3, n)).round(2),
             "events": rng.poisson(2, n)}  # fmt: skip
 
 
 def levels(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Categories of common and of rare levels, two of which go together, and a number."""
+    """Draw categories with common and rare levels, two of them dependent, and a number."""
     kind = rng.choice(list("ABCDEF"), n, p=[0.4, 0.3, 0.15, 0.1, 0.04, 0.01])
     place = np.array([f"{k}{i}" for k, i in zip(kind, rng.geometric(0.3, n), strict=True)])
     return {"kind": kind, "place": place, "flag": rng.choice(["yes", "no"], n, p=[0.1, 0.9]),
@@ -58,14 +58,14 @@ def levels(n: int, rng: Generator) -> dict[str, np.ndarray]:
 
 
 def dates(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Two dates, the second 0 to 11 days after the first, and three normal numbers."""
+    """Draw two dates, the second 0 to 11 days after the first, and three normal numbers."""
     first = FIRST_DAY + rng.integers(0, 365, n).astype("timedelta64[D]")
     later = first + rng.integers(0, 12, n).astype("timedelta64[D]")
     return {"ordered": first, "shipped": later, **normal(n, rng)}
 
 
 def orders(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Orders: amount = quantity x price, a few prices a product, customers that come again."""
+    """Draw orders: amount = quantity x price, few prices per product, returning customers."""
     product = rng.integers(0, 40, n)
     price = (5 + 3.5 * product).round(2)
     quantity = rng.integers(1, 13, n)
@@ -76,7 +76,7 @@ def orders(n: int, rng: Generator) -> dict[str, np.ndarray]:
 
 
 def panel(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Visits of people who come again: numbers that lie about a person's own."""
+    """Draw repeated visits of people, with numbers around personal means."""
     person = rng.integers(0, N_PEOPLE, n)
     own = np.random.default_rng(7).normal(70, 12, N_PEOPLE)[person]
     return {"person": np.array([f"id{i}" for i in person]), "weight": own + rng.normal(0, 1, n),
@@ -85,7 +85,7 @@ def panel(n: int, rng: Generator) -> dict[str, np.ndarray]:
 
 
 def gaps(n: int, rng: Generator) -> dict[str, np.ndarray]:
-    """Numbers that go together and a category, a tenth of the cells missing."""
+    """Draw dependent numbers and a category with a tenth of the cells missing."""
     x = rng.normal(size=(n, 5)) @ np.linalg.cholesky(0.7 * np.ones((5, 5)) + 0.3 * np.eye(5)).T
     x[rng.random((n, 5)) < 0.1] = np.nan
     kind = np.where(rng.random(n) < 0.1, None, rng.choice(["a", "b", "c"], n))
@@ -98,12 +98,12 @@ LINKS: dict[str, Callable[[int, Generator], dict[str, np.ndarray]]] = {
 
 
 def draw(link: str, n: int, rng: Generator) -> pl.DataFrame:
-    """Draw rows; numbers that are missing are null."""
+    """Draw rows; missing numbers are null."""
     return pl.DataFrame(LINKS[link](n, rng), nan_to_null=True, strict=False)
 
 
 def flagged(link: str, way: str, n: int, alpha: float, seed: int, n_new: int) -> tuple[int, int]:
-    """Return how many of so many new rows are flagged, and the rows that calibrate."""
+    """Return the number of new rows flagged, and of calibration rows."""
     rng = np.random.default_rng([seed, n])
     reference, new = draw(link, n, rng), draw(link, n_new, rng)
     asked: dict[str, object] = {"alpha": alpha, "seed": seed}
@@ -127,7 +127,7 @@ def flagged(link: str, way: str, n: int, alpha: float, seed: int, n_new: int) ->
 
 
 def interval(n: int, alpha: float, n_seeds: int, n_new: int) -> tuple[float, float]:
-    """Return the interval of the mean rate over seeds, of thresholds by n calibrating rows."""
+    """Return the interval of the mean rate over seeds for thresholds from n calibration rows."""
     above = n + 1 - math.ceil((n + 1) * (1 - alpha) - 1e-9)
     of_fit = betabinom(n_new, above, n + 1 - above)
     total = np.ones(1)
@@ -152,7 +152,7 @@ def main() -> None:
 
 
 def lines(asked: argparse.Namespace) -> Iterator[str]:
-    """Yield a line for each cell of the grid."""
+    """Yield one line per cell of the grid."""
     n_cells = n_kept = 0
     for way in asked.ways:
         for link in asked.links:

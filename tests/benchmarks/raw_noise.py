@@ -1,4 +1,4 @@
-"""Raw mosaics with the noise of photons and readout: denoised before or after development.
+"""Denoise raw mosaics with photon and read noise, before or after development.
 
 A photograph is taken for light (gamma 2.2), seen by a sensor through red, green and blue of unlike
 sensitivity, given noise, and developed: bilinear demosaicking, white balance, gamma. The truth is
@@ -37,7 +37,7 @@ PLACES = ((0, 0), (0, 1), (1, 0), (1, 1))  # of red, the two greens and blue
 
 
 def taken_from(folder: Path, number: int, size: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield so many photographs of a folder, the same each time, cut to a square in the middle."""
+    """Yield a fixed sample of a folder's photographs, cropped to central squares."""
     files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in (".jpg", ".png", ".tif"))
     chosen = np.random.default_rng(0).permutation(len(files))[:number]
     for file in (files[place] for place in sorted(chosen)):
@@ -47,7 +47,7 @@ def taken_from(folder: Path, number: int, size: int) -> Iterator[tuple[str, np.n
 
 
 def seen_by_sensor(scene: np.ndarray) -> np.ndarray:
-    """Return the mosaic (h, w) of a scene (h, w, 3) in 0..255, from 0 to 1 at white."""
+    """Simulate the mosaic (h, w) of a scene (h, w, 3) in 0..255; white is 1."""
     colours = (scene / 255) ** GAMMA * SENSITIVITY
     seen = colours[..., 1].copy()
     seen[0::2, 0::2], seen[1::2, 1::2] = colours[0::2, 0::2, 0], colours[1::2, 1::2, 2]
@@ -55,7 +55,7 @@ def seen_by_sensor(scene: np.ndarray) -> np.ndarray:
 
 
 def developed(mosaic: np.ndarray) -> np.ndarray:
-    """Return the picture (h, w, 3), in 0..255, of a mosaic."""
+    """Develop a mosaic to a picture (h, w, 3) in 0..255."""
     here = np.zeros((3, *mosaic.shape))
     for colour, (y, x) in zip((0, 1, 1, 2), PLACES, strict=True):
         here[colour, y::2, x::2] = mosaic[y::2, x::2]
@@ -67,7 +67,7 @@ def developed(mosaic: np.ndarray) -> np.ndarray:
 
 
 def by_bm3d(mosaic: np.ndarray, a: float, b: float) -> list[np.ndarray]:
-    """Return the mosaic denoised by bm3d, on planes and on their principal components."""
+    """Denoise the mosaic with bm3d, on planes and on their principal components."""
     import bm3d
 
     height, width = (side // 2 * 2 for side in mosaic.shape)
@@ -90,7 +90,7 @@ def by_bm3d(mosaic: np.ndarray, a: float, b: float) -> list[np.ndarray]:
 
 
 def scores(scene: np.ndarray, photons: float, readout: float, quality: str) -> dict[str, float]:
-    """Return the decibels of each way, and its seconds."""
+    """Return PSNR and seconds of each method."""
     seen = seen_by_sensor(scene)
     truth = developed(seen)
     a, b = 1 / photons, (readout / photons) ** 2
@@ -118,7 +118,7 @@ def scores(scene: np.ndarray, photons: float, readout: float, quality: str) -> d
 
 
 def main() -> None:
-    """Print a Markdown table of decibels, then the mean seconds."""
+    """Print a Markdown table of PSNR, then the mean seconds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--photographs", type=Path, help="a folder; else those of scikit-image")
     parser.add_argument("--number", type=int, default=10, help="of the photographs of a folder")
@@ -132,9 +132,9 @@ def main() -> None:
     if not find_spec("bm3d"):
         print("bm3d is not installed, and left out: pip install bm3d\n")
     folder, size = arguments.photographs, arguments.size
-    # Where a denoiser remarks on what it finds, its decibels say so too.
+    # Denoisers warn about the noise they find; the PSNR shows the same.
     warnings.simplefilter("ignore")
-    # What is compiled at the first call is not timed.
+    # Compile before timing.
     denoise_mosaic(np.eye(32), noise=(1, 1), quality=arguments.quality)
     rows: dict[tuple[str, float], dict[str, float]] = {}
     for name, scene in taken_from(folder, arguments.number, size) if folder else photographs(size):

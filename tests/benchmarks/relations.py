@@ -1,4 +1,4 @@
-"""Dirty tables beside clean ones: which rows and cells are found that do not go with their row.
+"""Compare dirty tables with clean ones: find rows and cells that contradict their row.
 
 Row i of both tables is row i, and a cell is wrong where they differ: stripped, and as numbers where
 both are numbers. FOLDER holds the pairs, in subfolders or not: NAME_dirty.csv or NAME_error-01.csv
@@ -40,16 +40,16 @@ from kpca_apps.novelty.relations.conditional.levels import LevelRelations
 from kpca_apps.tables.frames import table_from_frame
 
 FloatArray = NDArray[np.float64]
-# Scores of rows, and cells named (row, column), the clearest first; None where there are none.
+# Row scores, and cells (row, column) in order of evidence; None if not reported.
 Found = tuple[FloatArray, list[tuple[int, int]] | None]
 MAX_LEVELS = 100
-# What ZeroED writes into clean tables where nobody knows the value.
+# ZeroED's placeholder for unknown values in clean tables.
 UNKNOWN = "(wait to be cleaned)"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A table with errors, and which of its cells are wrong."""
+    """A table with errors, and a mask of its wrong cells."""
 
     name: str
     frame: pd.DataFrame
@@ -57,7 +57,7 @@ class Pair:
 
 
 def pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """Find the pairs of tables in a folder."""
+    """Find the table pairs in a folder."""
     for clean in sorted(folder.rglob("*_clean.csv")):
         stem = clean.name.removesuffix("_clean.csv")
         for dirty in sorted(clean.parent.glob(f"{stem}_*.csv")):
@@ -68,14 +68,14 @@ def pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Read all cells as text; what a line has beyond the header is left out."""
+    """Read all cells as text; drop cells beyond the header's width."""
     with path.open(newline="", encoding="utf-8", errors="replace") as file:
         header, *lines = csv.reader(file)
     return pd.DataFrame([line[: len(header)] for line in lines], columns=header).fillna("")
 
 
 def same(seen: str, meant: str) -> bool:
-    """Whether two cells say the same."""
+    """Return whether two cells have equal values."""
     if seen.strip() == meant.strip() or UNKNOWN in meant:
         return True
     try:
@@ -85,7 +85,7 @@ def same(seen: str, meant: str) -> bool:
 
 
 def load(dirty: Path, clean: Path) -> Pair | None:
-    """Compare a table with the clean one; None where they are of different shapes."""
+    """Compare a table with its clean version; None if their shapes differ."""
     frame, meant = read(dirty), read(clean)
     if frame.shape != meant.shape:
         return None
@@ -95,7 +95,7 @@ def load(dirty: Path, clean: Path) -> Pair | None:
 
 
 def screen(frame: pd.DataFrame) -> Found:
-    """Screen the table with the defaults."""
+    """Screen the table with default settings."""
     result = screen_table(frame)
     places = {name: place for place, name in enumerate(frame.columns)}
     cells = [
@@ -107,7 +107,7 @@ def screen(frame: pd.DataFrame) -> Found:
 
 
 def relations(frame: pd.DataFrame) -> Found:
-    """Judge rows and cells by the relations of levels alone."""
+    """Score rows and cells by relations between levels only."""
     table = table_from_frame(pl.DataFrame(frame.to_dict("list")), "table")
     learned = LevelRelations.learn(table, infer_plan(table))
     judged = learned.judge(table, own=np.ones(table.frame.height, dtype=bool))
@@ -117,7 +117,7 @@ def relations(frame: pd.DataFrame) -> Found:
 
 
 def prepared(frame: pd.DataFrame) -> FloatArray:
-    """Prepare a table for detectors of numbers: standardised, one-hot, many levels as codes."""
+    """Prepare a table for numeric detectors: standardise and encode columns, fill gaps."""
     blocks = []
     for _, column in frame.items():
         numbers = pd.to_numeric(column, errors="coerce")
@@ -145,7 +145,7 @@ def forest(frame: pd.DataFrame) -> Found:
 
 
 def methods(alone: bool) -> dict[str, Callable[[pd.DataFrame], Found]]:
-    """Return ours and the peers that are installed; say which are not."""
+    """Return our methods and the installed baselines; print the missing ones."""
     if alone:
         return {"relations": relations}
     found = {"kpca screen": screen, "relations": relations, "LOF": lof, "forest": forest}
@@ -154,9 +154,9 @@ def methods(alone: bool) -> dict[str, Callable[[pd.DataFrame], Found]]:
 
 
 def line(pair: Pair, scores: FloatArray, cells: list[tuple[int, int]] | None) -> str:
-    """Say how well rows and cells were found."""
+    """Format how well rows and cells were found."""
     bad, n_wrong = pair.wrong.any(axis=1), int(pair.wrong.sum())
-    # Of rows that all have a wrong cell there is nothing to order.
+    # The area is undefined if every row has a wrong cell.
     area = f"{roc_auc_score(bad, scores):8.3f}" if 0 < bad.sum() < len(bad) else f"{'-':>8}"
     if cells is None:
         return area

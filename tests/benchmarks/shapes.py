@@ -1,4 +1,4 @@
-"""Noise around shapes of the plane: our score, its parts, Hoffmann's detector and others.
+"""Detect noise around plane shapes: our score, its parts, Hoffmann's detector and others.
 
     python tests/benchmarks/shapes.py [--data FOLDER]
 
@@ -36,7 +36,7 @@ OWN = Path(__file__).resolve().parents[2] / "datasets" / "ring_line_square.csv"
 
 
 def read_shapes(folder: Path | None) -> dict[str, tuple[FloatArray, FloatArray, float, int]]:
-    """Return points, which are noise, and sigma and components of the paper, by name."""
+    """Return points, noise mask, and the paper's sigma and components, by name."""
     own = pd.read_csv(OWN)
     is_noise = (own["noise"] == "yes").to_numpy(float)
     known = SETS["ring-line-square"]
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder that kpca papers fetch filled")
     areas = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a weight of 0 has no logarithm
+        warnings.simplefilter("ignore")  # log of a zero weight
         for name, (X, is_noise, sigma, q) in read_shapes(parser.parse_args().data).items():
             scores = scores_of_all(X, sigma, q)
             areas[name] = {

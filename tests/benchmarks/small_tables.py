@@ -1,4 +1,4 @@
-"""CPU seconds of what a user meets first: import, help, tables to their reports, rows, an image.
+"""Measure CPU seconds of a first use: import, help, tables to reports, rows, an image.
 
     python tests/benchmarks/small_tables.py [--before CHECKOUT] [--repeats 5]
 
@@ -47,14 +47,14 @@ def make_table(path: Path, n: int) -> None:
 
 
 def make_wide_table(path: Path) -> None:
-    """Write correlated columns of numbers, more than there are rows."""
+    """Write correlated numeric columns, more of them than rows."""
     rng, (n, d) = np.random.default_rng(0), WIDE
     values = rng.normal(size=(n, 20)) @ rng.normal(size=(20, d)) + rng.normal(size=(n, d))
     pl.DataFrame({f"x{k}": column.round(3) for k, column in enumerate(values.T)}).write_csv(path)
 
 
 def make_image(path: Path) -> None:
-    """Write a noisy picture of 256 x 256."""
+    """Write a noisy picture of 256 x 256 pixels."""
     rng = np.random.default_rng(0)
     y, x = np.mgrid[:256, :256]
     clean = 127 + 60 * np.sin(x / 17) + 50 * (np.hypot(x - 128, y - 128) < 70)
@@ -63,7 +63,7 @@ def make_image(path: Path) -> None:
 
 
 def cpu_seconds(words: list[str], checkout: Path, kept: Path) -> float:
-    """Run Python once with a checkout, and return user and system time."""
+    """Run Python once with a checkout; return user and system time."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
         "PYTHONPATH": str(checkout),
         "PYTHONPYCACHEPREFIX": str(kept / "python"),
