@@ -1,4 +1,4 @@
-"""Lone pixels, dead lines and padding, on drawn pictures whose truth is known."""
+"""Isolated pixels, dead lines and padding, on drawn pictures with known truth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kpca_apps.denoise.options import Options
 
 _rng = np.random.default_rng(3)
 SHAPE = 160, 192
-# Blobs of some sizes, and steps between areas.
+# Blobs of several sizes, and steps between areas.
 SMOOTH = gaussian_filter(_rng.standard_normal(SHAPE), 6) * 400 + 2000
 CLEAN = SMOOTH + 300.0 * (gaussian_filter(_rng.standard_normal(SHAPE), 12) > 0)
 NOISY = CLEAN + _rng.normal(0, 40, SHAPE)
@@ -50,7 +50,7 @@ def test_lone_pixels_are_taken_out_at_any_share(rng: np.random.Generator, share:
 
 @pytest.mark.parametrize("size", [22, 26, 32])
 def test_ends_of_letters_are_kept(rng: np.random.Generator, size: int) -> None:
-    # Letters of lead on an X-ray picture: far brighter than all else.
+    # Lead letters on an X-ray picture: far brighter than anything else.
     drawn = Image.new("L", (256, 256), 0)
     ImageDraw.Draw(drawn).text((20, 20), "R 7 AP", fill=255, font_size=size)
     body = gaussian_filter(rng.standard_normal((256, 256)), 6)
@@ -124,10 +124,10 @@ def test_noise_cut_off_is_no_padding(rng: np.random.Generator) -> None:
 def test_what_lies_between_two_areas_is_beside_both(rng: np.random.Generator) -> None:
     page = rng.integers(1, 250, (40, 60))
     page[:, :10] = page[:, 11:21] = 0
-    page[[3, 17, 31], 10] = 0  # 3 of the 40 pixels beside the first, of the 80 beside the second
+    page[[3, 17, 31], 10] = 0  # 3 of the 40 pixels next to the first, of the 80 next to the second
     found = padding_in(page[np.newaxis, np.newaxis])[0]
     assert found[:, 11:21].all() and found.sum() == 400
-    # What lies between two arms of one area is beside it once: 4 of 90, which is few, not 8 of 121.
+    # A pixel between two arms of an area counts once: 4 of 90, below the limit, not 8 of 121.
     page = rng.integers(1, 250, (60, 80))
     page[:, :10] = page[:, 11:21] = page[30:, 10] = 0
     page[[4, 10, 16, 22], 10] = 0
@@ -157,7 +157,7 @@ def test_counts_are_denoised_alike_in_integers_and_floats(
     assert [info.laws[0].gain for _, info in results] == pytest.approx([1.0, 1.0])
     np.testing.assert_allclose(results[0][0], results[1][0], atol=0.01 * peak)
     assert psnr(results[0][0], light) > psnr(counts, light) + 8
-    # In a file of integers, too, the light stays.
+    # The light is kept in a file of integers, too.
     (tmp_path / "in").mkdir()
     Image.fromarray(counts.astype("u1")).save(tmp_path / "in" / "a.png")
     denoise = GroupDenoiser(Options(quality="fast"))

@@ -1,4 +1,4 @@
-"""The door: dtypes, ranges, shapes, units and refusals; then decibels."""
+"""The public function: dtypes, ranges, shapes, units and rejected input; then PSNR."""
 
 import inspect
 from dataclasses import replace
@@ -41,7 +41,7 @@ def noisy_colour(sigma: float = 20) -> np.ndarray:
 
 
 def test_cores_are_of_no_influence() -> None:
-    """Linear algebra adds in another order where it has more threads, unless told not to."""
+    """BLAS adds in a different order with more threads unless it is limited."""
     rng = np.random.default_rng(0)
     light = data.camera()[:160, 150:310] * 0.5
     counts = rng.poisson(light) * 2.0 + rng.normal(100, 3, light.shape)
@@ -73,7 +73,7 @@ def test_float64_stays_float64_and_units_do_not_matter() -> None:
     np.testing.assert_allclose(unit * 255, out, atol=0.05)
 
 
-RANGES = {  # image of GREY in its units: the unit of one grey value, and what is black
+RANGES = {  # GREY in other units: the size of one grey level, and the value of black
     "floats around 0 to 1": (np.float32, 1 / 255, 0.0),
     "floats above 1": (np.float64, 40.0, 0.0),
     "floats less a background": (np.float64, 1.0, -20.0),
@@ -90,7 +90,7 @@ RANGES = {  # image of GREY in its units: the unit of one grey value, and what i
 def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
     noise: str, values: str
 ) -> None:
-    """Half the image is so dark that noise reaches beyond the least value: its mean stays.
+    """Half of the image is so dark that noise goes below the least value; its mean is kept.
 
     But of noise that was cut off there the mean is brought back to what it was, or, where that of
     a camera is only measured, most of the way.
@@ -113,7 +113,7 @@ def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
 
 
 def any_values(dtype: type) -> np.ndarray:
-    """Values all over the range of a dtype, of which no single precision holds those of 32 bits.
+    """Values over the whole range of a dtype; 32-bit ones do not fit single precision.
 
     Too few for a patch, so that no time goes into measuring their noise.
     """
@@ -184,7 +184,7 @@ def test_channel_axis_may_be_anywhere() -> None:
 
 
 def test_alpha_is_returned_as_it_is() -> None:
-    alpha = RNG.integers(1, 256, (64, 64, 1))  # 0 would be no data
+    alpha = RNG.integers(1, 256, (64, 64, 1))  # 0 would mean no data
     image = np.concatenate([np.clip(noisy_colour(), 0, 255), alpha], axis=-1).astype(np.uint8)
     out = denoise_kpca(image, sigma=20, channel_axis=-1, quality="fast")
     np.testing.assert_array_equal(out[..., 3], image[..., 3])
@@ -214,7 +214,7 @@ def test_colour_is_denoised_a_decibel_better_than_by_non_local_means() -> None:
 
 @st.composite
 def crops(draw: st.DrawFn) -> tuple[tuple[int, int], Window]:
-    """Draw an image longer than any pass reaches, and a crop of it."""
+    """Draw an image larger than the support of any pass, and a crop of it."""
     sides = [draw(st.integers(30, 40)), draw(st.integers(300, 480))]
     ends = [sorted(draw(st.tuples(st.integers(0, n - 1), st.integers(1, n)))) for n in sides]
     rows, columns = ((low, max(high, low + 1)) for low, high in ends)
@@ -223,7 +223,7 @@ def crops(draw: st.DrawFn) -> tuple[tuple[int, int], Window]:
     return shape, (columns, rows) if turned else (rows, columns)
 
 
-# Few, and without looking for a simpler one: each takes half a second or more.
+# Few examples without shrinking: each takes half a second or more.
 @pytest.mark.release
 @settings(max_examples=12, deadline=None, phases=[Phase.generate])
 @given(
@@ -242,7 +242,7 @@ def test_a_crop_is_that_of_the_whole_to_the_last_bit(
     colour: bool,
     given_sigma: bool,
 ) -> None:
-    """Whatever a pass reaches for: groups, low frequencies, levels and ends of the whole."""
+    """Group search, low frequencies, levels and range of the whole image are taken into account."""
     (height, width), window = drawn
     texture = np.resize(COLOUR, (height, width, 3)).astype(float)
     texture += 20 * np.random.default_rng(height * width).standard_normal(texture.shape)
@@ -299,7 +299,7 @@ def test_who_asks_for_the_image_alone_is_told_of_impulses_and_of_no_noise() -> N
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (3, 3), (5, 40)])
 @pytest.mark.parametrize("noise", ["gaussian", "poisson", "speckle", "impulse", "camera", "auto"])
 def test_tiny_images_come_back_finite(shape: tuple[int, int], noise: str) -> None:
-    # One generator for all tests would make their order matter.
+    # A shared generator would make results depend on the order of the tests.
     image = np.random.default_rng(1).uniform(10, 200, shape)
     out = denoise_kpca(image, noise=noise, data_range=255)
     assert out.shape == shape

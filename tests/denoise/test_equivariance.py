@@ -1,4 +1,4 @@
-"""What holds of denoising whatever the image: units, origins, layouts of memory, magnitudes, crops.
+"""Invariances of denoising for any image: units, origins, memory layouts, magnitudes, crops.
 
 At length: ``pytest -n0 --hypothesis-profile long tests/denoise/test_equivariance.py``.
 """
@@ -19,7 +19,7 @@ from kpca_apps.errors import KpcaError
 from tests.quick import examples
 
 NOISES = ("gaussian", "poisson", "speckle", "impulse", "camera", "auto")
-LEVEL = {"speckle": 0.2}  # relative to the intensity; of others in grey levels
+LEVEL = {"speckle": 0.2}  # relative to the intensity; other levels are in grey levels
 
 noises = st.sampled_from(NOISES)
 seeds = st.integers(0, 2**32 - 1)
@@ -27,7 +27,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 @st.composite
 def pictures(draw: st.DrawFn) -> tuple[np.ndarray, int | None]:
-    """Draw a small picture of whole numbers, some below 0, and its axis of channels."""
+    """Draw a small integer picture, some values below 0, and its channel axis."""
     height, width = draw(st.integers(6, 14)), draw(st.integers(6, 16))
     rng = np.random.default_rng(draw(seeds))
     rows, columns = np.indices((height, width))
@@ -42,19 +42,19 @@ def pictures(draw: st.DrawFn) -> tuple[np.ndarray, int | None]:
     axis = draw(st.sampled_from([None, None, None, -1]))
     shape = clean.shape if axis is None else (*clean.shape, 3)
     noisy = (clean if axis is None else clean[..., np.newaxis]) + rng.normal(0, 15, shape)
-    noisy.ravel()[0] = -20.0  # no image from 0 to 1 has values below
+    noisy.ravel()[0] = -20.0  # images in 0..1 have no negative values
     return np.round(noisy), axis
 
 
 def found(image: np.ndarray, axis: int | None, noise: str, **options: Any) -> np.ndarray:
-    """Denoise as a draft, without warnings of what is found."""
+    """Denoise with quality "draft" and without warnings."""
     return denoise_with_info(image, channel_axis=axis, noise=noise, quality="draft", **options)[0]
 
 
 @examples(15)
 @given(pictures(), noises, st.integers(-90, 90), st.booleans(), st.booleans())
 def test_the_unit_is_of_no_influence(drawn, noise, exponent, is_known, has_range):
-    """To the last bit: powers of two are exact."""
+    """Bitwise equal: scaling by powers of two is exact."""
     (image, axis), unit = drawn, 2.0**exponent
     level = LEVEL.get(noise, 15.0)
     known, scaled = {}, {}
@@ -72,7 +72,7 @@ def test_the_unit_is_of_no_influence(drawn, noise, exponent, is_known, has_range
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("unit", [1 / 255, 257.0])
 def test_a_unit_that_is_no_power_of_two_is_of_no_influence_but_rounding(method, unit):
-    """On strokes, whose groups get a kernel of finite width but for `linear`."""
+    """On strokes, whose groups get a kernel of finite bandwidth except with `linear`."""
     rows, columns = np.indices((48, 64))
     clean = 200.0 * ((rows + 2 * columns) % 17 < 4)
     noisy = clean + np.random.default_rng(0).normal(0, 15, clean.shape)
@@ -94,7 +94,7 @@ def test_a_unit_that_is_no_power_of_two_is_of_no_influence_but_rounding(method, 
 )
 def test_the_origin_is_of_no_influence_on_noise_that_is_added(drawn, noise, origin):
     image, axis = drawn
-    # Whole numbers are exact up to 2^53; the origin comes back with one rounding.
+    # Integers are exact up to 2^53; adding the origin back rounds once.
     one, other = (found(image + far, axis, noise, sigma=15.0) for far in (0.0, float(origin)))
     bound = 2 * np.spacing(float(np.abs(image).max()) + abs(origin))
     np.testing.assert_allclose(other - origin, one, rtol=0, atol=bound)

@@ -1,4 +1,4 @@
-"""Pixels that are no data are neither used nor changed, and regions are all that is."""
+"""Pixels without data are neither used nor changed, and only regions are denoised."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOISY = CLEAN + SIGMA * np.random.default_rng(0).standard_normal(CLEAN.shape).as
 
 
 def with_disc(shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """A round field of view, as of a microscope, with a line of dead pixels."""
+    """A round field of view, as in a microscope, with a line of dead pixels."""
     rows, columns = np.indices(shape)
     mask = np.hypot(rows - shape[0] / 2, columns - shape[1] / 2) < 0.45 * min(shape)
     mask[:, shape[1] // 2] = False
@@ -82,7 +82,7 @@ def test_noise_is_that_of_the_data_and_is_removed_up_to_the_edge(masked: str) ->
     assert info.noise == of_whole.noise
     assert info.sigma == pytest.approx(of_whole.sigma, rel=0.1)
     near = mask & binary_dilation(~mask, iterations=8)
-    # Around a dead pixel hardly anything is missing; at a rim all that is beyond.
+    # A dead pixel loses almost none of its neighbourhood; a rim pixel loses everything beyond.
     assert psnr(found, near) > psnr(whole, near) - (0.1 if masked == "dead" else 2.5)
 
 
@@ -104,7 +104,7 @@ def test_what_stands_in_holes_comes_from_the_data_around() -> None:
     for filled in (smooth, mirror, noisy):
         assert np.array_equal(filled[mask], rows[mask])
         assert filled[~mask].min() >= 0 and filled[~mask].max() <= 39
-    # A slope goes on, roughly.
+    # A gradient is roughly continued.
     assert np.abs(smooth - rows).max() < 6
     assert set(mirror[~mask]) <= set(rows[mask])
 
@@ -140,7 +140,7 @@ def test_infinities_count_only_where_there_are_data(channels: tuple[int, int]) -
 def test_pages_of_a_block_without_data_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     film = np.stack([NOISY[:64, :64]] * 24)
     film[:12] = np.nan
-    film[20, 3, 4] = np.inf  # where there are no data, by its mask
+    film[20, 3, 4] = np.inf  # masked, so there is no data
     mask = np.ones((64, 64), bool)
     mask[3, 4] = False
     monkeypatch.setattr("kpca_apps.denoise.batch.denoisers.page_blocks", lambda *_: [(0, 8, 0, 12)])
@@ -152,7 +152,7 @@ def test_pages_of_a_block_without_data_stay_as_they_are(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("noise", ["auto", "camera"])
 def test_a_region_is_all_that_is_denoised(noise: str) -> None:
     image = NOISY.copy()
-    image[:, 100:] = CLEAN[:, 100:]  # a part without noise, which has no say
+    image[:, 100:] = CLEAN[:, 100:]  # a part without noise, which is ignored
     found, info = denoise_with_info(
         image, region=(8, 16, 80, 96), noise=noise, data_range=255, quality="fast"
     )
@@ -161,7 +161,7 @@ def test_a_region_is_all_that_is_denoised(noise: str) -> None:
     assert np.array_equal(found[outside], image[outside])
     assert np.mean(found[~outside] != image[~outside]) > 0.9
     assert info.sigma == pytest.approx(SIGMA, rel=0.25)
-    # The pixels around are matched with: at its edges it is nearly as in the whole.
+    # Matching uses the surrounding pixels, so its borders are close to the full result.
     whole = denoise_kpca(NOISY, noise=noise, data_range=255, quality="fast", sigma=info.sigma)
     inner = np.zeros(image.shape, bool)
     inner[24:104, 16:80] = True

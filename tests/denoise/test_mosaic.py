@@ -1,4 +1,4 @@
-"""Mosaics of camera sensors, whose noise and light are known."""
+"""Sensor mosaics with known noise and light."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ A, B = 1 / 200, 1e-4  # of the noise: 200 photons at white
 
 @pytest.fixture(scope="module")
 def light() -> NDArray[np.float64]:
-    """A photograph as light (h, w, 3), from 0 to 1."""
+    """A photograph as linear light (h, w, 3), in 0..1."""
     return np.asarray((astronaut()[:112, 140:268] / 255.0) ** 2.2 * NEUTRAL)
 
 
@@ -38,7 +38,7 @@ def test_noise_is_taken_out_whatever_the_pattern(light: NDArray[np.float64], pat
     noisy = exposed(seen, A, B)
     found = denoise_mosaic(noisy, pattern=pattern, noise=(A, B), quality="fast")
     assert found.shape == noisy.shape and found.dtype == np.float32
-    # Of X-Trans a cell is larger, and two of its nine pixels are red.
+    # X-Trans has a larger cell, with red at two of nine pixels.
     assert error(found, seen) < (0.54 if len(pattern) == 4 else 0.6) * error(noisy, seen)
 
 
@@ -81,7 +81,7 @@ def test_the_transform_has_noise_of_1_and_an_exact_inverse(added: float) -> None
         counts = rng.poisson(mean, 400_000) + np.sqrt(added) * rng.standard_normal(400_000)
         roots = anscombe(counts, added)
         deviation = float(np.std(roots))
-        # Weaker where hardly anything is there to be counted; never stronger.
+        # Weaker where almost no photons were counted; never stronger.
         assert (0.95 if added > 2 or mean > 2 else 0.0) <= deviation < 1.03
         back = float(inverse_generalised_anscombe(roots.mean(), added))
         assert back == pytest.approx(mean, abs=4 * np.sqrt((mean + added) / 4e5) + 0.02)
@@ -159,7 +159,7 @@ def test_saturated_pixels_stay_saturated(light: NDArray[np.float64]) -> None:
     np.testing.assert_array_equal(shifted[burnt], np.float32(0.7 + 0.1))
     rest = ~burnt
     assert error(found[rest], seen[rest]) < 0.7 * error(noisy[rest], seen[rest])
-    # Cut-off noise is not taken for the noise of all.
+    # Clipped noise is not taken for the noise of the whole image.
     measured = measure_mosaic(noisy.astype(np.float32), "RGGB", 0.7)[1][0]
     assert np.sqrt(measured @ [0.3, 1]) == pytest.approx(np.sqrt(A * 0.3 + B), rel=0.15)
 
@@ -182,7 +182,7 @@ def test_the_same_for_any_number_of_workers_and_any_wanted_window(
     noisy = exposed(mosaic_of(light), A, B).astype(np.float32)
     one, two = (denoise_mosaic(noisy, quality="fast", n_jobs=n) for n in (1, 2))
     np.testing.assert_array_equal(one, two)
-    # A window is one of the picture: all of the mosaic is denoised.
+    # A window refers to the picture; the whole mosaic is denoised.
     whole, window = (
         clean_mosaic(noisy, "RGGB", np.inf, None, Options(quality="fast", wanted=wanted))[0]
         for wanted in (None, ((0, 8), (0, 8)))
@@ -221,7 +221,7 @@ def test_what_cannot_be_is_refused_in_one_line(light: NDArray[np.float64]) -> No
             denoise_mosaic(wrong)
     for options, message in (
         ({"pattern": "RGB"}, "RGGB, BGGR"),
-        # Its cells are balanced, but no two neighbours are green in each.
+        # The colour counts are balanced, but not every cell has two adjacent green pixels.
         ({"pattern": "GGGGBGGGBGRGBRRBGRBRGGBGGGBGBGGRGGRR"}, "the 36 letters of X-Trans"),
         ({"white": 0.1, "black": 0.2}, "not above black"),
         ({"black": float("nan")}, "black is nan"),

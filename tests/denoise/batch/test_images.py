@@ -1,4 +1,4 @@
-"""One image of a batch: its unfinished file, its pages, and bugs met in it."""
+"""One image of a batch: its temporary file, its pages, and exceptions raised on it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_file_in_the_way_of_an_unfinished_one_is_kept(
 
 
 def choosy(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
-    """Have a bug with grey images."""
+    """A denoiser that raises on grey images."""
     if pixels.ndim == 2:
         raise TypeError("unsupported operand")
     return smooth(pixels, channel_axis)
@@ -100,7 +100,7 @@ def test_a_bug_is_told_with_its_place_and_costs_one_image(folder: Path, jobs: in
 
 
 def killed(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
-    """End the process on grey images, as the system does for want of memory."""
+    """Kill the process on grey images, as the kernel's out-of-memory killer does."""
     if pixels.ndim == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     return smooth(pixels, channel_axis)
@@ -116,7 +116,7 @@ def test_a_killed_worker_costs_one_image_and_is_told_in_one_line(folder: Path) -
         "use fewer --jobs, or cut the image."
     )
     assert list(contents(folder / "out")) == ["sub/colour.png", "sub/deeper/photo.jpg"]
-    # What was done beside it is kept, and nothing unfinished is left.
+    # Finished images are kept, and no temporary files remain.
     again = run(folder)
     assert (again.n_failed, again.n_resumed) == (0, 2)
 
@@ -180,9 +180,9 @@ def test_an_image_left_as_it_was_is_the_same_file(tmp_path: Path) -> None:
         return pixels.astype(np.float32), Info(established=False)
 
     colours = picture(0, (24, 30, 3))
-    save(tmp_path / "in", "a.jpg", colours, quality=60)  # which encoding anew would change
+    save(tmp_path / "in", "a.jpg", colours, quality=60)  # encoding it again would change the pixels
     folder = tmp_path / "in"
-    Image.fromarray(colours).quantize(16).save(folder / "b.png")  # of a palette
+    Image.fromarray(colours).quantize(16).save(folder / "b.png")  # with a palette
     result = run(tmp_path, denoise=leave)
     assert [image.notes for image in result.images] == [(), ()]
     found = contents(tmp_path / "out")
@@ -217,7 +217,7 @@ def test_pages_of_a_stack_that_are_noisier_than_its_level_are_named() -> None:
     blocks = np.kron(1000.0 * rng.integers(0, 2, (6, 6)), np.ones((16, 16)))
     wave = np.sin(np.arange(96) * 1.3)
     left = [blocks + rng.normal(0, level, (96, 96)) for level in (20, 20, 500, 20, 450)]
-    left[3] += 1000 * np.outer(wave, wave)  # texture, which no noise is
+    left[3] += 1000 * np.outer(wave, wave)  # texture, not noise
     info = DenoiseInfo("gaussian", 100.0, (100.0,), True, False, 1.0, 65535.0)
     page = Page(96, 96, 1, np.dtype("u2"))
     image = ImageFile("a", "tiff", (page,) * 5, lambda n: (left[n] + 3000).astype(np.uint16))
@@ -240,5 +240,5 @@ def test_a_colour_page_is_named_where_its_colours_are_noisier_than_their_level()
 
 def test_a_batch_warns_of_no_single_image() -> None:
     denoiser = GroupDenoiser(Options(quality="fast"), sigma=0.5)
-    # Warnings are errors in these tests; the command says once what is to be doubted of a level.
+    # Warnings are errors in these tests; the command reports a doubtful level once for all images.
     assert denoiser.clean(picture(0).astype(np.uint8)).info.sigma == 0.5

@@ -1,4 +1,4 @@
-"""Objects of a store whose names, or sizes, no file here can have fail alone; without a store."""
+"""Only objects whose name or size fits no local file fail; uses a fake object store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.denoise.toy import SETTINGS, picture, save, smooth
 
 
 class Objects:
-    """A bucket as pyarrow shows one: folders are implied by the names of objects."""
+    """A bucket as pyarrow presents it: object names imply the folders."""
 
     type_name = "s3"
 
@@ -85,7 +85,7 @@ def test_an_odd_name_fails_alone(
     odd = ["../y.png", "abs//etc/x.png", "c.png/d.png", "up/../x.png"]
     fine = ["c.png", "q?a=b.png", "sub/ok.png"]
     hold(monkeypatch, **dict.fromkeys([*odd, *fine, "up/../readme.txt"], png))
-    for _ in "12":  # and when it is run again
+    for _ in "12":  # a second run gives the same
         found = outcomes(tmp_path / "out")
         assert [name for name, (status, _) in found.items() if status == "failed"] == odd
         assert {name for name, (status, _) in found.items() if status == "ok"} == {*fine}
@@ -112,7 +112,7 @@ def test_images_are_listed_by_few_requests(png: bytes, monkeypatch: pytest.Monke
         planned, _ = plan_outputs(["s3://box/in"], "out")
         assert [one.n_bytes for one in planned] == [len(png)] * n_images
         asked.append(system.n_asked)
-    assert asked[0] == asked[1]  # beside the beginning of each
+    assert asked[0] == asked[1]  # besides reading the start of each object
 
 
 def test_what_is_too_large_is_not_fetched(
@@ -123,7 +123,7 @@ def test_what_is_too_large_is_not_fetched(
     found = outcomes(tmp_path / "out")
     assert "which do not take its" in found["a.png"][1]
     assert found["b.png"][0] == "ok"
-    # Nor what there is no room for.
+    # An object larger than the free disk space is not fetched either.
     system.sizes["box/in/a.png"] = FRONT
     monkeypatch.setattr(
         spools.shutil, "disk_usage", lambda _: SimpleNamespace(free=spools._RESERVE + FRONT - 1)
@@ -131,7 +131,7 @@ def test_what_is_too_large_is_not_fetched(
     system.n_read = 0
     (status, reason) = outcomes(tmp_path / "out", "s3://box/in/a.png")["a.png"]
     assert (status, "has no room" in reason) == ("failed", True)
-    assert system.n_read < 2 * len(png)  # its beginning tells its kind
+    assert system.n_read < 2 * len(png)  # the first bytes show the file type
 
 
 def test_an_address_with_a_signature_is_refused_still(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The record of a batch survives a stop at any byte, and knows what is not its own."""
+"""A batch record survives an interruption at any byte and ignores foreign entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Image files parts of which are no data, or not wanted: the same bits come back there."""
+"""Masked and missing pixels of image files keep their exact bits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_holes_of_three_kinds_stay_as_they_are(tmp_path: Path) -> None:
     assert np.array_equal(found["alpha"][~DATA], colours[~DATA])
     assert np.array_equal(found["masked"][~DATA], NOISY[~DATA])
     assert np.array_equal(np.isnan(found["nan"]), ~DATA)
-    # However it was said, the same was done.
+    # Masks and NaN give the same result.
     assert np.abs(np.rint(found["nan"][DATA]) - found["masked"][DATA]).max() <= 1
     assert np.mean(found["masked"][DATA] != NOISY[DATA]) > 0.8
     assert all(np.isfinite(image.residual.sd) for image in result.images if image.residual)

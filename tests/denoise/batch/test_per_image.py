@@ -1,4 +1,4 @@
-"""Settings of single images are read from a table, refused by row and column, and applied."""
+"""Per-image settings are read from a table, checked by row and column, and applied."""
 
 from __future__ import annotations
 

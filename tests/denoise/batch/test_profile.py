@@ -1,4 +1,4 @@
-"""The noise of a set, kept in a file: what was found is what is used, and nothing else passes."""
+"""A noise profile file stores a measured noise model for later runs; invalid files are rejected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STRONG = kept_law(replace(law_of_nothing(0.0), gain=300.0))
 
 
 def photograph(seed: int, *, counts: float = 0.0, sigma: float = 0.0) -> np.ndarray:
-    """An even slope with noise of light, of so much for a count, or white noise."""
+    """A smooth gradient with Poisson noise at a given gain, or with white noise."""
     rng, light = np.random.default_rng(seed), np.add.outer(np.arange(160), np.arange(160)) * 0.5
     noisy = counts * rng.poisson(light / counts) if counts else light
     noisy = noisy + sigma * rng.standard_normal(SIZE)
@@ -66,7 +66,7 @@ def test_noise_that_was_kept_is_taken_out_of_an_image_that_does_not_show_it(
     with Image.open(tmp_path / "out" / "other.png") as opened:
         change = np.std(np.asarray(opened).astype(float) - photograph(9, **noise))
     assert change > 4
-    # As in a run that found it.
+    # The run that measured the profile gives the same.
     again = GroupDenoiser(Options(quality="draft"), same=found_in(tmp_path / "set"))
     run_batch([tmp_path / "in"], tmp_path / "again", again.settings, denoise=again)
     first, second = (read_image(tmp_path / name / "other.png").page(0) for name in ("out", "again"))

@@ -30,7 +30,7 @@ FAST = GroupDenoiser(Options(quality="fast"))
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A noisy raw file, one turned, its clean development, a damaged one and a PNG."""
+    """A noisy raw file, a rotated one, its clean development, a damaged one and a PNG."""
     made = tmp_path_factory.mktemp("raw")
     (made / "in").mkdir()
     (made / "clean").mkdir()
@@ -64,7 +64,7 @@ def test_raw_files_become_denoised_pictures(folder: Path, tmp_path: Path) -> Non
     assert turned.shape == (160, 144, 3) and turned.orientation == 1
     assert a.comparison is not None
     assert a.comparison.denoised.psnr > a.comparison.noisy.psnr + 4
-    # A noise profile of the file is believed; without one the noise is measured, and much the same.
+    # The file's noise profile is used; without one, the noise is measured, with a similar result.
     assert (a.estimated, turned.estimated) == (False, True)
     assert a.sigma is not None and a.data_range == pytest.approx(65535)
     assert turned.sigma == pytest.approx(a.sigma, rel=0.1)
@@ -93,7 +93,7 @@ def test_raw_files_become_denoised_raw_files(folder: Path, tmp_path: Path) -> No
         assert [one.reason for one in result.images] == ["", ""]
     a, b = result.images
     assert (a.output, a.format, b.output) == ("a.dng", "dng", "b.png")
-    # Developed from the file it is what it is from memory.
+    # Developing the written file gives the same picture as developing from memory.
     pictures = [read_image(tmp_path / name).page(0) for name in ("tiff/a.tif", "dng/a.dng")]
     np.testing.assert_array_equal(*pictures)
     again = run_batch(files, tmp_path / "dng", FAST.settings, denoise=FAST, raw_out="dng")
@@ -178,7 +178,7 @@ def test_denoising_before_development_is_better_than_after(tmp_path: Path, patte
     before = FAST.clean_mosaic(files[1].mosaic()).at(1.0)
     after = denoise_kpca(files[1].page(0), noise="camera", channel_axis=-1, quality="fast")
     errors = [np.sqrt(np.mean(np.square(one - clean))) for one in (noisy, after, before)]
-    # In decibels: 3.6 and 5 better than the noisy one, and 1.1 between the two.
+    # 3.6 and 5 dB better than the noisy image, and 1.1 dB between the two.
     assert errors[1] < 0.66 * errors[0] and errors[2] < 0.563 * errors[0]
     assert errors[2] < 0.885 * errors[1]
 

@@ -1,4 +1,4 @@
-"""A batch goes on past bad files, never overwrites, and can be stopped anywhere."""
+"""A batch continues past bad files, never overwrites foreign files, and can resume anywhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(folder: Path, out: str = "out", **options: object) -> DenoisingResult:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three images in a small tree, and a file that is no image."""
+    """Three images in a small tree, and a file that is not an image."""
     save(tmp_path / "in", "grey.png", picture(0))
     save(tmp_path / "in", "sub/colour.png", picture(1, (24, 30, 3)))
     save(tmp_path / "in", "sub/deeper/photo.jpg", picture(2, (24, 32, 3)), quality=95)
@@ -145,7 +145,7 @@ def test_other_settings_need_another_folder_or_force(folder: Path) -> None:
     assert contents(folder / "out") == whole
     run(folder, **other, force=True)
     assert contents(folder / "out")["grey.png"] != whole["grey.png"]
-    # The same call goes on from there, and does not begin anew.
+    # The same call resumes from there instead of starting over.
     assert run(folder, **other, force=True).n_resumed == 3
 
 
@@ -184,7 +184,7 @@ def test_inputs_are_never_overwritten(folder: Path) -> None:
     run(folder, "in/clean")
     after = contents(folder / "in")
     assert {name: after[name] for name in before} == before
-    # Results inside the input folder are no inputs of the next run.
+    # Results inside the input folder are not inputs of the next run.
     assert run(folder, "in/clean").n_resumed == 3
 
 
@@ -199,7 +199,7 @@ def test_a_link_in_the_output_folder_is_not_followed(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
-    """A folder of inputs, and what a batch that is never stopped makes of them."""
+    """A folder of inputs, and the results of an uninterrupted batch on it."""
     folder = tmp_path_factory.mktemp("killed")
     return folder, make_inputs(folder)
 
@@ -241,7 +241,7 @@ def test_an_interrupt_leaves_nothing_partial(folder: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals to hold back")
 def test_workers_leave_an_interrupt_to_the_run(folder: Path) -> None:
-    # In a process of its own: what starts workers here may have been started by other tests.
+    # Use a fresh process: earlier tests may have started the process that forks workers.
     code = HEARS_INTERRUPTS + (
         "import sys\n"
         "from kpca_apps.denoise.batch.run import run_batch\n"
@@ -283,7 +283,7 @@ def test_references_are_found_and_compared(folder: Path) -> None:
     assert set(compared.baselines) == {"nl_means"}
     assert result.mean_comparison == compared
     assert any("2 images have no clean image" in note for note in result.notes)
-    # Compared anew only when something else is asked.
+    # Results are compared again only if the comparison's options change.
     assert run(folder, reference=folder / "clean", baselines=("nl_means",)) == result
     other = run(folder, reference=folder / "clean").images[0].comparison
     assert other is not None
@@ -300,7 +300,7 @@ def test_a_reference_that_does_not_fit_costs_the_comparison_alone(folder: Path) 
     assert [note for note in of["grey.png"].notes if "24 x 31 and the image 24 x 30" in note]
     assert of["sub/colour.png"].comparison is not None
     assert run(folder, reference=folder / "clean").images == result.images
-    # Told no more once it fits.
+    # The note disappears once the reference fits.
     save(folder / "clean", "grey.png", picture(0, (24, 30)))
     again = run(folder, reference=folder / "clean").images[0]
     assert (again.comparison is not None, again.notes) == (True, run(folder).images[0].notes)

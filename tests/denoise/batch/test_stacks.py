@@ -1,4 +1,4 @@
-"""A file's pages denoised as one stack by a batch, against the same array from Python."""
+"""Pages of a file denoised as one stack by a batch, against the same array from Python."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ from kpca_apps.denoise.denoiser import clean_image, denoise_kpca
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError
 
-# Its loops take long to compile.
+# The loops take long to compile.
 pytestmark = pytest.mark.release
 
 RUNNER = CliRunner()
@@ -99,7 +99,7 @@ def test_black_pages_between_do_not_hide_the_noise(tmp_path: Path) -> None:
     code, output = run(tmp_path, "--stack")
     assert code == 0, output
     found = tifffile.imread(tmp_path / "out/images/a.tif")
-    assert np.std(np.diff(found[1::2].astype(float), axis=0)) < 10  # 21 as they came
+    assert np.std(np.diff(found[1::2].astype(float), axis=0)) < 10  # 21 in the input
 
 
 def of_several_sizes(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Images from a store, and results in one: the bytes of a run on disk, and nothing done twice."""
+"""Images and results in an object store: the same bytes as on disk, and no repeated work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def store() -> Iterator[Any]:
 
 @pytest.fixture
 def folder(tmp_path: Path, store: Any) -> Path:
-    """A folder with images, and a bucket with the same ones, and nothing else."""
+    """A folder with images, and a bucket with copies of them."""
     for seed, name in enumerate(NAMES):
         save(tmp_path / "in", name, picture(seed))
     save(tmp_path / "clean", "a.png", picture(9))
@@ -83,7 +83,7 @@ def test_a_batch_from_a_bucket_goes_on_here(
     put(store, folder, "in")
     monkeypatch.setattr(Place, "chunks", counted)
     again = run(IN, folder / "out", denoise=never)
-    # Each is fetched once, and one that is denied, or was changed, fails alone.
+    # Each object is fetched once; one that is denied or was changed fails alone.
     assert fetched == NAMES
     assert [one.status for one in again.images] == ["ok", "failed", "failed"]
     assert again.n_resumed == 1
@@ -106,7 +106,7 @@ def test_a_bucket_gives_and_takes_what_a_folder_does(folder: Path, store: Any) -
     again = run(folder / "in", OUT, denoise=never, reference=folder / "clean")
     assert (again, again.n_resumed) == (here, 3)
     assert held(store)[MANIFEST] == record
-    # Results in the same bucket are no inputs.
+    # Results in the same bucket are not inputs.
     assert run(f"s3://{BUCKET}", f"s3://{BUCKET}/out").images[0].name == "clean/a.png"
 
 
@@ -117,7 +117,7 @@ def test_workers_of_a_cluster_read_and_write_the_bucket_themselves(
     here = run(folder / "in", folder / "out")
     with Workers("dask", n_workers=2) as workers:
         workers.map_partitions(len, ["x"])
-        # Nothing of an image passes through the command.
+        # No image bytes pass through the command's process.
         for name in ("upload", "chunks"):
             monkeypatch.setattr(Place, name, lambda *_: pytest.fail("read or written here"))
         assert run(IN, OUT, workers=workers) == here
@@ -172,7 +172,7 @@ def test_a_second_run_into_a_folder_is_refused_while_one_writes(
         return smooth(pixels, channel_axis)
 
     assert run(IN, OUT, denoise=second).n_failed == 0
-    # One that was killed is known by its process that is no more, or else by its age.
+    # A killed run is recognised by its dead process, or else by its age.
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     name = f"{output._MACHINE}-{ended.pid}-cafe-1"
@@ -193,7 +193,7 @@ def test_what_is_another_is_replaced_by_force_alone(folder: Path, store: Any) ->
     other = partial(run, IN, OUT, settings={"weight": 0.25}, denoise=partial(smooth, weight=0.25))
     with pytest.raises(RefusedError, match=r"a\.png: was made from another input or with other"):
         other()
-    # An input that was changed, and a result that was, are found by who works on them.
+    # The worker detects a changed input or result.
     save(folder / "in", "a.png", picture(7))
     put(store, folder, "in")
     store.put_object(Bucket=BUCKET, Key="out/sub/b.png", Body=before["sub/b.png"][:-1])
@@ -270,7 +270,7 @@ def test_an_image_that_is_a_folder_of_objects(folder: Path, store: Any) -> None:
     stored = held(store, "done")
     assert contents(folder / "done") == {k: v for k, v in stored.items() if k != MANIFEST}
     assert run(f"{there}/one.zarr", f"s3://{BUCKET}/done", denoise=never).n_resumed == 1
-    # What marks it as an image is missing where an upload was killed: it is done again.
+    # A killed upload lacks the metadata that marks an image, so it is repeated.
     store.delete_object(Bucket=BUCKET, Key="done/one.zarr/.zgroup")
     assert run(there, f"s3://{BUCKET}/done").n_resumed == 0
     assert held(store, "done") == stored

@@ -22,7 +22,7 @@ FAST = GroupDenoiser(Options(quality="fast", noise="auto"))
 
 
 def with_detail(folder: Path, shape: tuple[int, int], top: int, left: int) -> ImageFile:
-    """An even image with noise and one chequered corner."""
+    """A constant image with noise and one chequered corner."""
     rng = np.random.default_rng(0)
     pixels = np.full(shape, 100.0)
     rows, columns = np.mgrid[: shape[0] - top, : shape[1] - left]
@@ -45,7 +45,7 @@ def test_the_crop_is_where_the_detail_is_and_the_same_as_in_the_whole(
     pixels = image.page(0)
     crop = np.s_[:, 330 - CROP :]
     tried = list(zip(trial.trials, strengths_of(mode.options, colour=False), strict=True))
-    # The weaker one is a mixture, whatever the noise.
+    # The weaker result is a mixture, whatever the noise.
     for one, options in tried if noise == "gaussian" else tried[1:]:
         whole, info = GroupDenoiser(options[2])(pixels, channel_axis=None)
         after = np.clip(np.rint(whole[crop]), 0, 255).astype(np.uint8)

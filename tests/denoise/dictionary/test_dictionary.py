@@ -83,7 +83,7 @@ def test_the_choice_from_noisy_examples_is_near_that_from_clean_ones(digits):
     options = {"examples_sigma": SIGMA, "bandwidth": 4.0}
     (blind,) = choose(noisy, np.random.default_rng(0), **options)
     assert blind.level == pytest.approx(level)
-    # Less than the noise was, and of the clean rows alone though none was seen.
+    # The error is below the noise, although the denoiser never saw the clean rows.
     assert 0.0 < blind.error < level**2
 
 
@@ -186,7 +186,7 @@ def test_memory_grows_by_a_few_images_only(waves):
         model.denoise(image, sigma=0.1)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    # All patches of an image at once would be 16 of it.
+    # All patches of an image at once would take 16 times the image.
     assert peaks[1] - peaks[0] < 8 * 300 * 200 * 8
 
 

@@ -1,4 +1,4 @@
-"""The law of the noise, against detectors whose law is known, and pictures that have none."""
+"""Noise laws against detectors with known parameters, and pictures without a law."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from kpca_apps.denoise.result import NoiseLaw
 
 
 def scene(size: int = 192, seed: int = 0) -> np.ndarray:
-    """Smooth light with a few edges, from 0 to 1."""
+    """A smooth scene with a few edges, in 0..1."""
     rng = np.random.default_rng(seed)
     light = gaussian_filter(rng.standard_normal((size, size)), 12)
     light = (light - light.min()) / np.ptp(light)
@@ -22,7 +22,7 @@ def scene(size: int = 192, seed: int = 0) -> np.ndarray:
 
 
 def seen(gain: float, read: float, offset: float, peak: float, seed: int = 1) -> np.ndarray:
-    """Counts of a detector: Poisson light of so many photons, gain, readout noise and offset."""
+    """Simulated detector counts: Poisson noise at a photon level, gain, read noise and offset."""
     rng = np.random.default_rng(seed)
     light = rng.poisson(peak * scene())
     return np.asarray(gain * light + offset + read * rng.standard_normal(light.shape))
@@ -97,7 +97,7 @@ def test_the_spectrum_is_that_of_blurred_noise(blur: float) -> None:
 def test_the_law_follows_the_units(scale: float, shift: float) -> None:
     image = seen(2.0, 1.0, 0.0, 80)
     law, other = law_of(image), law_of(image * scale + shift * scale * 100)
-    # To single precision, in which patches are compared.
+    # Within single precision, in which patches are compared.
     np.testing.assert_allclose(other.gain, law.gain * scale, rtol=1e-2)
     back = law.in_units(1 / scale, shift * scale * 100)
     np.testing.assert_allclose(other.variance(scale * 80), back.variance(scale * 80), rtol=1e-2)
@@ -132,7 +132,7 @@ def test_auto_takes_out_noise_that_neighbours_share() -> None:
 def test_noise_that_neighbours_share_is_none_of_counts_whatever_its_variance() -> None:
     light = 100 + 40 * scene()
     noise = gaussian_filter(np.random.default_rng(6).standard_normal(light.shape), 0.6)
-    # In fine detail as strong as that of as many counts.
+    # Fine detail as strong as the noise of that many counts.
     shared = np.round(light + 14 * noise / noise.std())
     law = law_of(shared, 1.0)
     assert law.blur == 0.6
@@ -154,7 +154,7 @@ def test_pages_share_the_noise_of_neighbours_within_themselves_alone() -> None:
     cleaned, info = denoise_with_info(pages, stack_axis=0, data_range=255, quality="fast")
     assert info.noise == "poisson" and info.laws[0].blur >= 0.6
     errors = np.sqrt(np.mean(np.square(cleaned - clean), axis=2))
-    # Nothing of the page above or below comes in at the edges.
+    # Margins contain nothing of the page above or below.
     assert errors[:, [0, -1]].mean() < 2.5 * errors.mean()
 
 
@@ -165,7 +165,7 @@ def test_empty_channels_have_no_noise_and_their_place() -> None:
     assert info.noise == "poisson" and len(info.laws) == 3
     assert [law.gain > 0 for law in info.laws] == [False, True, False]
     alone = denoise_with_info(image[..., 1], data_range=255, quality="fast")[0]
-    # But for single pixels: where a component lies at the edge, rounding decides.
+    # Except at single pixels where rounding decides about a component at the threshold.
     difference = np.abs(cleaned[..., 1] - alone)
     assert np.quantile(difference, 0.999) < 0.5 and difference.max() < 3
     assert not cleaned[..., ::2].any()
@@ -201,7 +201,7 @@ def test_grey_saved_as_three_colours_is_denoised_as_grey(sigma: float | None) ->
 
 
 def test_a_law_is_claimed_no_closer_than_its_points_lie_on_it() -> None:
-    # Near areas whose noise no line explains beside that of the rest, as of a camera of depth.
+    # Nearby regions whose noise does not fit the line of the rest, as with shallow depth of field.
     depth = np.full((256, 256), 3200.0) + np.linspace(0, 400, 256)[:, None]
     depth[80:220, 60:140], depth[45:135, 145:235] = 1500, 2100
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The noise level against noise put in, on pictures and without them."""
+"""The estimated noise level against the noise added to pictures and to constant images."""
 
 import numpy as np
 import pytest
@@ -133,7 +133,7 @@ def turned() -> np.ndarray:
 
 
 def disc() -> np.ndarray:
-    """A round mask at the mean of the picture: many patches lie half in it."""
+    """A round mask in the middle of the picture, whose rim cuts many patches."""
     clean = data.camera()[160:384, 160:384].astype(float)
     rows, columns = np.mgrid[:224, :224] - 112
     return np.where(rows**2 + columns**2 < 100**2, clean + 10 * noise(clean.shape), clean.mean())
@@ -190,7 +190,7 @@ def test_gaussian_noise_and_texture_are_no_impulses(picture: str, sigma: float) 
 @pytest.mark.parametrize("sigma", [10.0, 20.0])
 @pytest.mark.parametrize("dark", quick([0.0, 0.6], 0.6))
 def test_clipped_channels_do_not_hide_the_noise_of_colours(sigma: float, dark: float) -> None:
-    # Stripes of black and white beside grey: each is clipped in one or more of the channels.
+    # Black and white stripes beside grey: each is clipped in at least one channel.
     shape, rng = (160, 160), np.random.default_rng(3)
     grey = np.tile(np.linspace(60, 200, shape[1]), (shape[0], 1))
     colours = np.stack([grey, grey * 0.8 + 10, grey * 0.6 + 40], axis=-1)

@@ -1,4 +1,4 @@
-"""A kind of noise is added as CONTRIBUTING says: a file of its own and an entry of its name."""
+"""Adding a noise model as CONTRIBUTING describes: a module, and an entry in the registry."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import numpy as np
 import tifffile
 from skimage import data
 
-# Its file; a level is that of the root.
+# The model's module; the level is the standard deviation of the square root.
 MODEL = '''
 """Noise that is white in the square root of the intensity."""
 

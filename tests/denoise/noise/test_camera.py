@@ -1,4 +1,4 @@
-"""Correlated noise: found, and removed better than as white noise."""
+"""Correlated noise is detected and removed better than by a white-noise model."""
 
 import io
 
@@ -32,7 +32,7 @@ def test_correlated_noise_is_taken_out_better_than_by_white_noise_mode() -> None
     noisy = CLEAN + 15 * shared_noise(CLEAN.shape)
     image = np.clip(np.round(noisy), 0, 255).astype(np.uint8)
     camera, info = denoise_with_info(image, noise="camera", channel_axis=-1, quality="fast")
-    # It leans upwards: all of so small a picture is textured.
+    # The estimate is biased upwards: such a small picture is textured everywhere.
     assert 15 < info.sigma < 27
     assert (
         db(camera)
@@ -92,18 +92,18 @@ def test_noise_alike_in_all_channels_is_called_shared_and_noise_of_one_is_not() 
 
 @pytest.mark.parametrize("sigma", [4.0, 12.0])
 def test_the_spectrum_of_filtered_noise_is_found_at_each_frequency(sigma: float) -> None:
-    # Two pixels together, down and across: at frequency index k of 8, cos(pi k / 16) each.
+    # Averaging two pixels down and across multiplies index k of 8 by cos(pi k / 16) each.
     raw = np.random.default_rng(6).standard_normal((3, 256, 256))
     noise = convolve1d(convolve1d(raw, [0.5, 0.5], axis=1), [0.5, 0.5], axis=2)
     noise *= sigma / noise.std()
     scene = data.astronaut()[:256, :256].transpose(2, 0, 1) * 0.6 + 40.0
     found = measure_camera((scene + noise).astype(np.float32))
-    # It leans upwards, the more so where noise is faint and may be texture.
+    # The estimate is biased upwards, more so if the noise is faint and may be texture.
     assert all(0.8 * sigma < level < 2 * sigma for level in found.levels)
     response = np.cos(np.pi * np.arange(8) / 16)
     shape = np.outer(response, response)
     expected = sigma * shape / np.sqrt(np.mean(shape**2))
-    # Where it is not next to nothing, in luminance and in colours.
+    # Only where it is not negligible, in luminance and in colours.
     for spectrum in found.spectra:
         ratio = np.sqrt(np.mean((spectrum / expected)[1:5, 1:5] ** 2))
         assert 0.7 < ratio < 2.5
@@ -122,7 +122,7 @@ def test_clean_pictures_are_left_alone(picture: str) -> None:
 
 
 def halves(kept: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Texture on the right, of which a share is kept, beside an even left; clean, given, kept."""
+    """Texture on the right, reduced to a fraction, and a constant left; clean, input, output."""
     texture = 9 * shared_noise((192, 320), 0.6, seed=5)
     texture[:, :128] = 0.0
     given = texture + 3 * shared_noise(texture.shape, seed=6)
@@ -134,7 +134,7 @@ def halves(kept: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_texture_that_went_with_the_noise_comes_back(kept: float) -> None:
     clean, given, left = halves(kept)
     restored = with_texture_back(given, left)
-    # The share of the texture that there is, by least squares.
+    # Fraction of the texture kept, by least squares.
     where = np.s_[:, 208:]
     (share,), *_ = np.linalg.lstsq(clean[where].reshape(-1, 1), restored[where].ravel())
     assert share > (1 + kept) / 2

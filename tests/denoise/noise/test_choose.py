@@ -1,4 +1,4 @@
-"""What is looked at, of an image of which something is known."""
+"""Which noise is measured in an image if some of it is known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IMAGE = 100 + 10 * np.random.default_rng(0).standard_normal((40, 44, 3))
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """One entry for each time that white noise was measured."""
+    """Record one entry per measurement of white noise."""
     times: list[int] = []
 
     def measured(planes: Any) -> Any:
@@ -37,7 +37,7 @@ def test_white_noise_is_measured_where_its_level_or_the_kind_of_noise_is_asked(
         ("gaussian", 10.0, 0),
         ("camera", 10.0, 0),
         ("poisson", 10.0, 0),
-        ("auto", [10.0, 9.0, 11.0], 0),  # a level a channel is of white noise
+        ("auto", [10.0, 9.0, 11.0], 0),  # one level per channel for white noise
         ("auto", 10.0, 1),
         ("gaussian", None, 1),
         ("poisson", None, 1),

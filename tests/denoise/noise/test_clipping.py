@@ -1,4 +1,4 @@
-"""White noise that was cut off at the ends of the range."""
+"""White noise clipped at the ends of the range."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from kpca_apps.denoise.noise.clipping import (
 
 
 def dark_scene(size: int = 160) -> np.ndarray:
-    """Light from 0 to 255, most of it dark."""
+    """A mostly dark scene in 0..255."""
     light = gaussian_filter(np.random.default_rng(0).standard_normal((size, size)), 10)
     light = np.clip((light - np.quantile(light, 0.4)) / np.ptp(light) * 2, 0, 1)
     return np.asarray(255 * light)
@@ -37,7 +37,7 @@ def test_noise_is_made_even_and_the_mean_comes_back() -> None:
     clipping = find_clipping(noisy, 30.0)
     assert clipping is not None
     even = clipping.stabilise(noisy).reshape(5, -1).astype(np.float64)
-    # To first order: cut off, it is .58 of 30 in the dark.
+    # To first order, clipping leaves .58 of 30 in the dark.
     np.testing.assert_allclose(even.std(axis=1), 30, rtol=0.22)
     back = clipping.restore(even.mean(axis=1).astype(np.float32))
     np.testing.assert_allclose(back, [0, 30, 80, 150, 255], atol=1.0)
@@ -112,7 +112,7 @@ def test_a_dark_picture_in_strong_noise_is_as_dark_as_it_was(known: bool) -> Non
     dark = clean < 5
     assert noisy[dark].mean() > 15
     assert abs(cleaned[dark].mean() - clean[dark].mean()) < 5
-    # Unclipped, all of the noise there: the floats of the same noise.
+    # The unclipped float image has the same noise.
     unclipped = denoise_kpca(clean + noise, sigma=50.0, data_range=255, quality="fast")
     errors = [np.mean(np.square(np.clip(x, 0, 255) - clean)) for x in (cleaned, unclipped)]
     assert errors[0] < (1.3 if known else 2.0) * errors[1]

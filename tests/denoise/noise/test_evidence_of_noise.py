@@ -1,4 +1,4 @@
-"""What is noise and what is not: bright spots, places, screens, what is cut off."""
+"""Noise against look-alikes: bright spots, varying levels, printing screens, clipping."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def eight_bits(image: np.ndarray) -> np.ndarray:
 
 
 def gain_in_db(noisy: np.ndarray, clean: np.ndarray) -> float:
-    """Return by how many decibels denoising brings an image nearer to the clean one."""
+    """Return the PSNR gain in dB of denoising an image."""
     axis = -1 if noisy.ndim == 3 else None
     found, _ = denoise_with_info(noisy, quality="fast", channel_axis=axis)
     before, after = (np.mean(np.square(one - clean)) for one in (noisy.astype(float), found))
@@ -96,7 +96,7 @@ def test_noise_cut_off_at_an_end_is_as_strong_as_before(end: str, seed: int) -> 
 
 
 def screened(grey: np.ndarray, frequency: float, angle: float = np.pi / 4) -> np.ndarray:
-    """Return a print: dots of a screen, as large as it is bright, a little out of focus."""
+    """A print: screen dots sized by brightness, slightly out of focus."""
     across = np.cos(angle) * COLUMNS + np.sin(angle) * ROWS
     along = np.cos(angle) * ROWS - np.sin(angle) * COLUMNS
     dots = (np.sin(frequency * across) + np.sin(frequency * along)) / 4 + 0.5
@@ -109,7 +109,7 @@ def test_a_screen_is_no_noise(frequency: float) -> None:
     found, info = denoise_with_info(eight_bits(clean), quality="fast")
     assert not info.established
     np.testing.assert_array_equal(found, eight_bits(clean))
-    # With noise beside it, it is left or comes out better.
+    # With added noise, the image is left alone or improved.
     assert gain_in_db(eight_bits(clean + 12 * white(7)), clean) >= 0
 
 
@@ -130,7 +130,7 @@ def test_a_screen_of_three_inks_is_no_noise() -> None:
 
 
 def test_a_dim_photograph_that_is_mostly_noise_is_denoised() -> None:
-    # A plain wall, through a camera that smooths its noise.
+    # A plain wall seen by a camera that smooths its noise.
     clean = np.array([90.0, 45.0, 48.0]) + 6 * gaussian_filter(white(8), 8)[..., np.newaxis]
     noise = gaussian_filter(white(9, (192, 192, 3)), (0.8, 0.8, 0))
     noisy = eight_bits(clean + 15 * noise / noise.std())

@@ -1,4 +1,4 @@
-"""Detection of impulses where their places are known."""
+"""Impulses are detected at their known positions."""
 
 import numpy as np
 import pytest

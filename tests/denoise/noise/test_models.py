@@ -1,4 +1,4 @@
-"""Each noise model on its own noise, against treating that noise as Gaussian."""
+"""Each noise model on its own noise, against the Gaussian model."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_poisson_mode_is_not_biased_in_the_dark() -> None:
 def test_poisson_mode_takes_out_the_noise_of_a_background_that_was_subtracted(
     peak: int, background: int
 ) -> None:
-    """About as well as where it was left in, and without a bias on either side of 0."""
+    """About as well as with the background left in, and unbiased on either side of 0."""
     clean = CLEAN / 255 * peak - 0.15 * peak
     counts = np.random.default_rng(6).poisson(clean + background).astype(float)
     image = counts - background
@@ -122,7 +122,7 @@ def test_speckle_mode_keeps_negatives_and_their_mean() -> None:
 @pytest.mark.parametrize("sigma", [0.1, 0.3])
 def test_speckle_is_told_from_counted_light(sigma: float, depth: type) -> None:
     rng = np.random.default_rng(0)
-    clean = data.camera()[:192, :192] / 2.0  # so that hardly any of the noise is cut off at white
+    clean = data.camera()[:192, :192] / 2.0  # so that almost no noise is clipped at white
     noisy = np.clip(clean * rng.gamma(1 / sigma**2, sigma**2, clean.shape), 0, 255).astype(depth)
     info = measure_noise(noisy, data_range=255)
     assert (info.noise, info.established) == ("speckle", True)
@@ -172,7 +172,7 @@ def test_speckle_that_no_float_can_square_leaves_the_image_as_it_is(sigma: float
 
 @pytest.mark.parametrize("sigma", [0.2, 0.3])
 def test_factors_near_zero_leave_no_black_specks(sigma: float) -> None:
-    """Noise of a smooth picture costs no more than where no factor is below a third."""
+    """Noise in a smooth picture is no worse than if every factor were at least a third."""
     clean = 130 + 90 * np.sin(np.add.outer(np.arange(128), np.arange(128)) / 40)
     factor = 1 + sigma * np.random.default_rng(2).standard_normal(clean.shape)
     assert (factor < 0.3).any()
@@ -192,7 +192,7 @@ def test_what_counts_as_no_light_is_zero_and_not_the_darkest_pixel() -> None:
 
 @pytest.mark.parametrize("share", [0.05, 0.2])
 def test_impulses_are_replaced_and_other_pixels_kept_as_they_are(share: float) -> None:
-    """With no other noise, at most one good pixel in 200 is taken for an impulse."""
+    """Without other noise, at most one good pixel in 200 is taken for an impulse."""
     image = salt_and_pepper(share)
     hit, far = image != CLEAN, np.abs(image - CLEAN) > 25
     out = denoise_kpca(image, noise="impulse", sigma=0, data_range=255, quality="fast")
@@ -237,7 +237,7 @@ def test_empty_channels_stay_empty_and_the_others_lose_their_noise(noise: str, g
 def test_a_kind_by_name_does_what_auto_chose(kind: str) -> None:
     clean = data.camera()[60:220, 120:280].astype(float)
     image = RNG.poisson(clean / 255 * PEAK) * 255 / PEAK
-    if kind == "gaussian":  # stronger from left to right
+    if kind == "gaussian":  # increasing from left to right
         image = clean + np.linspace(4, 24, clean.shape[1]) * RNG.standard_normal(clean.shape)
     out, info = denoise_with_info(image, data_range=255, quality="draft")
     assert info.noise == kind and (kind == "poisson") == (info.place_range is None)

@@ -1,4 +1,4 @@
-"""Transforms of noise and colour against their definitions, summed or sampled."""
+"""Noise and colour transforms against their definitions, summed or sampled."""
 
 import numpy as np
 import pytest

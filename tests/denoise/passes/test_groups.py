@@ -1,4 +1,4 @@
-"""Groups against a search in plain numpy, and an image against the operator of each group."""
+"""Groups against a search in plain numpy, and an image against each group's operator."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def nearest(guide: Image, y: int, x: int, shape: tuple[int, int], k: int) -> set
     d = ((patches - patches[y, x]) ** 2).sum((2, 3))
     rows, columns = np.indices(d.shape)
     d[(abs(rows - y) > RADIUS) | (abs(columns - x) > RADIUS)] = np.inf
-    order = np.argsort(d, axis=None, kind="stable")  # NaN last
+    order = np.argsort(d, axis=None, kind="stable")  # NaN sorts last
     order = order[np.isfinite(d.ravel()[order])][:k]
     return {(int(i) // d.shape[1], int(i) % d.shape[1]) for i in order}
 
@@ -70,7 +70,7 @@ def test_a_small_image_gives_all_it_has() -> None:
 
 
 def test_ties_are_drawn_from_everywhere_and_always_the_same(image: Image) -> None:
-    """In noise the nearest 48 of 1369 share the reference's noise; drawn ones do not."""
+    """In noise, the nearest 48 of 1369 patches share the reference's noise; random ones do not."""
     drawn = found(image, 30, 30, (6, 6), 48, tie=1e6)
     assert drawn == found(image, 30, 30, (6, 6), 48, tie=1e6)
     assert (30, 30) in drawn
@@ -132,7 +132,7 @@ def test_what_lies_beside_a_patch_comes_into_no_estimate() -> None:
 
 
 class ByOperator:
-    """The two compiled loops over groups in plain Python, on the readable operator."""
+    """The two compiled loops over groups in plain Python, using the readable operator."""
 
     def __init__(self) -> None:
         self.bandwidths: list[float | None] = []  # of each group; None with a pilot
@@ -198,7 +198,7 @@ class ByOperator:
 def test_an_image_is_denoised_by_the_operator_of_the_engine(
     options: dict[str, Any], bandwidths: set[float | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The compiled loops call the engine, and its readable operator gives the same image."""
+    """The compiled loops use the engine's operator; its readable form gives the same image."""
     loops: tuple[Any, Any] = groups.truncate_groups, groups.smooth_groups
     called = {name for loop in loops for name in loop.py_func.__code__.co_names}
     for name in ("truncate_rows", "linear_smooth"):

@@ -1,4 +1,4 @@
-"""Whole passes against the same passes in plain numpy, double precision and no haste."""
+"""Whole passes against unoptimised double-precision numpy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WHOLE = Piece(WINDOW, SHAPE, WINDOW)
 
 
 def scene(planes: int = 2) -> tuple[Image, Image]:
-    """Edges and stripes, and the same with noise."""
+    """Edges and stripes, clean and noisy."""
     y, x = np.indices(SHAPE)
     clean = 100 + 60 * (x > y) + 20 * np.sin(x * 0.8)
     rng = np.random.default_rng(2)
@@ -46,7 +46,7 @@ def passed(
     group: int = SETTINGS.group,
     **known: Image,
 ) -> tuple[Image, Image]:
-    """One pass over planes (c, h, w), of one page."""
+    """Run one pass over planes (c, h, w) of one page."""
     paged = {name: np.expand_dims(values, -3) for name, values in known.items()}
     settings = replace(SETTINGS, group=group)
     found = run_pass(planes[:, None], guide[None], variance[:, None], settings, WHOLE, **paged)
@@ -56,7 +56,7 @@ def passed(
 def smoothed(
     guide: Image, estimate_of_group: Callable[[Places], Group], count: int = SETTINGS.group
 ) -> tuple[Image, Image]:
-    """Aggregate the estimates of all groups: nearest patches, weights of patch and window."""
+    """Aggregate the estimates of all groups: nearest patches, weighted by patch and window."""
     size = SETTINGS.size
     window = np.outer(np.kaiser(size, 2.0), np.kaiser(size, 2.0))
     patches = sliding_window_view(guide.astype(float), (size, size))
@@ -130,7 +130,7 @@ def test_a_soft_pass_is_kernel_ridge_regression_on_the_pilot(group: int) -> None
 
 
 def test_leverage_is_what_a_pixel_does_to_its_own_estimate() -> None:
-    """With the pilot given, the soft pass is linear, and its leverage a derivative."""
+    """With a fixed pilot the soft pass is linear, and its leverage is a derivative."""
     pilot, noisy = (planes.astype(np.float32) for planes in scene(1))
     variance = np.full((1, 1, 1), 100.0, np.float32)
     pilot += np.float32(0.1) * noisy

@@ -1,4 +1,4 @@
-"""The local denoiser as a whole: what it gains, what it must not depend on, what it refuses."""
+"""The local denoiser as a whole: PSNR gain, invariances, rejected input."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def noisy_copy(clean: Image, sigma: float) -> Image:
 
 @pytest.fixture(scope="module")
 def clean() -> Image:
-    """A piece of scikit-image's bundled photograph of a cameraman."""
+    """A crop of scikit-image's cameraman photograph."""
     return data.camera()[130:226, 180:308].astype(float)
 
 
@@ -47,7 +47,7 @@ def noisy(clean: Image) -> Image:
 
 @pytest.fixture(scope="module")
 def fast(noisy: Image) -> NDArray[np.float32]:
-    """What the quickest preset makes of it, which no test may change."""
+    """The result of the fastest preset; tests must not modify it."""
     result = denoise_plane(noisy, 25.0, quality="fast")
     result.flags.writeable = False
     return result
@@ -119,7 +119,7 @@ def test_a_window_is_as_in_the_whole() -> None:
         (top, bottom), (left, right) = window
         inner = np.s_[:, top:bottom, left:right]
         np.testing.assert_array_equal(piece[inner], whole[inner])
-        # Only what the window depends on was worked on.
+        # Only the pixels on which the window depends were processed.
         far = np.s_[:, :, -60:] if left < 200 else np.s_[:, :, :60]
         assert not np.array_equal(piece[far], whole[far])
 
@@ -129,10 +129,10 @@ def test_the_same_bytes_for_any_number_of_workers_and_any_strips(
     noisy: Image, monkeypatch: pytest.MonkeyPatch, quality: str
 ) -> None:
     tall = np.tile(noisy, (6, 1))[:531, 40:73]
-    assert min(tall.shape) >= 2 * planes.SMALLEST  # so that there is a half scale
+    assert min(tall.shape) >= 2 * planes.SMALLEST  # large enough for a half scale
     settings = plan_for(25.0, Options(quality=quality)).passes
     margin = sum(2 * RADIUS + one.size for one in settings)
-    assert 2 * margin + margin < len(tall)  # so that the last strip is cut off above
+    assert 2 * margin + margin < len(tall)  # so that the last strip is cut off at the top
     results = []
     for jobs, samples in [(1, 10**9), (2, 1), (4, 10**9)]:
         monkeypatch.setattr(planes, "STRIP_SAMPLES", samples)

@@ -1,4 +1,4 @@
-"""Pages denoised together, against pages one by one and against what was put in."""
+"""Pages denoised as a stack, against single pages and against the truth."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import AROUND, denoise_planes, page_blocks
 from kpca_apps.errors import ConfigError, InputError
 
-# Its loops take long to compile.
+# The loops take long to compile.
 pytestmark = pytest.mark.release
 
 Pages = NDArray[np.float64]
@@ -34,7 +34,7 @@ def with_noise(clean: Pages, sigma: float = 20.0) -> Pages:
 
 
 def denoise_pages(noisy: NDArray[np.float32], **options: Any) -> NDArray[np.float32]:
-    """Pages below one another, as a picture has them."""
+    """Denoise pages arranged below one another, as in one picture."""
     below = noisy.reshape(1, -1, noisy.shape[-1])
     options["pages"] = len(noisy)
     return denoise_planes(below, np.array([20.0]), Options(**options)).reshape(noisy.shape)
@@ -93,7 +93,7 @@ def test_blocks_cover_all_pages_once_with_pages_around(count: int, samples: int)
     for first, end, begin, stop in blocks:
         assert begin == max(0, first - AROUND)
         assert stop == min(count, end + AROUND)
-    # What is in memory at once does not grow with the number of pages.
+    # Memory use does not grow with the number of pages.
     assert max(stop - begin for _, _, begin, stop in blocks) <= 100
 
 
@@ -101,7 +101,7 @@ def test_pages_far_away_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kpca_apps.denoise.passes.planes.BLOCK_SAMPLES", 4 * 48 * 40)
     noisy = with_noise(volume(20)).astype(np.float32)
     whole = denoise_pages(noisy)
-    # The first block of four pages, and the four that are worked on with it.
+    # The first block of four pages, and the four that are processed with it.
     changed = noisy.copy()
     changed[8:] += 40
     np.testing.assert_array_equal(denoise_pages(changed)[:4], whole[:4])

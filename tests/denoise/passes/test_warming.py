@@ -1,4 +1,4 @@
-"""The inner loops are compiled once for a machine, and announced."""
+"""The inner loops are compiled once per machine, with an announcement."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kpca_apps.denoise.passes import warming
 from kpca_apps.system import compiling
 from kpca_apps.system.compiling import compiled
 
-# The whole would take a minute in an empty folder; what is asked first takes a second.
+# Compiling everything in an empty folder takes a minute; these checks take a second.
 ASKED = """
 from kpca_apps.denoise.passes import warming
 print(warming.is_kept(), warming._is_compiled(warming._LAST))
 """
-# Compiled functions that call others, in some seconds: the last bits of their sums.
+# Print the last bits of sums by functions that call other compiled ones (seconds to compile).
 BITS = """
 import numpy as np
 from kpca_apps.engine.groups.compiled import project_rows

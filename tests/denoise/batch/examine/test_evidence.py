@@ -1,4 +1,4 @@
-"""What a result keeps of why noise was taken for what it was."""
+"""The evidence in a result for the kind of noise that was chosen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CAMERA = data.camera()[:256, 128:384].astype(float)
 
 
 def counted(gain: float = 2.0, offset: float = 100.0) -> np.ndarray:
-    """Counted light at a gain and an offset, with a readout of deviation 3."""
+    """Poisson counts with gain and offset, and read noise of standard deviation 3."""
     rng = np.random.default_rng(0)
     light = rng.poisson(CAMERA * 0.5) * gain + offset + rng.normal(0, 3, CAMERA.shape)
     return np.clip(np.rint(light), 0, None).astype(np.uint16)
@@ -69,11 +69,11 @@ def test_what_is_left_alone_says_why_and_what_takes_it_out() -> None:
     faint = replace(info, sigma=0.5)
     assert evidence_of(faint).why == "is too faint to distinguish from fine texture"
     assert evidence_of(faint).option == "--sigma 0.5"
-    # Without thousands separators or powers, which a command line would not read.
+    # Options have no thousands separators or exponents, which the command line would reject.
     deep = replace(info, sigma=12345.6, data_range=65535.0, laws=())
     assert evidence_of(deep).option == "--sigma 12300"
     assert evidence_of(replace(info, sigma=0.0)).option == ""
-    # A screen, or less than rounding leaves, is not taken out by an option.
+    # No option removes a screen, or noise below the rounding error.
     screen = evidence_of(replace(info, noise="camera"))
     assert "spectral lines" in screen.why and screen.option == ""
     assert evidence_of(replace(info, sigma=0.1, laws=())).option == ""

@@ -1,4 +1,4 @@
-"""One noise for all images of one kind in a batch."""
+"""One noise estimate for all images of a kind in a batch."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_kind_has_the_median_of_what_is_there_for_sure() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three images of counted light, one of which is too small to tell, and a clean one."""
+    """Three images with Poisson noise, one too small for an estimate, and a clean one."""
     folder = tmp_path_factory.mktemp("in")
     rng = np.random.default_rng(0)
     light = data.camera()[:, 64:448] * 0.25
@@ -91,7 +91,7 @@ def test_each_image_is_denoised_with_the_noise_of_its_kind(folder: Path, tmp_pat
     assert not clean.established and not clean.notes
     again = run_batch([folder], tmp_path / "out", denoiser.settings, denoise=denoiser)
     assert again.n_resumed == 4
-    # Another pool makes other results, which are told apart from these.
+    # A different pooled estimate gives different settings, so results are not reused.
     other = replace(denoiser, same=(replace(same, laws=(law(3.0, 0.0),)),))
     assert other.settings != denoiser.settings
     assert "same_noise" not in FAST.settings

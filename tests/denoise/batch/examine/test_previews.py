@@ -1,4 +1,4 @@
-"""Pictures for the report: turned, small, and cut where there is something to see."""
+"""Report previews: rotated, downscaled, and cropped where there is detail."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_turned_as_pillow_turns(orientation: int) -> None:
 
 
 def scene() -> np.ndarray:
-    """Texture at the lower right, black at the upper left, an even grey elsewhere."""
+    """Texture at the lower right, black at the upper left, constant grey elsewhere."""
     image = np.full((500, 700), 120, np.uint8)
     image[:250, :200] = 0
     image[300:, 500:] = picture(1, (200, 200))
@@ -120,7 +120,7 @@ def test_deep_images_are_stretched_alike_before_and_after(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])
 def test_a_dim_picture_with_a_few_bright_spots_does_not_come_out_black(dtype: str) -> None:
-    """As of a night sky, or of cells with one dye."""
+    """Like a night sky, or cells with a single stain."""
     after = np.random.default_rng(0).normal(300, 60, (300, 400))
     after[100:115, 200:260] = 60000
     after = after.clip(0, None).astype(dtype)
@@ -129,7 +129,7 @@ def test_a_dim_picture_with_a_few_bright_spots_does_not_come_out_black(dtype: st
         shown = decoded(view)
         assert 40 < np.median(shown) < 200
         assert shown.max() > 240
-    # Brighter is never shown darker, and nothing of it is lost between.
+    # The tone curve is monotonic: brighter values are never shown darker.
     crop = previews.crops[0]
     place = np.s_[crop.top : crop.top + CROP, crop.left : crop.left + CROP]
     order = np.argsort(after[place], axis=None)

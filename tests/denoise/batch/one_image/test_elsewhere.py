@@ -1,4 +1,4 @@
-"""Work on the bytes of an image gives what work on its file gives, and leaves nothing."""
+"""Processing an image's bytes gives the same result as its file and leaves no files behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def task(run: Run, tmp_path: Path) -> Task:
 
 
 def finished(done: Done) -> tuple[Done, dict[Path, bytes]]:
-    """Return what is known of an image that is done, without its time, and its result."""
+    """Return the record of a finished image without its time, and its result."""
     assert done.partial is not None
     outcome, place = replace(done.outcome, seconds=0.0), done.partial
     files = [place] if place.is_file() else [file for file in place.rglob("*") if file.is_file()]
@@ -49,7 +49,7 @@ def test_bytes_give_what_the_file_gives(run: Run, task: Task, temporary: Path) -
     assert here.partial is not None and there.partial is not None
     assert there.partial.parent == here.partial.parent == run.folder / "sub"
     assert list(temporary.iterdir()) == []
-    # Of an image that is done only what no record holds is made again.
+    # If the result exists, only data missing from its record is computed again.
     here.partial.rename(run.folder / "sub" / "a.png")
     again = work_on_sent(sent(replace(task, earlier=replace(here, partial=None)), run), run)
     assert again.result == {}

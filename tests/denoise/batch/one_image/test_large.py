@@ -1,4 +1,4 @@
-"""Pages that are read, denoised and written in bands, as if they were too large for memory."""
+"""Pages read, denoised and written in bands, as pages too large for memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TILES = {"tile": (32, 48), "compression": "zlib", "metadata": None}
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take pages of some thousand pixels for large."""
+    """Treat pages of a few thousand pixels as large."""
     for name in ("images.types.MAX_PIXELS", "denoise.batch.one_image.large.SQUARE"):
         monkeypatch.setattr(f"kpca_apps.{name}", 128 if "SQUARE" in name else 60_000)
     monkeypatch.setattr("kpca_apps.images.bands.ROWS", 64)
@@ -58,15 +58,15 @@ def error(path: Path) -> float:
 
 
 def at_once(folder: Path, denoiser: GroupDenoiser) -> NDArray[Any]:
-    """Denoise the image of a folder as a page that is not too large."""
-    (folder / "out" / "a.tif").unlink()  # else it would not be done again
+    """Denoise the image of a folder in one piece."""
+    (folder / "out" / "a.tif").unlink()  # an existing result would be reused
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("kpca_apps.images.types.MAX_PIXELS", 10**9)
         assert not run(folder, denoiser).reason
     return tifffile.imread(folder / "out" / "a.tif")
 
 
-DARK = np.clip(0.4 * NOISY - 10.0, 0, 255).astype(np.uint8)  # cut off at black
+DARK = np.clip(0.4 * NOISY - 10.0, 0, 255).astype(np.uint8)  # clipped at black
 LAW = replace(law_of_nothing(0.0), constant=15.0**2, blur=0.5)
 PAGES = {
     "grey": NOISY,
@@ -81,7 +81,7 @@ PAGES = {
     quick(
         [
             ("grey", "fast", "gaussian", 15.0),
-            ("grey", "draft", "auto", None),  # shared by neighbours
+            ("grey", "draft", "auto", None),  # correlated between pixels
             ("floats", "draft", "gaussian", 5.0),
             ("colours", "fast", "gaussian", 15.0),
             ("an empty channel", "draft", "poisson", 20.0),
@@ -120,7 +120,7 @@ def test_tiles_of_a_file_have_no_say(tmp_path: Path, small: None) -> None:
 @pytest.mark.release
 def test_what_is_no_data_in_a_large_page_stays_and_has_no_say(tmp_path: Path, small: None) -> None:
     holes = NOISY.astype(np.float32)
-    holes[:200] = np.nan  # more than a piece with what is around it
+    holes[:200] = np.nan  # taller than a band with its margin
     holes[250, 10:20] = np.nan
     denoiser = GroupDenoiser(Options(quality="draft"), sigma=15.0, data_range=255.0)
     done = write(tmp_path, holes)
@@ -152,11 +152,11 @@ def test_an_alpha_of_zeros_alone_says_nothing(tmp_path: Path, small: None) -> No
 def test_copies_wait_for_rows_of_their_own_alone() -> None:
     rows = np.arange(4000)[:, None] * np.ones((1, 1009))
     whole = Page(4000, 1009, 1, np.dtype("f8"))
-    sizes = (Page(108, 27, 1, whole.dtype), Page(39, 10, 1, whole.dtype))  # 1:37, 1:101
+    sizes = (Page(108, 27, 1, whole.dtype), Page(39, 10, 1, whole.dtype))  # scaled 1:37 and 1:101
     copies = tuple(np.full(one.shape, -1.0) for one in sizes)
     bands = _filling((rows[top : top + 100] for top in range(0, 4000, 100)), copies, sizes, whole)
     for n, _ in enumerate(bands):
-        # All but the last band, which is filled in when the next is asked for.
+        # Every band except the last, which is filled in when the next one is requested.
         assert np.sum(copies[0][:, 0] >= 0) == min(108, n * 100 // 37)
         assert np.sum(copies[1][:, 0] >= 0) == n * 100 // 101
     for copy, one, times in zip(copies, sizes, (37, 101), strict=True):
