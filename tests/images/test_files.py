@@ -1,4 +1,4 @@
-"""Images come through as they went in: depth, channels, pages, tags, profiles, stored order."""
+"""Images keep bit depth, channels, pages, tags, profiles and stored order."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def exif_with_orientation(value: int) -> bytes:
 
 @functools.cache
 def profile() -> bytes:
-    """A profile; made once, as the time it is made stands in it."""
+    """Return an ICC profile, made only once because it holds its creation time."""
     return ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
 
 def test_png_16_bit_colour_is_what_the_format_says(tmp_path: Path) -> None:
     rows = struct.pack(">B6HB6H", 0, 1, 256, 65535, 40000, 7, 0, 2, 1, 1, 1, 1, 1, 1)
     image = read_bytes(png(2, 2, rows, depth=16, colour=2), tmp_path)
-    # The second row is filtered by "up", byte by byte, without a carry from low to high.
+    # The second row uses the "up" filter, byte by byte, without a carry between bytes.
     first = [[1, 256, 65535], [40000, 7, 0]]
     second = [[2, 257, 65280], [40001, 8, 1]]
     assert image.page(0).tolist() == [first, second]
@@ -144,7 +144,7 @@ def test_exif_orientation_and_profile_go_with_the_pixels(
 
 
 def jpegs_with_a_density(folder: Path) -> dict[str, Path]:
-    """300 pixels an inch, as scanners and cameras say so."""
+    """300 pixels per inch, as scanners and cameras state it."""
     picture = Image.fromarray(texture(32, 40, 3))
     exif = Image.Exif()
     exif[0x011A], exif[0x011B], exif[0x0128] = 300.0, 300.0, 2
@@ -157,7 +157,7 @@ def jpegs_with_a_density(folder: Path) -> dict[str, Path]:
             picture.save(buffer, kind, **options, **more)
             made[f"{name} {kind}"] = buffer.getvalue()
     for kind in ("JPEG", "MPO"):
-        # As cameras write it: without the header of scanners.
+        # As cameras write it: without a JFIF header.
         exif_bytes = made[f"exif {kind}"]
         assert exif_bytes[2:4] == b"\xff\xe0"
         made[f"exif alone {kind}"] = exif_bytes[:2] + exif_bytes[20:]
@@ -258,13 +258,13 @@ def test_tiff_is_read_and_written_as_tifffile_does(
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
 def test_tiff_packed_by_libtiff_is_unpacked(packing: str, dtype: str, tmp_path: Path) -> None:
     pixels = values((300, 211), dtype)
-    # Long runs fill the tables of LZW to the last code.
+    # Long runs fill LZW tables up to the last code.
     pixels[100:250] = (np.arange(211) // 50).astype(dtype)
     image = read_bytes(saved(pixels, "TIFF", compression=packing), tmp_path)
     np.testing.assert_array_equal(image.page(0), pixels)
     _, path = again(image, tmp_path)
     with tifffile.TiffFile(path) as seen:
-        # As it was; what libtiff reads is what was written.
+        # The compression is kept, and libtiff reads the pixels that were written.
         assert seen.pages[0].compression == {"tiff_lzw": 5, "packbits": 32773}[packing]
     with Image.open(path) as opened:
         np.testing.assert_array_equal(np.asarray(opened), pixels)

@@ -1,4 +1,4 @@
-"""What pixels mean comes through: polarity, transparency, predictors, metadata of other kinds."""
+"""The meaning of pixels is kept: polarity, transparency, predictors, other metadata."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def again(content: bytes, folder: Path, format: str = "same") -> bytes:
 def test_tiff_that_counts_from_white_is_shown_alike_and_stored_alike(
     dtype: str, order: str, tmp_path: Path
 ) -> None:
-    """But for values with a sign, which have no white to count from."""
+    """Except for signed values, which have no white to count from."""
     stored = texture(5, 6).astype(dtype)
     content = tiff(stored, photometric="miniswhite", byteorder=order)
     seen = np.iinfo(dtype).max - stored if dtype[0] == "u" else stored
@@ -66,7 +66,7 @@ def test_colours_multiplied_by_transparency_are_not_put_into_a_png(tmp_path: Pat
 def test_a_predictor_named_in_vain_is_passed_over_as_libtiff_does(packing: str | None) -> None:
     pixels = texture(20, 18)
     content = saved(pixels, "TIFF", compression=packing)
-    # The tag of planes takes the predictor's number.
+    # Renumber the planar-configuration tag as a predictor tag.
     tag = struct.pack("<HHI", 284, 3, 1)
     assert content.count(tag) == 1
     named = content.replace(tag + struct.pack("<I", 1), struct.pack("<HHII", 317, 3, 1, 2))

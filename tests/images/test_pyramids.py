@@ -1,4 +1,4 @@
-"""Tiles stay tiles, and smaller copies fit what is written: as tifffile sees it."""
+"""Tiles are kept, and lower resolutions match the written image, as tifffile reads it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_tiles_keep_size_and_compression(tmp_path: Path, packing: str, byteorder
         (page,) = file.pages
         assert (page.tilelength, page.tilewidth) == (48, 64)
         np.testing.assert_array_equal(page.asarray(), PIXELS)
-        # JPEG would lose something again.
+        # JPEG would lose quality again.
         own = first.pages[0].compression if packing != "jpeg" else 8
         assert page.compression == own
     notes = read_image(path).notes
@@ -90,7 +90,7 @@ def test_copies_within_a_page_are_made_anew(tmp_path: Path, bigtiff: bool) -> No
 
 
 def test_pages_that_are_copies_of_the_first_follow_it(tmp_path: Path) -> None:
-    """As in a whole slide of Aperio: a label, which is no copy, stays a page of its own."""
+    """As in an Aperio whole-slide image: a label, which is not a lower resolution, stays a page."""
     (tmp_path / "in").mkdir()
     clean = np.add.outer(np.arange(160), np.arange(240)) % 180
     noisy = clean + 12 * np.random.default_rng(0).normal(size=clean.shape)

@@ -1,4 +1,4 @@
-"""Raw files of cameras, against rawpy's own development and what was written into them."""
+"""Camera raw files, against rawpy's development and the values written into them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ rawpy = pytest.importorskip("rawpy", reason='rawpy is not installed: pip install
 
 @pytest.fixture(scope="module")
 def seen() -> NDArray[np.float64]:
-    """What a sensor sees of a photograph, from 0 to 1 at white."""
+    """Simulate the sensor image of a photograph, 0 to 1 at white."""
     light = (astronaut()[:120, 100:260] / 255.0) ** 2.2 * NEUTRAL
     return mosaic_of(light)
 
@@ -82,14 +82,14 @@ def test_the_picture_is_what_rawpy_develops_upright(
     page = image.page(0)
     assert page.shape == image.pages[0].shape == expected.shape
     assert page.dtype == image.pages[0].dtype == np.uint16
-    # Of the two ways in which LibRaw may fill in a colour, rounding now and then chooses another.
+    # LibRaw interpolates in one of two directions; rounding sometimes picks the other one.
     assert np.median(np.abs(page.astype(float) - expected)) < 65535 / 2000
     assert np.mean(np.abs(page.astype(float) - expected)) < 65535 / 400
     assert image.metadata.orientation == 1
 
 
 def test_what_a_file_of_fujifilm_says_stands_in_its_jpeg() -> None:
-    """Its raw data are in no TIFF; the layout of the header is Fujifilm's."""
+    """Its raw data are not in a TIFF; Fujifilm defines the header's layout."""
     exif = Image.Exif()
     exif[271], exif[306] = "FUJIFILM", "2026:01:02 03:04:05"
     jpeg = io.BytesIO()
@@ -168,7 +168,7 @@ def test_a_sensor_that_saturates_below_the_white_given_is_found_out(
     values = np.minimum(counts(2.5 * seen), 3600)
     mosaic = mosaic_in(write_dng(tmp_path / "a.dng", values))
     np.testing.assert_array_equal(mosaic.light >= mosaic.white, values == 3600)
-    # Burnt-out highlights are white, not of the tint that white balance would give them.
+    # Clipped highlights are white rather than tinted by white balance.
     burnt = np.array([[1, 1], [1, 1]]) * 3600
     flat = write_dng(tmp_path / "b.dng", np.tile(burnt, (40, 40)).astype(np.uint16))
     assert read_image(flat).page(0).min() > 65000
@@ -218,7 +218,7 @@ def test_flipped_bytes_cost_no_more_than_one_line(
     whole = write_dng(tmp_path / "a.dng", counts(seen), noise=(1e-3, 1e-6)).read_bytes()
     with tifffile.TiffFile(tmp_path / "a.dng") as file:
         start = file.pages[0].dataoffsets[0]
-    # Tags stand before or after the pixels.
+    # Positions of tags, before and after the pixels.
     tags = [place for place in range(len(whole)) if not start <= place < start + 2 * seen.size]
     rng = np.random.default_rng(0)
     for _ in range(60):
@@ -291,7 +291,7 @@ def test_two_threads_put_standard_error_back() -> None:
     thread = threading.Thread(target=other)
     with _without_stderr():
         thread.start()
-        # Where both were let in, the other would keep, and put back, the void.
+        # A second thread admitted now would save, and later restore, the null device.
         assert not entered.wait(0.1)
     left.set()
     thread.join()

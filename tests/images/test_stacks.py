@@ -1,4 +1,4 @@
-"""Which pages are a stack, against files that tifffile writes."""
+"""Which pages form a stack, for files that tifffile writes."""
 
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def test_what_does_not_fit_the_pages_is_no_stack(tmp_path: Path, description: st
 def test_pixels_of_an_imagej_stack_follow_one_another(
     tmp_path: Path, shape: tuple[int, ...], dtype: str
 ) -> None:
-    """ImageJ reads them so, and looks at no page but the first."""
+    """ImageJ reads the pixels in one block and ignores all pages after the first."""
     volume = np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
     tifffile.imwrite(tmp_path / "a.tif", volume, imagej=True, metadata={"axes": "ZYX"})
     target = tmp_path / "b.tif"

@@ -1,4 +1,4 @@
-"""TIFF strips and tiles, whatever packs them, are read whole or refused."""
+"""TIFF strips and tiles of any compression are read completely or rejected."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_tiles_of_sides_below_0_are_refused() -> None:
     content = bytearray(tiff(texture(40, 50), tile=(16, 16)))
     with tifffile.TiffFile(io.BytesIO(content)) as file:
         places = [(number, file.pages[0].tags[number].offset) for number in (322, 323)]
-    for number, at in places:  # by a signed type: two of them make as many tiles
+    for number, at in places:  # a negative signed size: two of them give a plausible tile count
         content[at : at + 12] = struct.pack("<HHIi", number, 9, 1, -16)
     with pytest.raises(InputError, match="strips or tiles are damaged"):
         read_tiff(bytes(content), "it")
@@ -111,13 +111,13 @@ def test_bits_the_other_way_round_are_turned() -> None:
         start, count = page.dataoffsets[0], page.databytecounts[0]
         entry = next(tag for tag in page.tags if tag.code == 284).offset
     turned[start : start + count] = bytes(packed[byte] for byte in content[start : start + count])
-    turned[entry : entry + 12] = b"\x0a\1\3\0\1\0\0\0\2\0\0\0"  # the fill order, for planes
+    turned[entry : entry + 12] = b"\x0a\1\3\0\1\0\0\0\2\0\0\0"  # a fill order instead of planes
     np.testing.assert_array_equal(read_tiff(bytes(turned), "a").page(0), image.page(0))
 
 
 def test_two_descriptions_are_both_kept() -> None:
     pixels = texture(40, 50)
-    # tifffile puts the shape of the array into a description of its own.
+    # tifffile writes the array's shape into a separate description.
     content = tiff(pixels, description="Scan 7", metadata={"note": "by hand"}, tile=(16, 16))
     image = read_tiff(content, "a")
     again = encoded(image)
@@ -177,7 +177,7 @@ def test_a_window_of_a_page_is_a_part_of_it(options: dict, planar: str) -> None:
 
 
 class _Watched(bytes):
-    """The bytes of a file, and how many of them were read at most at once."""
+    """A file's bytes, recording the largest single read."""
 
     most = 0
 

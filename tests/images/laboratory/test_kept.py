@@ -1,4 +1,4 @@
-"""FITS, MRC and NIfTI files come back as they were, by the libraries of their fields."""
+"""FITS, MRC and NIfTI files keep their content, checked with the libraries of their fields."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pages_of(image: ImageFile) -> np.ndarray:
 
 
 def again(path: Path, change: Callable[[np.ndarray], np.ndarray] = lambda pixels: pixels) -> Path:
-    """Write what a file holds, changed, as a file of its kind."""
+    """Write modified pixels of a file in its own format."""
     image = read_image(path)
     out = path.with_name(f"again-{path.name}")
     pages = [change(image.page(number)) for number in range(len(image.pages))]
@@ -91,7 +91,7 @@ def test_fits_pixels_without_a_value_are_nan_and_stay_so(tmp_path: Path) -> None
     with fits.open(path) as own:
         np.testing.assert_array_equal(own[0].data, found)
     assert again(path).read_bytes() == path.read_bytes()
-    # What would be taken for "no value" is not.
+    # A pixel equal to the blank value is not written as such.
     darkest = again(path, lambda page: np.where(np.isnan(page), page, -1e9).astype(page.dtype))
     assert np.isnan(read_image(darkest).page(0)).sum() == 1
 
@@ -100,7 +100,7 @@ def test_fits_pixels_without_a_value_are_nan_and_stay_so(tmp_path: Path) -> None
 def test_any_number_may_mean_no_value(dtype: str, blank: int, tmp_path: Path) -> None:
     path = tmp_path / "a.fits"
     image = fits.PrimaryHDU(np.arange(600).reshape(20, 30).astype(dtype))
-    image.header["BLANK"] = blank  # 300 is no number of 8 bits
+    image.header["BLANK"] = blank  # 300 does not fit 8 bits
     image.writeto(path, output_verify="ignore")
     missing = np.isnan(pages_of(read_image(path))[0].astype(float))
     np.testing.assert_array_equal(missing, image.data == blank)
@@ -122,7 +122,7 @@ def test_a_batch_neither_uses_nor_changes_them(tmp_path: Path) -> None:
     assert done.reason == ""
     with fits.open(out / "a.fits") as found:
         assert np.array_equal(np.isnan(found[0].data), hole)
-        assert np.nanstd(found[0].data) < 3  # of 10
+        assert np.nanstd(found[0].data) < 3  # was 10
 
 
 @pytest.mark.parametrize("name", ["BSCALE", "BZERO", "BLANK"])
@@ -137,7 +137,7 @@ def test_a_text_for_a_number_of_a_fits_header_is_damage(name: str, tmp_path: Pat
 
 
 def _bytes(hdu: object) -> bytes:
-    """A file whose integers are those given, though they are scaled."""
+    """Encode a scaled FITS image with the given stored integers."""
     raw, header = hdu.data, hdu.header
     plain = io.BytesIO()
     fits.PrimaryHDU(raw).writeto(plain)
@@ -151,7 +151,7 @@ def _bytes(hdu: object) -> bytes:
 @pytest.mark.parametrize("kind", ["volume", "images", "volumes"])
 @pytest.mark.parametrize("dtype", ["i1", "i2", "u2", "f2", "f4"])
 @pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")  # of mrcfile itself
+@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")  # mrcfile's own
 def test_mrc(kind: str, dtype: str, order: str, tmp_path: Path) -> None:
     pixels = (CUBE / 10).astype(np.dtype(dtype).newbyteorder(order))
     path = tmp_path / "a.mrc"
@@ -265,7 +265,7 @@ def test_values_and_what_is_stored_go_together(
 def test_a_rescaling_beyond_the_type_is_to_blame(slope: float, offset: float, dtype: str) -> None:
     with pytest.raises(InputError, match="rescaling"):
         Scaling(slope, offset).values(np.array([1000, 30000], dtype))
-    assert np.isinf(Scaling(2.0, 1.0).values(np.array([np.inf], "f4")))  # of the pixel itself
+    assert np.isinf(Scaling(2.0, 1.0).values(np.array([np.inf], "f4")))  # an infinite pixel
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_fits_whose_images_lie_over_one_another_is_refused(tmp_path: Path) -> No
     fits.HDUList([fits.PrimaryHDU(), *images]).writeto(path)
     content = path.read_bytes()
     card = b"GCOUNT  =                    "
-    # A size of nothing, so that the next header is looked for where the pixels are.
+    # A size of 0 places the next header where the pixels are.
     one, other = content.split(b"XTENSION")[1:]
     lie = one[: one.index(b"END     ")].replace(card + b"1", card + b"0")
     lie += one[len(lie) : 2880 - 8]

@@ -1,4 +1,4 @@
-"""OME-Zarr folders come back in the same layout, with smaller copies made anew."""
+"""OME-Zarr folders keep their layout, with recomputed lower resolutions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def made(
     shards: tuple[int, ...] | None = None,
     reduced: bool = True,
 ) -> Path:
-    """An image of axes c, z, y, x and two smaller copies that are nothing like it."""
+    """An image with axes c, z, y, x and two lower resolutions with unrelated content."""
     group = zarr.open_group(str(folder), mode="w", zarr_format=version)
     sides = pixels.shape
     for level in range(3 if reduced else 1):
@@ -84,7 +84,7 @@ def written(folder: Path, out: Path, add: int = 0) -> Path:
 
 
 def halved(pixels: np.ndarray) -> np.ndarray:
-    """Means of blocks of rows and columns: 2 x 2, at the lower end of an odd side 1 x 2."""
+    """Average 2 x 2 blocks of rows and columns, shorter ones at the end of an odd side."""
     height, width = pixels.shape[-2:]
     rows = [pixels[..., y : y + 2, :].mean(axis=-2) for y in range(0, height, 2)]
     values = np.stack(rows, axis=-2)
@@ -123,7 +123,7 @@ def test_it_is_written_as_it_was(
     expected = pixels + np.uint16(3)
     for level in range(3):
         found = zarr.open_array(str(out / str(level)), mode="r")
-        expected = expected[..., : found.shape[-1]]  # a last column without a neighbour is left out
+        expected = expected[..., : found.shape[-1]]  # an odd last column is dropped
         np.testing.assert_array_equal(found[:], expected)
         expected = halved(expected)
     np.testing.assert_array_equal(zarr.open_array(str(out / "labels/0"), mode="r")[:], 7)
@@ -134,7 +134,7 @@ def test_it_is_written_as_it_was(
 def test_smaller_copies_lie_where_the_file_says(
     side: int, translated: bool, tmp_path: Path
 ) -> None:
-    """Each pixel of a copy of a ramp is the place that its scale and translation give."""
+    """Each pixel of a downscaled ramp lies at the position given by scale and translation."""
     ramp = np.add.outer(np.zeros(side), np.arange(side) + 0.5).astype("f4")[np.newaxis, np.newaxis]
     folder, sides, datasets = tmp_path / "a.zarr", [side], []
     group = zarr.open_group(str(folder), mode="w", zarr_format=3)
@@ -142,7 +142,7 @@ def test_smaller_copies_lie_where_the_file_says(
         own = sides[-1]
         shape = (1, 1, own, own)
         group.create_array(str(level), shape=shape, chunks=(1, 1, 64, 64), dtype="f4")
-        # As a writer gives it that spreads each copy over the whole.
+        # A writer that stretches each resolution over the whole image.
         scale = side / own
         transforms = [{"type": "scale", "scale": [1.0, 1.0, scale, scale]}]
         if translated:
@@ -247,7 +247,7 @@ def test_a_batch_finds_keeps_and_replaces_folders(tmp_path: Path) -> None:
 def test_a_folder_that_is_replaced_is_missing_at_no_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that is killed leaves the earlier one or the new one, without a step between."""
+    """A killed run leaves the earlier folder or the new one, never neither."""
     for name in ("new", "old"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "zarr.json").write_text(name)
@@ -311,7 +311,7 @@ def test_a_chunk_that_becomes_more_than_a_chunk_is_not_unpacked(
     array[:] = texture(*SHAPE)
     image = read_image(folder)
     np.testing.assert_array_equal(image.page(1), texture(*SHAPE)[0, 1])
-    # The same with chunks that should be smaller by far.
+    # The same with much smaller chunks.
     told = json.loads((folder / "0/zarr.json").read_text())
     places = [told["chunk_grid"], *(told["codecs"] if shards else ())]
     for one in places:
@@ -355,7 +355,7 @@ def test_a_page_of_endless_chunks_is_refused(tmp_path: Path) -> None:
 
 
 def test_zstd_of_a_size_that_is_not_told_is_unpacked_with_a_bound() -> None:
-    # A frame of one block of 100,000 times one byte, without its size: RFC 8878.
+    # A frame with one block of 100,000 times one byte, without a content size (RFC 8878).
     block = (1 | 1 << 1 | 100_000 << 3).to_bytes(3, "little") + b"a"
     packed = b"\x28\xb5\x2f\xfd" + bytes([0, 0x40]) + block
     with tempfile.TemporaryFile() as file:

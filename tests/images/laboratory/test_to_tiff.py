@@ -1,4 +1,4 @@
-"""CZI, ND2 and DICOM files come out as OME-TIFF with axes, sizes and names of channels."""
+"""CZI, ND2 and DICOM files are written as OME-TIFF with axes, pixel sizes and channel names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ rng = np.random.default_rng(0)
 
 
 def as_tiff(path: Path) -> tuple[list[tuple[str, np.ndarray]], str]:
-    """Write a file as a TIFF and return its series, by tifffile, and its OME-XML."""
+    """Write a file as TIFF; return its series, read by tifffile, and its OME-XML."""
     out = path.with_suffix(".tif")
     out.write_bytes(encoded(read_image(path)))
     assert encoded(read_image(path)) == out.read_bytes()
@@ -39,7 +39,7 @@ def test_nd2(tmp_path: Path) -> None:
     path = tmp_path / "a.nd2"
     path.write_bytes(nd2_file(pixels, names=["DAPI", "GFP"], size=0.25, step=1.5, ms=500.0))
     image = read_image(path)
-    assert image.groups is not None and len(image.groups) == 6  # each time and channel
+    assert image.groups is not None and len(image.groups) == 6  # one per time and channel
     assert image.groups[0] == (0, 2, 4, 6)
     ((axes, values),), xml = as_tiff(path)
     assert axes == "TZCYX"
@@ -47,12 +47,12 @@ def test_nd2(tmp_path: Path) -> None:
     said = pixels_said(xml)
     assert [one.name for one in said.channels] == ["DAPI", "GFP"]
     assert (said.physical_size_x, said.physical_size_z, said.time_increment) == (0.25, 1.5, 500)
-    # Of the frames, each of two channels.
+    # One time per frame; each frame has two channels.
     assert [one.delta_t for one in said.planes] == [500.0 * (n // 2) for n in range(24)]
 
 
 def test_nd2_of_a_microscope(papers_folder: Path) -> None:
-    """`cluster.nd2` of the source of pims_nd2 1.1, which an A1 of Nikon wrote."""
+    """`cluster.nd2` from the source of pims_nd2 1.1, written by a Nikon A1."""
     nd2, path = pytest.importorskip("nd2"), papers_folder / "cluster.nd2"
     if not path.is_file():
         pytest.skip("cluster.nd2 is not there")
@@ -152,7 +152,7 @@ def test_czi_in_bytes_is_laid_down_once(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def dicom(pixels: np.ndarray, folder: Path, **said: Any) -> Path:
-    """A DICOM file with a patient, as pydicom writes it."""
+    """Write a DICOM file with patient data by pydicom."""
     pydicom = pytest.importorskip("pydicom")
     made = pydicom.Dataset()
     made.file_meta = pydicom.dataset.FileMetaDataset()

@@ -1,4 +1,4 @@
-"""AVIF comes back without loss and with its metadata; HEIC comes out as TIFF; both by Pillow."""
+"""AVIF is kept losslessly with metadata, HEIC is written as TIFF; both checked with Pillow."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_avif_without_loss(pixels: np.ndarray, bits: int, tmp_path: Path) -> Non
         with Image.open(out) as seen:
             shown = np.array(seen.convert("L") if pixels.ndim == 2 else seen)
         np.testing.assert_array_equal(shown, pixels)
-    # A pixel brighter than the bits hold is cut, not wrapped.
+    # A pixel above the bit depth is clipped, not wrapped.
     image = read_image(out)
     write_image(out, np.full_like(found, np.iinfo(found.dtype).max), image)
     assert read_image(out).page(0).min() == (1 << bits) - 1
@@ -90,7 +90,7 @@ def test_what_a_library_says_of_a_damaged_avif_names_no_object(tmp_path: Path) -
 
 def test_avif_that_says_more_bits_than_its_pixels_have_is_refused(tmp_path: Path) -> None:
     content = bytearray(imagecodecs.avif_encode(COLOUR, level=100))
-    extra = struct.pack(">I4sBBH", 12, b"av1C", 0x81, 0, 0x6000)  # 12 bits, of no picture
+    extra = struct.pack(">I4sBBH", 12, b"av1C", 0x81, 0, 0x6000)  # 12 bits, attached to no image
     start = struct.pack(">I", content.index(b"mdat") + 4)
     at = content.index(start, content.index(b"iloc"))
     content[at : at + 4] = struct.pack(">I", content.index(b"mdat") + 4 + len(extra))
@@ -108,7 +108,7 @@ def test_avif_that_says_more_bits_than_its_pixels_have_is_refused(tmp_path: Path
 @pytest.mark.parametrize("bits", [8, 10])
 def test_heic_comes_out_as_tiff(bits: int, tmp_path: Path) -> None:
     heif = pytest.importorskip("pillow_heif")
-    # Smooth, for HEIC loses some.
+    # A smooth ramp, as HEIC is lossy.
     ramp = np.add.outer(np.arange(64), np.arange(96))[..., np.newaxis] * np.array([1, 1, 1])
     pixels = ramp.astype("u1") if bits == 8 else (ramp * 256).astype("u2")
     mode = "RGB" if bits == 8 else "RGB;16"

@@ -1,4 +1,4 @@
-"""A JPEG whose pixels are missing is refused, where libjpeg alone would fill them with grey."""
+"""A truncated JPEG is rejected, although libjpeg alone would fill missing pixels with grey."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {
 
 @pytest.fixture(params=["decoded once", "decoded twice"])
 def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways to decode: no encoder at hand makes the files that need the second one."""
+    """Both decoders: no encoder at hand makes files that need the second one."""
 
     def fail(*arguments: object, **options: object) -> None:
         raise ValueError("Could not determine subsampling level of JPEG image")
@@ -43,7 +43,7 @@ def test_an_image_cut_short_is_refused_even_with_an_end_put_on(kind: str) -> Non
     with Image.open(io.BytesIO(whole)) as seen:
         np.testing.assert_array_equal(read_jpeg(whole, "a").page(0), np.array(seen))
     for place in np.linspace(scan, len(whole) - 4, 25).astype(int):
-        # Between scans, an end put on makes a sound file of fewer of them.
+        # Between scans, an appended end marker makes a valid file with fewer scans.
         is_between = 0xFF in whole[place - 1 : place + 1]
         for end in (b"",) if is_between else (b"", END):
             with pytest.raises(InputError, match="cut short"):
@@ -72,7 +72,7 @@ def test_damaged_metadata_costs_no_pixels() -> None:
     for options in ({"icc_profile": b"no profile"}, {"exif": b"Exif\0\0II*\0\xff\xff\xff\xff"}):
         found = read_jpeg(saved(pixels, "JPEG", **options), "a").page(0)
         np.testing.assert_array_equal(found, plain)
-    # The parts of a profile are numbered, and here wrongly; and an Exif thumbnail is cut.
+    # The numbered parts of an ICC profile are misnumbered; an Exif thumbnail is truncated.
     content = saved(pixels, "JPEG", icc_profile=bytes(70_000))
     second = content.rindex(b"ICC_PROFILE\0") + 12
     wrong = content[:second] + b"\7\1" + content[second + 2 :]
@@ -97,7 +97,7 @@ def test_thousands_of_empty_segments_take_no_time() -> None:
 
 
 def test_what_libjxl_does_not_know_is_read() -> None:
-    # Rows of restarts are as many blocks as each scan has in a row; and a marker may be filled up.
+    # Restart intervals count the blocks of a row in each scan; fill bytes may precede a marker.
     of_scans = saved(texture(40, 56, 3), "JPEG", progressive=True, restart_marker_rows=1)
     filled = KINDS["coarse colour"].removesuffix(END) + b"\xff\xff" + END
     for whole in (of_scans, filled):
