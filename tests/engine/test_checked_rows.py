@@ -1,4 +1,4 @@
-"""Data frames that are no numbers: the estimators name the column."""
+"""The estimators name the column of a data frame that is not numeric."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ def test_float32_scores_are_refused_where_they_would_be_rounding():
 
 @pytest.mark.release
 def test_landmarks_take_over_where_auto_finds_eigenvalues_too_close_and_memory_too_short():
-    # Each row resembles its neighbours alone: thousands of eigenvalues between .98 and 1.02.
+    # Each row is similar to its neighbours only: thousands of eigenvalues between .98 and 1.02.
     X = np.arange(1600.0)[:, None]
     options = {"gamma": 4.6, "memory_budget": 15 * 2**20, "n_landmarks": 50, "random_state": 0}
     model = KernelPCA(5, **options).fit(X)
@@ -300,7 +300,7 @@ def test_adding_to_choices_that_few_rows_made_is_warned_of(options, said):
         model = getattr(KernelPCA(2, **options), first)(X[:30])
         with pytest.warns(KpcaWarning, match=said):
             model.partial_fit(X[30:])
-    # The choices themselves stay, or the sums would not add up.
+    # partial_fit keeps the parameters that fit chose, as the sums depend on them.
     assert len(model.subspace_.points) <= 30
     KernelPCA(2, **options).fit(X[:800]).partial_fit(X[800:])
     given = {**options, "gamma": 0.1, "landmarks": X[:20]}
@@ -315,7 +315,7 @@ def test_the_ridge_is_a_share_of_the_total_variance(method, center):
     model = KernelPCA(ridge=0.05, **options).fit(X)
     variance = 1.0 - (kernel(X).mean() if center else 0.0)
     assert model.ridge_ == pytest.approx(0.05 * variance, rel=1e-5)
-    # k(x, x) - k'(K + n rho I)^-1 k, of centred values.
+    # k(x, x) - k'(K + n rho I)^-1 k with centred values.
     K, k, own = kernel(X), kernel(new, X), np.ones(20)
     if center:
         mean = K.mean(axis=0)

@@ -92,7 +92,7 @@ def test_what_landmarks_hold_is_right_however_much_they_miss():
     Z = normal_rows(50)
     sums = replace(sums_of(Z, np.full(4, 0.3)), norm=1e30)
     assert_allclose(sums.explained, (Z**2).sum(), rtol=1e-13)
-    # Directions without variance, but for rounding, are no components.
+    # Directions whose variance is rounding error are not components.
     basis = LandmarkBasis.from_eigen(Linear(), np.eye(4))
     flat = replace(sums_of(Z * [1.0, 1.0, 1e-9, 1e-9], np.zeros(4)), norm=1e30)
     assert subspace_from_sums(basis, flat, precision="float32").n_components == 2
@@ -124,7 +124,7 @@ def test_float32_kernel_values_keep_variances_and_soft_cuts(make, d):
         for precision in ("float64", "float32")
     )
     total = np.trace(wide.covariance)
-    # The basis divides by roots of eigenvalues down to 1e-10: up to 1e5 times the 6e-8 of float32.
+    # The basis divides by roots of eigenvalues down to 1e-10: up to 1e5 times float32's 6e-8.
     assert_allclose(narrow.mean, wide.mean, rtol=0, atol=1e-3)
     assert np.linalg.eigvalsh(narrow.covariance)[0] >= -1e-6 * total
     for options in ({"n_components": 20}, {"rho": 0.05 * total}):

@@ -1,4 +1,4 @@
-"""scikit-learn's own tests of KernelPCA, run on ours; each deliberate difference is named.
+"""Run scikit-learn's KernelPCA tests on ours; each deliberate difference is named.
 
 They are read from the scikit-learn that is installed (BSD-3). Its options for solvers are
 translated; those that stand for something we do not have are left out.
@@ -32,7 +32,7 @@ DIFFERENCES = {
 
 
 class KernelPCA(kpca_apps.KernelPCA):
-    """Ours under scikit-learn's options."""
+    """Our KernelPCA with scikit-learn's options."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class KernelPCA(kpca_apps.KernelPCA):
 
 
 def cases() -> list[Any]:
-    """Return each test of scikit-learn's with each set of its parameters."""
+    """Return each scikit-learn test with each of its parameter sets."""
     found = []
     for name, function in inspect.getmembers(UPSTREAM, inspect.isfunction):
         if not name.startswith("test_"):

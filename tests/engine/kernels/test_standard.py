@@ -33,7 +33,7 @@ from tests.system.model_parts import from_file, model_from
 
 @dataclass
 class Holder:
-    """What a model has of a kernel: a field of the abstract class."""
+    """What a model holds: a field of the abstract kernel class."""
 
     kernel: Kernel
 
@@ -264,7 +264,7 @@ def test_a_single_row_is_refused_with_the_way_to_write_it(name):
 
 @dataclass(frozen=True)
 class Cauchy(Kernel):
-    """A kernel of one's own, with nothing but what every kernel needs."""
+    """A user-defined kernel with only the required methods."""
 
     width: float
 

@@ -1,4 +1,4 @@
-"""Kernels that a user brings, against the same kernels as objects of ours and scikit-learn's."""
+"""User-supplied kernels against the same kernels of ours and of scikit-learn."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_a_gram_matrix_is_square_and_may_be_indefinite() -> None:
 
 @pytest.mark.parametrize("method", ["exact", "nystroem"])
 def test_of_a_gram_matrix_that_is_not_symmetric_the_symmetric_part_counts(method: Any) -> None:
-    """As scikit-learn has it wherever its own solvers agree: where centring makes it symmetric."""
+    """As in scikit-learn where its solvers agree, that is, where centring makes it symmetric."""
     gram = RBF(0.3)(ROWS)
     ramp = np.linspace(0, 0.5, 60)
     skew = gram + ramp - ramp[:, np.newaxis]
@@ -126,12 +126,12 @@ def test_parameters_of_a_kernel_are_searched() -> None:
     pipeline = Pipeline([("kpca", KernelPCA(2, kernel=RBF(1.0))), ("knn", KNeighborsClassifier())])
     search = GridSearchCV(pipeline, {"kpca__kernel__gamma": [1e-3, 0.1]}, cv=3).fit(ROWS, labels)
     assert search.best_estimator_["kpca"].kernel in (RBF(1e-3), RBF(0.1))
-    assert pipeline["kpca"].kernel == RBF(1.0)  # the one given stays as it is
+    assert pipeline["kpca"].kernel == RBF(1.0)  # the search works on clones
 
 
 def test_what_a_function_keeps_of_its_values_is_not_written_over() -> None:
     class Keeping(GaussianProcessRBF):
-        """Hands out the same array for the same rows."""
+        """A kernel that returns the same array for the same rows."""
 
         def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
             key = (X.tobytes(), None if Y is None else Y.tobytes())

@@ -19,7 +19,7 @@ from tests.system.model_parts import from_file
 
 @pytest.fixture(scope="module")
 def case():
-    """Matrices K and Kt, and both of them centred, worked out in fractions."""
+    """Matrices K and Kt and their centred versions, computed in fractions."""
     oracle = json.loads((ORACLES / "misc_exact.json").read_text(encoding="utf-8"))["centring"]
     return {
         name: np.array([[float(Fraction(value)) for value in row] for row in rows])
@@ -28,7 +28,7 @@ def case():
 
 
 def test_new_rows_are_centred_as_in_the_oracle(case):
-    """All components keep inner products of centred images: T T_train' is the centred Kt."""
+    """With all components, inner products are preserved: T T_train' is the centred Kt."""
     X = np.linalg.cholesky(case["K"])
     new = np.linalg.solve(X, case["Kt"].T).T
     subspace = exact(Linear(), X)

@@ -76,7 +76,7 @@ def test_parameters_are_searched_by_the_error_of_reconstruction(preimage):
     ).fit(X)
     scores = search.cv_results_["mean_test_score"]
     assert (np.diff(scores) > 0.0).all()
-    # Three components of four columns explain far more than the half.
+    # Three components of four columns explain well over half.
     assert scores[-1] > 0.5 * scores[0]
 
 
@@ -151,7 +151,7 @@ def test_rows_come_back_by_regression_whatever_the_kernel(kernel, method):
     error = ((model.inverse_transform(model.transform(new)) - new) ** 2).sum()
     spread = ((new - X.mean(axis=0)) ** 2).sum()
     if isinstance(kernel, OnColumns):
-        # It sees some of the columns, and can tell those.
+        # It depends on some columns only, and recovers those.
         seen = slice(kernel.start, kernel.stop)
         error = ((model.inverse_transform(model.transform(new)) - new)[:, seen] ** 2).sum()
         spread = ((new - X.mean(axis=0))[:, seen] ** 2).sum()
@@ -171,7 +171,7 @@ def test_a_fit_learns_nothing_that_is_not_asked_for(monkeypatch):
     T = model.transform(X)
     assert model.preimage_ == "ridge" and not calls
     first = model.inverse_transform(T)
-    # A parameter changed after the fit changes nothing of the fit.
+    # Changing a parameter after the fit does not change the fit.
     model.set_params(alpha=100.0)
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(model.inverse_transform(T), first)
