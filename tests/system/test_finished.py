@@ -1,4 +1,4 @@
-"""What is done of parts is found again as it was, or not at all, and nothing of it is left."""
+"""Finished parts are restored unchanged or not at all, and their files are removed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_files_of_another_run_and_those_of_one_that_failed_stay(tmp_path: Path) 
 
 
 def test_old_files_are_found_by_the_run_that_goes_on_and_removed_at_its_end(tmp_path: Path) -> None:
-    """Those of a run that was killed long ago, or just before the clock was set forward."""
+    """Files of a run that was killed long ago, or just before the clock was set forward."""
     parts = FinishedParts(tmp_path / "kpca-finished")
     for key in ("gone on with", "long ago", "of late"):
         of_numbers(parts, key).put(0, 1, np.zeros(1))
@@ -68,7 +68,7 @@ def test_old_files_are_found_by_the_run_that_goes_on_and_removed_at_its_end(tmp_
 
 
 def in_a_bucket(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Take a folder for a bucket; unlike one, it must have the folders of its objects."""
+    """Use a folder as a bucket; unlike a bucket, it needs parent folders of its objects."""
     (folder / "work" / "kpca-finished").mkdir(parents=True)
     monkeypatch.setattr(
         buckets, "_s3", lambda *_: SubTreeFileSystem(str(folder), LocalFileSystem())

@@ -15,7 +15,7 @@ _ASKED = "from kpca_apps.system.memory import available_bytes; print(available_b
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder of the files a system tells its memory in; empty: a system that tells nothing."""
+    """A folder of the system's memory files; if empty, the system reports nothing."""
     monkeypatch.setattr(memory, "_CGROUPS", str(tmp_path / "groups"))
     monkeypatch.setattr(memory, "_OWN_CGROUP", str(tmp_path / "own"))
     monkeypatch.setattr(memory, "_MEMINFO", str(tmp_path / "meminfo"))
@@ -31,7 +31,7 @@ def test_the_machine_tells_what_is_available(machine: Path) -> None:
 
 @pytest.mark.parametrize("place", [".", "job", "job/step"])
 def test_a_container_or_a_job_bounds_the_machine(machine: Path, place: str) -> None:
-    """The group that limits may be the process's own, or any around it."""
+    """The limiting group may be the process's own, or any that contains it."""
     (machine / "meminfo").write_text("MemAvailable: 500 kB\n")
     (machine / "own").write_text("4:cpu:/other\n0::/job/step\n")
     group = machine / "groups" / place

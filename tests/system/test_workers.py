@@ -39,12 +39,12 @@ from tests.engine.examples import normal_rows
 from tests.system.parts import row_parts
 
 PROCESSES = ["processes", pytest.param("dask", marks=pytest.mark.release)]
-# Workers of Dask are closed while their connections still speak.
+# Dask workers are closed while their connections are still in use.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 
 def sums_of(part, basis):
-    """Read the rows of a part where the work is done, and sum them."""
+    """Read the rows of a part in the worker, and sum them."""
     X = normal_rows(900)[part.start : part.stop]
     return CovarianceSums.of_rows(basis, X, precision="float32")
 
@@ -68,7 +68,7 @@ def add_start(part, number):
 
 
 def dies_once(part, marker):
-    """End the worker half-way, the first time."""
+    """Kill the worker in the middle of its first task."""
     if part.number == 3 and not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -122,7 +122,7 @@ def test_bits_are_the_same_for_any_number_of_threads(serial, n_workers):
 
 @pytest.fixture
 def absent(monkeypatch):
-    """A module that this process has and no worker can import."""
+    """A module that this process can import and workers cannot."""
     module = types.ModuleType("absent")
     exec("class Thing:\n    def __call__(self, part, *shared):\n        return 1", vars(module))
     monkeypatch.setitem(sys.modules, "absent", module)
@@ -236,7 +236,7 @@ def test_what_is_large_is_sent_to_each_process_once(tmp_path, monkeypatch):
 
 
 def first_waits(part, marker):
-    """Return from the first part when the others were heard of, and in any case at last."""
+    """Delay the first part until the others have started, within a time limit."""
     patience = iter(range(600))
     while part.number == 0 and not marker.exists() and next(patience, None) is not None:
         time.sleep(0.1)
@@ -266,7 +266,7 @@ def test_processes_end_with_the_one_that_started_them():
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout.readline() == "begun\n"
         run.kill()
-        # The end of what the processes could write to is the end of the last of them.
+        # The pipe closes when the last process that can write to it ends.
         assert run.communicate(timeout=60)[0] == ""
 
 
@@ -285,7 +285,7 @@ def test_the_only_worker_lost_gets_what_is_shared_anew_and_leaves_no_files(tmp_p
 
 
 class Insistent:
-    """A future whose user interrupts once more while it is let go of."""
+    """A future whose user interrupts again while it is being cancelled."""
 
     def cancel(self):
         signal.raise_signal(signal.SIGINT)
@@ -324,13 +324,13 @@ def test_all_parts_that_cannot_be_read_are_carried_where_a_worker_is_lost_too(n_
     )
     flight = _Flight(workers, None, (), carried="carried {}".format)
     assert [*flight.results("abc")] == ["carried a", "carried b", "carried c"]
-    flight = _Flight(workers, None, (), carried=str)  # of no use
+    flight = _Flight(workers, None, (), carried=str)  # unusable
     with pytest.raises(UnreachableError):
         [*flight.results("abc")]
 
 
 def test_work_that_is_left_lying_ends_with_the_interpreter_without_a_word():
-    # A circle of references, as a traceback makes one, lasts until the signals are gone.
+    # A reference cycle, as a traceback creates, outlives the signal handlers.
     script = (
         "import gc\n"
         "from kpca_apps.system.workers import Workers\n"
@@ -368,7 +368,7 @@ def test_who_takes_results_one_by_one_keeps_the_threads_of_linear_algebra(execut
     with threadpool_limits(2, user_api="blas"), Workers(executor, n_workers=1) as workers:
         results = workers.map_partitions(add_start, row_parts(20, 10), 5)
         assert next(results) == 5
-        if executor == "threads":  # until the part that is under way is done
+        if executor == "threads":  # until the running part is done
             workers._close_pool()
         assert set(threads()) == {2}
         results.close()
@@ -416,7 +416,7 @@ def test_the_folder_of_a_killed_cluster_is_removed_by_the_next(tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == [alive.path]
 
 
-# Without certificates tls:// cannot be spoken; the last is of a port that says nothing.
+# tls:// needs certificates; the last address belongs to a silent port.
 @pytest.mark.parametrize(
     "address", ["tcp://127.0.0.1:9", "nowhere://", "tls://127.0.0.1:9", "tcp://127.0.0.1:{}"]
 )
@@ -436,7 +436,7 @@ def test_a_scheduler_without_workers_is_an_error_of_one_line_and_let_go_of(monke
 
     def noted(*words, **more):
         seen.append(opened(*words, **more))
-        # The scheduler has answered; workers there are none to wait for.
+        # The scheduler has answered, and there are no workers to wait for.
         monkeypatch.setattr("kpca_apps.system.dask_client.ANSWER_SECONDS", 0.1)
         return seen[-1]
 
@@ -494,7 +494,7 @@ def test_a_cluster_that_is_gone_is_told_in_one_line():
 
 @pytest.fixture
 def client_of_its_own():
-    """A client of a cluster in this process."""
+    """Connect a separate client to a cluster in this process."""
     distributed = pytest.importorskip("distributed")
     at = {"n_workers": 1, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(**at) as cluster, distributed.Client(cluster) as client:

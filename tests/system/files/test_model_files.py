@@ -1,4 +1,4 @@
-"""Model files: what is saved comes back, and nothing else gets in."""
+"""Model files: saved models load unchanged, and everything else is rejected."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def npy(array: Any, **options: Any) -> bytes:
 
 
 def crafted(array: bytes) -> bytes:
-    """A sound file but for its array `points`."""
+    """Write a valid file except for its array `points`."""
     others = parts_of(EMPTY)[1]
     others["points"] = np.empty(0)
     members = [(f"{name}.npy", npy(part)) for name, part in others.items() if name != "points"]
@@ -431,6 +431,6 @@ def test_a_model_that_cannot_be_named_is_one_line(tmp_path: Path, name: str) -> 
 
 
 def test_a_header_as_python_2_wrote_it_is_refused(scratch: Path) -> None:
-    """Numpy would mend it, and warn of it."""
+    """Numpy would fix it with a warning."""
     data = npy(np.zeros((2, 3))).replace(b"(2, 3)", b"(2L,3)")
     assert "header is damaged" in refusal(scratch, crafted(data))

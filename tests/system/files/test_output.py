@@ -1,4 +1,4 @@
-"""Folders and files of a run are whole or not there, and only what a run wrote is replaced."""
+"""Output folders and files are complete or absent; only a run's own output is replaced."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
 
 
 def replace_and_die(path: Path, step: int) -> bool:
-    """Replace a run in another process, killed before that step on the disk; False if it ended."""
+    """Replace a run in a process killed before the given disk step; False if it finished."""
     child = os.fork()
     if not child:
         left = [step]
@@ -184,7 +184,7 @@ def test_a_kill_at_any_step_leaves_a_whole_run(
         make_run(path, "first")
         step += 1
     assert step > 10
-    # From some step on it is the new one.
+    # Up to some step the text is the old one, after it the new one.
     assert texts == sorted(texts)
     assert text_of(path) == "second"
 
@@ -219,7 +219,7 @@ def test_what_a_killed_run_left_is_never_taken_by_one_of_a_similar_name(
 ) -> None:
     first, second = tmp_path / (LONG_NAME + killed), tmp_path / (LONG_NAME + other)
     make_run(first, "killed")
-    # What a kill between the renames leaves: the earlier run is away, the new one not yet there.
+    # A kill between the renames: the earlier run is moved away, the new one not yet in place.
     first.rename(retired_path(first))
     retired_path(first).with_suffix(".partial").mkdir()
     before = sorted(tmp_path.iterdir())
@@ -280,7 +280,7 @@ def test_of_two_runs_at_once_without_force_the_first_to_end_stays(
     rename = Path.rename
 
     def other_first(self: Path, target: Path) -> Path:
-        """Let the other end between the question and the move."""
+        """Let the other process finish between the check and the move."""
         monkeypatch.setattr(Path, "rename", rename)
         make_run(path, "first")
         return self.rename(target)

@@ -1,4 +1,4 @@
-"""What is kept in the folder for temporary files has room, is seen by nobody, and goes."""
+"""Spooled data in the temporary folder has room, is private, and is removed."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_what_is_written_is_read_and_no_more_than_that_is_in_memory(tmp_path: Pa
 
 
 def mapped() -> int:
-    """Bytes of files that lie in the memory of this process."""
+    """Return how many bytes of mapped files are in this process's memory."""
     status = Path("/proc/self/status").read_text()
     return sum(
         int(status.partition(f"{kind}:")[2].split()[0]) << 10 for kind in ("RssFile", "RssShmem")

@@ -1,4 +1,4 @@
-"""Hidden files and folders are left alone while their process lives, and removed after it."""
+"""Hidden temporary files are kept while their process lives, and removed afterwards."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_neither_links_nor_pipes_are_taken_for_leftovers(tmp_path: Path) -> None
     link, pipe = retired_path(target), retired_path(target).with_suffix(".partial")
     link.symlink_to(tmp_path / "mine")
     os.mkfifo(pipe)
-    remove_leftovers(target)  # which would wait for ever for someone to write to the pipe
+    remove_leftovers(target)  # opening the pipe would wait forever for a writer
     assert link.is_symlink()
     assert (tmp_path / "mine").exists()
 

@@ -1,4 +1,4 @@
-"""Addresses of stores, and what their libraries say, in one line; without any store."""
+"""Object store addresses, and their libraries' errors as one line; without a store."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_azure_needs_an_account(address: str, monkeypatch: pytest.MonkeyPatch) -
         place_of(address)
 
 
-# The account, and what is asked for it: the key, the signature, the host and the scheme.
+# Connection string -> account, key, signature, host suffix and scheme.
 CONNECTIONS = {
     "AccountName=ada;AccountKey=a2V5": ("ada", "a2V5", None, ".blob.core.windows.net", "https"),
     "DefaultEndpointsProtocol=http;AccountName=ada;AccountKey=a2V5;EndpointSuffix=core.local":
@@ -102,7 +102,7 @@ def test_a_connection_string_that_cannot_be_used_is_refused(
         place_of("az://box/rows.csv")
 
 
-# What pyarrow 26 and deltalake 1.6 said of stores that refused.
+# Error messages of pyarrow 26 and deltalake 1.6 when a store refuses.
 SAYINGS = {
     "AWS Error NO_SUCH_BUCKET during ListObjectsV2 operation: The specified bucket does not exist "
     "(Request ID: 9q5N)": "there is no such bucket (404).",
@@ -167,13 +167,13 @@ def test_patterns_name_what_they_name_on_disk(tmp_path: Path) -> None:
         for parts in product(["**", "*", "s*", "sub", "*.png"], repeat=n_parts):
             pattern = "/".join(parts)
             place = buckets.Place(f"s3:/{tmp_path}/{pattern}", f"{tmp_path}/{pattern}", LOCAL)
-            # Images: of a folder that fits, all below it.
+            # everything below a matching folder.
             fitting = map(Path, glob.glob(f"{tmp_path}/{pattern}", recursive=True))  # noqa: PTH207
             below = [[one, *one.rglob("*")] for one in fitting]
             shown = {one for found in below for one in found if one.is_file()}
             if pattern != "sub":
                 assert named(place, folders=True) == shown - {tmp_path / ".h/f.png"}, pattern
-            # Tables: of Python's patterns those at whose end "**" stands name folders, until 3.13.
+            # a Python pattern ending in "**" matches folders only, until 3.13.
             if "*" in pattern and parts[-1] != "**":
                 files = {one for one in tmp_path.glob(pattern) if one.is_file()}
                 assert named(place) == files - {tmp_path / ".h/f.png"}, pattern

@@ -1,4 +1,4 @@
-"""Google's and Azure's stores by emulators that are not ours, and by a server that misbehaves."""
+"""Google and Azure stores: third-party emulators, and a server that misbehaves."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_wrong_key_of_azure_is_told_and_not_repeated() -> None:
     assert key not in str(caught.value) and "\n" not in str(caught.value)
 
 
-# Azure's library goes on by itself where it was cut off.
+# Azure's library resumes an interrupted download by itself.
 @pytest.mark.parametrize(
     ("scheme", "fault", "message"),
     [
@@ -134,4 +134,4 @@ def test_an_interrupt_is_heard_while_a_store_stalls(scheme: str) -> None:
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             open_table(f"{scheme}://bucket/rows.csv")
-        assert time.monotonic() - began < 2.5  # it would answer after 3 s
+        assert time.monotonic() - began < 2.5  # the server would answer after 3 s

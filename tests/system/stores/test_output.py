@@ -1,4 +1,4 @@
-"""Results in an object store: whole or not finished, replaced by force, and nothing of others."""
+"""Output in an object store: complete or unfinished, replaced with --force, others untouched."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_an_upload_that_was_killed_looks_unfinished_and_is_replaced(
 
 
 def test_a_store_that_goes_away_in_the_middle_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What is set last would come back last: the address of the server that is gone.
+    # Restore the environment last: it holds the address of the stopped server.
     with patch.dict(os.environ), ExitStack() as running:
         running.enter_context(moto_store())
         upload, n_uploaded = buckets.Place.upload, 0
