@@ -12,7 +12,7 @@ from kpca_apps.papers.data import FILES, MissingDataError, PaperData, PaperFile
 
 
 def folder_with(tmp_path, monkeypatch, name, contents):
-    """A data folder whose files are as given, and known by their checksums."""
+    """Create a data folder with the given files and register their checksums."""
     files = []
     for path, content in contents.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
@@ -121,7 +121,7 @@ def test_every_file_has_a_checksum_and_an_address():
 
 
 def test_the_sets_themselves(papers_folder):
-    """The counts that the papers and their authors state."""
+    """The counts stated in the papers and by their authors."""
     data = PaperData(papers_folder)
     X, y, new, _ = data.usps()
     assert (X.shape, new.shape) == ((7291, 256), (2007, 256))

@@ -1,4 +1,4 @@
-"""Errors on digits by components and linear machines, beside scikit-learn's."""
+"""Digit errors by number of components with linear classifiers, against scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kpca_apps.papers.measuring import smoothed_digits
 
 
 def errors_by_scikit_learn(degree, digits, counts, fitted_rows) -> list[float]:
-    """Test errors in per cent; NaN for more components than there are."""
+    """Return test errors in per cent; NaN beyond the available components."""
     most = fitted_rows - 1
     model = KernelPCA(
         min(max(counts), most), kernel="poly", degree=degree, gamma=1.0 / 256.0, coef0=0.0,
@@ -90,7 +90,7 @@ def test_a_moved_digit_comes_back():
 
 
 def test_errors_on_made_digits_are_those_of_scikit_learn():
-    """Ten patterns of 256 pixels with noise, and more components asked for than there are."""
+    """Ten noisy patterns of 256 pixels, and more components requested than exist."""
     rng = np.random.default_rng(0)
     patterns, labels = rng.choice([-1.0, 1.0], size=(10, 256)), np.arange(300) % 10
     rows = patterns[labels] + 2.0 * rng.normal(size=(300, 256))
