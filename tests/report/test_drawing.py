@@ -41,7 +41,7 @@ def test_svg_fits_a_page(drawings: dict[str, Drawing], name: str) -> None:
     svg = str(to_svg(drawings[name]))
     root = ElementTree.fromstring(svg)
     assert root.tag == "svg"
-    assert "width" not in root.attrib  # the page decides
+    assert "width" not in root.attrib  # the page sets the width
     assert root.attrib["role"] == "img"
     assert not re.search(r"#[0-9a-f]{6}\b", svg), "a colour the theme cannot change"
     ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]

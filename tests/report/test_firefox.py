@@ -1,4 +1,4 @@
-"""The list of a report is worked through in Firefox, on its own protocol, as in Chromium."""
+"""Work through a report's list in Firefox, driven by Marionette, as in Chromium."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def text_of(firefox: Any, selector: str) -> str:
 
 
 def saved(firefox: Any, button: str, downloads: Path) -> Path:
-    """Press a button of the bar, and wait for the file that it makes."""
+    """Press a button of the bar, and wait for the file it saves."""
     before = {*downloads.iterdir()}
     for one in firefox.find_elements("css selector", ".workbar button"):
         if one.text == button:

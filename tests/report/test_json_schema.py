@@ -1,4 +1,4 @@
-"""Schemas say what the types say, refuse what is damaged, and are made for every kind of JSON."""
+"""Schemas match the types, reject damaged data, and exist for every kind of JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 
 @dataclass(frozen=True)
 class Inner:
-    """Something inside."""
+    """An inner type."""
 
     size: float
     names: tuple[str, str]
@@ -27,7 +27,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class Outer:
-    """Something outside."""
+    """An outer type."""
 
     inner: Inner | None
     many: tuple[Inner, ...]

@@ -1,4 +1,4 @@
-"""Pages of a batch as a place to work, in a real browser and back in the tool."""
+"""Mark images of a batch page for another run, in a real browser and then in the command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOISE = Residual(0.0, 0.0, 0.0, structured=False)
 
 
 def batch() -> DenoisingResult:
-    """Images of which one was left as it was, and one had options of its own."""
+    """Images, one of them left unchanged and one with its own options."""
     left = Evidence(why="may be fine texture", option="--sigma 4.2")
     colour = examples.previews(1, RGB)
     images = (
@@ -53,13 +53,13 @@ def press(page: Any, *keys: str) -> None:
 
 
 def asked_of(path: Path) -> dict[str, dict[str, Any]]:
-    """Return what the batch reads in a table for ``--per-image``."""
+    """Return the options the batch reads from a table for ``--per-image``."""
     found = read_per_image(path, NAMES, GroupDenoiser(Options(luma=1.2)))
     return {name: dict(own) for name, own in found.items()}
 
 
 def with_chroma(before: Any, after: Any, chroma: float) -> Any:
-    """Return what is shown for colours smoothed by a part of the factor that they were."""
+    """Return the image shown for colours smoothed by a fraction of the original factor."""
     off = after.astype(float) - before
     grey = off.mean(axis=2, keepdims=True)
     return np.clip(before + grey + chroma**2 * (off - grey), 0, 255)
@@ -93,7 +93,7 @@ def test_what_is_marked_by_keys_is_saved_reopened_and_read_by_the_batch(
         NAMES[1]: {"luma": 1.56, "chroma": 1.3, "quality": "high"},
         NAMES[2]: {"strength": 0.5},
         NAMES[3]: {"sigma": 4.2},
-        # What it had of its own goes on.
+        # Its own options are kept.
         NAMES[4]: {"strength": 0.8, "sigma": None},
     }
     with table.open(encoding="utf-8-sig", newline="") as file:
@@ -148,7 +148,7 @@ def test_images_of_a_large_batch_are_marked_in_the_list(opened: Opened, tmp_path
         names[27]: {"quality": "high"},
         names[28]: {"luma": 1.3},
     }
-    # Rows that were marked can be brought to the top.
+    # Marked rows can be sorted to the top.
     page.get_by_label("Filter").last.fill("")
     page.get_by_role("button", name="redo with", exact=True).click()
     rows = page.locator("table.batch tbody tr")
@@ -179,8 +179,8 @@ def test_images_are_ordered_by_change_or_level(opened: Opened) -> None:
 
 
 def places(page: Any, inside: str = ".views") -> list[tuple[float, float, float]]:
-    """Return of each picture of the first view its scale and the place of its middle, in its own
-    pixels: so pictures in frames of other sizes agree.
+    """Return scale and centre of each picture in the first view, in its own pixels, so that
+    pictures in frames of different sizes agree.
     """
     middle = """all => all.map(one => {
         const m = new DOMMatrix(getComputedStyle(one).transform), box = one.closest(".frame");
@@ -207,12 +207,12 @@ def test_before_after_and_residual_are_seen_at_one_place_and_zoom(opened: Opened
     assert first[1] > 31 and first[2] < 19
     for other in others:
         assert other == pytest.approx(first, abs=0.5)
-    # The picture does not leave its frame.
+    # The picture stays in its frame.
     press(page, *["Shift+ArrowRight"] * 20)
     box = view.locator(".over .frame").bounding_box()
     edge = places(page)[0]
     assert edge[1] + box["width"] / 2 / edge[0] == pytest.approx(60, abs=0.05)
-    # The line still moves by arrows alone.
+    # Arrow keys without Shift still move the line.
     line = view.locator(".stage input")
     line.focus()
     press(page, "ArrowRight")
@@ -235,7 +235,7 @@ def test_the_pointer_drags_the_picture_or_the_line_and_zooms_with_the_wheel(
     page.wait_for_function("document.querySelector('.magnified')")
     shown, middle, _ = places(page)[0]
     assert shown == pytest.approx(2 * fitted[0], rel=0.01)
-    # What was under the pointer is still there: at a quarter of the picture.
+    # The point under the pointer stays there, at a quarter of the picture.
     assert middle - 0.25 * box["width"] / shown == pytest.approx(15, abs=0.1)
     box = page.locator(".over .frame").bounding_box()
     x, y = box["x"] + 0.25 * box["width"], box["y"] + 0.5 * box["height"]
@@ -272,7 +272,7 @@ def test_a_weaker_result_is_shown_as_a_mixture_and_can_be_asked_for(
     assert (slider.get_attribute("max"), slider.input_value()) == ("0.8", "0.8")
     slider.fill("0.6")
     opacity = "all => all.map(one => getComputedStyle(one).opacity)"
-    # Three quarters of what was removed, over the picture before.
+    # Three quarters of the removed noise, over the original picture.
     assert own.locator(".over img").evaluate_all(opacity) == ["1", "0.75"]
     assert own.locator(".residual img").evaluate_all(opacity) == ["0.75"]
     sources = own.locator(".over img:first-child, .under img").evaluate_all(
@@ -284,7 +284,7 @@ def test_a_weaker_result_is_shown_as_a_mixture_and_can_be_asked_for(
     assert asked_of(saved(page, "per-image.csv", tmp_path)) == {
         NAMES[4]: {"strength": 0.6, "sigma": None}
     }
-    # Nothing is to be seen of a strength where nothing was removed.
+    # An image without removed noise has no strength to preview.
     assert page.locator("article.image").nth(3).locator(".viewer input").count() == 0
 
 
@@ -298,7 +298,7 @@ def test_colours_smoothed_less_are_shown_and_can_be_asked_for(
     chroma.fill("0.5")
     assert "0.5, a preview" in own.locator("output").nth(1).inner_text()
     own.locator(".viewer input").first.fill("0.7")
-    # The pixels of the pictures as the browser decodes them, and of what it shows for them.
+    # Pixels of the pictures as the browser decodes them, and of the previews.
     pixels = """all => all.map(one => {
         const canvas = document.createElement("canvas");
         Object.assign(canvas, { width: 60, height: 40 });
@@ -314,7 +314,7 @@ def test_colours_smoothed_less_are_shown_and_can_be_asked_for(
     own.get_by_role("button", name="Redo with these").click()
     found = asked_of(saved(page, "per-image.csv", tmp_path))
     assert found[NAMES[1]] == {"strength": 0.7, "chroma": 0.5}
-    # As it was denoised the pictures of the batch are shown themselves.
+    # At the original setting the batch's own pictures are shown.
     chroma.press("End")
     assert own.locator("canvas").count() == 0
     assert page.locator("article.image").first.locator(".viewer input").count() == 1
@@ -330,7 +330,7 @@ def test_a_preview_is_like_what_the_option_gives(chroma: float) -> None:
     found, previewed = denoise(chroma=chroma), with_chroma(noisy, denoised, chroma)
     removed = np.std(noisy - found)
     assert np.std(previewed - found) < 0.3 * removed
-    # Nearer than what stands in the report already.
+    # Closer than the picture already in the report.
     assert np.std(previewed - found) < 0.7 * np.std(denoised - found)
 
 

@@ -1,4 +1,4 @@
-"""Figures of a batch: what is drawn is what was measured."""
+"""Figures of a batch show the measured values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.report.denoising_examples import compared, counted, failed, image, la
 
 
 def marks(result: DenoisingResult, name: str) -> dict[str, list[float]]:
-    """Return the values marked in a figure, by method, from the lowest line up."""
+    """Return the values marked in a figure by method, from the lowest line up."""
     (axes,) = denoising_drawings(result)[name].figure.axes
     return {str(line.get_label()): [float(x) for x in line.get_xdata()] for line in axes.lines}
 
@@ -116,7 +116,7 @@ def test_laws_are_drawn_where_they_are_sure_and_not_too_many() -> None:
     unsure = counted("unsure", law(established=False))
     drawn = denoising_drawings(DenoisingResult((unsure, failed(), image(), *sure)))
     numbers = [int(name[4:]) for name in drawn if name.startswith("law_")]
-    # Images that failed have no number; the first two have no law for sure.
+    # Failed images have no number; the first two have no reliable law.
     assert numbers == [*range(3, 9), *range(17, 23)]
     assert has_figures(DenoisingResult((counted(),)))
     assert not has_figures(DenoisingResult((unsure,)))

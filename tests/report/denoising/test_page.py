@@ -1,4 +1,4 @@
-"""Pages on what denoising gave."""
+"""Report pages of denoised batches."""
 
 from __future__ import annotations
 

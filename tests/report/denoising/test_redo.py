@@ -1,4 +1,4 @@
-"""Options that images may be denoised with once more, as data of a page."""
+"""Options for denoising images again, as data in the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentences on what denoising did."""
+"""Sentences that describe what denoising did."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_images_left_alone_are_not_counted_as_denoised() -> None:
     assert say(left, left, failed()) == (
         "None of 3 images was denoised: in 2 no noise could be established, 1 failed: broken.png."
     )
-    # A level that was given is taken at its word, as is noise of impulses.
+    # A given level is trusted, as is impulse noise.
     assert say(image(sigma=0.0, estimated=False)).startswith("1 image denoised")
     assert say(image(sigma=0.0, noise="impulse")).startswith("1 image denoised")
 
@@ -105,7 +105,7 @@ def test_noise_of_other_kinds_has_its_own_scale() -> None:
     )
     assert level_text(image(sigma=0.2, noise="speckle")) == "20 % of the intensity"
     assert "impulse noise was removed" in say(image(noise="impulse"))
-    # In the units of the images, whatever their ranges are; of several types each in its own.
+    # In the images' units, whatever their ranges; several dtypes are listed separately.
     deep = image(sigma=6553.5, data_range=65535.0, dtype="uint16")
     assert "the noise was 20 of 255 in uint8 and 6,554 of 65,535 in uint16" in say(image(), deep)
     sky = [image(sigma=s, data_range=r, dtype="float32") for s, r in ((4.0, 900.0), (5.0, 700.0))]
@@ -124,7 +124,7 @@ def test_with_clean_images_the_headline_says_what_was_gained() -> None:
     worse = image(comparison=compared(30.0, 28.0))
     assert "PSNR fell from 30.0 to 28.0 dB." in say(worse)
     assert "PSNR of 1 rose from 20.0 to 30.0 dB on average" in say(near, image())
-    # An image equal to its reference has no ratio to average.
+    # An image equal to its reference has an infinite PSNR, which is not averaged.
     assert "the noise was" in say(image(comparison=compared(math.inf, math.inf)))
 
 
@@ -152,7 +152,7 @@ def test_baselines_that_are_ahead_are_named() -> None:
 
 
 def test_noise_by_a_law_is_told_from_the_dark_to_the_light() -> None:
-    # The level at 255 that the law gives is none that an image up to 80 has.
+    # The law's level at 255 does not occur in an image with values up to 80.
     dark, light = math.sqrt(3.76 * 4 - 12.45), math.sqrt(3.76 * 80 - 12.45)
     assert level_text(counted()) == f"{dark:.3g} to {light:.3g} of 255"
     assert say(counted(), image(sigma=20.0)) == (
@@ -171,7 +171,7 @@ def test_noise_by_a_law_is_told_from_the_dark_to_the_light() -> None:
     even = counted("a.png", law(0.0, 16.0, blur=0.7, log_odds_flat=0.0))
     assert "taken as noise that neighbours share" in noise_sentence(even)
     assert "its variance is 16, as after" in noise_sentence(even)
-    # What was not used, or may be texture, is not told as what was taken out.
+    # Noise that was not removed, or may be texture, is not reported as removed.
     doubtful = counted("a.png", law(established=False))
     assert "variance" not in noise_sentence(doubtful)
     assert "of 255 where brightest" in noise_sentence(doubtful)

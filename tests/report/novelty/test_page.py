@@ -44,7 +44,7 @@ def test_the_same_result_gives_the_same_bytes() -> None:
 def test_hostile_text_stays_text() -> None:
     html = rendered("hostile")
     assert "<script>alert" not in html
-    assert "49" not in re.findall(r"&#39;&amp;(\d+)", html)  # {{7*7}} is not a template
+    assert "49" not in re.findall(r"&#39;&amp;(\d+)", html)  # {{7*7}} is not evaluated
     page = Page(html)
     assert "<script>alert(1)</script>" in page.text
     check_isolated(html)
@@ -193,7 +193,7 @@ def test_a_comparison_is_a_page() -> None:
     assert "Test 1: " in page.text and "Test 2: " in page.text
     assert "share of reasons" not in page.text and "share of all reasons" not in page.text
     assert page.text.count("behind Parzen") == 4  # two settings, two areas
-    assert "1.25" not in page.text  # timings stay out
+    assert "1.25" not in page.text  # no timings
     assert page.csp
     (evaluation,) = examples.evaluations()
     assert (

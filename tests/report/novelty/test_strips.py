@@ -67,12 +67,12 @@ def test_categories_stand_over_their_bars() -> None:
         assert mark is not None
         assert bar.x < mark.x < bar.x + bar.width
         assert mark.y < bar.y
-    # A level that the column never had has a place of its own.
+    # A level that the column never had gets its own position.
     found = strip("c", "a", LEVELS)
     assert found.seen is not None and len(found.bars) == 3
     assert found.bars[2].height == 0.0
     assert found.seen.x > found.bars[1].x + found.bars[1].width
-    # Marks on one bar stand side by side.
+    # Marks on one bar are placed side by side.
     found = strip("a", "a", LEVELS)
     assert found.seen is not None and found.expected is not None
     assert found.seen.x - found.expected.x == pytest.approx(10.0)

@@ -1,4 +1,4 @@
-"""The page of the papers' experiments: what it says is what came out."""
+"""The page of the papers' experiments shows their outcomes."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_every_figure_is_a_file() -> None:
 
 
 def test_a_picture_shows_every_dot() -> None:
-    """Dots are lines of hardly any length, which a picture of pixels might leave out."""
+    """Dots are lines of almost no length, which a raster image might drop."""
     side = np.linspace(0.0, 1.0, 5)
     points = np.column_stack([np.tile(side, 5), np.repeat(side, 5)]) + 0.013
     labels = np.zeros(25, dtype=np.intp)
@@ -251,6 +251,6 @@ def test_numbers_stand_on_the_right_and_words_on_the_left() -> None:
 
 
 def _lines(axes) -> list[PathPatch]:
-    """Return the contours of a panel: what is drawn in ink."""
+    """Return the contours of a panel: lines in the ink colour."""
     ink = tuple(int(PALETTE["ink"][i : i + 2], 16) / 255 for i in (1, 3, 5))
     return [p for p in axes.patches if np.allclose(p.get_edgecolor()[:3], ink)]
