@@ -1,4 +1,4 @@
-"""What can befall a command: each takes a scene that was played undisturbed, and plays it again.
+"""each takes a scene that was played undisturbed, and plays it with a disturbance.
 
 A function returns whether the command was disturbed before it came to its end; LossError tells what
 was lost.
@@ -25,17 +25,17 @@ from tests.faults.stage import LossError, Played, Stage, go_on, look
 
 Fault = Callable[[Stage, Played, str, random.Random], bool]
 YEAR = 365 * 86400.0
-IN_TIME = 2.0  # seconds in which a command ends that is asked to
+IN_TIME = 2.0  # seconds in which a command must exit after a signal
 
 
 def kill(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
-    """Kill it, look at what is there, and go on."""
+    """Kill the command, check its files, and run it again."""
     scene, folder = played.scene, _folder(stage, played, draw)
     step = draw.randint(1, played.n_steps) if kind == "step" else 0
     command = stage.start(scene, scene.words, folder, step=step)
     was_killed, code = _killed(stage, command, kind, draw.uniform(0, played.seconds))
     if code != -signal.SIGKILL:
-        # Without one of its workers it may end well, or say so.
+        # After losing a worker it may succeed or report it.
         _expect(command, code, (0, 3, 4, 130) if kind in ("worker", "cluster") else (0,))
     command.gone()
     go_on(played, stage, folder, look(played, stage, folder))
@@ -43,7 +43,7 @@ def kill(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
 
 
 def _killed(stage: Stage, command: Command, kind: str, after: float) -> tuple[bool, int]:
-    """Kill as is asked; return whether one of its workers was, and how the command ended."""
+    """Kill as requested; return whether a worker was killed, and the exit code."""
     if kind == "step":
         return False, command.wait()
     end = command.began + after
@@ -61,7 +61,7 @@ def _killed(stage: Stage, command: Command, kind: str, after: float) -> tuple[bo
 
 
 def asked_to_end(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
-    """Ask it to end by a signal: it does in time and in one line, and the next run goes on.
+    """Send a signal: the command exits in time with one line, and the next run resumes.
 
     A server is also asked by closing its standard input.
     """
@@ -94,7 +94,7 @@ def asked_to_end(stage: Stage, played: Played, kind: str, draw: random.Random) -
 
 
 def full_disk(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
-    """Leave less room on the disk than its results take, look, make room, and go on."""
+    """Run with too little disk space, check the files, free the space, and run again."""
     scene, folder = played.scene, _folder(stage, played, draw)
     filler = stage.folder / "filler"
     free = shutil.disk_usage(stage.folder).free
@@ -103,7 +103,7 @@ def full_disk(stage: Stage, played: Played, _: str, draw: random.Random) -> bool
         os.posix_fallocate(file.fileno(), 0, max(free - room, 1))
     command = stage.start(scene, scene.words, folder)
     code = command.wait()
-    # Images of a batch may fail one by one.
+    # Images of a batch may fail individually.
     _expect(command, code, (0, 3))
     command.gone()
     filler.unlink()
@@ -112,7 +112,7 @@ def full_disk(stage: Stage, played: Played, _: str, draw: random.Random) -> bool
 
 
 def little_memory(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
-    """Leave it less memory than it needs, look, give it back, and go on."""
+    """Run with too little memory, check the files, restore the limit, and run again."""
     scene, folder = played.scene, _folder(stage, played, draw)
     limit = round(draw.uniform(0.5, 1.5) * claimed_addresses())
 
@@ -128,7 +128,7 @@ def little_memory(stage: Stage, played: Played, _: str, draw: random.Random) -> 
 
 
 def twice(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
-    """Start it a second time in the same folder while the first is on its way."""
+    """Start the command twice in the same folder."""
     scene, folder = played.scene, _folder(stage, played, draw)
     first = stage.start(scene, scene.words, folder)
     end = first.began + draw.uniform(0, played.seconds)
@@ -148,7 +148,7 @@ def twice(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
 
 
 def jumping_clock(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
-    """Kill it while its clock jumps by years, date its files years off, and go on."""
+    """Kill the command while its clock jumps by years, shift its file times, and run again."""
     scene, folder = played.scene, _folder(stage, played, draw)
     jumps = random.Random(draw.random())
 
@@ -191,7 +191,7 @@ def _folder(stage: Stage, played: Played, draw: random.Random) -> Path:
 
 
 def _expect(command: Command, code: int, allowed: tuple[int, ...]) -> None:
-    """See that a command ended as it may, with one line about it where it was not well."""
+    """Check the exit code, and that failures print one line."""
     lines = command.err.read_text().splitlines()
     errors = [line for line in lines if line.startswith("error: ")]
     is_told = not code or (len(errors) == 1 and lines[-1] == errors[0])

@@ -1,4 +1,4 @@
-"""What is run and killed: commands over all kinds of sources and results, on small inputs."""
+"""Commands to disturb: all kinds of sources and outputs, on small inputs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-MOMENTS = ("time", "step")  # at which all processes are killed at once
-WITH_OTHERS = (*MOMENTS, "driver", "worker")  # or the first alone, or one of those it started
+MOMENTS = ("time", "step")  # when all processes are killed at once
+WITH_OTHERS = (*MOMENTS, "driver", "worker")  # or only the first process, or one of its children
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A command, and what becomes of it.
+    """A command and the faults it is tested with.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Scene:
 
 
 def _screening_asked() -> bytes:
-    """Return what an assistant sends that has a table screened."""
+    """Return an assistant's request to screen a table."""
     client = {"protocolVersion": "2025-06-18", "capabilities": {}}
     client |= {"clientInfo": {"name": "faults", "version": "1"}}
     call = {"table": "birds.csv", "out": "o", "replace": True}
@@ -137,7 +137,7 @@ SCENES = (
     Scene("serve an assistant", "mcp --root . --root ../in", 5, requests=_screening_asked()),
     Scene("papers", "papers run concentric --out o --force", 5),
 )  # fmt: skip
-# Made by the commands themselves, before anything is killed.
+# Made by undisturbed commands.
 PREPARED = (
     "novelty fit birds.csv --model m.kpca",
     "novelty screen birds.csv --out first",
@@ -146,7 +146,7 @@ PREPARED = (
 
 
 def make_inputs(folder: Path) -> None:
-    """Make tables, databases and images."""
+    """Write tables, databases and images."""
     import duckdb
     import tifffile
 
@@ -185,14 +185,14 @@ def make_inputs(folder: Path) -> None:
 
 
 def in_small_parts() -> None:
-    """Let tables of more than a hundred rows be read in parts, as those of 100,000 are."""
+    """Read tables of more than a hundred rows in parts, as those of 100,000 are."""
     import kpca_apps.cli.novelty.run as run
 
     run.open_table = partial(run.open_table, in_memory_rows=100, part_rows=64)
 
 
 def without_pictures() -> None:
-    """Leave out pictures of tables and batches, in pages and as files."""
+    """Skip pictures of tables and batches, in pages and as files."""
     from markupsafe import Markup
 
     import kpca_apps.report.denoising.figures as of_batches
@@ -206,7 +206,7 @@ def without_pictures() -> None:
 
 
 def noting_parts(log: Path) -> Callable[[], None]:
-    """Return what lets a process note which parts it has done, by the names of their files."""
+    """Return a function that makes a process log its finished parts by file name."""
 
     def change() -> None:
         from kpca_apps.system.finished import FinishedParts
@@ -224,18 +224,18 @@ def noting_parts(log: Path) -> Callable[[], None]:
 
 
 def words_of(line: str, scheduler: str = "") -> list[str]:
-    """Cut a command into words: ``@`` stands for an address, ``~`` for a space."""
+    """Split a command into arguments: ``@`` stands for an address, ``~`` for a space."""
     return [word.replace("@", scheduler).replace("~", " ") for word in line.split()]
 
 
-# What stands beside a database while it is written to.
+# Files next to a database while it is written.
 _BESIDE = (".db-journal", ".wal")
 Units = dict[str, dict[str, object]]
 _OF_TIMES = ("started", "finished", "seconds", "seconds of images", "resumed")
 
 
 def seen(folder: Path, in_store: Mapping[str, bytes]) -> Units:
-    """Return what lies under final names, by what appears at once: a folder, a file, a table.
+    """Return results under final names, grouped by what appears at once: folder, file, table.
 
     Times are left out, and so is what says by its name that it is not finished.
     """
@@ -246,7 +246,7 @@ def seen(folder: Path, in_store: Mapping[str, bytes]) -> Units:
             unit = unit_of(name)
             if unit:
                 units.setdefault(unit, {})[name.as_posix()] = _content(path)
-    # A store renames nothing: what is whole has the file that is written last.
+    # A store has no renames: a result is complete once its last file exists.
     if "out/o/run.json" in in_store:
         units["bucket"] = {
             name: _without_times(data) if name.endswith("run.json") else data
@@ -257,7 +257,7 @@ def seen(folder: Path, in_store: Mapping[str, bytes]) -> Units:
 
 
 def unit_of(name: Path) -> str:
-    """Name what a file of a result appears together with; nothing for what is no result."""
+    """Return which result a file belongs to; empty for other files."""
     parts = name.parts
     if parts[0] == "work" or name.suffix in _BESIDE:
         return ""
@@ -269,7 +269,7 @@ def unit_of(name: Path) -> str:
 
 def _content(path: Path) -> object:
     if path.suffix in _DATABASES:
-        # Opening it would undo what a killed process left half done, which is for the command.
+        # Open a copy: opening the original would roll back what a killed process left.
         with tempfile.TemporaryDirectory() as aside:
             for one in path.parent.glob(f"{path.name}*"):
                 shutil.copy(one, aside)

@@ -1,4 +1,4 @@
-"""Scenes on a stage: how they begin, what they leave undisturbed, and what they may leave else."""
+"""Play scenes: their initial state, undisturbed results, and permitted leftovers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.faults.scenes import (
 from tests.faults.servers import BUCKET
 
 _UNFINISHED = re.compile(r"\..+\.(partial|old)")
-# Loaded once, before processes are forked.
+# Imported once, before processes are forked.
 _LOADED = frozenset(
     "kpca_apps polars pyarrow numpy scipy sklearn matplotlib numba llvmlite PIL tifffile "
     "imagecodecs jinja2 xlsxwriter msgspec joblib rich typer skimage duckdb".split()
@@ -35,7 +35,7 @@ _LOADED = frozenset(
 
 
 class LossError(Exception):
-    """Something was lost, or left that is not whole."""
+    """Data was lost, or an incomplete result remained."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Stage:
     store: Any = None
 
     def begun(self, scene: Scene, name: str) -> Path:
-        """Make a folder as it is before a command, with databases and earlier results."""
+        """Create a folder in its initial state, with databases and earlier results."""
         folder = self.folder / name
         folder.mkdir()
         for name_in_store in self._in_store():
@@ -81,7 +81,7 @@ class Stage:
         note: Path | None = None,
         number: int = 0,
     ) -> Command:
-        """Start a command of a scene in a folder."""
+        """Start a scene's command in a folder."""
         self.temporary.mkdir(exist_ok=True)
         if not scene.is_drawn:
             prepare = (*prepare, without_pictures)
@@ -102,18 +102,18 @@ class Stage:
         )
 
     def finish(self, command: Command) -> None:
-        """Wait for the end of a command that has to come to a good one."""
+        """Wait for a command that must succeed."""
         if (code := command.wait()) != 0:
             said = command.err.read_text()
             raise LossError(f"it ended with {code} and said {said[-700:]!r}")
         command.gone()
 
     def seen(self, folder: Path) -> Units:
-        """Return what lies under final names, in a folder and in the bucket."""
+        """Return results under final names, in a folder and in the bucket."""
         return seen(folder, {name: self._of_store(name).read() for name in self._in_store()})
 
     def _in_store(self) -> list[str]:
-        """Name what commands have written to the bucket, below ``out/``."""
+        """Return what commands wrote to the bucket below ``out/``."""
         if self.store is None:
             return []
         listed = self.store.list_objects_v2(Bucket=BUCKET, Prefix="out/")
@@ -125,19 +125,19 @@ class Stage:
 
 @dataclass
 class Played:
-    """A scene that came to its end undisturbed: what it leaves, and how long it takes."""
+    """A scene played undisturbed: its results and duration."""
 
     scene: Scene
     before: Units
     whole: Units
     seconds: float
     n_steps: int
-    n_bytes: int  # of what it writes
+    n_bytes: int  # written by the command
     parts: set[str]
 
 
 def play(stage: Stage, scene: Scene, *, is_timed: bool) -> Played:
-    """Run a command undisturbed; where its time counts, again, with all loaded that it loads."""
+    """Run a command undisturbed; if its time matters, run it again with warm imports."""
     for name in ("first", "timed") if is_timed else ("first",):
         folder = stage.begun(scene, name)
         before, n_before = stage.seen(folder), _n_bytes(folder)
@@ -160,15 +160,15 @@ def play(stage: Stage, scene: Scene, *, is_timed: bool) -> Played:
 
 @dataclass(frozen=True)
 class Left:
-    """What a command that was disturbed left: under final names, and done for the next run."""
+    """What a disturbed command left: results under final names, and parts for the next run."""
 
     units: Units
-    images: dict[str, tuple[int, int]]  # results of a batch, with what changes if made again
+    images: dict[str, tuple[int, int]]  # inode and time of each image
     parts: set[str]
 
 
 def look(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True) -> Left:
-    """See that what lies under a final name is whole, and that other names say that it is not.
+    """Check that results under final names are complete and other names mark them as unfinished.
 
     A command that was not killed leaves nothing under such names.
     """
@@ -201,11 +201,11 @@ def go_on(
     prepare: tuple[Callable[[], object], ...] = (),
     then: Callable[[Path], None] = lambda folder: None,
 ) -> None:
-    """Run the command again: it ends as if undisturbed, does nothing again, and leaves no more."""
+    """Run the command again: same results as undisturbed, no repeated work, no extra files."""
     scene, log = played.scene, stage.folder / "parts-done"
     log.unlink(missing_ok=True)
     is_whole = left.units.get("o") == played.whole.get("o") is not None
-    # Without --force the same command refuses what is whole; with it, it tells of itself so.
+    # Without --force the command rejects an existing result; with it, it asks for itself.
     replaces = "--force" in scene.words or scene.requests
     more = " --force" if is_whole and not replaces else ""
     stage.finish(stage.start(scene, scene.words + more, folder, prepare=prepare))
@@ -250,7 +250,7 @@ def _differences(found: Units, whole: Units) -> str:
 
 
 def prepare(stage: Stage, scenes: Iterable[Scene]) -> None:
-    """Make what scenes read, in processes of their own: this one has to stay without threads."""
+    """Prepare the inputs of scenes in separate processes: this one must not have threads."""
     folder = stage.folder / "in"
     folder.mkdir()
     stage.temporary.mkdir()
