@@ -1,15 +1,15 @@
 """Compare detection quality on ADBench's classical tables with pyod's detectors.
 
-U: fit on all rows, contaminated, and score the same rows. N: fit on half of the normal rows and
-score all others. One set of defaults, no table treated specially. A failure counts as AUROC 0.5
-and AUPRC = share of outliers.
+U: fit on all rows, outliers included, and score the same rows. N: fit on half of the normal rows
+and score all others. All tables use the same defaults. A failure counts as AUROC 0.5 and AUPRC =
+fraction of outliers.
 
     python tests/benchmarks/adbench.py --data FOLDER [--seeds 5] [--peers] [--recorded FILE]
 
-``--peers`` runs pyod's detectors (pip install pyod) at their defaults in the same run, KPCA only on
-tables of at most 1,500 rows to fit, MCD only on tables of at most 200 columns, and the peers of
-today in `modern_peers` (pip install kar-kcm torch for all of them);
-``--recorded`` reads results of peers from a file of JSON lines (data, setting, det, seed, auc, ap).
+``--peers`` also runs pyod's detectors (pip install pyod) with default settings, KPCA only with at
+most 1,500 rows to fit, MCD only with at most 200 columns, and the recent baselines of
+`modern_peers` (pip install kar-kcm torch for all of them); ``--recorded`` reads results of
+baselines from JSON lines (data, setting, det, seed, auc, ap).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Load ADBench's classical tables and apply the protocol shared by the benchmarks.
 
-The tables (Han et al., ADBench, NeurIPS 2022) are not ours to pass on: clone the ADBench
-repository and give its folder ``adbench/datasets/Classical`` (files such as ``29_Pima.npz``, each
+The tables (Han et al., ADBench, NeurIPS 2022) may not be redistributed here: clone the ADBench
+repository and pass its folder ``adbench/datasets/Classical`` (files such as ``29_Pima.npz``, each
 with ``X`` and ``y``, 1 = outlier) as ``--data``.
 """
 

@@ -1,10 +1,9 @@
 """Fit the constants of `kpca_apps.denoise.noise.camera_constants` and report their errors.
 
-They are chosen on pairs of a noisy photograph and the mean of many (see `camera_pairs.py`) whose
-scene is in none of the pairs measured there, and on photographs, PHOTOGRAPHS/train of BSDS500
- (Arbelaez, Maire, Fowlkes, Malik 2011; repository BIDS/BSDS500): clean ones as they are,
-enlarged or saved as JPEG again, and ones through a simulated camera or with noise added. Errors are
-measured on others, PHOTOGRAPHS/test.
+The constants are fitted to pairs of a noisy photograph and the mean of many (see `camera_pairs.py`)
+of scenes that are not measured there, and to photographs in PHOTOGRAPHS/train of BSDS500 (Arbelaez,
+Maire, Fowlkes, Malik 2011; repository BIDS/BSDS500): clean, enlarged or recompressed as JPEG, and
+with simulated camera noise or added noise. Errors are measured on PHOTOGRAPHS/test.
 
     python tests/benchmarks/camera_constants.py PAIRS PHOTOGRAPHS --jobs 2
 """

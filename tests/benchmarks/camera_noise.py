@@ -1,9 +1,9 @@
 """Simulate camera noise end to end: mosaic, photon and read noise, demosaicking, gamma, JPEG.
 
 The truth is the same photograph through mosaic, demosaicking and gamma without noise or JPEG.
-Baselines get the best of several levels, chosen by the truth ("tuned"), which no user can;
-non-local means is also shown as users run it, with the level of `estimate_sigma`. Our modes
-estimate their levels, and our white-noise mode is also shown tuned. Quality 0 is PNG.
+Baselines run at several levels, and the best by the truth counts ("tuned"), which no user can know;
+non-local means also runs with the level of `estimate_sigma`, as users run it. Our modes estimate
+their levels; our white-noise mode is also shown tuned. Quality 0 is PNG.
 
     python tests/benchmarks/camera_noise.py --photons 100 400
 """

@@ -1,12 +1,11 @@
 """Denoise real camera noise: noisy photographs and the mean of many shots of the same scene.
 
-FOLDER holds NAME_real.JPG and NAME_mean.JPG, as the 100 pairs of Xu, Li, Liang, Zhang and Zhang
-2018, "Real-world noisy image denoising: a new benchmark" do (folder CroppedImages of the repository
-csjunxu/PolyU-Real-World-Noisy-Images-Dataset). The pairs measured are drawn by a fixed seed; no
-constant of the package was fitted to them, nor to another pair of their scenes: see
-`camera_constants.py`. Ours runs as `--noise auto` does, and with the level times other factors.
-Baselines are told the truth: CBM3D (`bm3d`, left out where it is not installed) the deviation of
-the noise, non-local means the best of ten settings.
+FOLDER holds NAME_real.JPG and NAME_mean.JPG, like the 100 pairs of Xu, Li, Liang, Zhang and Zhang
+2018, "Real-world noisy image denoising: a new benchmark" (folder CroppedImages of the repository
+csjunxu/PolyU-Real-World-Noisy-Images-Dataset). A fixed seed draws the pairs to measure; no constant
+of the package was fitted to them or to other pairs of their scenes: see `camera_constants.py`. Ours
+runs with `--noise auto`, and with multiples of the estimated level. Baselines know the truth: CBM3D
+(if `bm3d` is installed) gets the true noise level, non-local means the best of ten settings.
 
     python tests/benchmarks/camera_pairs.py FOLDER --quality fast
 """

@@ -1,10 +1,10 @@
 """Measure a screening on a Dask cluster: CPU seconds of the command, scheduler and workers.
 
-Run ``python -m tests.benchmarks.cluster`` (Linux, as a user who may mount folders). A table of 20
-columns is screened at two ``--sizes`` by a cluster of one worker, which reads a folder of Parquet
-files itself; with ``--sent`` the table is CSV in a folder that the worker does not see, and rows
-are sent. What grows with the rows is divided by ``--workers``, or not where the command does it,
-which gives an estimate for ``--rows``.
+Run ``python -m tests.benchmarks.cluster`` (Linux, as a user who may mount folders). A cluster of
+one worker screens a table of 20 columns at two ``--sizes``, reading a folder of Parquet files
+itself; with ``--sent`` the table is CSV in a folder hidden from the worker, and the command sends
+the rows. The estimate for ``--rows`` divides costs that grow with the rows by ``--workers``, except
+those of the command.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Denoise colour photographs with white noise; compare with scikit-image and bm3d.
 
-Non-local means and wavelets get the true level and the best of three settings, chosen by the
+Non-local means and wavelets get the true level and the best of three settings, chosen with the
 clean image.
 
     python tests/benchmarks/colour.py --sigma 25 --bm3d

@@ -1,9 +1,9 @@
 """Screen a database table and the same Parquet files; compare time, memory and scores.
 
-Run ``python -m tests.benchmarks.databases`` for ten million rows of 20 columns, which are made in a
-temporary folder and put into SQLite, DuckDB and a server of PostgreSQL that is started for it;
-``--rows`` takes fewer, ``--only sqlite`` one of them. What has no library or server here is left
-out. Memory is of the command alone, without the server.
+Run ``python -m tests.benchmarks.databases`` for ten million rows of 20 columns, generated in a
+temporary folder and written to SQLite, DuckDB and a temporary PostgreSQL server; ``--rows`` sets
+another number, ``--only sqlite`` selects one database. A database without library or server here is
+skipped. Memory is that of the command, without the server.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Denoise integer counts, padding and sensor defects with `--noise auto`, a median and bm3d.
 
 Pictures are drawn: blobs, steps and lines of known brightness. PSNR in dB by the range of the clean
-picture, over the pixels that are data, of each case and over its seeds:
+picture, over the pixels with data, of each case and over its seeds:
 
-- counts: photons counted in uint16 and in float32, and the share of the light that is left;
-- padding: a rotated picture with 0 or -2000 around it, and the share of padding that was changed;
+- counts: photons counted in uint16 and in float32, and the fraction of the light that is kept;
+- padding: a rotated picture with 0 or -2000 around it, and the fraction of padding that changed;
 - defects: hot pixels, fireflies, dead columns.
 
-`median` is a median of 3 x 3; bm3d (where that package is installed) is told the noise's level, and
-gets columns' medians subtracted where columns are off.
+`median` is a 3 x 3 median; bm3d (if installed) gets the noise level, and columns' medians are
+subtracted for it if columns are defective.
 
     python tests/benchmarks/defects.py [--quality fast] [--seeds 2] [--side 192]
 """

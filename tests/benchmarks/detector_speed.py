@@ -6,7 +6,7 @@ of the oddest rows of a table.
 
     python tests/benchmarks/detector_speed.py [--repeats 5]
 
-pyod's detectors (pip install pyod) run at their defaults; without pyod only ours are timed.
+pyod's detectors (pip install pyod) run with default settings; without pyod only ours are timed.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _fit_seconds(
 def scoring_rate(repeats: int) -> None:
     """Print rows scored per second and the limit set by the products and exponentials alone.
 
-    In the same run, in turn, and in the model's precision: exponents of four views against the
-    landmarks, their exponentials, and the product of their mean with [W | beta].
+    Timed in the same run, in turn, and in the model's precision: exponents of four views against
+    the landmarks, their exponentials, and the product of their mean with [W | beta].
     """
     import numpy as np
 

@@ -19,9 +19,9 @@ preimages
     the source, relative to those of the noisy rows.
 
 Times are CPU seconds of one process with one thread for linear algebra, the best of several runs.
-Memory is what a fresh process takes at its largest beyond what it had before the call. A limit is
-the time, in the same run and in the same blocks, of what cannot be left out: the product that gives
-exponents, their exponentials, and the products with the result.
+Memory is the peak of a fresh process minus its memory before the call. A limit is the time, in the
+same run and blocks, of the unavoidable work: the product for the exponents, the exponentials, and
+the products with the result.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def print_exact(who: str, n: int, result: dict[str, Any], exact: Matrix, ours: f
 def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
     """Return the seconds to recompute half a matrix per 32 vectors, and to multiply it.
 
-    For each value of one triangle: its exponent, exp, and its part of the products of its row and
+    For each value of one triangle: its exponent, exp, and its terms in the products of its row and
     of its column.
     """
     rng = np.random.default_rng(0)

@@ -2,10 +2,10 @@
 
     python tests/benchmarks/engine_growth.py [--out reports/engine_growth.png] [--quick]
 
-Each curve varies one number and keeps the others: exact fits with the matrix stored and made
-anew, fits through landmarks, and scoring, all in float32; scikit-learn's KernelPCA (arpack), its
-transform, and its Nystroem + PCA, dashed. CPU seconds, one thread; the best of two where one takes
-less than five seconds.
+Each curve varies one number and fixes the others: exact fits with the matrix stored and recomputed,
+fits through landmarks, and scoring, all in float32; scikit-learn's KernelPCA (arpack), its
+transform, and its Nystroem + PCA, dashed. CPU seconds, one thread; the better of two runs if one
+takes less than five seconds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Screen tables as offices, surveys, banks and loggers export them, each with one gross error.
 
 Every file is drawn with its own seed and locale and laid out as one program writes it. A table is
-right if its columns have their names and kinds and all rows of data are read with their lines, and
-if the row of the error is first in the list and its cell among the odd ones.
+right if its columns have the correct names and kinds, all data rows are read with their lines, the
+row with the error is first in the list, and its cell is odd.
 
     python tests/benchmarks/exported_tables.py
 """

@@ -1,26 +1,25 @@
 """Inject faults into commands on all sources and outputs; check that nothing is lost or partial.
 
 ``kill``
-    Kill them: all processes at a random moment of the time a command takes, or before a random one
-    of its steps on the disk (opening, renaming, removing); the first process alone; one of those
-    that it started; a worker of a cluster.
+    Kill all processes at a random time, or before a random disk operation (opening, renaming,
+    removing); kill the first process alone, one of its children, or a worker of a cluster.
 ``signals``
-    Ask them to end, at a random moment, by SIGTERM, SIGHUP, SIGINT and SIGQUIT in turn, each scene
-    so often: they end within two seconds. Papers are left out, which write what is done.
+    Send SIGTERM, SIGHUP, SIGINT and SIGQUIT in turn at a random moment: commands exit within two
+    seconds. Papers are excluded, which first write what is finished.
 ``disk``
-    Run them on a disk without room for their results (a tmpfs in a namespace of its own).
+    Run commands on a disk without room for their results (a tmpfs in a separate namespace).
 ``memory``
-    Run them with less memory than they need (``RLIMIT_AS``).
+    Run commands with less memory than they need (``RLIMIT_AS``).
 ``twice``
-    Start them a second time in the same folder while the first is on its way.
+    Start commands a second time in the same folder while the first is running.
 ``clock``
-    Run them while the clock jumps by years, killed on the way, with files dated years off.
+    Kill commands while the clock jumps by years, and shift the times of their files by years.
 
-Then what lies under a final name must be whole: what was there before, or what a run leaves that is
-never disturbed; other files say by their names that they are not finished, and are left by killed
-runs alone. What is said is one line. Processes that were left end by themselves. The same command,
-run again, comes to its end, leaves the bytes of a run that was never disturbed but for times in
-``run.json``, and no unfinished files; where it goes on, nothing done is done again.
+Afterwards a file under a final name must be complete: either the earlier one, or that of an
+undisturbed run; other names mark unfinished files, which only killed runs leave behind. Commands
+print one line. Remaining processes exit by themselves. Running the same command again succeeds,
+gives the bytes of an undisturbed run except for times in ``run.json``, and leaves no unfinished
+files; if it resumes, finished work is not repeated.
 
 ::
 
@@ -28,7 +27,7 @@ run again, comes to its end, leaves the bytes of a run that was never disturbed 
     python -m tests.benchmarks.faults disk --times 100
     python -m tests.benchmarks.faults kill --times 20 --only "denoise images"
 
-It needs Linux, Dask, DuckDB and moto's server, and ends with 1 if anything was lost.
+It needs Linux, Dask, DuckDB and moto's server, and exits with 1 if anything was lost.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def disturb(
 ) -> tuple[Counter[str], int]:
     """Disturb a scene repeatedly; print the losses and return counts by kind.
 
-    A command that was disturbed too late counts for nothing.
+    A command disturbed after its end does not count.
     """
     draw, counts, losses, n_late = random.Random(f"{seed} {played.scene.name}"), Counter(), 0, 0
     while counts.total() < times and n_late < times + 5:

@@ -1,16 +1,16 @@
 """Fuzz every reader, guided by code coverage; only the package's own errors may be raised.
 
-Each target is a door of `tests/hostile/doors.py`, the function that a command calls. Inputs begin
-with small sound files, and are changed by bytes or by their structure (`fuzz_inputs.py`). A file
-must be read or refused in one line, in 10 s of CPU time and 1 GB. What is found is kept in a folder
-for each target, once for each place in the code, with its traceback. Needs ``pip install atheris``,
-which has libFuzzer in it, on Linux::
+Each target is an entry point of `tests/hostile/doors.py`, the function that a command calls. Inputs
+start from small valid files and are mutated by bytes or by structure (`fuzz_inputs.py`). A file
+must be read or rejected in one line, in 10 s of CPU time and 1 GB. Faults are saved in a folder per
+target, once per place in the code, with the traceback. Needs ``pip install atheris``, which
+includes libFuzzer, on Linux::
 
     python -m tests.benchmarks.fuzz --minutes 10
     python -m tests.benchmarks.fuzz --minutes 1 --targets csv tiff --corpus FOLDER
 
-``--corpus`` keeps what reaches further, for a later run to begin with. ``--show FILE --targets T``
-lets one file in.
+``--corpus`` keeps inputs that reach new code, for later runs. ``--show FILE --targets T`` reads one
+file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Provide the fuzzer's seed files for each entry point, and mutations that keep files readable.
 
-Bytes alone rarely pass a checksum, a packing or a syntax: JSON is changed value by value, members
-of a zip and what gzip holds are changed and packed again, arrays get other headers and values,
-chunks of a PNG their checksums, tags of a TIFF and cards of a FITS header other types and values.
+Byte mutations rarely pass a checksum, compression or syntax, so JSON is changed value by value, zip
+members and gzip contents are changed and compressed again, arrays get other headers and values, PNG
+chunks new checksums, TIFF tags and FITS cards other types and values.
 """
 
 from __future__ import annotations

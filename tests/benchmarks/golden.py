@@ -3,12 +3,12 @@
     python tests/benchmarks/golden.py keep FOLDER       # writes FOLDER/kept.json and FOLDER/raw
     python tests/benchmarks/golden.py compare FOLDER    # runs again, lists what differs, exit 1
 
-Only the command and the public names are used, so that the same script runs on both commits; both
-runs need the same machine and libraries. Tables and images are made by `golden_data`, with fixed
-seeds. A step that fails is kept as its exit code and error line. Paths of the working folder,
-version numbers (not those in model files) and clock times are taken out; `run.json` is left out.
-Two minutes on two cores, and one more where the loops of denoising are compiled first.
-``--only WORD`` takes the steps with that word in their names.
+Only the command and public names are used, so that the same script runs on both commits; both runs
+need the same machine and libraries. `golden_data` makes tables and images with fixed seeds. A
+failing step is recorded as its exit code and error line. Paths of the working folder, version
+numbers (except in model files) and clock times are removed; `run.json` is ignored. It takes two
+minutes on two cores, and one more if the loops of denoising must be compiled first. ``--only WORD``
+selects the steps with that word in their names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """List the steps of `golden`: command lines, and calls of the public API.
 
-In a line ``@`` stands for a folder of the step's own, and ``;`` begins another command. Inputs are
-in ``in/``, as `golden_data` makes them.
+In a command line ``@`` stands for the step's own folder, and ``;`` begins another command. Inputs
+are in ``in/``, as `golden_data` makes them.
 """
 
 from __future__ import annotations

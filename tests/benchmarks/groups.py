@@ -1,14 +1,14 @@
 """Count planted faults found with `--by` and with one model of the table, by rows per group.
 
-Made tables have groups whose columns go together in ways of their own ("mixed"), are curved to
-either side ("curved"), or differ in place only ("shift"). Every second fault is a row of another
+Generated tables have groups whose columns are related differently ("mixed"), are curved in opposite
+directions ("curved"), or differ in location only ("shift"). Every second fault is a row of another
 group, the others have one cell of another row of their group. Real tables (penguins by species,
-tumours by diagnosis) get the ten faults of `real_table_faults`, the group column apart. Told are
-the faults found when as many rows are flagged as there are faults, as a share of the faults:
+tumours by diagnosis) get the ten faults of `real_table_faults` outside the group column. As many
+rows are flagged as there are faults; the output is the fraction of faults found:
 
-- one model: of the whole table, with the group for a category
-- by: models of groups, ranked by their scores as they are
-- each: the same models, the same share of every group flagged
+- one model: of the whole table, with the group as a category
+- by: models of groups, ranked by their unadjusted scores
+- each: the same models, flagging the same fraction of every group
 
     python tests/benchmarks/groups.py [--seeds 5] [--rows 30 50 100 200]
 """

@@ -1,14 +1,13 @@
 """Denoise photographs used to tune the constants and held-out ones, with white noise.
 
 Two sets: `development`, 16 grey crops of 192 x 192 pixels from the training photographs of BSDS500,
-for choosing constants; `held-out`, ten whole grey test photographs of BSDS500, on which nothing is
-ever chosen. Which photographs and crops they are is drawn with fixed seeds, from sorted names.
-Below each mean PSNR in dB is the difference to bm3d with its standard error over images, where bm3d
-is installed.
+for choosing constants; `held-out`, ten whole grey test photographs of BSDS500, never used to choose
+anything. Fixed seeds draw photographs and crops from sorted names. Each mean PSNR in dB is followed
+by the difference to bm3d, if installed, with its standard error over images.
 
-FOLDER is the unpacked BSDS500 (Arbelaez et al. 2011), of
+FOLDER is the unpacked BSDS500 (Arbelaez et al. 2011), from
 https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/resources.html or its copy
-https://github.com/BIDS/BSDS500; anything with images/train and images/test below it will do.
+https://github.com/BIDS/BSDS500; it must contain images/train and images/test.
 
     python tests/benchmarks/held_out.py --photographs FOLDER [--sets development] [--images 3]
         [--sigma 15 25 50] [--qualities fast balanced] [--no-bm3d]

@@ -1,8 +1,7 @@
 """What each pass over an image brings: mean PSNR with and without it.
 
-On photographs and scans of text of scikit-image, on rendered pages, and on the images of a folder
-where one is given; noise as in `speed_quality.py`. Scans and pages are denoised with
-``content="text"``.
+On photographs and scanned text of scikit-image, on rendered pages, and on images of a folder if
+given; noise as in `speed_quality.py`. Scans and pages are denoised with ``content="text"``.
 
     python tests/benchmarks/image_passes.py [--data FOLDER] [--sigma 15 25 50] [--preset balanced]
 """

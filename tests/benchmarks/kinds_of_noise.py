@@ -1,10 +1,10 @@
 """Measure PSNR and CPU seconds per megapixel of presets on camera and Poisson noise.
 
 Camera noise: pairs of a JPEG photograph and the mean of many of its scene ("PolyU", files that end
-in `_real.JPG` and `_mean.JPG`), some spread over the folder, colour; the noise is measured.
-Counted light: grey copies of clean photographs, so many photons where they are white, noise from
-default_rng(crc32("name|photons")); the noise is measured, and its kind given or found. One thread;
-measuring is part of the time, and shown by itself.
+in `_real.JPG` and `_mean.JPG`), evenly sampled from the folder, colour; the noise is measured.
+Poisson noise: grey copies of clean photographs, a given number of photons at white, noise from
+default_rng(crc32("name|photons")); the noise is measured, its kind given or estimated. One thread;
+the time includes measuring, which is also shown separately.
 
     python tests/benchmarks/kinds_of_noise.py PAIRS CLEAN [--images 6] [--photons 30 100]
         [--quality draft fast]

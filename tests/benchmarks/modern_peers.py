@@ -1,7 +1,7 @@
 """Define our detector and recent baselines (DTE-NP, KCM, LUNAR, a Gaussian mixture).
 
-Peers take standardised columns. Without test rows the training rows are scored, each as if it were
-not among its own neighbours.
+Baselines take standardised columns. Without test rows the training rows are scored, each excluded
+from its own neighbours.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """Damage thousands of image files and count how the readers respond.
 
-Each file is one of some small ones with one kind of damage: bytes flipped, the end cut off, bytes
-inserted or removed, or a length, count or place in a header replaced. It is read, page by page,
-in another process with little memory. Seeds are fixed; the same numbers come again with::
+Each file is a small original with one kind of damage: flipped bytes, a truncated end, inserted or
+removed bytes, or a replaced length, count or offset in a header. It is read, page by page, in
+another process with little memory. Seeds are fixed, so that runs are reproducible::
 
     python -m tests.benchmarks.mutated_images            # 5,000 files of each kind
     python -m tests.benchmarks.mutated_images --files 500 --kinds png
 
-A file must be refused in one line or read, in 20 s and 1 GB, and never pass for whole when it is
-not. PNG has checksums: no changed pixel may pass. The others have none, so bytes changed inside
-the pixels cannot be told ("different"), but a file that was cut off must not be read with other
-pixels ("cut"). Where bytes were removed of the middle ("removed"), strips of a TIFF lie beyond
-the end or do not unpack; a JPEG block that lost some codes, but not its last, cannot be told.
-Pixels of laboratories lie plainly in most of their files, which have room at the end.
+A file must be rejected in one line or read, in 20 s and 1 GB, and a damaged file must not be read
+as intact. PNG has checksums: no changed pixel may pass. The other formats have none, so changed
+pixel bytes cannot be detected ("different"), but a truncated file must not be read with other
+pixels ("cut"). If bytes were removed from the middle ("removed"), TIFF strips extend beyond the end
+or fail to decompress; a JPEG block that lost codes, but not its last, cannot be detected.
+Laboratory formats mostly store pixels uncompressed, with room at the end.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Measure errors of the noise level on clean photographs, and their effect on denoising.
 
-The folder holds clean photographs, grey or coloured; colours are turned to grey. Of each, one crop
-of every size is taken, at a place drawn from its name, and the whole; white noise of a known level
-is added. A second table denoises the crops with the level found (``noise="auto"``). The published
-figures are those of photographs on which no constant was chosen: the 24 of Kodak (at 500 x 500
-pixels, obtainable with the code of FFDNet, Zhang et al. 2018), and gravel, cat (chelsea), tissue
-(ihc) and coffee of scikit-image.
+The folder holds clean photographs; coloured ones are turned to grey. White noise of a known level
+is added to one crop of every size, at a position drawn from the photograph's name, and to the
+whole. A second table denoises the crops with the estimated level (``noise="auto"``). The published
+figures use photographs on which no constant was chosen: the 24 of Kodak (at 500 x 500 pixels, from
+the code of FFDNet, Zhang et al. 2018), and gravel, cat (chelsea), tissue (ihc) and coffee of
+scikit-image.
 
     python tests/benchmarks/noise_estimate.py --data FOLDER [--denoise 96x96 ...]
 """

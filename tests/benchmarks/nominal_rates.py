@@ -1,11 +1,11 @@
 """Measure false-alarm rates on new rows like the reference: columns x links x sizes x calibrations.
 
 Reference and new rows come from one distribution, so that alpha of the new rows are flagged. Given
-n calibrating rows the rate of one fit is not alpha but Beta(n + 1 - k, k) with k the rank of the
-threshold (Vovk 2012), and the count of flagged ones among m new rows beta-binomial: the interval
-printed is that of the mean over seeds. That of two groups is that of one with the rows of both, as
-variances add up. A rate above it (HIGH) is no chance; below it, the rate is kept and rows are given
-away. Of `parts` the new rows come in four tables.
+n calibration rows the rate of one fit is not alpha but Beta(n + 1 - k, k) with k the rank of the
+threshold (Vovk 2012), and the count of flagged rows among m new ones is beta-binomial: the printed
+interval is that of the mean over seeds. Two groups have the interval of one with the rows of both,
+as variances add up. A rate above the interval (HIGH) is not chance; a rate below keeps alpha but
+loses detections. In `parts` the new rows come in four tables.
 
     python tests/benchmarks/nominal_rates.py [--seeds 3] [--sizes 200 1000 2000] [--links dates]
 

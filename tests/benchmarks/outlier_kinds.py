@@ -1,14 +1,14 @@
 """Plant four kinds of outliers among real normal rows (after Han et al. 2022, section 3.3).
 
 5 % of the rows each: local (rows of a Gaussian mixture of the normals with covariances x 5), global
-(uniform over the columns' ranges x 1.1), cluster (the mixture with means x 5), dependency (each
-column drawn on its own: usual values, unusual together). U: fitted on the table with its outliers.
-N: on half of the normals, judged on the rest. Tables of ADBench with 3 to 40 varying columns and
-at least 300 normal rows, standardised.
+(uniform over the columns' ranges x 1.1), cluster (the mixture with means x 5), dependency (columns
+drawn independently: usual values in unusual combinations). U: fitted on the table with its
+outliers. N: on half of the normals, judged on the rest. Tables of ADBench with 3 to 40 varying
+columns and at least 300 normal rows, standardised.
 
     python tests/benchmarks/outlier_kinds.py --data FOLDER [--cap 2000] [--seeds 3] [--peers]
 
-``--peers`` runs classics of scikit-learn and the peers of today in `modern_peers` as well.
+``--peers`` also runs classic detectors of scikit-learn and the recent baselines in `modern_peers`.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def psnr(image: np.ndarray, clean: np.ndarray) -> float:
 def installed_bm3d() -> dict[str, Denoiser]:
     """Return bm3d for grey and colour images by name; print a note and return none without it.
 
-    It is free for non-commercial use, and no dependency of ours.
+    It is free for non-commercial use only, so the package does not depend on it.
     """
     if find_spec("bm3d") is None:
         print("bm3d is not installed, and left out: pip install bm3d")

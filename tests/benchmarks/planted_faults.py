@@ -1,8 +1,8 @@
 """Rank the planted faults in the list of the README's main example.
 
-Prints the table of the README: for each fault its rank, whether it is flagged, and the column its
-reasons begin with (among the ranked rows that were explained); then how many of the faults are
-among the cells that are odd by themselves, and how many other cells are.
+Prints the table of the README: for each fault its rank, whether it is flagged, and the column of
+its first reason (among the explained rows); then how many faults are among the odd cells, and how
+many other cells are odd.
 
     python tests/benchmarks/planted_faults.py --data kpca-novelty-penguins_faults
 """

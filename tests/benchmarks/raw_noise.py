@@ -1,13 +1,13 @@
 """Denoise raw mosaics with photon and read noise, before or after development.
 
-A photograph is taken for light (gamma 2.2), seen by a sensor through red, green and blue of unlike
-sensitivity, given noise, and developed: bilinear demosaicking, white balance, gamma. The truth is
-the same without noise. After development, noise is removed by `denoise_kpca` with `noise="auto"`
-and `"camera"`, of which the better counts, chosen by the truth. On the mosaic, `denoise_mosaic`
-measures the noise, or is given it, as bm3d is: on the half-resolution planes, or on their
-principal components with blocks matched in the first, of which the better counts, after the same
-generalised Anscombe transform. bm3d is free for non-commercial use only, and is left out where it
-is not installed. The seconds are those of one photograph on all processors.
+A photograph is converted to light (gamma 2.2), sensed through red, green and blue filters of
+different sensitivity, given noise, and developed: bilinear demosaicking, white balance, gamma. The
+truth is the same without noise. After development, `denoise_kpca` removes noise with `noise="auto"`
+and `"camera"`; the better by the truth counts. On the mosaic, `denoise_mosaic` measures the noise
+or is given it, as bm3d is: bm3d runs on the half-resolution planes, or on their principal
+components with blocks matched in the first (the better counts), after the same generalised Anscombe
+transform. bm3d is free for non-commercial use only, and is skipped if not installed. Seconds are
+for one photograph on all cores.
 
     python tests/benchmarks/raw_noise.py
     python tests/benchmarks/raw_noise.py --photographs FOLDER --number 10 --photons 100 400 1600

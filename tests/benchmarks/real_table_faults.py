@@ -1,9 +1,9 @@
 """Write ten faults of ten kinds, or thirty of two causes, into cells as people type them.
 
-Rows and columns are drawn by a seeded generator from the table alone, before any detector sees it.
-A kind goes only where somebody who knows the column could see it: a slip by a factor needs a
-column whose usual values span less than the slip, an odd combination two columns that belong
-together. A kind that fits no column of a table gives way to the next.
+A seeded generator draws rows and columns from the table alone, before any detector sees it. A fault
+is planted only where somebody who knows the column could see it: a slip by a factor needs a column
+whose usual values span less than the slip, an odd combination two dependent columns. If a kind fits
+no column of a table, the next kind is used.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def plant_faults(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.Data
 def plant_causes(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, list[Fault]]:
     """Plant two systematic faults, each repeating one kind in the same columns.
 
-    Kinds that look at pairs of columns are left out.
+    Kinds that involve pairs of columns are excluded.
     """
     damaged, faults = cells.copy(), list[Fault]()
     for kind in rng.permutation([one for one in KINDS if one not in OF_PAIRS]).tolist():

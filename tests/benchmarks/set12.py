@@ -1,13 +1,13 @@
 """Measure PSNR, SSIM and CPU time of the local denoiser on the 12 grey images of Set12.
 
-The images (01.png to 12.png, "Set12") come with the code of DnCNN (Zhang et al. 2017) and of
-most denoisers since. Noise: y = x + sigma * default_rng(crc32("Set12/01|25")).standard_normal,
-not clipped; results are clipped to 0..255. One thread.
+The images (01.png to 12.png, "Set12") come with the code of DnCNN (Zhang et al. 2017) and of most
+later denoisers. Noise: y = x + sigma * default_rng(crc32("Set12/01|25")).standard_normal,
+unclipped; results are clipped to 0..255. One thread.
 
     python tests/benchmarks/set12.py --data FOLDER [--sigma 15 25 50] [--presets fast balanced high]
                                      [--images 01 02 ...] [--bm3d]
 
-``--factors .9 1.1`` runs each again, told sigma times each factor: what a wrong level costs.
+``--factors .9 1.1`` also runs each denoiser at multiples of sigma: the cost of a wrong level.
 """
 
 from __future__ import annotations

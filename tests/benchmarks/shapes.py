@@ -2,11 +2,11 @@
 
     python tests/benchmarks/shapes.py [--data FOLDER]
 
-AUROC of the rows labelled as noise; all rows are fitted and scored. Our own draw after Hoffmann's
-ring-line-square, with noise added, is ``datasets/ring_line_square.csv``. His two sets with noise
-follow where FOLDER holds them (``kpca papers fetch FOLDER``). His method runs with sigma and
-components of his paper, and as ``kpca novelty compare`` sets it; the others run as in ``compare``.
-Needs what ``pip install ".[test]"`` installs.
+AUROC of the rows labelled as noise; all rows are fitted and scored. Our own version of Hoffmann's
+ring-line-square, with noise added, is ``datasets/ring_line_square.csv``. His two noisy sets follow
+if FOLDER holds them (``kpca papers fetch FOLDER``). His method runs with sigma and components of
+his paper, and as ``kpca novelty compare`` sets it; the others run as in ``compare``. Needs ``pip
+install ".[test]"``.
 """
 
 from __future__ import annotations

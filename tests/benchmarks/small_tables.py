@@ -2,10 +2,10 @@
 
     python tests/benchmarks/small_tables.py [--before CHECKOUT] [--repeats 5]
 
-Every line is a process of its own, user and system time together, one thread of linear algebra;
-both checkouts take turns, and the medians are printed. What Python and numba compile is kept in a
-temporary folder for each checkout: Python's modules are compiled before, as an installation does,
-and numba's functions by a run that does not count, shown as "first".
+Every line is a separate process, user plus system time, one thread of linear algebra; both
+checkouts take turns, and medians are printed. Each checkout has a temporary cache for compiled
+code: Python's modules are compiled beforehand, as an installation does, and numba's functions by a
+warm-up run, shown as "first".
 """
 
 from __future__ import annotations

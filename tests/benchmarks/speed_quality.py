@@ -1,12 +1,12 @@
 """Plot PSNR against CPU seconds per megapixel for every preset and other denoisers.
 
-White noise on the grey copies of a folder's images, default_rng(crc32("name|sigma")), not clipped;
-results are clipped to 0..255. One thread, one denoiser after the other on each image, so that
-whatever else the machine does is spread over all. Settings of the others (h of non-local means, the
-weight of total variation, the level told to wavelets) are those of the best mean PSNR on crops of
-256 x 256 of another folder, at each noise level. `bm3d` (free for non-commercial use) and `cv2`
-(opencv-python-headless) are run where they are installed, and are no dependencies of ours; OpenCV's
-non-local means takes 8 bits, and so rounded and clipped noise.
+White noise on the grey copies of a folder's images, default_rng(crc32("name|sigma")), unclipped;
+results are clipped to 0..255. One thread; the denoisers take turns on each image, so that other
+load on the machine affects all. Settings of the others (h of non-local means, weight of total
+variation, level of wavelets) have the best mean PSNR on crops of 256 x 256 of another folder, at
+each noise level. `bm3d` (free for non-commercial use) and `cv2` (opencv-python-headless) run if
+installed; the package depends on neither. OpenCV's non-local means takes 8 bits, and so rounded and
+clipped noise.
 
     python tests/benchmarks/speed_quality.py FOLDER --tune OTHER [--sigma 15 25 50] [--images 5]
         [--only draft "non-local means"] [--out reports/speed_quality.png]

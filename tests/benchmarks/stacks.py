@@ -1,11 +1,11 @@
 """Denoise volumes and films with white noise: as stacks, page by page, and with 3-D baselines.
 
-Three stacks: the 3-D Shepp-Logan phantom (Kak, Slaney 1988), 64 x 96 x 96 unless --pages says
-otherwise; nuclei under a microscope, those that the package stardist ships (left out where it is
-not installed; --volume names another TIFF); and a film, scikit-image's camera() shifted by three
-pixels across and two down from page to page. Noise is not clipped; PSNR is of results cut to
-0..255. Seconds are of one processor. Baselines: bm4d (left out where it is not installed) and
-scikit-image's non-local means in 3-D, both given the true level.
+Three stacks: the 3-D Shepp-Logan phantom (Kak, Slaney 1988), 64 x 96 x 96 unless --pages sets
+another size; microscopy nuclei from the package stardist (skipped if not installed; --volume names
+another TIFF); and a film, scikit-image's camera() shifted by three pixels across and two down from
+page to page. Noise is unclipped; PSNR is of results clipped to 0..255. Seconds are of one core.
+Baselines: bm4d (skipped if not installed) and scikit-image's non-local means in 3-D, both given the
+true level.
 
     python tests/benchmarks/stacks.py [--pages 24] [--volume FILE] [--sigma 10 25 50]
 """

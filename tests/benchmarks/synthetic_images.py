@@ -1,11 +1,11 @@
 """Denoise fourteen kinds of drawn images with fifteen kinds of noise; look for harm.
 
-Each in sizes and types in turn, denoised as a user would, with `noise="auto"`, and with kind and
-level of the noise given where there is such a kind. Printed for each noise: images, how many came
-back farther from the clean one than they were, the mean gain, and the worst with its image. Without
-noise: how many came back as they were, and the largest mean change, in grey levels of 255. Ends
-with 1 where `auto` made an image worse; who tells the kind of noise has it removed, whatever looks
-like it: dots at random, black and white, are not distinguished from strong noise.
+Each image cycles through sizes and dtypes and is denoised with `noise="auto"`, and with the true
+kind and level if they can be given. Printed for each noise: the number of images, how many results
+are farther from the clean image than the input, the mean gain, and the worst with its image.
+Without noise: how many were unchanged, and the largest mean change, in grey levels of 255. Exits
+with 1 if `auto` made an image worse; a given kind of noise is removed with everything that looks
+like it: random black and white dots are indistinguishable from strong noise.
 
     python tests/benchmarks/synthetic_images.py [--seeds 1] [--sizes 4] [--only stars] [--list]
 """

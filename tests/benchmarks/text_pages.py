@@ -1,7 +1,7 @@
 """Denoise rendered text pages: the preset for text against bm3d.
 
-Pages are drawn with the fonts that come with matplotlib: dark grey on paper grey, and black on
-white. Noise as in `set12.py`, seeded by the page's name.
+Pages are drawn with matplotlib's fonts: dark grey on paper grey, and black on white. Noise as in
+`set12.py`, seeded by the page's name.
 
     python tests/benchmarks/text_pages.py [--sigma 25 50] [--preset balanced] [--bm3d]
 """

@@ -1,16 +1,16 @@
 """Measure the texture kept in denoised camera photographs by octave of frequency, beside PSNR.
 
-PAIRS is a folder as `camera_pairs.py` wants it. The pairs are drawn from those on which no figure
-is reported, one a scene, so that a rule may be chosen by what is seen here. Kept is the regression
-coefficient of a band of the denoised photograph's brightness on that of the clean one, in the
-quarter of the tiles with most texture: 1 keeps all, 0 nothing, whatever noise is left beside it.
+PAIRS is a folder for `camera_pairs.py`. The pairs are drawn from those without reported figures,
+one per scene, so that these results may guide a choice. Kept is the regression coefficient of a
+band of the denoised photograph's brightness on that of the clean one, in the quarter of the tiles
+with most texture: 1 keeps all, 0 nothing, whatever noise remains beside it.
 
-Ours runs as `--noise auto` does, and as `--noise camera` with the level times other factors.
-Baselines are told the truth: CBM3D (`bm3d`, left out where it is not installed) the deviation of
-the noise, non-local means the best of ten settings.
+Ours runs with `--noise auto`, and with `--noise camera` at multiples of the estimated level.
+Baselines know the truth: CBM3D (if `bm3d` is installed) gets the true noise level, non-local means
+the best of ten settings.
 
-With PHOTOGRAPHS, train of BSDS500, textures of it and of scikit-image follow, through the simulated
-camera of `camera_noise.py`.
+With PHOTOGRAPHS, the training set of BSDS500, its textures and scikit-image's follow, through the
+simulated camera of `camera_noise.py`.
 
     python tests/benchmarks/texture_kept.py PAIRS --photographs PHOTOGRAPHS
 """

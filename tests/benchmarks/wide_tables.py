@@ -1,20 +1,20 @@
 """Screen tables with many columns; compare faults found, time and memory with other detectors.
 
-Made from a seed: sensors that follow a few causes, blocks of related columns, columns that have
-nothing to do with each other, expressions of genes, counts, texts of a few levels, and sensors
-with gaps. Before any detector sees a table, 24 of its rows (an eighth of fewer than 192) get a
-fault, in turn: one cell ten times too large or small; the numbers of two columns exchanged; a
-twentieth of the columns off by four standard deviations; a tenth of the columns taken from another
-row; every column taken from another row; and several rows off alike in a tenth of the columns.
-Where no columns are related, the two kinds that only relations show are left out.
+Tables are generated from a seed: sensors that follow a few causes, blocks of related columns,
+unrelated columns, gene expressions, counts, texts of a few levels, and sensors with gaps. Before
+any detector sees a table, 24 of its rows (an eighth of fewer than 192) get a fault, in turn: one
+cell ten times too large or small; two columns swapped; a twentieth of the columns shifted by four
+standard deviations; a tenth of the columns taken from another row; every column taken from another
+row; and several rows with the same shift in a tenth of the columns. Tables of unrelated columns
+skip the two kinds that only relations show.
 
     python tests/benchmarks/wide_tables.py [--sizes 1000x300 1000x1500] [--seeds 1] [--only noise]
 
-``--sizes 300x300`` is short. Each table is written as CSV and screened by the command in a process
-of its own, as a user would; the others get its numbers in memory, standardised, with an indicator
-of each level and gaps filled with the mean. Printed are the mean area under the ROC curve of each
-kind against the rows without faults, the share of faults among as many rows as there are faults,
-CPU seconds and peak memory of the command, and the bytes of its model for each byte of the table.
+``--sizes 300x300`` is short. Each table is written as CSV and screened by the command in a separate
+process; the others get its numbers in memory: standardised, one-hot levels, gaps filled with the
+mean. Printed: the mean area under the ROC curve of each kind against the rows without faults, the
+fraction of faults among as many rows as there are faults, CPU seconds and peak memory of the
+command, and the size of its model per byte of the table.
 """
 
 from __future__ import annotations
