@@ -92,8 +92,8 @@ def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
 ) -> None:
     """Half of the image is so dark that noise goes below the least value; its mean is kept.
 
-    But of noise that was cut off there the mean is brought back to what it was, or, where that of
-    a camera is only measured, most of the way.
+    The mean of clipped noise is restored, or, if a camera's noise was only measured, mostly
+    restored.
     """
     dtype, unit, black = RANGES[values]
     clean = np.where(np.arange(64) < 32, 0.0, GREY / 2.0 + 60) * unit + black
@@ -115,7 +115,7 @@ def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
 def any_values(dtype: type) -> np.ndarray:
     """Values over the whole range of a dtype; 32-bit ones do not fit single precision.
 
-    Too few for a patch, so that no time goes into measuring their noise.
+    Too few for a patch, so that no time is spent on measuring their noise.
     """
     shape = (7, 9, 4)
     if dtype is bool:

@@ -1,6 +1,6 @@
 """Invariances of denoising for any image: units, origins, memory layouts, magnitudes, crops.
 
-At length: ``pytest -n0 --hypothesis-profile long tests/denoise/test_equivariance.py``.
+Longer run: ``pytest -n0 --hypothesis-profile long tests/denoise/test_equivariance.py``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A fast denoiser, pictures to try it on, and folder contents, for tests of batches.
 
-Run as a script it denoises a folder and says when it begins, so that a test can kill it.
+As a script, denoise a folder and print a line at the start, so that a test can kill it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bounds on rounding errors of a fit, derived from its formulas, for numerical tests.
 
-A bound for kernel values, |fl k(x, y) - k(x, y)| <= delta sqrt(k(x, x) k(y, y)), gives all others.
+All bounds follow from one for kernel values, |fl k(x, y) - k(x, y)| <= delta sqrt(k(x, x) k(y, y)).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def of_gram(trace: float, n: int, delta: float) -> float:
 def widest_gap(values: Matrix) -> tuple[int, float]:
     """Return how many eigenvalues precede the widest gap (between them or to 0), and its width.
 
-    Projections on so many components are as well determined as any.
+    Projections on that many components are as well determined as possible.
     """
     gaps = -np.diff(np.append(values, 0.0))
     q = int(np.argmax(gaps))
@@ -66,7 +66,7 @@ def widest_gap(values: Matrix) -> tuple[int, float]:
 def of_projection(distance: Matrix, moved: float, gap: float) -> Matrix:
     """Return bounds on the change of errors if the Gram matrix changes by `moved` in the 2-norm.
 
-    ``distance`` are the squared distances of rows from the mean, all that there is to explain.
+    ``distance`` holds the rows' squared distances from the mean, which is all there is to explain.
     """
     # Davis and Kahan: the projector changes by at most min(2 |E| / gap, 1).
     turn = min(2.0 * moved / gap, 1.0) if gap > 0.0 else 1.0

@@ -31,8 +31,8 @@ def table_of(name):
 def regressions(features, block, fitted, rows, ridge):
     """Residuals of ridge regressions of each block on the others.
 
-    Held fixed as in the closed form: the deviations by which features are standardised, and the
-    penalty, the ridge times the number of all rows. The constant is free.
+    As in the closed form, the standard deviations of the features and the penalty (the ridge times
+    the number of all rows) are fixed. The constant is free.
     """
     n = len(features)
     mean, deviation = features.mean(axis=0), features.std(axis=0)
@@ -67,7 +67,7 @@ def residuals(model, features, fitted=None):
 def explicit_errors(features, block, fitted, row, ridge):
     """Errors of a whole row and of each block, from an inverse covariance matrix.
 
-    Held fixed as in the closed form: the deviations, and the ridge times the number of all rows.
+    As in the closed form, the deviations and the ridge times the number of all rows are fixed.
     """
     n, mean, deviation = len(features), features.mean(axis=0), features.std(axis=0)
     Z, z = (features[fitted] - mean) / deviation, (row - mean) / deviation

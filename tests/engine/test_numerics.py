@@ -1,6 +1,6 @@
 """Properties of kernel PCA for any rows, within the bounds that `rounding` derives.
 
-At length: ``pytest -n0 --hypothesis-profile long tests/engine/test_numerics.py``.
+Longer run: ``pytest -n0 --hypothesis-profile long tests/engine/test_numerics.py``.
 """
 
 from __future__ import annotations

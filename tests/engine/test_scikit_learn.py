@@ -1,7 +1,7 @@
 """Run scikit-learn's KernelPCA tests on ours; each deliberate difference is named.
 
-They are read from the scikit-learn that is installed (BSD-3). Its options for solvers are
-translated; those that stand for something we do not have are left out.
+They come from the installed scikit-learn (BSD-3). Its solver options are translated; tests of
+options that we do not have are skipped.
 """
 
 import importlib

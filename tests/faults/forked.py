@@ -1,7 +1,7 @@
 """Run the command in a forked process that dies when a test requests it.
 
-A fork of a process that has loaded the package does what a fresh one does, without the seconds of
-loading. It is the head of a process group, so that all it starts can be killed with it.
+A fork of a process that has imported the package behaves like a fresh one, without the seconds of
+importing. It leads a process group, so that its children can be killed with it.
 """
 
 from __future__ import annotations
@@ -125,15 +125,15 @@ def start(
         Its arguments.
     folder, temporary : Path
     number : int
-        Counts commands at the same time, whose words are kept in files of their own.
+        Distinguishes simultaneous commands, whose output goes to separate files.
     prepare : iterable of callable
-        What is done in the process before the command is run.
+        Called in the process before the command runs.
     step : int
-        The step on the disk, from 1, before which it is killed with all it started; 0: none.
+        The disk step, from 1, before which all its processes are killed; 0: none.
     note : Path, optional
-        A file into which it writes its steps on the disk, and the modules that it loaded.
+        A file for its disk steps and the modules that it imported.
     requests : bytes
-        What a server is sent, which ends when its standard input is closed.
+        Requests to a server, which exits when its standard input is closed.
     """
     reads, writes = os.pipe() if requests else (os.open(os.devnull, os.O_RDONLY), None)
     out, err = (temporary / f"{name}{number}" for name in ("stdout", "stderr"))

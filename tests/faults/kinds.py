@@ -1,7 +1,6 @@
 """each takes a scene that was played undisturbed, and plays it with a disturbance.
 
-A function returns whether the command was disturbed before it came to its end; LossError tells what
-was lost.
+A function returns whether the command was disturbed before its end; LossError says what was lost.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def _killed(stage: Stage, command: Command, kind: str, after: float) -> tuple[bo
 def asked_to_end(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
     """Send a signal: the command exits in time with one line, and the next run resumes.
 
-    A server is also asked by closing its standard input.
+    For a server, closing its standard input also counts as a signal.
     """
     scene, folder = played.scene, _folder(stage, played, draw)
     command = stage.start(scene, scene.words, folder)

@@ -25,23 +25,23 @@ class Scene:
     Attributes
     ----------
     name, words : str
-        The command's words; inputs lie in ``../in``.
+        The command's arguments; inputs are in ``../in``.
     share : int
-        Of 500 kills, how many are its.
+        Number of its kills among 500.
     earlier : str
-        A command run before in the same folder, whose result is to be replaced.
+        A command run earlier in the same folder, whose result is replaced.
     kinds : tuple of str
-        How it is killed.
+        Kinds of kills.
     in_parts : bool
         Whether tables of more than a hundred rows are read in parts.
     is_drawn : bool
-        Whether pictures are drawn, which takes most of the time of a small table.
+        Whether to draw pictures, which takes most of the time for a small table.
     keeps : str
-        What a killed run leaves done: ``"images"``, ``"parts"`` or nothing.
+        What a killed run leaves finished: ``"images"``, ``"parts"`` or nothing.
     needs : str
-        ``"cluster"`` or ``"bucket"``: a server. The address of a scheduler is put for ``@``.
+        ``"cluster"`` or ``"bucket"``: a server. ``@`` becomes the scheduler's address.
     requests : bytes
-        What the command is sent, if it is a server itself.
+        Requests to the command, if it is a server itself.
     """
 
     name: str
@@ -237,7 +237,7 @@ _OF_TIMES = ("started", "finished", "seconds", "seconds of images", "resumed")
 def seen(folder: Path, in_store: Mapping[str, bytes]) -> Units:
     """Return results under final names, grouped by what appears at once: folder, file, table.
 
-    Times are left out, and so is what says by its name that it is not finished.
+    Times are ignored, and so are files whose names mark them as unfinished.
     """
     units: Units = {}
     for path in sorted(folder.rglob("*")):

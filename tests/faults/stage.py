@@ -170,7 +170,7 @@ class Left:
 def look(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True) -> Left:
     """Check that results under final names are complete and other names mark them as unfinished.
 
-    A command that was not killed leaves nothing under such names.
+    A command that was not killed leaves no unfinished files.
     """
     units = stage.seen(folder)
     for unit in {*units, *played.before}:
@@ -205,7 +205,7 @@ def go_on(
     scene, log = played.scene, stage.folder / "parts-done"
     log.unlink(missing_ok=True)
     is_whole = left.units.get("o") == played.whole.get("o") is not None
-    # Without --force the command rejects an existing result; with it, it asks for itself.
+    # The command rejects a complete result without --force, which run.json then records.
     replaces = "--force" in scene.words or scene.requests
     more = " --force" if is_whole and not replaces else ""
     stage.finish(stage.start(scene, scene.words + more, folder, prepare=prepare))
