@@ -1,4 +1,4 @@
-"""each takes a scene that was played undisturbed, and plays it with a disturbance.
+"""Faults: each function plays a scene again with a disturbance.
 
 A function returns whether the command was disturbed before its end; LossError says what was lost.
 """
@@ -206,4 +206,4 @@ FAULTS: dict[str, tuple[Fault, tuple[str, ...]]] = {
     "twice": (twice, MOMENTS[:1]),
     "clock": (jumping_clock, MOMENTS[:1]),
 }
-"""By name: the function, and the kinds of moments, those of the scene where there are none."""
+"""Name -> function and kinds of moments; without kinds, those of the scene."""

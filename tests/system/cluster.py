@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-# folders to hide, a temporary folder, and the command to run.
+# Arguments: folders to hide, a temporary folder, and the command to run.
 _APART = """
 mount --make-rprivate / || exit 9
 own=$1; shift

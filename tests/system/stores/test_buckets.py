@@ -167,13 +167,13 @@ def test_patterns_name_what_they_name_on_disk(tmp_path: Path) -> None:
         for parts in product(["**", "*", "s*", "sub", "*.png"], repeat=n_parts):
             pattern = "/".join(parts)
             place = buckets.Place(f"s3:/{tmp_path}/{pattern}", f"{tmp_path}/{pattern}", LOCAL)
-            # everything below a matching folder.
+            # Images: everything below a matching folder.
             fitting = map(Path, glob.glob(f"{tmp_path}/{pattern}", recursive=True))  # noqa: PTH207
             below = [[one, *one.rglob("*")] for one in fitting]
             shown = {one for found in below for one in found if one.is_file()}
             if pattern != "sub":
                 assert named(place, folders=True) == shown - {tmp_path / ".h/f.png"}, pattern
-            # a Python pattern ending in "**" matches folders only, until 3.13.
+            # Tables: a Python pattern ending in "**" matches folders only, until 3.13.
             if "*" in pattern and parts[-1] != "**":
                 files = {one for one in tmp_path.glob(pattern) if one.is_file()}
                 assert named(place) == files - {tmp_path / ".h/f.png"}, pattern
