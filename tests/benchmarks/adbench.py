@@ -21,7 +21,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from adbench_data import clean_split, drawn, load_tables
+from adbench_data import clean_split, load_tables, sample_table
 from modern_peers import (
     OURS,
     FloatArray,
@@ -74,7 +74,7 @@ def measure(methods: dict[str, Method], folder: Path, seeds: int) -> list[dict[s
     records: list[dict[str, object]] = []
     for full in load_tables(folder):
         for seed in range(seeds):
-            table = drawn(full, seed)
+            table = sample_table(full, seed)
             fitted, others = clean_split(table.y, seed)
             for setting, train, test, y in (
                 ("U", table.X, None, table.y),

@@ -38,7 +38,7 @@ def load_tables(folder: Path, numbers: list[int] | None = None) -> Iterator[Labe
         yield LabelledTable(number, files[number].stem, X, y)
 
 
-def drawn(table: LabelledTable, seed: int) -> LabelledTable:
+def sample_table(table: LabelledTable, seed: int) -> LabelledTable:
     """Draw at most 5,000 rows, keeping the table's share of outliers."""
     n = len(table.y)
     if n <= MAX_ROWS:

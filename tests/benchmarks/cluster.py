@@ -33,7 +33,7 @@ sys.exit(code)
 
 
 @dataclass(frozen=True)
-class Took:
+class Costs:
     """CPU seconds and the peak memory of the command in MiB."""
 
     command: float
@@ -58,12 +58,12 @@ def main() -> None:
     given = parser.parse_args()
     few, many = (int(size) for size in given.sizes.split(","))
     with tempfile.TemporaryDirectory() as name:
-        one, other = (measure(Path(name), size, given) for size in (few, many))
-    names = Took.__dataclass_fields__
-    slope = {name: (getattr(other, name) - getattr(one, name)) / (many - few) for name in names}
-    fixed = {name: getattr(one, name) - few * slope[name] for name in names}
-    print("whatever the rows: ", Took(**fixed))
-    print("a million rows:    ", Took(**{name: 1e6 * value for name, value in slope.items()}))
+        small, large = (measure(Path(name), size, given) for size in (few, many))
+    names = Costs.__dataclass_fields__
+    slope = {name: (getattr(large, name) - getattr(small, name)) / (many - few) for name in names}
+    fixed = {name: getattr(small, name) - few * slope[name] for name in names}
+    print("whatever the rows: ", Costs(**fixed))
+    print("a million rows:    ", Costs(**{name: 1e6 * value for name, value in slope.items()}))
     shared = given.rows * slope["worker"] / given.workers
     alone = fixed["command"] + given.rows * slope["command"]
     print(
@@ -73,7 +73,7 @@ def main() -> None:
     )
 
 
-def measure(folder: Path, n_rows: int, given: argparse.Namespace) -> Took:
+def measure(folder: Path, n_rows: int, given: argparse.Namespace) -> Costs:
     """Screen a table with the given number of rows on its own cluster."""
     place = folder / str(n_rows)
     driver = place / "driver"
@@ -91,23 +91,23 @@ def measure(folder: Path, n_rows: int, given: argparse.Namespace) -> Took:
     return took
 
 
-def screened(data: Path, driver: Path, cluster: Cluster) -> Took:
+def screened(data: Path, driver: Path, cluster: Cluster) -> Costs:
     """Screen a table with the command in a separate process; this process runs the scheduler."""
     worker = cluster.processes[0].pid
     before = time.process_time(), cpu_seconds(worker)
-    said, out = driver / "took.json", driver / "out"
+    costs, out = driver / "took.json", driver / "out"
     words = ["novelty", "screen", data, "--label", LABEL, "--count", 1000, "--format", "parquet"]
     words += ["--out", out, "--scheduler", cluster.address, "--quiet"]
     subprocess.run(
-        [sys.executable, "-c", COMMAND, str(said), *map(str, words)],
+        [sys.executable, "-c", COMMAND, str(costs), *map(str, words)],
         check=True,
         cwd=ROOT,
         env=os.environ | {"TMPDIR": str(driver)},
         stdout=subprocess.DEVNULL,
     )
-    command, peak = (float(word) for word in said.read_text().strip("[]").split(","))
+    command, peak = (float(word) for word in costs.read_text().strip("[]").split(","))
     scheduler, of_worker = time.process_time() - before[0], cpu_seconds(worker) - before[1]
-    return Took(command, scheduler, of_worker, peak)
+    return Costs(command, scheduler, of_worker, peak)
 
 
 def cpu_seconds(process: int) -> float:

@@ -23,7 +23,7 @@ import pytest
 
 from kpca_apps.tables.databases.address import sql_name
 from tests.benchmarks.large_tables import LABEL, make_table
-from tests.benchmarks.processes import watched
+from tests.benchmarks.processes import run_kpca
 from tests.postgres import PASSWORD, running_server
 
 ROWS = 1 << 16  # rows per insert
@@ -102,7 +102,7 @@ def screened(folder: Path, kind: str, *table: str) -> np.ndarray:
     """Screen a table, print time and memory, and return the scores."""
     out = folder / f"out-{kind}"
     words = ("--label", LABEL, "--format", "parquet", "--out", out)
-    taken = watched("novelty", "screen", *table, *words)
+    taken = run_kpca("novelty", "screen", *table, *words)
     print(
         f"{kind:11} {taken.seconds:7.1f} s, {taken.cpu_seconds:7.1f} s of CPU, "
         f"{taken.peak_bytes / 2**20:7.0f} MiB",

@@ -227,11 +227,11 @@ def exact(given: argparse.Namespace) -> None:
     """Print a table per size, and the fits that keep no Gram matrix."""
     for n, q in (map(int, size.split(",")) for size in given.sizes):
         print(f"\nn = {n}, d = {DIMENSIONS}, q = {q}")
-        asked = [
+        solvers = [
             who for who in (*OURS, *PEERS)
             if n <= given.dense or not (who in CUBIC or (who == "auto" and q >= 10))
         ]  # fmt: skip
-        found = {who: in_fresh_process(exact_fit, who, n, q, 0) for who in asked}
+        found = {who: in_fresh_process(exact_fit, who, n, q, 0) for who in solvers}
         results = {who: result for who, result in found.items() if result}
         values = (results.get("dense") or results["ours-float64"])["values"]
         for who, result in results.items():

@@ -111,34 +111,34 @@ def exports(rng: Rng) -> Iterator[Export]:
     ]
     wrong = 40, "Amount", "USD 1,450,000.00"
     yield Export("salesforce", data, wrong, None, below, date="Close Date", how="quoted")
-    asked, answer = "Happy with", "How old are you? Response"
+    question, answer = "Happy with", "How old are you? Response"
     data = {"Respondent ID": texts("{}", 11480000000 + np.cumsum(rng.integers(1, 999, 110)))}
-    for one in ("Price", "Service", "Delivery"):
-        data[f"{asked} {one}"] = texts("{}", rng.integers(1, 6, 110))
+    for aspect in ("Price", "Service", "Delivery"):
+        data[f"{question} {aspect}"] = texts("{}", rng.integers(1, 6, 110))
     data[answer] = texts("{:.0f}", rng.normal(41, 9, 110))
     data["Any comments? Open-Ended Response"] = [*rng.choice(["", "fine", "too slow"], 110)]
-    questions = ["Respondent ID", asked, "", "", "How old are you?", "Any comments?"]
+    questions = ["Respondent ID", question, "", "", "How old are you?", "Any comments?"]
     above = [questions, ["", "Price", "Service", "Delivery", "Response", "Open-Ended Response"]]
     yield Export("surveymonkey", data, (52, answer, "410"), above)
     data = {"StartDate": days(90, "%Y-%m-%d 10:15:00"), "Progress": ["100"] * 90}
     data["Duration"] = texts("{:.0f}", rng.normal(300, 40, 90))
     data["Q3_1"] = texts("{}", rng.integers(0, 11, 90))
-    asked = ["Start Date", "Progress", "Duration (in seconds)", "How likely - to recommend"]
-    above = [[*data], asked, [f'{{"ImportId":"{name}"}}' for name in data]]
+    labels = ["Start Date", "Progress", "Duration (in seconds)", "How likely - to recommend"]
+    above = [[*data], labels, [f'{{"ImportId":"{name}"}}' for name in data]]
     yield Export("qualtrics", data, (17, "Duration", "30412"), above, (), "\t", "utf-16")
     codes = [f"A,PC,{a}{b}" for a in "ABDEFHILPS" for b in "TEGKLR"]
     data = {"freq,unit,geo\\TIME_PERIOD": codes, **yearly(rng, 60, range(2012, 2023), "bep:")}
     above = [[f"{name} " for name in data]]
     yield Export("eurostat_tsv", data, (33, "2017", "9999.9"), above, cut="\t")
     data = {"TIME": texts("Region {:02}", range(60)), **yearly(rng, 60, range(2010, 2020))}
-    said = [["Data extracted on 11/03/2025"], ["Dataset:", "Unemployment by region [tgs00010]"]]
-    above = [*said, ["Last updated:", "20/02/2025 23:00"], [], [*data]]
+    notes = [["Data extracted on 11/03/2025"], ["Dataset:", "Unemployment by region [tgs00010]"]]
+    above = [*notes, ["Last updated:", "20/02/2025 23:00"], [], [*data]]
     below = [[], ["Special value"], [":", "not available"], [], ["Source: Eurostat"]]
     yield Export("eurostat_sheet", data, (20, "2013", "8765.4"), above, below, how="xlsx")
     data = {"Country Name": texts("Country {}, Rep.", range(60)), "Indicator": ["FP.CPI"] * 60}
     data |= {**yearly(rng, 60, range(2000, 2016)), "column_19": [""] * 60}
-    said = [["Data Source", "World Development Indicators", ""], []]
-    above = [*said, ["Last Updated Date", "2025-01-28", ""], [], [*[*data][:-1], ""]]
+    notes = [["Data Source", "World Development Indicators", ""], []]
+    above = [*notes, ["Last Updated Date", "2025-01-28", ""], [], [*[*data][:-1], ""]]
     yield Export("world_bank", data, (9, "2003", "7321.5"), above, how="quoted")
     data = {"#": texts("{}", range(1, 301)), "Date Time, GMT+01:00": days(300, "%m/%d/%y 12:00:00")}
     name, humidity = "Temp, °C (LGR S/N: 20345)", "RH, % (LGR S/N: 20345)"

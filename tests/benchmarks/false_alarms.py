@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from adbench_data import clean_split, drawn, load_tables
+from adbench_data import clean_split, load_tables, sample_table
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
@@ -32,7 +32,7 @@ def main() -> None:
         rates: dict[float, list[float]] = {rate: [] for rate in RATES}
         found = []
         for seed in range(options.seeds):
-            table = drawn(full, seed)
+            table = sample_table(full, seed)
             fitted, others = clean_split(table.y, seed)
             with threadpool_limits(1):
                 detector = KernelPCANovelty(

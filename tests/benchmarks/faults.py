@@ -116,7 +116,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    asked = arguments.times, arguments.only, arguments.fault
+    selection = arguments.times, arguments.only, arguments.fault
     with ExitStack() as stack:
         folder = arguments.folder
         if folder is None:
@@ -127,7 +127,7 @@ def main() -> int:
                 return os.spawnvp(os.P_WAIT, "unshare", [*apart, "--folder", str(folder)])
         load(("kpca_apps.cli.main",))
         stage = Stage(folder, stack.enter_context(_folder()) / "tmp")
-        prepare(stage, [scene for scene, _ in chosen(*asked)])
+        prepare(stage, [scene for scene, _ in chosen(*selection)])
         return _disturb_all(stage, arguments, stack)
 
 

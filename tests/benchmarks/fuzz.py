@@ -83,27 +83,27 @@ def fuzz(target: str, seconds: int, corpus: Path, found: Path) -> None:
         counts = mmap.mmap(file.fileno(), 0)
     known = {path.stem for path in found.glob("*.txt")}
 
-    def tried(data: bytes) -> None:
+    def run_input(data: bytes) -> None:
         began, largest = time.process_time(), _peak()
-        outcome, kept = "", ""
+        outcome, fault = "", ""
         try:
             outcome = enter(target, data, folder)
         except BaseException as error:
-            kept = _place(error)
-            said = traceback.format_exc()
-        if not kept:
+            fault = _place(error)
+            report = traceback.format_exc()
+        if not fault:
             if time.process_time() - began > SECONDS:
-                kept, said = "slow", f"{time.process_time() - began:.1f} s"
+                fault, report = "slow", f"{time.process_time() - began:.1f} s"
             elif _peak() - largest > MOST_MEMORY:
-                kept, said = "large", f"{_peak() >> 20} MB, {largest >> 20} MB before"
+                fault, report = "large", f"{_peak() >> 20} MB, {largest >> 20} MB before"
         for place, name in enumerate(COUNTED):
             if name in ("files", outcome):
                 (value,) = struct.unpack_from("<q", counts, 8 * place)
                 struct.pack_into("<q", counts, 8 * place, value + 1)
-        if kept and kept not in known:
-            known.add(kept)
-            (found / f"{kept}.bin").write_bytes(data)
-            (found / f"{kept}.txt").write_text(said, "utf-8", "backslashreplace")
+        if fault and fault not in known:
+            known.add(fault)
+            (found / f"{fault}.bin").write_bytes(data)
+            (found / f"{fault}.txt").write_text(report, "utf-8", "backslashreplace")
 
     def mutate(data: bytes, most: int, seed: int) -> bytes:
         return changed(target, data, lambda own: atheris.Mutate(own, len(own) + 64), seed)[:most]
@@ -114,7 +114,7 @@ def fuzz(target: str, seconds: int, corpus: Path, found: Path) -> None:
         "-rss_limit_mb=0", "-max_len=131072", "-mutate_depth=2", "-len_control=0",
         f"-artifact_prefix={found}/", f"-seed={1 + sum(target.encode())}",
     ]  # fmt: skip
-    atheris.Setup(words, tried, custom_mutator=mutate)
+    atheris.Setup(words, run_input, custom_mutator=mutate)
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (mapped + ADDRESS_SPACE,) * 2)
     atheris.Fuzz()
@@ -150,11 +150,11 @@ def campaign(target: str, minutes: float, corpus: Path, found: Path) -> list[obj
         if status and time.monotonic() - began < 5:
             break
     counts = struct.unpack(f"<{len(COUNTED)}q", (found / "counts").read_bytes())
-    kept = {one.stem for one in found.iterdir() if one.name not in ("log", "counts")}
+    faults = {one.stem for one in found.iterdir() if one.name not in ("log", "counts")}
     now = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
     taken = [f"{seconds / 60:.1f}" for seconds in (time.monotonic() - began, cpu)]
-    return [target, *taken, *counts, len(list(corpus.iterdir())), len(kept), *sorted(kept)]
+    return [target, *taken, *counts, len(list(corpus.iterdir())), len(faults), *sorted(faults)]
 
 
 def main() -> int:

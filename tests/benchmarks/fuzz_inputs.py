@@ -452,8 +452,8 @@ def _member_changed(data: bytes, change: Change, rng: np.random.Generator) -> by
         is_packed = any(one.compress_type for one in archive.infolist())
     names = list(members)
     # A model has one JSON part that describes its many arrays.
-    told = [name for name in names if name.endswith(".json")]
-    name = told[0] if told and rng.random() < 0.4 else names[int(rng.integers(len(names)))]
+    headers = [name for name in names if name.endswith(".json")]
+    name = headers[0] if headers and rng.random() < 0.4 else names[int(rng.integers(len(names)))]
     what = rng.random()
     if what < 0.05:
         del members[name]

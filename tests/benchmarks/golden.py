@@ -52,7 +52,7 @@ WARM_UP = "denoise run in/grey.png in/mosaic.dng --quality fast --out warm"
 Kept = dict[str, dict[str, Any]]  # step -> result name -> digest and a few plain numbers
 
 
-def scrubbed(text: str, work: Path) -> str:
+def scrub(text: str, work: Path) -> str:
     """Remove text that legitimately differs between runs or versions."""
     for path in {str(work), str(work.resolve())}:
         text = text.replace(path, "WORK")
@@ -73,8 +73,8 @@ def run_command(line: str, work: Path) -> str:
     finally:
         sys.argv = words
         signal.signal(signal.SIGINT, at_interrupt)
-    said = f"$ kpca {line}\n{out.getvalue()}--- exit code {code}\n{err.getvalue()}"
-    return scrubbed(said, work)
+    transcript = f"$ kpca {line}\n{out.getvalue()}--- exit code {code}\n{err.getvalue()}"
+    return scrub(transcript, work)
 
 
 def run_steps(work: Path, only: str) -> Iterator[tuple[str, dict[str, bytes]]]:
@@ -87,10 +87,10 @@ def run_steps(work: Path, only: str) -> Iterator[tuple[str, dict[str, bytes]]]:
         results: dict[str, bytes] = {}
         if callable(step):
             try:
-                results = {key: packed(value, work) for key, value in step().items()}
+                results = {key: serialise(value, work) for key, value in step().items()}
             except Exception as error:  # the exception is the result
-                said = "".join(traceback.format_exception_only(error))
-                results["error"] = scrubbed(said, work).encode()
+                message = "".join(traceback.format_exception_only(error))
+                results["error"] = scrub(message, work).encode()
         else:
             words = [run_command(c.replace("@", name), work) for c in step.split(";")]
             results["said"] = "".join(words).encode()
@@ -101,7 +101,7 @@ def run_steps(work: Path, only: str) -> Iterator[tuple[str, dict[str, bytes]]]:
         yield name, results
 
 
-def packed(value: Any, work: Path) -> bytes:
+def serialise(value: Any, work: Path) -> bytes:
     """Serialise a Python result: an array as .npy, a frame as rows, anything else as text."""
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         file = io.BytesIO()
@@ -112,28 +112,28 @@ def packed(value: Any, work: Path) -> bytes:
         return f"{value.schema}\n{rows}".encode()
     if not isinstance(value, str):
         value = json.dumps(value, indent=1, sort_keys=True, default=str)
-    return scrubbed(value, work).encode()
+    return scrub(value, work).encode()
 
 
 def content(path: Path, work: Path) -> bytes:
     """Return a file's content: image pixels, table cells, or text without volatile parts."""
     kind = path.suffix.lower()
     if kind in (".tif", ".tiff"):
-        return packed(tifffile.imread(path), work)
+        return serialise(tifffile.imread(path), work)
     if kind in (".png", ".jpg"):
         with Image.open(path) as image:
-            return packed(np.array(image), work)
+            return serialise(np.array(image), work)
     if kind == ".xlsx":
-        return packed("".join(_cells(path)), work)
+        return serialise("".join(_cells(path)), work)
     if kind == ".parquet":
-        return packed(pl.read_parquet(path), work)
+        return serialise(pl.read_parquet(path), work)
     if kind in (".arrow", ".feather"):
-        return packed(pl.read_ipc(path), work)
+        return serialise(pl.read_ipc(path), work)
     if kind == ".npy":
         return path.read_bytes()
     data = path.read_bytes() if kind != ".gz" else gzip.decompress(path.read_bytes())
     try:
-        return scrubbed(data.decode("utf-8"), work).encode()
+        return scrub(data.decode("utf-8"), work).encode()
     except UnicodeDecodeError:
         return data
 
@@ -147,7 +147,7 @@ def _cells(path: Path) -> Iterator[str]:
                     yield f"{sheet.title}!{cell.coordinate} {cell.value!r} {colour}\n"
 
 
-def entry(data: bytes) -> dict[str, Any]:
+def describe(data: bytes) -> dict[str, Any]:
     """Return a result's digest; for an array also shape, dtype, sum and mean."""
     found: dict[str, Any] = {"digest": hashlib.sha256(data).hexdigest()[:16], "bytes": len(data)}
     if (array := _array(data)) is not None:
@@ -168,18 +168,18 @@ def first_difference(old: bytes, new: bytes) -> str:
     if arrays[0] is not None and arrays[1] is not None:
         return _of_arrays(arrays[0], arrays[1])
     if old.startswith(b"PK") and new.startswith(b"PK"):
-        return _of_archives(old, new)
+        return _compare_archives(old, new)
     try:
         texts = old.decode("utf-8"), new.decode("utf-8")
     except UnicodeDecodeError:
         return f"byte {_first(old, new)} of {len(old)} and {len(new)}"
-    by = _by_numbers(*texts)
+    by = _numeric_difference(*texts)
     with contextlib.suppress(json.JSONDecodeError):
-        return f"{_of_trees(json.loads(texts[0]), json.loads(texts[1]), '$')}{by}"
+        return f"{_compare_trees(json.loads(texts[0]), json.loads(texts[1]), '$')}{by}"
     lines = [text.splitlines() for text in texts]
     for number, (a, b) in enumerate(zip(*lines, strict=False), 1):
         if a != b:
-            return f"line {number}: {_beside(a, b)}{by}"
+            return f"line {number}: {_excerpts(a, b)}{by}"
     return f"{len(lines[0])} lines before, {len(lines[1])} now"
 
 
@@ -196,7 +196,7 @@ def _of_arrays(old: np.ndarray, new: np.ndarray) -> str:
     return f"{first}{unlike.sum()} of {a.size} differ, by at most {most:.3g} of {scale:.3g}"
 
 
-def _of_archives(old: bytes, new: bytes) -> str:
+def _compare_archives(old: bytes, new: bytes) -> str:
     """Name the parts of two model files that differ, and the first difference."""
     parts = []
     for data in (old, new):
@@ -212,21 +212,21 @@ def _of_archives(old: bytes, new: bytes) -> str:
     return f"{count}: {first_difference(a[first], b[first])}"
 
 
-def _of_trees(old: Any, new: Any, path: str) -> str:
+def _compare_trees(old: Any, new: Any, path: str) -> str:
     """Return the path and values where two JSON documents first differ; empty if equal."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
             if key not in old or key not in new:
                 return f"{path}.{key} is {'new' if key in new else 'gone'}"
-            if found := _of_trees(old[key], new[key], f"{path}.{key}"):
+            if found := _compare_trees(old[key], new[key], f"{path}.{key}"):
                 return found
         return "" if list(old) == list(new) else f"{path}: other order of keys"
     if isinstance(old, list) and isinstance(new, list):
         for i, (a, b) in enumerate(zip(old, new, strict=False)):
-            if found := _of_trees(a, b, f"{path}[{i}]"):
+            if found := _compare_trees(a, b, f"{path}[{i}]"):
                 return found
         return "" if len(old) == len(new) else f"{path}: {len(old)} items before, {len(new)} now"
-    return "" if repr(old) == repr(new) else f"{path}: {_beside(repr(old), repr(new))}"
+    return "" if repr(old) == repr(new) else f"{path}: {_excerpts(repr(old), repr(new))}"
 
 
 def _first(old: Sequence[Any], new: Sequence[Any]) -> int:
@@ -234,14 +234,14 @@ def _first(old: Sequence[Any], new: Sequence[Any]) -> int:
     return next((i for i, (a, b) in pairs if a != b), min(len(old), len(new)))
 
 
-def _beside(old: str, new: str) -> str:
+def _excerpts(old: str, new: str) -> str:
     """Cut two lines to the surroundings of their first difference."""
     at = _first(old, new)
     a, b = (text[max(0, at - SHOWN // 2) : at + SHOWN] for text in (old, new))
     return f"{a!r} -> {b!r}"
 
 
-def _by_numbers(old: str, new: str) -> str:
+def _numeric_difference(old: str, new: str) -> str:
     """Describe the numeric difference of two texts; empty if they differ otherwise."""
     if NUMBER.sub("#", old) != NUMBER.sub("#", new):
         return ""
@@ -272,7 +272,7 @@ def keep(folder: Path, only: str) -> Kept:
             run_command(WARM_UP, work)
             before = time.perf_counter()
             for name, results in run_steps(work, only):
-                kept[name] = {key: entry(data) for key, data in results.items()}
+                kept[name] = {key: describe(data) for key, data in results.items()}
                 for key, data in results.items():
                     path = raw / name / f"{key}.gz"
                     path.parent.mkdir(parents=True, exist_ok=True)

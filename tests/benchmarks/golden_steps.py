@@ -104,7 +104,7 @@ COMMANDS = {
 }
 
 
-def found(result: kpca.Screening) -> dict[str, Any]:
+def results_of(result: kpca.Screening) -> dict[str, Any]:
     """Return everything a screening reports about its rows."""
     frames = {
         "rows": result.to_frame(),
@@ -140,24 +140,24 @@ def numbers(n: int = 200, columns: int = 6, seed: int = 0) -> np.ndarray:
 
 
 def frames_of_polars() -> Mapping[str, Any]:
-    return found(kpca.screen_table(typed(200, 11), label="known", positive="1", count=5))
+    return results_of(kpca.screen_table(typed(200, 11), label="known", positive="1", count=5))
 
 
 def frames_of_pandas() -> Mapping[str, Any]:
     frame = pd.DataFrame(mixed(160, 12).to_dict(as_series=False)).set_index("tree")
-    return found(kpca.screen_table(frame, share=0.05, hide="kind"))
+    return results_of(kpca.screen_table(frame, share=0.05, hide="kind"))
 
 
 def frames_of_arrow() -> Mapping[str, Any]:
-    return found(kpca.screen_table(typed(200, 13).to_arrow(), by="site"))
+    return results_of(kpca.screen_table(typed(200, 13).to_arrow(), by="site"))
 
 
 def dict_and_array() -> Mapping[str, Any]:
     of_dict = kpca.screen_table({f"x{i}": x for i, x in enumerate(numbers().T)}, count=4)
     of_array = kpca.screen_table(numbers(), reference=numbers(seed=1), fdr=0.2)
     return {
-        **{f"dict_{k}": v for k, v in found(of_dict).items()},
-        **{f"array_{k}": v for k, v in found(of_array).items()},
+        **{f"dict_{k}": v for k, v in results_of(of_dict).items()},
+        **{f"array_{k}": v for k, v in results_of(of_array).items()},
     }
 
 
@@ -165,7 +165,7 @@ def models() -> Mapping[str, Any]:
     model = kpca.fit_model(mixed(200, 14, clean=True), alpha=0.05, label="known", seed=2)
     kpca.save_model(model, "models/m.kpca")
     again = kpca.load_model("models/m.kpca")
-    return found(kpca.score_table(again, mixed(120, 15), accept="in/accept.csv"))
+    return results_of(kpca.score_table(again, mixed(120, 15), accept="in/accept.csv"))
 
 
 def in_parts(**options: Any) -> Callable[[], Mapping[str, Any]]:
@@ -173,7 +173,7 @@ def in_parts(**options: Any) -> Callable[[], Mapping[str, Any]]:
 
     def step() -> Mapping[str, Any]:
         table = kpca.open_table("in/mixed.csv", in_memory_rows=100, part_rows=64)
-        return found(kpca.screen_table(table, jobs=2, **options))
+        return results_of(kpca.screen_table(table, jobs=2, **options))
 
     return step
 

@@ -40,7 +40,7 @@ KINDS = ("shift", "mixed", "curved")
 N_ROWS, SHARE = 600, 0.02
 
 
-def made(kind: str, n: int, d: int, rng: np.random.Generator) -> tuple[pl.DataFrame, BoolArray]:
+def generate(kind: str, n: int, d: int, rng: np.random.Generator) -> tuple[pl.DataFrame, BoolArray]:
     """Draw groups of n rows by d columns; mark the faulty rows."""
     m = max(3, min(8, N_ROWS // n))
     shared, parts = rng.normal(size=(d, d)), []
@@ -66,7 +66,7 @@ def made(kind: str, n: int, d: int, rng: np.random.Generator) -> tuple[pl.DataFr
     return frame.with_columns(group=pl.Series([f"group {g}" for g in group_of])), is_fault
 
 
-def real(name: str, rng: np.random.Generator) -> tuple[pl.DataFrame, BoolArray]:
+def plant(name: str, rng: np.random.Generator) -> tuple[pl.DataFrame, BoolArray]:
     """Plant ten faults outside the group column of a real table."""
     cells = pd.read_csv(DATASETS / name, dtype=str)
     group = cells.pop(REAL[name])
@@ -109,7 +109,7 @@ def main() -> None:
             for seed in range(arguments.seeds):
                 rng = np.random.default_rng(seed)
                 for d in (5, 12) if of else (0,):
-                    found.append(shares_found(*(made(*of, d, rng) if of else real(name, rng))))
+                    found.append(shares_found(*(generate(*of, d, rng) if of else plant(name, rng))))
             one, own, each = np.mean(found, axis=0)
             print(f"{name:28}{one:10.2f}{own:8.2f}{each:8.2f}", flush=True)
 

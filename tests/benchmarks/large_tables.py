@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
-from tests.benchmarks.processes import ROOT, Taken, watched
+from tests.benchmarks.processes import ROOT, Usage, run_kpca
 
 LABEL = "planted"
 MANY_CORES = 16
@@ -40,7 +40,7 @@ class Run:
     """Resources and results of one command."""
 
     folder: Path
-    taken: Taken
+    taken: Usage
 
     @property
     def passes(self) -> dict[str, float]:
@@ -99,7 +99,7 @@ def grow(folder: Path, arguments: argparse.Namespace) -> None:
     sizes = [int(size) for size in arguments.sizes.split(",")]
     roots = {"before": arguments.before} if arguments.before else {}
     roots |= {"now": ROOT}
-    took: dict[str, list[Taken]] = {name: [] for name in roots}
+    took: dict[str, list[Usage]] = {name: [] for name in roots}
     for size in sizes:
         print(f"{size:,} rows; {os.cpu_count()} cores", flush=True)
         data = make_table(folder / "table", size, arguments.columns)
@@ -152,14 +152,14 @@ def screen(
     root: Path = ROOT,
 ) -> Run:
     command = ("novelty", "screen", data, "--exclude", LABEL, "--out", out, *WRITING, *words)
-    run = Run(out, watched(*command, root=root))
+    run = Run(out, run_kpca(*command, root=root))
     say("screened" + f" by {root}" * (root != ROOT), run, n_rows)
     return run
 
 
 def score(folder: Path, data: Path, n_rows: int) -> None:
     out, model = folder / "scored", folder / "screened" / "model.kpca"
-    run = Run(out, watched("novelty", "score", model, data, "--out", out, *WRITING))
+    run = Run(out, run_kpca("novelty", "score", model, data, "--out", out, *WRITING))
     say("scored with its model", run, n_rows)
 
 

@@ -36,7 +36,7 @@ from PIL import Image
 
 from kpca_apps.errors import KpcaError
 from kpca_apps.images.files import read_image
-from tests.benchmarks.processes import tried_each
+from tests.benchmarks.processes import run_each
 from tests.hostile.images import saved, tiff
 
 SECONDS = 20
@@ -228,7 +228,7 @@ def packed_folder(folder: Path) -> bytes:
     return buffer.getvalue()
 
 
-def put(path: Path, kind: str, data: bytes) -> None:
+def write_original(path: Path, kind: str, data: bytes) -> None:
     """Write a file, or the files of a folder."""
     if kind != "zarr":
         path.write_bytes(data)
@@ -325,15 +325,15 @@ def read_all(path: str) -> list[np.ndarray]:
     return [image.page(number) for number in range(len(image.pages))]
 
 
-def prepared(kind: str, folder: str) -> Callable[[tuple[int, str]], str]:
+def prepare_reader(kind: str, folder: str) -> Callable[[tuple[int, str]], str]:
     """Read the intact files; return a function that reads a damaged one and reports the result."""
     wholes = []
     for data in originals(kind):
         path = Path(folder, "whole")
-        put(path, kind, data)
+        write_original(path, kind, data)
         wholes.append(read_all(str(path)))
 
-    def tried(item: tuple[int, str]) -> str:
+    def read_damaged(item: tuple[int, str]) -> str:
         which, path = item
         try:
             pages = read_all(path)
@@ -347,7 +347,7 @@ def prepared(kind: str, folder: str) -> Callable[[tuple[int, str]], str]:
         same = len(pages) == len(whole) and all(map(np.array_equal, pages, whole))
         return "same" if same else "different"
 
-    return tried
+    return read_damaged
 
 
 def measure(kind: str, n_files: int, keep: Path | None) -> tuple[Counter[str], int, float]:
@@ -359,15 +359,15 @@ def measure(kind: str, n_files: int, keep: Path | None) -> tuple[Counter[str], i
         def written() -> Iterator[tuple[int, str]]:
             for which, what, data in mutations(kind, n_files):
                 made[:] = [(which, what, data)]
-                put(path, kind, data)
+                write_original(path, kind, data)
                 yield which, str(path)
 
-        ready = partial(prepared, kind, folder)
-        for number, one in enumerate(tried_each(ready, written(), ADDRESS_SPACE, SECONDS)):
+        ready = partial(prepare_reader, kind, folder)
+        for number, result in enumerate(run_each(ready, written(), ADDRESS_SPACE, SECONDS)):
             ((which, what, data),) = made
-            outcome, _, detail = one.outcome.partition(" ")
+            outcome, _, detail = result.outcome.partition(" ")
             outcome = LOST.get(outcome, outcome)
-            longest, biggest = max(longest, one.seconds), max(biggest, one.peak_bytes)
+            longest, biggest = max(longest, result.seconds), max(biggest, result.peak_bytes)
             if outcome == "different" and what in ("cut", "remove"):
                 outcome = {"cut": "cut", "remove": "removed"}[what]
             counts[outcome] += 1

@@ -106,15 +106,15 @@ def flagged(link: str, way: str, n: int, alpha: float, seed: int, n_new: int) ->
     """Return the number of new rows flagged, and of calibration rows."""
     rng = np.random.default_rng([seed, n])
     reference, new = draw(link, n, rng), draw(link, n_new, rng)
-    asked: dict[str, object] = {"alpha": alpha, "seed": seed}
+    options: dict[str, object] = {"alpha": alpha, "seed": seed}
     if way == "split":
-        asked["calibration"] = "split"
+        options["calibration"] = "split"
     if way == "groups":
         for frame in (reference, new):
             of_rows = rng.choice(["north", "south"], len(frame))
             frame.insert_column(0, pl.Series("region", of_rows))
-        asked["by"] = "region"
-    model = fit_model(reference, **asked)
+        options["by"] = "region"
+    model = fit_model(reference, **options)
     n_calibrating = len(model.detector.calibration_scores)
     if way == "saved":
         with TemporaryDirectory() as folder:
@@ -123,7 +123,7 @@ def flagged(link: str, way: str, n: int, alpha: float, seed: int, n_new: int) ->
             model = load_model(path)
     tables = np.array_split(np.arange(len(new)), 4 if way == "parts" else 1)
     results = [score_table(model, new[part], explain=0) for part in tables]
-    return sum(int(np.sum(of.rows.is_flagged)) for of in results), n_calibrating
+    return sum(int(np.sum(result.rows.is_flagged)) for result in results), n_calibrating
 
 
 def interval(n: int, alpha: float, n_seeds: int, n_new: int) -> tuple[float, float]:
@@ -146,26 +146,26 @@ def main() -> None:
     parser.add_argument("--links", nargs="+", default=[*LINKS], choices=[*LINKS])
     ways = ["loo", "split", "saved", "groups", "parts"]
     parser.add_argument("--ways", nargs="+", default=ways, choices=ways)
-    asked = parser.parse_args()
-    for line in lines(asked):
+    args = parser.parse_args()
+    for line in lines(args):
         print(line, flush=True)
 
 
-def lines(asked: argparse.Namespace) -> Iterator[str]:
+def lines(args: argparse.Namespace) -> Iterator[str]:
     """Yield one line per cell of the grid."""
     n_cells = n_kept = 0
-    for way in asked.ways:
-        for link in asked.links:
-            for n in asked.sizes:
-                found = [flagged(link, way, n, asked.alpha, s, N_NEW) for s in range(asked.seeds)]
-                n_calibrating = min(of for _, of in found)
-                rate = sum(of for of, _ in found) / (asked.seeds * N_NEW)
-                low, high = interval(n_calibrating, asked.alpha, asked.seeds, N_NEW)
+    for way in args.ways:
+        for link in args.links:
+            for n in args.sizes:
+                found = [flagged(link, way, n, args.alpha, s, N_NEW) for s in range(args.seeds)]
+                n_calibrating = min(n_flagged for _, n_flagged in found)
+                rate = sum(n_flagged for n_flagged, _ in found) / (args.seeds * N_NEW)
+                low, high = interval(n_calibrating, args.alpha, args.seeds, N_NEW)
                 verdict = "HIGH" if rate > high else "low" if rate < low else ""
                 n_cells, n_kept = n_cells + 1, n_kept + (rate <= high)
-                each = " ".join(f"{of / N_NEW:.1%}" for of, _ in found)
+                each = " ".join(f"{n_flagged / N_NEW:.1%}" for n_flagged, _ in found)
                 yield (
-                    f"{way:7}{link:8}{n:6,} rows: {rate:6.2%} of {asked.alpha:.0%}, interval "
+                    f"{way:7}{link:8}{n:6,} rows: {rate:6.2%} of {args.alpha:.0%}, interval "
                     f"{low:.2%} to {high:.2%} {verdict:5}({each})"
                 )
     yield f"{n_kept} of {n_cells} within or below the {LEVEL:.0%} interval"

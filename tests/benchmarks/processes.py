@@ -21,7 +21,7 @@ POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Taken:
+class Usage:
     """Resources used by a command."""
 
     seconds: float
@@ -30,13 +30,13 @@ class Taken:
     first_thread_seconds: float  # CPU seconds of the main thread, which runs the serial part
 
 
-def watched(*words: object, root: Path = ROOT) -> Taken:
+def run_kpca(*words: object, root: Path = ROOT) -> Usage:
     """Run ``kpca`` with arguments from the checkout ``root``; exit if it fails."""
     began, peak, cpu, first = time.perf_counter(), 0, children_cpu(), 0.0
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as errors:
         # Run in the checkout: Python searches the working folder first.
         command = subprocess.Popen(
-            [*COMMAND, *map(str, words)], stdout=subprocess.DEVNULL, stderr=said, cwd=root
+            [*COMMAND, *map(str, words)], stdout=subprocess.DEVNULL, stderr=errors, cwd=root
         )
         while command.poll() is None:
             family = [command.pid, *children(command.pid)]
@@ -44,9 +44,9 @@ def watched(*words: object, root: Path = ROOT) -> Taken:
             first = max(first, first_thread_cpu(command.pid))
             time.sleep(POLL_SECONDS)
         if command.returncode:
-            said.seek(0)
-            sys.exit(said.read().decode() or "the command failed")
-    return Taken(time.perf_counter() - began, children_cpu() - cpu, peak, first)
+            errors.seek(0)
+            sys.exit(errors.read().decode() or "the command failed")
+    return Usage(time.perf_counter() - began, children_cpu() - cpu, peak, first)
 
 
 def children_cpu() -> float:
@@ -130,7 +130,7 @@ class Worker:
 
 
 @dataclass(frozen=True)
-class Tried:
+class Outcome:
     """Outcome for one item: "killed" or "late" if its process had to be ended."""
 
     outcome: str
@@ -138,15 +138,15 @@ class Tried:
     peak_bytes: int
 
 
-def tried_each(
+def run_each(
     prepare: Callable[[], Callable[[Any], str]], items: Iterable[Any], memory: int, patience: float
-) -> Iterator[Tried]:
+) -> Iterator[Outcome]:
     """Process each item in a worker with limited memory that ``prepare`` sets up."""
     worker = Worker(_serve, prepare, memory)
     for item in items:
         worker.send(item)
         answer = worker.answer(patience)
-        yield Tried(answer, patience, 0) if isinstance(answer, str) else Tried(*answer)
+        yield Outcome(answer, patience, 0) if isinstance(answer, str) else Outcome(*answer)
     worker.end()
 
 

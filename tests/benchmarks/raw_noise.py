@@ -36,7 +36,7 @@ SENSITIVITY = (0.5, 1.0, 0.65)  # of red, green and blue
 PLACES = ((0, 0), (0, 1), (1, 0), (1, 1))  # of red, the two greens and blue
 
 
-def taken_from(folder: Path, number: int, size: int) -> Iterator[tuple[str, np.ndarray]]:
+def sample(folder: Path, number: int, size: int) -> Iterator[tuple[str, np.ndarray]]:
     """Yield a fixed sample of a folder's photographs, cropped to central squares."""
     files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in (".jpg", ".png", ".tif"))
     chosen = np.random.default_rng(0).permutation(len(files))[:number]
@@ -137,7 +137,7 @@ def main() -> None:
     # Compile before timing.
     denoise_mosaic(np.eye(32), noise=(1, 1), quality=arguments.quality)
     rows: dict[tuple[str, float], dict[str, float]] = {}
-    for name, scene in taken_from(folder, arguments.number, size) if folder else photographs(size):
+    for name, scene in sample(folder, arguments.number, size) if folder else photographs(size):
         for photons in arguments.photons:
             found = scores(scene, photons, arguments.readout, arguments.quality)
             ways = [way for way in found if not way.endswith(", s")]

@@ -61,7 +61,7 @@ class Planter:
             raise LookupError
         return int(self.rng.choice(found))
 
-    def one(self, names: list[str]) -> str:
+    def draw_column(self, names: list[str]) -> str:
         """Draw one of the given columns."""
         if not names:
             raise LookupError
@@ -78,7 +78,7 @@ class Planter:
 
     def slip(self, factor: float) -> tuple[int, Cells]:
         """Multiply or divide a value."""
-        name = self.one(self.narrow(factor))
+        name = self.draw_column(self.narrow(factor))
         row = self.row(name, where=self.numbers[name] != 0)
         value = self.numbers[name][row]
         up = factor >= 100 or self.rng.random() < 0.5
@@ -102,7 +102,7 @@ class Planter:
 
     def extra_digit(self) -> tuple[int, Cells]:
         """Repeat the first digit."""
-        name = self.one(self.narrow(10))
+        name = self.draw_column(self.narrow(10))
         row = self.row(name, where=np.abs(self.numbers[name]) >= 1)
         text = self.cells[name][row]
         at = next(i for i, c in enumerate(text) if c.isdigit())
@@ -110,7 +110,7 @@ class Planter:
 
     def misspelt(self) -> tuple[int, Cells]:
         """Drop or repeat a letter so that no other level has that spelling."""
-        name = self.one(self.levels)
+        name = self.draw_column(self.levels)
         texts = self.cells[name]
         row = self.row(name, where=(texts.str.len() >= 4).fillna(False).to_numpy(bool))
         text, at = texts[row], int(self.rng.integers(1, len(texts[row])))
@@ -127,7 +127,7 @@ class Planter:
             if np.nanquantile(column, 0.01) >= 1800 and np.nanquantile(column, 0.99) <= 2050
             if (column[~np.isnan(column)] % 1 == 0).all()
         ]
-        name = self.one(years)
+        name = self.draw_column(years)
         row = self.row(name)
         shift = 100 if self.rng.random() < 0.5 else -100
         return row, [(name, written(self.numbers[name][row] + shift))]
@@ -135,7 +135,7 @@ class Planter:
     def lost_sign(self) -> tuple[int, Cells]:
         """Flip the sign of a value in a column with nearly constant sign."""
         names = [n for n, c in self.numbers.items() if max(np.mean(c > 0), np.mean(c < 0)) > 0.9]
-        name = self.one(names)
+        name = self.draw_column(names)
         row = self.row(name, where=np.abs(self.numbers[name]) > 0)
         return row, [(name, written(-self.numbers[name][row]))]
 
@@ -179,7 +179,7 @@ class Planter:
 
     def zero(self) -> tuple[int, Cells]:
         """Write 0 in a column without values near it."""
-        name = self.one([n for n in self.narrow(10) if (self.numbers[n] != 0).all()])
+        name = self.draw_column([n for n in self.narrow(10) if (self.numbers[n] != 0).all()])
         return self.row(name), [(name, "0")]
 
 

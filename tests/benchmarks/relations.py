@@ -41,7 +41,7 @@ from kpca_apps.tables.frames import table_from_frame
 
 FloatArray = NDArray[np.float64]
 # Row scores, and cells (row, column) in order of evidence; None if not reported.
-Found = tuple[FloatArray, list[tuple[int, int]] | None]
+Ranking = tuple[FloatArray, list[tuple[int, int]] | None]
 MAX_LEVELS = 100
 # ZeroED's placeholder for unknown values in clean tables.
 UNKNOWN = "(wait to be cleaned)"
@@ -74,7 +74,7 @@ def read(path: Path) -> pd.DataFrame:
     return pd.DataFrame([line[: len(header)] for line in lines], columns=header).fillna("")
 
 
-def same(seen: str, meant: str) -> bool:
+def equal_cells(seen: str, meant: str) -> bool:
     """Return whether two cells have equal values."""
     if seen.strip() == meant.strip() or UNKNOWN in meant:
         return True
@@ -90,11 +90,11 @@ def load(dirty: Path, clean: Path) -> Pair | None:
     if frame.shape != meant.shape:
         return None
     cells = zip(frame.to_numpy().ravel(), meant.to_numpy().ravel(), strict=True)
-    wrong = np.array([not same(*pair) for pair in cells]).reshape(frame.shape)
+    wrong = np.array([not equal_cells(*pair) for pair in cells]).reshape(frame.shape)
     return Pair(dirty.name.removesuffix(".csv"), frame, wrong)
 
 
-def screen(frame: pd.DataFrame) -> Found:
+def screen(frame: pd.DataFrame) -> Ranking:
     """Screen the table with default settings."""
     result = screen_table(frame)
     places = {name: place for place, name in enumerate(frame.columns)}
@@ -106,7 +106,7 @@ def screen(frame: pd.DataFrame) -> Found:
     return np.asarray(result.rows.scores, dtype=float), cells
 
 
-def relations(frame: pd.DataFrame) -> Found:
+def relations(frame: pd.DataFrame) -> Ranking:
     """Score rows and cells by relations between levels only."""
     table = table_from_frame(pl.DataFrame(frame.to_dict("list")), "table")
     learned = LevelRelations.learn(table, infer_plan(table))
@@ -133,18 +133,18 @@ def prepared(frame: pd.DataFrame) -> FloatArray:
     return standardised
 
 
-def lof(frame: pd.DataFrame) -> Found:
+def lof(frame: pd.DataFrame) -> Ranking:
     """Return the local outlier factors of the rows."""
     return -LocalOutlierFactor().fit(prepared(frame)).negative_outlier_factor_, None
 
 
-def forest(frame: pd.DataFrame) -> Found:
+def forest(frame: pd.DataFrame) -> Ranking:
     """Return the scores of an isolation forest."""
     X = prepared(frame)
     return -IsolationForest(random_state=0).fit(X).score_samples(X), None
 
 
-def methods(alone: bool) -> dict[str, Callable[[pd.DataFrame], Found]]:
+def methods(alone: bool) -> dict[str, Callable[[pd.DataFrame], Ranking]]:
     """Return our methods and the installed baselines; print the missing ones."""
     if alone:
         return {"relations": relations}
@@ -188,8 +188,8 @@ def main() -> None:
             print(f"{pair.name}, {n:,} x {p}: {n_cells:,} wrong cells in {n_rows:,} rows")
             for name, method in tried.items():
                 started = time.process_time()
-                said = line(pair, *method(pair.frame))
-                print(f"{name:12}{said:33}{time.process_time() - started:8.2f}", flush=True)
+                figures = line(pair, *method(pair.frame))
+                print(f"{name:12}{figures:33}{time.process_time() - started:8.2f}", flush=True)
 
 
 if __name__ == "__main__":

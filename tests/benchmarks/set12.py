@@ -68,8 +68,8 @@ def main() -> None:
     given = parser.parse_args()
     denoisers = installed_bm3d() if given.bm3d else {}
     denoisers |= {name: ours(name) for name in given.presets}
-    for (name, told), factor in product(list(denoisers.items()), given.factors):
-        denoisers[f"{name} x {factor:g}"] = lambda noisy, sigma, told=told, factor=factor: told(
+    for (name, base), factor in product(list(denoisers.items()), given.factors):
+        denoisers[f"{name} x {factor:g}"] = lambda noisy, sigma, base=base, factor=factor: base(
             noisy, factor * sigma
         )
     images = {name: imread(given.data / f"{name}.png").astype(float) for name in given.images}

@@ -47,7 +47,7 @@ class Peer(NamedTuple):
     factors: tuple[float, ...] = (1.0,)
 
 
-class Found(NamedTuple):
+class Result(NamedTuple):
     """Result of a denoiser at one noise level."""
 
     psnr: float
@@ -115,7 +115,7 @@ def tuned(peer: Peer, images: Sequence[tuple[str, Image]], sigma: float) -> floa
 def measured(
     chosen: dict[str, Peer], factors: dict[str, float], images: list[tuple[str, Image]],
     sigma: float,
-) -> dict[str, Found]:  # fmt: skip
+) -> dict[str, Result]:  # fmt: skip
     """Run every denoiser on every image in turn."""
     reached = {name: list[float]() for name in chosen}
     seconds = dict.fromkeys(chosen, 0.0)
@@ -128,23 +128,23 @@ def measured(
             reached[peer_name].append(psnr(result, clean))
     size = sum(clean.size for _, clean in images) / 1e6
     return {
-        name: Found(float(np.mean(reached[name])), seconds[name] / size, factors[name])
+        name: Result(float(np.mean(reached[name])), seconds[name] / size, factors[name])
         for name in chosen
     }
 
 
-def draw(found: dict[float, dict[str, Found]], path: Path) -> None:
+def draw(found: dict[float, dict[str, Result]], path: Path) -> None:
     """Plot PSNR against CPU seconds, one panel per noise level, with our presets joined."""
     figure, panels = plt.subplots(1, len(found), figsize=(4.4 * len(found), 3.8), squeeze=False)
     for panel, (sigma, by_name) in zip(panels[0], found.items(), strict=True):
         line = [by_name[quality] for quality in QUALITIES if quality in by_name]
-        panel.plot([one.seconds for one in line], [one.psnr for one in line], "-", color="C0")
-        for name, one in by_name.items():
+        panel.plot([r.seconds for r in line], [r.psnr for r in line], "-", color="C0")
+        for name, result in by_name.items():
             is_ours = name in QUALITIES
-            panel.plot(one.seconds, one.psnr, "o", color="C0" if is_ours else "C7")
+            panel.plot(result.seconds, result.psnr, "o", color="C0" if is_ours else "C7")
             # Rotate the names of the presets, which are close together.
             panel.annotate(
-                name, (one.seconds, one.psnr), (-2, 6) if is_ours else (4, -11),
+                name, (result.seconds, result.psnr), (-2, 6) if is_ours else (4, -11),
                 textcoords="offset points", fontsize=7, rotation=60 if is_ours else 0,
             )  # fmt: skip
         panel.set(
@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="the picture, a PNG or SVG file")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # scikit-image warns about wavelets of a data range
-    chosen = {name: one for name, one in peers().items() if name in (options.only or (name,))}
+    chosen = {name: peer for name, peer in peers().items() if name in (options.only or (name,))}
     images, others = grey_images(options.folder, options.images), grey_images(options.tune, TUNED)
     found = {}
     print(heading(*COLUMNS))
@@ -182,9 +182,9 @@ def main() -> None:
         for sigma in options.sigma:
             factors = {name: tuned(peer, others, sigma) for name, peer in chosen.items()}
             found[sigma] = measured(chosen, factors, images, sigma)
-            for name, one in found[sigma].items():
-                setting = f"{one.factor:g}" if len(chosen[name].factors) > 1 else ""
-                cells = f"{one.psnr:.3f}", f"{one.seconds:.2f}", setting
+            for name, result in found[sigma].items():
+                setting = f"{result.factor:g}" if len(chosen[name].factors) > 1 else ""
+                cells = f"{result.psnr:.3f}", f"{result.seconds:.2f}", setting
                 print(row(f"{sigma:g}", name, *cells), flush=True)
     if options.out:
         draw(found, options.out)

@@ -103,25 +103,25 @@ class Noise(NamedTuple):
     """A kind of noise in 0..255: how it is added, and what a user may state about it."""
 
     add: Callable[[Image, Generator], Image]
-    told: dict[str, Any] | None = None  # noise and sigma, in grey levels unless relative
+    known: dict[str, Any] | None = None  # noise and sigma, in grey levels unless relative
 
 
 def white(sigma: float) -> Noise:
     """Return Gaussian noise with the given standard deviation."""
-    told = {"noise": "gaussian", "sigma": sigma}
-    return Noise(lambda x, rng: x + sigma * rng.standard_normal(x.shape), told)
+    known = {"noise": "gaussian", "sigma": sigma}
+    return Noise(lambda x, rng: x + sigma * rng.standard_normal(x.shape), known)
 
 
 def photons(peak: float) -> Noise:
     """Return Poisson noise with the given number of photons at white."""
-    told = {"noise": "poisson", "sigma": 255.0 / peak**0.5}
-    return Noise(lambda x, rng: rng.poisson(np.maximum(x, 0) / 255 * peak) * 255.0 / peak, told)
+    known = {"noise": "poisson", "sigma": 255.0 / peak**0.5}
+    return Noise(lambda x, rng: rng.poisson(np.maximum(x, 0) / 255 * peak) * 255.0 / peak, known)
 
 
 def speckle(sigma: float) -> Noise:
     """Return multiplicative noise."""
-    told = {"noise": "speckle", "sigma": sigma}
-    return Noise(lambda x, rng: x * rng.gamma(sigma**-2, sigma**2, x.shape), told)
+    known = {"noise": "speckle", "sigma": sigma}
+    return Noise(lambda x, rng: x * rng.gamma(sigma**-2, sigma**2, x.shape), known)
 
 
 def impulses(share: float) -> Noise:
@@ -195,10 +195,10 @@ def cases(seed: int, sizes: int, quality: str, only: str) -> Iterator[Case]:
             truth = stored(clean).astype(np.float64)
             image = stored(NOISES[noise].add(clean, rng))
             ways: dict[str, dict[str, Any]] = {"auto": {"noise": "auto"}}
-            told = NOISES[noise].told
+            known = NOISES[noise].known
             # Poisson noise and speckle are defined for values from 0.
-            if told is not None and not (black and told["noise"] in ("poisson", "speckle")):
-                ways["told"] = dict(told)
+            if known is not None and not (black and known["noise"] in ("poisson", "speckle")):
+                ways["given"] = dict(known)
             for way, options in ways.items():
                 level = options.get("sigma")
                 if level is not None and options["noise"] != "speckle":
@@ -228,7 +228,7 @@ def main() -> int:
         for case in cases(seed, arguments.sizes, arguments.quality, arguments.only):
             found.setdefault((case.noise, case.way), []).append(case)
     print(f"{'noise':14}{'way':6}{'images':>7}{'worse':>7}{'mean gain':>11}{'least':>8}")
-    n_worse, total = {"auto": 0, "told": 0}, {"auto": 0, "told": 0}
+    n_worse, total = {"auto": 0, "given": 0}, {"auto": 0, "given": 0}
     for (noise, way), group in found.items():
         total[way] += len(group)
         worst = min(group, key=lambda case: case.gain)

@@ -118,10 +118,10 @@ class Planter:
     def __post_init__(self) -> None:
         self.usual = self.X.copy()
         self.spread = self.X.std(axis=0)
-        self.together = self.some(0.1)
+        self.together = self.draw_columns(0.1)
         self.aside = self.signs(len(self.together))
 
-    def some(self, share: float) -> NDArray[np.intp]:
+    def draw_columns(self, share: float) -> NDArray[np.intp]:
         """Draw a fraction of the columns, at least two."""
         d = self.X.shape[1]
         columns: NDArray[np.intp] = self.rng.choice(d, max(round(share * d), 2), replace=False)
@@ -158,7 +158,7 @@ class Planter:
 
     def shifted(self, row: int) -> None:
         """Shift a twentieth of the columns by four standard deviations, in random directions."""
-        columns = self.some(0.05)
+        columns = self.draw_columns(0.05)
         self.shift(row, columns, 4.0 * self.signs(len(columns)))
 
     def cluster(self, row: int) -> None:
@@ -167,7 +167,7 @@ class Planter:
 
     def patched(self, row: int) -> None:
         """Copy a tenth of the columns from another row."""
-        columns = self.some(0.1)
+        columns = self.draw_columns(0.1)
         self.X[row, columns] = self.usual[self.rng.integers(len(self.X)), columns]
 
     def unrelated(self, row: int) -> None:
@@ -210,7 +210,7 @@ class Run:
     peak_megabytes: float
     table_bytes: int
     model_bytes: int
-    said: str
+    output: str
 
 
 def screened(X: FloatArray, *, is_text: bool) -> Run:
@@ -231,17 +231,17 @@ def screened(X: FloatArray, *, is_text: bool) -> Run:
             text=True,
         )
         assert process.stdout is not None
-        said = process.stdout.read()
+        output = process.stdout.read()
         _, status, used = os.wait4(process.pid, 0)
         if status:
-            raise SystemExit(said)
+            raise SystemExit(output)
         return Run(
             scores=pl.read_csv(out / "scored.csv")["novelty_score"].to_numpy(),
             cpu_seconds=used.ru_utime + used.ru_stime,
             peak_megabytes=used.ru_maxrss / 1024,
             table_bytes=path.stat().st_size,
             model_bytes=(out / "model.kpca").stat().st_size,
-            said=said,
+            output=output,
         )
 
 
@@ -279,7 +279,7 @@ def peers(Z: FloatArray) -> Iterator[tuple[str, FloatArray]]:
     yield "HBOS", -np.sum(found, axis=0)
 
 
-def judged(scores: FloatArray, kind: NDArray[np.int64]) -> dict[str, float]:
+def evaluate(scores: FloatArray, kind: NDArray[np.int64]) -> dict[str, float]:
     """Return the area under the ROC curve per kind, and the fraction of faults in the top rows."""
     usual = kind < 0
     found = {
@@ -312,7 +312,7 @@ def main() -> None:
                 if name == "gaps":
                     X[rng.random(X.shape) < MISSING] = np.nan
                 run = screened(X, is_text=name == "levels")
-                warned = "scores mean little" in run.said
+                warned = "scores mean little" in run.output
                 taken.append(
                     {
                         "table": name + (", warned" if warned else ""),
@@ -325,7 +325,7 @@ def main() -> None:
                 with threadpool_limits(1):
                     others = list(peers(as_numbers(X, is_text=name == "levels")))
                 records += [
-                    {"table": name, "method": method, **judged(scores, kind)}
+                    {"table": name, "method": method, **evaluate(scores, kind)}
                     for method, scores in [(OURS, run.scores), *others]
                 ]
                 print(f"{size} {name}, seed {seed}: done", flush=True)

@@ -160,9 +160,9 @@ def test_method_follows_size_memory_and_kernel():
     few = KernelPCA(2, gamma=0.05, random_state=0).fit(large)
     assert few.method_ == "exact" and few.plan_.stored
     options = {"gamma": 0.05, "random_state": 0, "memory_budget": few.plan_.n_bytes - 1}
-    anew = KernelPCA(2, **options).fit(large)
-    assert anew.method_ == "exact" and not anew.plan_.stored
-    assert_array_equal(anew.eigenvalues_, few.eigenvalues_)
+    recomputed = KernelPCA(2, **options).fit(large)
+    assert recomputed.method_ == "exact" and not recomputed.plan_.stored
+    assert_array_equal(recomputed.eigenvalues_, few.eigenvalues_)
     with pytest.raises(MemoryLimitError, match="'nystroem'"):
         KernelPCA(kernel="sigmoid", memory_budget=1000).fit(X)
     with pytest.raises(MemoryLimitError, match="fewer landmarks"):
@@ -285,7 +285,7 @@ def test_rows_that_are_added_count_in_all_that_is_told_of_a_fit():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({}, r"The landmarks and the width .* first 30 rows .* at least 500 rows"),
         ({"n_landmarks": 700}, r"at least 700 rows, or give landmarks and gamma"),
@@ -293,12 +293,12 @@ def test_rows_that_are_added_count_in_all_that_is_told_of_a_fit():
         ({"landmarks": normal_rows(20)}, r"The width of the kernel come.*, or give gamma"),
     ],
 )
-def test_adding_to_choices_that_few_rows_made_is_warned_of(options, said):
+def test_adding_to_choices_that_few_rows_made_is_warned_of(options, message):
     options = {"n_landmarks": 100, "method": "nystroem", "random_state": 0, **options}
     X = normal_rows(900)
     for first in ("fit", "partial_fit"):
         model = getattr(KernelPCA(2, **options), first)(X[:30])
-        with pytest.warns(KpcaWarning, match=said):
+        with pytest.warns(KpcaWarning, match=message):
             model.partial_fit(X[30:])
     # partial_fit keeps the parameters that fit chose, as the sums depend on them.
     assert len(model.subspace_.points) <= 30

@@ -103,13 +103,13 @@ def test_components_that_landmarks_may_not_tell_are_given_where_they_are_asked_f
         right = KernelPCA(**options).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        asked = KernelPCA(37, **options).fit(X)
+        requested = KernelPCA(37, **options).fit(X)
         soft = KernelPCA(ridge=0.01, **options).fit(X)
     exact = squared_singular_values(factor(RBF(0.1), X))
     q = right.subspace_.n_components
-    assert 5 < q < 37 == asked.subspace_.n_components <= soft.subspace_.n_components
+    assert 5 < q < 37 == requested.subspace_.n_components <= soft.subspace_.n_components
     assert_allclose(right.eigenvalues_, exact[:q], rtol=1e-3)
-    assert np.abs(asked.eigenvalues_ / exact[:37] - 1.0).max() > 1e-3
+    assert np.abs(requested.eigenvalues_ / exact[:37] - 1.0).max() > 1e-3
     # Added rows count: landmarks do not represent these.
     with pytest.warns(KpcaWarning, match="^All 37 components are approximations"):
         right.partial_fit(X + 20.0)

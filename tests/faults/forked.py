@@ -74,7 +74,7 @@ class Command:
         if (code := self.wait_until(lambda: False)) is None:
             self.kill()
             os.waitpid(self.pid, 0)
-            raise TimeoutError(f"it hangs, and said {self.err.read_text()[-500:]!r}")
+            raise TimeoutError(f"it hangs; stderr: {self.err.read_text()[-500:]!r}")
         return code
 
     def wait_until(self, is_enough: Callable[[], bool]) -> int | None:
@@ -88,7 +88,7 @@ class Command:
             time.sleep(_STEP)
         return None
 
-    def gone(self) -> None:
+    def wait_for_children(self) -> None:
         """Wait until all processes it started have exited by themselves."""
         end = time.monotonic() + ORPHANS
         while left := self.others():

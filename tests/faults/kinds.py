@@ -36,7 +36,7 @@ def kill(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
     if code != -signal.SIGKILL:
         # After losing a worker it may succeed or report it.
         _expect(command, code, (0, 3, 4, 130) if kind in ("worker", "cluster") else (0,))
-    command.gone()
+    command.wait_for_children()
     go_on(played, stage, folder, look(played, stage, folder))
     return was_killed or code == -signal.SIGKILL
 
@@ -84,7 +84,7 @@ def asked_to_end(stage: Stage, played: Played, kind: str, draw: random.Random) -
 
         code = command.wait_until(watch)
         seconds = time.monotonic() - sent
-        command.gone()
+        command.wait_for_children()
         _expect(command, -1 if code is None else code, (0, expected))
         if seconds > IN_TIME:
             raise LossError(f"it ended after {seconds:.2f} s, {used:.2f} s of them of processors")
@@ -104,7 +104,7 @@ def full_disk(stage: Stage, played: Played, _: str, draw: random.Random) -> bool
     code = command.wait()
     # Images of a batch may fail individually.
     _expect(command, code, (0, 3))
-    command.gone()
+    command.wait_for_children()
     filler.unlink()
     go_on(played, stage, folder, look(played, stage, folder, was_killed=False))
     return code != 0
@@ -121,7 +121,7 @@ def little_memory(stage: Stage, played: Played, _: str, draw: random.Random) -> 
     command = stage.start(scene, scene.words, folder, prepare=(bound,))
     code = command.wait()
     _expect(command, code, (0, 3, 4))
-    command.gone()
+    command.wait_for_children()
     go_on(played, stage, folder, look(played, stage, folder, was_killed=False))
     return code != 0
 
@@ -136,7 +136,7 @@ def twice(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
     codes = [first.wait() if ended is None else ended, second.wait()]
     for command, code in zip((first, second), codes, strict=True):
         _expect(command, code, (0, 3, 4))
-        command.gone()
+        command.wait_for_children()
     if 0 not in codes:
         raise LossError(f"neither came to its end: {codes}")
     left = look(played, stage, folder, was_killed=False)
@@ -154,12 +154,12 @@ def jumping_clock(stage: Stage, played: Played, _: str, draw: random.Random) -> 
     def jump() -> None:
         true, off = time.time, [0.0]
 
-        def told() -> float:
+        def shifted_time() -> float:
             if jumps.random() < 0.3:
                 off[0] = jumps.choice((-YEAR, 0, YEAR))
             return true() + off[0]
 
-        time.time = told
+        time.time = shifted_time
 
     command = stage.start(
         scene, scene.words, folder, prepare=(jump,), step=draw.randint(1, played.n_steps)
@@ -167,7 +167,7 @@ def jumping_clock(stage: Stage, played: Played, _: str, draw: random.Random) -> 
     code = command.wait()
     if code != -signal.SIGKILL:
         _expect(command, code, (0,))
-    command.gone()
+    command.wait_for_children()
     now = time.time()
     for path in folder.rglob("*"):
         moment = now + jumps.choice((-YEAR, 0, YEAR))
@@ -178,9 +178,9 @@ def jumping_clock(stage: Stage, played: Played, _: str, draw: random.Random) -> 
 
 def _check_times(folder: Path) -> None:
     for path in folder.rglob("run.json"):
-        told = json.loads(path.read_text())
-        began, ended = (datetime.fromisoformat(told[name]) for name in ("started", "finished"))
-        if ended < began or min(told["seconds"].values()) < 0:
+        record = json.loads(path.read_text())
+        began, ended = (datetime.fromisoformat(record[name]) for name in ("started", "finished"))
+        if ended < began or min(record["seconds"].values()) < 0:
             raise LossError(f"{path} tells of time that went back")
 
 
@@ -193,9 +193,9 @@ def _expect(command: Command, code: int, allowed: tuple[int, ...]) -> None:
     """Check the exit code, and that failures print one line."""
     lines = command.err.read_text().splitlines()
     errors = [line for line in lines if line.startswith("error: ")]
-    is_told = not code or (len(errors) == 1 and lines[-1] == errors[0])
-    if code not in allowed or not is_told or any("Traceback" in line for line in lines):
-        raise LossError(f"it ended with {code} and said {lines[-12:]}")
+    is_reported = not code or (len(errors) == 1 and lines[-1] == errors[0])
+    if code not in allowed or not is_reported or any("Traceback" in line for line in lines):
+        raise LossError(f"exit code {code}, stderr: {lines[-12:]}")
 
 
 FAULTS: dict[str, tuple[Fault, tuple[str, ...]]] = {

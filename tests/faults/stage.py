@@ -104,9 +104,9 @@ class Stage:
     def finish(self, command: Command) -> None:
         """Wait for a command that must succeed."""
         if (code := command.wait()) != 0:
-            said = command.err.read_text()
-            raise LossError(f"it ended with {code} and said {said[-700:]!r}")
-        command.gone()
+            errors = command.err.read_text()
+            raise LossError(f"exit code {code}, stderr: {errors[-700:]!r}")
+        command.wait_for_children()
 
     def seen(self, folder: Path) -> Units:
         """Return results under final names, in a folder and in the bucket."""
@@ -146,9 +146,9 @@ def play(stage: Stage, scene: Scene, *, is_timed: bool) -> Played:
         began = time.monotonic()
         command = stage.start(scene, scene.words, folder, note=note)
         if command.wait() != 0:
-            raise LossError(f"undisturbed it said {command.err.read_text()[-500:]!r}")
+            raise LossError(f"stderr of the undisturbed run: {command.err.read_text()[-500:]!r}")
         seconds = time.monotonic() - began
-        command.gone()
+        command.wait_for_children()
         steps, *modules = note.read_text().split("\n")
         load(module for module in modules if module.partition(".")[0] in _LOADED)
         whole = stage.seen(folder)

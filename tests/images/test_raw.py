@@ -261,10 +261,10 @@ def test_a_finished_picture_under_the_name_of_a_raw_file_is_no_mosaic(tmp_path: 
 
 
 def test_a_file_without_white_balance_is_told(tmp_path: Path, seen: NDArray[np.float64]) -> None:
-    said = "It holds no white balance: that of daylight was taken."
+    note = "It holds no white balance: that of daylight was taken."
     path = write_dng(tmp_path / "a.dng", counts(seen), neutral=(0.0, 0.0, 0.0))
-    assert said in read_image(path).notes
-    assert said not in read_image(write_dng(tmp_path / "b.dng", counts(seen))).notes
+    assert note in read_image(path).notes
+    assert note not in read_image(write_dng(tmp_path / "b.dng", counts(seen))).notes
 
 
 def test_without_rawpy_the_extra_is_named(

@@ -66,7 +66,7 @@ def nowhere(path):
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (nothing, "not in the data folder; kpca papers fetch gets it"),
         (another_file, r"\(its SHA-256 differs\); remove it"),
@@ -79,10 +79,10 @@ def nowhere(path):
         (nowhere, r"\(it is a link that leads nowhere\); remove it"),
     ],
 )
-def test_what_is_no_file_to_read_is_named_and_left_alone(tmp_path, make, told):
+def test_what_is_no_file_to_read_is_named_and_left_alone(tmp_path, make, message):
     (tmp_path / "hoffmann").mkdir()
     make(tmp_path / "hoffmann" / "cancer.csv")
-    with pytest.raises(MissingDataError, match=rf"^hoffmann/cancer\.csv: .*{told}"):
+    with pytest.raises(MissingDataError, match=rf"^hoffmann/cancer\.csv: .*{message}"):
         PaperData(tmp_path).require("cancer")
 
 

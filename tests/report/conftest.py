@@ -26,7 +26,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.on("request", lambda asked: complaints.append(asked.url))
+        page.on("request", lambda request: complaints.append(request.url))
         known.add(path.parent.as_uri())
         page.goto(path.as_uri())
         pages.append(page)

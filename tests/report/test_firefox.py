@@ -53,8 +53,8 @@ def test_what_a_page_must_not_do_is_seen_by_these_tests(firefox: Any, tmp_path: 
     )
     watched(firefox, WATCH)
     firefox.navigate(path.as_uri())
-    asked, *errors = watched(firefox, COMPLAINTS)
-    assert asked == "http://127.0.0.1:39999/x.png"
+    requested, *errors = watched(firefox, COMPLAINTS)
+    assert requested == "http://127.0.0.1:39999/x.png"
     assert any("slip" in one for one in errors)
     assert any("Content-Security-Policy" in one for one in errors)
 

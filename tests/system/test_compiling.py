@@ -64,15 +64,15 @@ from between import shifted
 from kpca_apps.system.compiling import compiled
 
 @compiled
-def asked(x):
+def shifted_again(x):
     return shifted(x)
 
-print(asked(1.0), len(asked.stats.cache_hits))
+print(shifted_again(1.0), len(shifted_again.stats.cache_hits))
 """
 
 
 def test_what_another_file_now_says_is_compiled_again(tmp_path: Path) -> None:
-    def told(factor: float, shift: float) -> str:
+    def run(factor: float, shift: float) -> str:
         texts = {
             "called": CALLED.format(factor),
             "constant": CONSTANT.format(shift),
@@ -87,7 +87,7 @@ def test_what_another_file_now_says_is_compiled_again(tmp_path: Path) -> None:
         command = [sys.executable, str(tmp_path / "calling.py")]
         return subprocess.check_output(command, env=ENVIRONMENT, text=True).strip()
 
-    assert told(2.0, 0.0) == "2.0 0"
-    assert told(2.0, 0.0) == "2.0 1"
-    assert told(2.0, 1.0) == "3.0 0"
-    assert told(3.0, 1.0) == "4.0 0"
+    assert run(2.0, 0.0) == "2.0 0"
+    assert run(2.0, 0.0) == "2.0 1"
+    assert run(2.0, 1.0) == "3.0 0"
+    assert run(3.0, 1.0) == "4.0 0"

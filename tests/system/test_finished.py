@@ -53,7 +53,7 @@ def test_files_of_another_run_and_those_of_one_that_failed_stay(tmp_path: Path) 
 def test_old_files_are_found_by_the_run_that_goes_on_and_removed_at_its_end(tmp_path: Path) -> None:
     """Files of a run that was killed long ago, or just before the clock was set forward."""
     parts = FinishedParts(tmp_path / "kpca-finished")
-    for key in ("gone on with", "long ago", "of late"):
+    for key in ("resumed", "long ago", "of late"):
         of_numbers(parts, key).put(0, 1, np.zeros(1))
     late = parts._path("of late 0 1")
     (parts.folder / f".{late.name[:40]}.{'0' * 16}-{'1' * 16}.partial").touch()
@@ -63,7 +63,7 @@ def test_old_files_are_found_by_the_run_that_goes_on_and_removed_at_its_end(tmp_
         os.utime(path, (0, time.time() - 40 * 86400))
     with work_folder(tmp_path, on_dask=True) as later:
         assert later is not None
-        assert of_numbers(later, "gone on with").get(0, 1) is not None
+        assert of_numbers(later, "resumed").get(0, 1) is not None
     assert {*parts.folder.iterdir()} == {late, of_others}
 
 
@@ -178,8 +178,8 @@ def test_what_is_said_of_cells_comes_back_the_same(tmp_path: Path) -> None:
 def test_a_work_folder_is_for_clusters_and_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--work-dir is a folder that the workers of a cluster"):
         work_folder(tmp_path, on_dask=False).__enter__()
-    with pytest.raises(InputError, match=r"gone: no such folder; make it where all workers"):
-        work_folder(tmp_path / "gone", on_dask=True).__enter__()
+    with pytest.raises(InputError, match=r"missing: no such folder; make it where all workers"):
+        work_folder(tmp_path / "missing", on_dask=True).__enter__()
     with work_folder(None, on_dask=False) as none:
         assert none is None
 

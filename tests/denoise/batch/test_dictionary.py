@@ -61,7 +61,7 @@ def test_patches_are_drawn_around_middle_grey() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "pattern"),
     [
         ({}, "and the number of components are what denoised held-out examples best at each of 4"),
         ({"sigma": 0.2}, "examples best at the noise level given."),
@@ -72,7 +72,7 @@ def test_patches_are_drawn_around_middle_grey() -> None:
     ],
 )
 def test_the_rule_is_said_after_loading_too(
-    options: dict[str, float], said: str, tmp_path_factory: pytest.TempPathFactory
+    options: dict[str, float], pattern: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("model") / "m.kpca"
     n_components = options.pop("n_components", None)
@@ -80,4 +80,4 @@ def test_the_rule_is_said_after_loading_too(
     fitted.save(path)
     sentence = choice_sentence(DictionaryDenoiser.load(path))
     assert sentence == choice_sentence(fitted)
-    assert re.search(said, sentence)
+    assert re.search(pattern, sentence)

@@ -46,16 +46,16 @@ def test_relative_patterns(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "array", "said"),
+    ("group", "array", "content"),
     [(".zgroup", ".zarray", "{}"), ("zarr.json", "zarr.json", '{"node_type": "array"}')],
 )
 def test_an_array_of_an_image_names_the_image(
-    group: str, array: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    group: str, array: str, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     image = tmp_path / "vol.ome.zarr"
     (image / "0").mkdir(parents=True)
     (image / group).write_text('{"node_type": "group"}')
-    (image / "0" / array).write_text(said)
+    (image / "0" / array).write_text(content)
     with pytest.raises(InputError, match=r"0: this is an array of .*; name .*vol\.ome\.zarr\.$"):
         names(tmp_path, "vol.ome.zarr/0")
     monkeypatch.chdir(image)

@@ -29,13 +29,13 @@ class Objects:
         self.objects, self.sizes = objects, {name: len(data) for name, data in objects.items()}
         self.n_read = self.n_asked = 0
 
-    def get_file_info(self, asked: Any) -> Any:
+    def get_file_info(self, query: Any) -> Any:
         self.n_asked += 1
-        if isinstance(asked, str):
-            is_folder = any(name.startswith(f"{asked}/") for name in self.objects)
-            return self._info(asked, is_folder=is_folder and asked not in self.objects)
-        below = [name for name in self.objects if name.startswith(f"{asked.base_dir}/")]
-        start = len(asked.base_dir) + 1
+        if isinstance(query, str):
+            is_folder = any(name.startswith(f"{query}/") for name in self.objects)
+            return self._info(query, is_folder=is_folder and query not in self.objects)
+        below = [name for name in self.objects if name.startswith(f"{query.base_dir}/")]
+        start = len(query.base_dir) + 1
         ends = [(name, end) for name in below for end, c in enumerate(name) if c == "/"]
         folders = {name[:end] for name, end in ends if end > start}
         found = [self._info(name) for name in below]
@@ -106,13 +106,13 @@ def test_a_file_beside_a_folder_of_its_name_is_kept(
 
 
 def test_images_are_listed_by_few_requests(png: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    counts = []
     for n_images in (1, 9):
         system = hold(monkeypatch, **{f"{number}.png": png for number in range(n_images)})
         planned, _ = plan_outputs(["s3://box/in"], "out")
         assert [one.n_bytes for one in planned] == [len(png)] * n_images
-        asked.append(system.n_asked)
-    assert asked[0] == asked[1]  # besides reading the start of each object
+        counts.append(system.n_asked)
+    assert counts[0] == counts[1]  # besides reading the start of each object
 
 
 def test_what_is_too_large_is_not_fetched(

@@ -159,8 +159,8 @@ def test_the_noise_of_a_raw_file_is_measured(folder: Path) -> None:
 @pytest.mark.release
 def test_strengths_are_tried_on_the_mosaic(folder: Path) -> None:
     trial = try_strengths(read_image(folder / "in" / "turned.dng"), FAST)
-    weaker, asked, stronger = (one.residual_sd for one in trial.trials)
-    assert 0 < weaker < asked < stronger
+    weaker, given, stronger = (one.residual_sd for one in trial.trials)
+    assert 0 < weaker < given < stronger
     assert (trial.noise, trial.width, trial.height) == ("raw", 144, 160)
 
 

@@ -16,7 +16,7 @@ from kpca_apps.system import compiling
 from kpca_apps.system.compiling import compiled
 
 # Compiling everything in an empty folder takes a minute; these checks take a second.
-ASKED = """
+QUESTIONS = """
 from kpca_apps.denoise.passes import warming
 print(warming.is_kept(), warming._is_compiled(warming._LAST))
 """
@@ -32,7 +32,7 @@ print(project_rows(*arguments)[0][:40].tobytes().hex())
 """
 
 
-def asked(question: str = ASKED, **environment: str) -> list[str]:
+def answers(question: str = QUESTIONS, **environment: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", question],
         env={**os.environ, **environment},
@@ -48,11 +48,11 @@ def test_what_was_compiled_before_is_not_announced() -> None:
     announced: list[int] = []
     warming.warm_up(lambda: announced.append(1))
     assert announced == []
-    assert asked() == ["True", "True"]
+    assert answers() == ["True", "True"]
 
 
 def test_in_an_empty_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert asked(NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "False"]
+    assert answers(NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "False"]
     monkeypatch.setattr(warming, "_is_compiled", lambda function: False)
     announced: list[int] = []
     warming.warm_up(lambda: announced.append(1))
@@ -61,13 +61,13 @@ def test_in_an_empty_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.release
 def test_a_folder_that_cannot_be_made_is_passed_over() -> None:
-    assert asked(NUMBA_CACHE_DIR="/dev/null/numba")[0] == "True"
+    assert answers(NUMBA_CACHE_DIR="/dev/null/numba")[0] == "True"
 
 
 @pytest.mark.release
 def test_code_just_compiled_gives_the_bits_of_code_that_was_kept(tmp_path: Path) -> None:
     folder = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    first, later = (asked(BITS, **folder) for _ in range(2))
+    first, later = (answers(BITS, **folder) for _ in range(2))
     assert first == later
 
 

@@ -97,16 +97,16 @@ def test_a_gram_matrix_that_rounding_made_asymmetric_is_no_matter() -> None:
 
 
 def test_a_gram_matrix_is_judged_once_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    calls = []
 
     def counted(*args: Any, **options: Any) -> np.ndarray:
-        asked.append(args)
+        calls.append(args)
         return eigvalsh(*args, **options)
 
     monkeypatch.setattr(supplied, "eigvalsh", counted)
     gram = RBF(0.3)(ROWS)
     KernelPCA(3, kernel="precomputed", ridge=0.1).fit(gram).transform(gram)
-    assert len(asked) == 1
+    assert len(calls) == 1
 
 
 def test_sparse_rows_are_rows() -> None:

@@ -61,15 +61,15 @@ def made(
             for level in range(3 if reduced else 1)
         ],
     }
-    told: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "multiscales": [multiscales],
         "omero": {"channels": [{"label": "DAPI"}, {"label": "GFP"}]},
     }
     if version == 2:
         multiscales["version"] = "0.4"
-        group.attrs.update(told)
+        group.attrs.update(attributes)
     else:
-        group.attrs["ome"] = {"version": "0.5", **told}
+        group.attrs["ome"] = {"version": "0.5", **attributes}
     labels = group.create_group("labels")
     labels.create_array("0", shape=(4,), chunks=(4,), dtype="u1")[:] = 7
     return folder
@@ -191,9 +191,9 @@ def test_what_is_no_image_or_would_lead_astray_is_refused(tmp_path: Path) -> Non
     outside = made(tmp_path / "out.zarr", pixels)
     shapes = made(tmp_path / "shapes.zarr", pixels)
     for folder, change in ((outside, {"path": "../a.zarr/0"}), (shapes, {"path": "labels/0"})):
-        said = json.loads((folder / "zarr.json").read_text())
-        said["attributes"]["ome"]["multiscales"][0]["datasets"][1] |= change
-        (folder / "zarr.json").write_text(json.dumps(said))
+        metadata = json.loads((folder / "zarr.json").read_text())
+        metadata["attributes"]["ome"]["multiscales"][0]["datasets"][1] |= change
+        (folder / "zarr.json").write_text(json.dumps(metadata))
     for folder, words in (
         (plate, "plate of images; .* such as image"),
         (outside, "lies outside"),
@@ -261,12 +261,12 @@ def test_a_folder_that_is_replaced_is_missing_at_no_time(
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
-@pytest.mark.parametrize("told", [5, [{"type": "scale", "scale": [{}, 1, 1, 1]}]])
-def test_sizes_that_are_none_are_refused(told: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bad", [5, [{"type": "scale", "scale": [{}, 1, 1, 1]}]])
+def test_sizes_that_are_none_are_refused(bad: Any, tmp_path: Path) -> None:
     folder = made(tmp_path / "a.zarr", texture(*SHAPE))
-    said = json.loads((folder / "zarr.json").read_text())
-    said["attributes"]["ome"]["multiscales"][0]["datasets"][0]["coordinateTransformations"] = told
-    (folder / "zarr.json").write_text(json.dumps(said))
+    meta = json.loads((folder / "zarr.json").read_text())
+    meta["attributes"]["ome"]["multiscales"][0]["datasets"][0]["coordinateTransformations"] = bad
+    (folder / "zarr.json").write_text(json.dumps(meta))
     with pytest.raises(InputError, match="damaged"):
         read_image(folder)
 
@@ -312,13 +312,13 @@ def test_a_chunk_that_becomes_more_than_a_chunk_is_not_unpacked(
     image = read_image(folder)
     np.testing.assert_array_equal(image.page(1), texture(*SHAPE)[0, 1])
     # The same with much smaller chunks.
-    told = json.loads((folder / "0/zarr.json").read_text())
-    places = [told["chunk_grid"], *(told["codecs"] if shards else ())]
+    metadata = json.loads((folder / "0/zarr.json").read_text())
+    places = [metadata["chunk_grid"], *(metadata["codecs"] if shards else ())]
     for one in places:
         *counts, tall, wide = one["configuration"]["chunk_shape"]
         one["configuration"]["chunk_shape"] = [*counts, tall // 10, wide // 5]
     monkeypatch.setattr("kpca_apps.images.laboratory.ome_zarr._SLACK", 10)
-    (folder / "0/zarr.json").write_text(json.dumps(told))
+    (folder / "0/zarr.json").write_text(json.dumps(metadata))
     with pytest.raises(InputError, match=r"larger than|buffer is too small"):
         read_image(folder).page(1)
 
@@ -335,8 +335,8 @@ def test_what_packs_the_chunks_of_old_folders_is_known(codec: str, tmp_path: Pat
     )  # fmt: skip
     array[:] = texture(*SHAPE)
     if codec == "Pickle":
-        told = json.loads((folder / "0/.zarray").read_text())
-        (folder / "0/.zarray").write_text(json.dumps({**told, "compressor": {"id": "pickle"}}))
+        metadata = json.loads((folder / "0/.zarray").read_text())
+        (folder / "0/.zarray").write_text(json.dumps({**metadata, "compressor": {"id": "pickle"}}))
     if is_known:
         np.testing.assert_array_equal(read_image(folder).page(3), texture(*SHAPE)[0, 3])
         return
@@ -346,10 +346,10 @@ def test_what_packs_the_chunks_of_old_folders_is_known(codec: str, tmp_path: Pat
 
 def test_a_page_of_endless_chunks_is_refused(tmp_path: Path) -> None:
     folder = made(tmp_path / "a.zarr", texture(*SHAPE), chunks=(2, 5, 37, 50), reduced=False)
-    told = json.loads((folder / "0/zarr.json").read_text())
-    told["shape"] = [1, 1, 1000, 1000]
-    told["chunk_grid"]["configuration"]["chunk_shape"] = [1, 1, 1, 1]
-    (folder / "0/zarr.json").write_text(json.dumps(told))
+    metadata = json.loads((folder / "0/zarr.json").read_text())
+    metadata["shape"] = [1, 1, 1000, 1000]
+    metadata["chunk_grid"]["configuration"]["chunk_shape"] = [1, 1, 1, 1]
+    (folder / "0/zarr.json").write_text(json.dumps(metadata))
     with pytest.raises(InputError, match="1,000,000 chunks a page"):
         read_image(folder)
 

@@ -29,7 +29,7 @@ def as_tiff(path: Path) -> tuple[list[tuple[str, np.ndarray]], str]:
         return found, file.ome_metadata
 
 
-def pixels_said(xml: str) -> Any:
+def pixel_metadata(xml: str) -> Any:
     return pytest.importorskip("ome_types").from_xml(xml).images[0].pixels
 
 
@@ -44,11 +44,11 @@ def test_nd2(tmp_path: Path) -> None:
     ((axes, values),), xml = as_tiff(path)
     assert axes == "TZCYX"
     np.testing.assert_array_equal(values, pixels)
-    said = pixels_said(xml)
-    assert [one.name for one in said.channels] == ["DAPI", "GFP"]
-    assert (said.physical_size_x, said.physical_size_z, said.time_increment) == (0.25, 1.5, 500)
+    meta = pixel_metadata(xml)
+    assert [one.name for one in meta.channels] == ["DAPI", "GFP"]
+    assert (meta.physical_size_x, meta.physical_size_z, meta.time_increment) == (0.25, 1.5, 500)
     # One time per frame; each frame has two channels.
-    assert [one.delta_t for one in said.planes] == [500.0 * (n // 2) for n in range(24)]
+    assert [one.delta_t for one in meta.planes] == [500.0 * (n // 2) for n in range(24)]
 
 
 def test_nd2_of_a_microscope(papers_folder: Path) -> None:
@@ -62,14 +62,14 @@ def test_nd2_of_a_microscope(papers_folder: Path) -> None:
     ((axes, values),), xml = as_tiff(path)
     assert axes == "TZCYX"
     np.testing.assert_array_equal(values, pixels)
-    said = pixels_said(xml)
-    assert (said.physical_size_x, said.physical_size_y, said.physical_size_z) == (
+    meta = pixel_metadata(xml)
+    assert (meta.physical_size_x, meta.physical_size_y, meta.physical_size_z) == (
         size.x,
         size.y,
         size.z,
     )
-    assert [one.name for one in said.channels] == names
-    assert len(said.planes) == 60
+    assert [one.name for one in meta.channels] == names
+    assert len(meta.planes) == 60
 
 
 def test_large_files_are_read_where_they_are_asked_for(
@@ -95,7 +95,7 @@ def test_names_lose_what_xml_cannot_hold(tmp_path: Path) -> None:
     path = tmp_path / "a.nd2"
     pixels = np.zeros((1, 2, 1, 20, 30), "u2")
     path.write_bytes(nd2_file(pixels, names=["D\x01A\x0bPI"], size=0.25, step=1.5, ms=500.0))
-    assert [one.name for one in pixels_said(as_tiff(path)[1]).channels] == ["DAPI"]
+    assert [one.name for one in pixel_metadata(as_tiff(path)[1]).channels] == ["DAPI"]
 
 
 def test_czi(tmp_path: Path) -> None:
@@ -125,10 +125,10 @@ def test_czi(tmp_path: Path) -> None:
             )
         ((_, values),), xml = as_tiff(path)
         np.testing.assert_array_equal(values.reshape(pixels.shape), pixels)
-        said = pixels_said(xml)
-        assert [one.name for one in said.channels] == ["DAPI", "GFP"]
-        assert said.physical_size_x == pytest.approx(0.1)
-        assert said.physical_size_z == pytest.approx(0.5)
+        meta = pixel_metadata(xml)
+        assert [one.name for one in meta.channels] == ["DAPI", "GFP"]
+        assert meta.physical_size_x == pytest.approx(0.1)
+        assert meta.physical_size_z == pytest.approx(0.5)
     assert read_image(path).groups == ((0, 1, 2), (3, 4, 5))
 
 
@@ -151,12 +151,12 @@ def test_czi_in_bytes_is_laid_down_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert not [*spools.iterdir()]
 
 
-def dicom(pixels: np.ndarray, folder: Path, **said: Any) -> Path:
+def dicom(pixels: np.ndarray, folder: Path, **tags: Any) -> Path:
     """Write a DICOM file with patient data by pydicom."""
     pydicom = pytest.importorskip("pydicom")
     made = pydicom.Dataset()
     made.file_meta = pydicom.dataset.FileMetaDataset()
-    made.file_meta.TransferSyntaxUID = said.pop("syntax", pydicom.uid.ExplicitVRLittleEndian)
+    made.file_meta.TransferSyntaxUID = tags.pop("syntax", pydicom.uid.ExplicitVRLittleEndian)
     made.file_meta.MediaStorageSOPClassUID = made.SOPClassUID = pydicom.uid.CTImageStorage
     made.file_meta.MediaStorageSOPInstanceUID = made.SOPInstanceUID = "1.2.3"
     made.PatientName, made.PatientID, made.StudyDate = "Doe^Jane", "4711", "20240101"
@@ -169,7 +169,7 @@ def dicom(pixels: np.ndarray, folder: Path, **said: Any) -> Path:
     if pixels.ndim == 4:
         made.PlanarConfiguration = 0
     made.PixelSpacing, made.SpacingBetweenSlices = [0.5, 0.25], 2.0
-    for name, value in said.items():
+    for name, value in tags.items():
         setattr(made, name, value)
     where = {"f4": "FloatPixelData", "f8": "DoubleFloatPixelData"}.get(pixels.dtype.str[1:])
     if where:
@@ -187,8 +187,8 @@ def test_dicom(dtype: str, tmp_path: Path) -> None:
     ((axes, values),), xml = as_tiff(path)
     assert (axes, values.dtype) == ("ZYX", np.dtype(dtype))
     np.testing.assert_array_equal(values, pixels)
-    said = pixels_said(xml)
-    assert (said.physical_size_x, said.physical_size_y, said.physical_size_z) == (0.25, 0.5, 2.0)
+    meta = pixel_metadata(xml)
+    assert (meta.physical_size_x, meta.physical_size_y, meta.physical_size_z) == (0.25, 0.5, 2.0)
     content = path.with_suffix(".tif").read_bytes()
     assert not any(word in content for word in (b"Doe", b"4711", b"20240101", b"1.2.3"))
 
@@ -266,8 +266,8 @@ def test_dicom_of_frames_that_are_scaled_each_in_its_way(tmp_path: Path) -> None
     ((_, values),), xml = as_tiff(path)
     np.testing.assert_array_equal(values[0], pixels[0])
     np.testing.assert_array_equal(values[1], pixels[1] * np.float32(0.5) + 10)
-    said = pixels_said(xml)
-    assert (said.physical_size_x, said.physical_size_y, said.physical_size_z) == (0.75, 0.5, 3.0)
+    meta = pixel_metadata(xml)
+    assert (meta.physical_size_x, meta.physical_size_y, meta.physical_size_z) == (0.75, 0.5, 3.0)
 
 
 def test_dicom_whose_rescaling_is_too_large_is_refused(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_without_its_library_it_is_said_how_to_get_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda asked: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     (tmp_path / name).write_bytes(head.ljust(600, b"\0"))
     with pytest.raises(ConfigError, match=rf'pip install "\.\[{extra}\]"'):
         read_image(tmp_path / name)

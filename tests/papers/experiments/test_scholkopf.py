@@ -63,8 +63,8 @@ def test_virtual_examples_are_judged_by_their_errors(papers_folder, monkeypatch)
     with_them, without = (float(words.split()[0]) for words in str(claim.ours).split("them, "))
     (known,) = errors_by_scikit_learn(3, Digits(*data.usps()).smoothed(), (32,), 300)
     assert without == pytest.approx(known, abs=0.005)
-    told = str(claim.why).split("with C = 2 ")[1].split(" %")
-    others = [float(words.split()[-1]) for words in told[:2]]
+    figures = str(claim.why).split("with C = 2 ")[1].split(" %")
+    others = [float(words.split()[-1]) for words in figures[:2]]
     better = with_them < min(without, others[1]) - 0.25 and others[0] < others[1] - 0.25
     assert claim.verdict == ("reproduced with a condition" if better else "not reproduced")
 

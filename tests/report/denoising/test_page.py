@@ -156,8 +156,8 @@ def test_a_dictionary_is_shown_by_its_components() -> None:
 
 
 def test_settings_are_said_in_words() -> None:
-    told = {"mode": "local", "compare": ["nl_means", "wavelet"], "sigma": None}
-    page = Page(render_denoising(replace(examples.real(), settings=told))["report.html"])
+    settings = {"mode": "local", "compare": ["nl_means", "wavelet"], "sigma": None}
+    page = Page(render_denoising(replace(examples.real(), settings=settings))["report.html"])
     for words in (
         "local, from similar patches within each image",
         "non-local means and wavelet shrinkage",

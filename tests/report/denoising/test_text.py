@@ -71,8 +71,8 @@ def test_the_headline_names_what_failed() -> None:
 def test_what_was_asked_for_one_image_is_said() -> None:
     assert own_sentence(image()) == ""
     own = {"luma": 0.8, "sigma": None, "noise": "camera"}
-    told = own_sentence(replace(image(), own_settings=own))
-    assert told == "Asked for this image alone: luma 0.8, sigma auto and noise camera."
+    sentence = own_sentence(replace(image(), own_settings=own))
+    assert sentence == "Asked for this image alone: luma 0.8, sigma auto and noise camera."
 
 
 def test_images_left_alone_are_not_counted_as_denoised() -> None:
@@ -158,11 +158,11 @@ def test_noise_by_a_law_is_told_from_the_dark_to_the_light() -> None:
     assert say(counted(), image(sigma=20.0)) == (
         f"2 images denoised; the noise was {dark:.3g} to 20 of 255."
     )
-    told = noise_sentence(counted())
-    assert "taken as noise of counted light: it is stronger where the image is brighter." in told
-    assert "At brightness x its variance is 3.76 x - 12.45;" in told
-    assert "in nine of ten such pictures it is 0.90 to 1.10 times that" in told
-    assert told.endswith("Noise as strong everywhere is over a million times less likely.")
+    text = noise_sentence(counted())
+    assert "taken as noise of counted light: it is stronger where the image is brighter." in text
+    assert "At brightness x its variance is 3.76 x - 12.45;" in text
+    assert "in nine of ten such pictures it is 0.90 to 1.10 times that" in text
+    assert text.endswith("Noise as strong everywhere is over a million times less likely.")
     colours = counted("a.png", law(), law(3.0, 5.0), law(2.0, 0.001))
     assert "3.76 x - 12.45 in red, 3 x + 5 in green and 2 x in blue" in noise_sentence(colours)
     shared = counted("a.png", law(blur=0.7))

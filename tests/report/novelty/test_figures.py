@@ -64,22 +64,22 @@ def test_the_curve_of_counts_is_right_at_the_threshold() -> None:
         assert n == (result.rows.scores >= score).sum()
 
 
-def told_counts(caption: str) -> dict[int, float]:
+def read_counts(caption: str) -> dict[int, float]:
     """Read counts and thresholds from a caption."""
-    told = re.findall(
+    matches = re.findall(
         r"(half|twice) as many \((\d+)\) it would have to stand at ([\d.]+\d)", caption
     )
-    return {int(n): float(at) for _, n, at in told}
+    return {int(n): float(at) for _, n, at in matches}
 
 
 @pytest.mark.parametrize("n_flagged", [1, 12, 13, 200])
 def test_the_caption_says_where_half_and_twice_as_many_would_be_flagged(n_flagged: int) -> None:
     result = examples.screening(n_flagged=n_flagged)
     caption = drawn(flagged_against_threshold, result).caption
-    told = told_counts(caption)
+    counts = read_counts(caption)
     wanted = {n_flagged // 2, 2 * n_flagged} - {0}
-    assert set(told) == {n for n in wanted if n < 344}
-    for n, at in told.items():
+    assert set(counts) == {n for n in wanted if n < 344}
+    for n, at in counts.items():
         assert at == pytest.approx(np.sort(result.rows.scores)[-n - 1], abs=1e-3)
         assert f"about half as many ({n})" not in caption or n_flagged % 2
 
@@ -95,7 +95,7 @@ def test_tied_scores_promise_no_list_that_cannot_be() -> None:
     )
     caption = drawn(flagged_against_threshold, result).caption
     assert "half" not in caption  # zero or ten rows score above any threshold in that range
-    assert told_counts(caption) == {20: 0.1}
+    assert read_counts(caption) == {20: 0.1}
 
 
 def test_an_infinite_threshold_is_said_not_drawn() -> None:

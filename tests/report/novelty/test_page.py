@@ -120,11 +120,11 @@ def test_lines_that_are_no_data_are_said_at_the_head(form: str, noun: str) -> No
     left_out = (("title", ((1, 4),)), ("units", ((6, 6),)), ("total", ((90, 90), (184, 185))))
     source = replace(result.source, format=form, left_out=left_out)
     html = render_screening(replace(result, source=source))
-    said = f"Left out as not data: {noun} 1-4 (title), 6 (units), 90, 184-185 (3 totals)."
-    assert said in first_screen(html)
+    note = f"Left out as not data: {noun} 1-4 (title), 6 (units), 90, 184-185 (3 totals)."
+    assert note in first_screen(html)
     alone = replace(source, left_out=(("units", ((2, 2),)),))
-    said = f"Left out as not data: {noun[:-1]} 2 (units)."
-    assert said in Page(render_screening(replace(result, source=alone))).text
+    note = f"Left out as not data: {noun[:-1]} 2 (units)."
+    assert note in Page(render_screening(replace(result, source=alone))).text
     assert "Left out as not data" not in render_screening(result)
 
 
@@ -151,9 +151,9 @@ def test_the_scale_people_read_stands_before_the_score(name: str) -> None:
     text = Page(html).text
     assert result.rows.scale.statement in text
     for row in result.oddest_of_each_kind[:5]:
-        told = text[text.index(f"line {row.line} of the file") :]
+        card = text[text.index(f"line {row.line} of the file") :]
         shown = f"{row.rarity.words} usual rows" if row.rarity else "p-value 0.0"
-        assert 0 < told.index(shown) < told.index("score")
+        assert 0 < card.index(shown) < card.index("score")
 
 
 def test_without_a_scale_the_score_stands_alone() -> None:
@@ -255,10 +255,10 @@ def test_flagged_rows_without_a_card_are_counted() -> None:
 def test_columns_stand_by_their_part_in_the_reasons() -> None:
     html = rendered("usual")
     fold = html[html.index("<h2>Columns</h2>") :].split("<h2>")[1]
-    told = re.findall(r'<td class="lead"><bdi[^>]*>([^<]*)', fold)
+    names = re.findall(r'<td class="lead"><bdi[^>]*>([^<]*)', fold)
     parts = {column.name: column.reason_share for column in examples.screening().columns}
-    assert sorted(told) == sorted(parts)
-    assert [parts[name] for name in told] == sorted(parts.values(), reverse=True)
+    assert sorted(names) == sorted(parts)
+    assert [parts[name] for name in names] == sorted(parts.values(), reverse=True)
     folded = fold[fold.index('<details class="rest">') :]
     n_without = sum(not part for part in parts.values())
     assert f"{n_without} columns with no part in the reasons" in folded

@@ -68,12 +68,12 @@ def test_the_first_sentence_counts_claims() -> None:
         == "2 of 4 claims are reproduced as published, 1 with a condition, 1 is not."
     )
     assert standing(result.reproductions[1]) == "1 reproduced"
-    for verdicts, told in (
+    for verdicts, words in (
         (["reproduced with a condition"] * 2, "2 of 2 claims are reproduced with a condition."),
         (["not reproduced"], "0 of 1 claim is reproduced as published, 1 is not."),
         (["reproduced"], "1 of 1 claim is reproduced as published."),
     ):
-        assert headline(GalleryResult((Reproduction("a", "b", "c", _claims(*verdicts)),))) == told
+        assert headline(GalleryResult((Reproduction("a", "b", "c", _claims(*verdicts)),))) == words
     none = GalleryResult((Reproduction("a", "b", "c", Outcome(()), "gone"),))
     assert headline(none) == "No claim could be tried."
 
@@ -184,15 +184,15 @@ def test_a_picture_shows_every_dot() -> None:
 
 
 def test_numbers_are_there_for_programs() -> None:
-    told = json.loads(result_to_json(examples.usual()))
-    first, second, third = told["experiments"]
-    assert told["kind"] == "papers"
+    content = json.loads(result_to_json(examples.usual()))
+    first, second, third = content["experiments"]
+    assert content["kind"] == "papers"
     assert first["claims"][0] | {"what": "", "why": ""} == {
         "what": "", "paper": 0.038, "ours": 0.0381, "tolerance": 0.005, "verdict": "reproduced",
         "why": "", "source": "1998 journal",
     }  # fmt: skip
     assert "figures" not in first and first["tables"][0]["rows"] == [["linear", "0.038", "0.0381"]]
-    assert told["references"][0]["title"] == "On everything"
+    assert content["references"][0]["title"] == "On everything"
     assert second["files"] == {"a/b": "ab12"} and third["failed"] == "needs a/c"
 
 
@@ -202,14 +202,14 @@ def _claims(*verdicts: str) -> Outcome:
 
 def test_what_gave_nothing_is_counted_with_its_reason() -> None:
     lost = Reproduction("lost", "p", "Lost", _claims("not run"))
-    gone = Reproduction("gone", "p", "Gone", _claims("not run"), "needs a/c")
+    unavailable = Reproduction("gone", "p", "Gone", _claims("not run"), "needs a/c")
     some = Reproduction("some", "p", "Some", _claims("not run", "reproduced"))
     assert left_out(GalleryResult((some,))) == ""
     assert left_out(GalleryResult((some, lost))) == "lost cannot be tried: the data cannot be had."
-    told = "1 of 3 experiments could not be run; lost cannot be tried: the data cannot be had."
-    assert left_out(GalleryResult((some, lost, gone))) == told
-    html = render_gallery(GalleryResult((some, lost, gone)))
-    assert told in html and len(re.findall(r'class="marks"[^>]*>not run<', html)) == 2
+    sentence = "1 of 3 experiments could not be run; lost cannot be tried: the data cannot be had."
+    assert left_out(GalleryResult((some, lost, unavailable))) == sentence
+    html = render_gallery(GalleryResult((some, lost, unavailable)))
+    assert sentence in html and len(re.findall(r'class="marks"[^>]*>not run<', html)) == 2
 
 
 def test_a_condition_of_several_claims_is_told_once() -> None:
@@ -224,13 +224,13 @@ def test_a_condition_of_several_claims_is_told_once() -> None:
 
 
 def test_columns_that_would_be_empty_are_left_out() -> None:
-    told = Claim("a", "nicely", "nicely", None, "reproduced")
+    claim = Claim("a", "nicely", "nicely", None, "reproduced")
     lost = Claim("a", "nicely", "", None, "not run", "the images cannot be had")
     number = Claim("a", 1.0, 1.0, 0.1, "reproduced")
     for claims, heads in (
-        ((told,), ["claim", "paper", "ours", "verdict"]),
+        ((claim,), ["claim", "paper", "ours", "verdict"]),
         ((lost,), ["claim", "paper", "verdict"]),
-        ((told, number), ["claim", "paper", "ours", "tolerance", "verdict"]),
+        ((claim, number), ["claim", "paper", "ours", "tolerance", "verdict"]),
     ):
         one = Reproduction("one", "p", "One", Outcome(claims))
         html = render_gallery(GalleryResult((one,)))

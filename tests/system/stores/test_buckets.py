@@ -76,15 +76,15 @@ CONNECTIONS = {
 def test_a_connection_string_of_azure_says_where_and_who(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: dict[str, str | None] = {}
+    options: dict[str, str | None] = {}
     monkeypatch.setattr(
-        "pyarrow.fs.AzureFileSystem", lambda name, **more: asked.update(more, name=name)
+        "pyarrow.fs.AzureFileSystem", lambda name, **more: options.update(more, name=name)
     )
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
     place_of("az://box/rows.csv")
     names = ("name", "account_key", "sas_token", "blob_storage_authority", "blob_storage_scheme")
-    assert tuple(map(asked.get, names)) == CONNECTIONS[text]
-    assert asked["dfs_storage_authority"] == CONNECTIONS[text][3].replace(".blob.", ".dfs.")
+    assert tuple(map(options.get, names)) == CONNECTIONS[text]
+    assert options["dfs_storage_authority"] == CONNECTIONS[text][3].replace(".blob.", ".dfs.")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_connection_string_that_cannot_be_used_is_refused(
 
 
 # Error messages of pyarrow 26 and deltalake 1.6 when a store refuses.
-SAYINGS = {
+MESSAGES = {
     "AWS Error NO_SUCH_BUCKET during ListObjectsV2 operation: The specified bucket does not exist "
     "(Request ID: 9q5N)": "there is no such bucket (404).",
     "When getting information for key '403.csv' in bucket 'denied-SIGNATURE': AWS Error "
@@ -125,9 +125,9 @@ SAYINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("said", SAYINGS)
-def test_what_a_library_says_is_one_line_on_what_to_do(said: str) -> None:
-    assert reason(said).startswith(SAYINGS[said])
+@pytest.mark.parametrize("error", MESSAGES)
+def test_what_a_library_says_is_one_line_on_what_to_do(error: str) -> None:
+    assert reason(error).startswith(MESSAGES[error])
 
 
 def test_credentials_are_named_as_those_of_the_store() -> None:

@@ -83,9 +83,9 @@ def test_what_was_given_or_asked_for_has_no_runner_up() -> None:
     info = measure_noise(counted())
     assert evidence_of(replace(info, estimated=False)) == Evidence()
     assert evidence_of(replace(info, noise="raw")) == Evidence()
-    asked = evidence_of(info, "poisson")
-    assert (asked.why, asked.runner_up, asked.log_odds) == ("it was requested", "", None)
-    assert asked.laws
+    given = evidence_of(info, "poisson")
+    assert (given.why, given.runner_up, given.log_odds) == ("it was requested", "", None)
+    assert given.laws
 
 
 def test_it_is_small_and_comes_back_from_the_record() -> None:

@@ -69,8 +69,8 @@ def test_an_image_that_is_a_folder_is_sent_as_a_whole(
     axes = [{"name": name, "type": "space"} for name in "yx"]
     scale = {"type": "scale", "scale": [1.0, 1.0]}
     level = {"path": "0", "coordinateTransformations": [scale]}
-    told = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
-    group.attrs["ome"] = told
+    attributes = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
+    group.attrs["ome"] = attributes
     planned = next(
         one for one in plan_outputs([tmp_path / "in"], run.folder)[0] if one.name == "sub/b.zarr"
     )
@@ -85,12 +85,12 @@ def test_an_image_that_is_a_folder_is_sent_as_a_whole(
 def test_what_is_no_file_is_told_of_here_and_what_is_gone_is_missed(run: Run, task: Task) -> None:
     gathered = sent(task, run)
     task.planned.source.unlink()
-    told = done_here(task, run)
-    assert told is not None
-    assert (told.done.outcome.status, told.result) == ("failed", {})
-    assert "no such file" in told.done.outcome.reason
+    refused = done_here(task, run)
+    assert refused is not None
+    assert (refused.done.outcome.status, refused.result) == ("failed", {})
+    assert "no such file" in refused.done.outcome.reason
     missed = work_on_sent(replace(gathered, image={}), run)
-    assert missed.done.outcome.reason == told.done.outcome.reason
+    assert missed.done.outcome.reason == refused.done.outcome.reason
 
 
 def test_a_worker_without_a_folder_to_work_in_ends_the_batch(
