@@ -44,7 +44,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.faults.forked import load
+from tests.faults.forked import import_modules
 from tests.faults.kinds import FAULTS, Fault
 from tests.faults.scenes import SCENES, Scene
 from tests.faults.servers import bucket, cluster
@@ -125,7 +125,7 @@ def main() -> int:
                 again = [sys.executable, "-m", "tests.benchmarks.faults", *sys.argv[1:]]
                 apart = ["unshare", "-rm", "sh", "-c", _SMALL_DISK, "sh", str(folder), *again]
                 return os.spawnvp(os.P_WAIT, "unshare", [*apart, "--folder", str(folder)])
-        load(("kpca_apps.cli.main",))
+        import_modules(("kpca_apps.cli.main",))
         stage = Stage(folder, stack.enter_context(_folder()) / "tmp")
         prepare(stage, [scene for scene, _ in chosen(*selection)])
         return _disturb_all(stage, arguments, stack)

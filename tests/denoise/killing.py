@@ -22,10 +22,10 @@ def make_inputs(folder: Path) -> dict[str, bytes]:
     for number in range(N_IMAGES):
         save(folder / "in", f"{number % 3}/{number}.png", picture(number, (40, 50, 3)))
     run_batch([folder / "in"], folder / "whole", SETTINGS, denoise=smooth)
-    return everything(folder / "whole")
+    return all_files(folder / "whole")
 
 
-def everything(folder: Path) -> dict[str, bytes]:
+def all_files(folder: Path) -> dict[str, bytes]:
     """Return every file of a batch including its record."""
     return contents(folder) | {MANIFEST: (folder / MANIFEST).read_bytes()}
 

@@ -46,7 +46,7 @@ def pictures(draw: st.DrawFn) -> tuple[np.ndarray, int | None]:
     return np.round(noisy), axis
 
 
-def found(image: np.ndarray, axis: int | None, noise: str, **options: Any) -> np.ndarray:
+def draft(image: np.ndarray, axis: int | None, noise: str, **options: Any) -> np.ndarray:
     """Denoise with quality "draft" and without warnings."""
     return denoise_with_info(image, channel_axis=axis, noise=noise, quality="draft", **options)[0]
 
@@ -64,7 +64,7 @@ def test_the_unit_is_of_no_influence(drawn, noise, exponent, is_known, has_range
     if has_range:
         known, scaled = known | {"data_range": 512.0}, scaled | {"data_range": 512.0 * unit}
     one, other = (
-        found(image, axis, noise, **known), found(image * unit, axis, noise, **scaled)
+        draft(image, axis, noise, **known), draft(image * unit, axis, noise, **scaled)
     )  # fmt: skip
     np.testing.assert_array_equal(other, one * unit)
 
@@ -77,12 +77,12 @@ def test_a_unit_that_is_no_power_of_two_is_of_no_influence_but_rounding(method, 
     clean = 200.0 * ((rows + 2 * columns) % 17 < 4)
     noisy = clean + np.random.default_rng(0).normal(0, 15, clean.shape)
     one, other = (
-        found(noisy * u, None, "gaussian", method=method, sigma=15 * u, data_range=255 * u)
+        draft(noisy * u, None, "gaussian", method=method, sigma=15 * u, data_range=255 * u)
         for u in (1.0, unit)
     )
     np.testing.assert_allclose(other / unit, one, rtol=0, atol=1e-3)
     if method != "linear":
-        linear = found(noisy, None, "gaussian", method="linear", sigma=15, data_range=255)
+        linear = draft(noisy, None, "gaussian", method="linear", sigma=15, data_range=255)
         assert np.abs(one - linear).max() > 0.5
 
 
@@ -95,7 +95,7 @@ def test_a_unit_that_is_no_power_of_two_is_of_no_influence_but_rounding(method, 
 def test_the_origin_is_of_no_influence_on_noise_that_is_added(drawn, noise, origin):
     image, axis = drawn
     # Integers are exact up to 2^53; adding the origin back rounds once.
-    one, other = (found(image + far, axis, noise, sigma=15.0) for far in (0.0, float(origin)))
+    one, other = (draft(image + far, axis, noise, sigma=15.0) for far in (0.0, float(origin)))
     bound = 2 * np.spacing(float(np.abs(image).max()) + abs(origin))
     np.testing.assert_allclose(other - origin, one, rtol=0, atol=bound)
 
@@ -135,7 +135,7 @@ def test_layouts_of_memory_change_no_bit(drawn, layout, noise, dtype, is_known):
     image = np.clip(image, 0, 255).astype(dtype) if dtype[0] == "u" else image.astype(dtype)
     given_as = layout(image)
     before = given_as.copy()
-    one, other = (found(given, axis, noise, sigma=sigma) for given in (given_as, image))
+    one, other = (draft(given, axis, noise, sigma=sigma) for given in (given_as, image))
     np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(given_as, before)
 
@@ -162,7 +162,7 @@ def test_any_magnitude_is_denoised_or_refused_in_one_line(
         limits = np.iinfo(dtype) if dtype[0] in "iu" else np.finfo(dtype)
         image = np.clip(image, float(limits.min), float(limits.max)).astype(dtype)
     try:
-        out = found(image, axis, noise, sigma=sigma, data_range=data_range)
+        out = draft(image, axis, noise, sigma=sigma, data_range=data_range)
     except KpcaError as error:
         assert "\n" not in str(error)
         return

@@ -45,7 +45,7 @@ def smooth(
     return (1 - weight) * values + weight * np.roll(values, 1, axis=1), Info()
 
 
-def deaf(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, DenoiseInfo]:
+def unheard(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, DenoiseInfo]:
     """Refuse to run where a keyboard interrupt would be handled."""
     if signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
         raise InputError("an interrupt would be heard")

@@ -82,7 +82,7 @@ def explicit_errors(features, block, fitted, row, ridge):
     return n * ridge * ((z - centre) @ q), n * ridge * np.array(of_blocks)
 
 
-def off_by(found, expected, features):
+def largest_error(found, expected, features):
     """Return the largest difference in standard deviations of the feature."""
     return (np.abs(found - expected) / features.std(axis=0)).max()
 
@@ -94,7 +94,7 @@ def test_residuals_of_new_rows_are_those_of_one_regression_a_block(name):
     model = BlockPCA.fit(features, block)
     found, every = residuals(model, new), np.ones(len(features), dtype=bool)
     expected = regressions(features, block, every, new, model.ridge)
-    assert off_by(found, expected, features) < 1e-8
+    assert largest_error(found, expected, features) < 1e-8
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -109,7 +109,7 @@ def test_residuals_of_learned_rows_are_those_of_regressions_without_them(name):
         brute[i] = regressions(features, block, np.arange(n) != i, features[[i]], model.ridge)[0]
     exact = leverages(features, block, model.ridge) < MOST_LEVERAGE
     assert exact.mean() > 0.75
-    assert off_by(np.where(exact, found, brute), brute, features) < 1e-8
+    assert largest_error(np.where(exact, found, brute), brute, features) < 1e-8
     # A row left out of the fit is farther from its prediction than a fitted one.
     within = residuals(model, features)
     assert (np.abs(found) >= np.abs(within)).all()

@@ -40,18 +40,18 @@ class Command:
     began: float
     stdin: int | None = None  # kept open while a server answers requests
 
-    def others(self) -> list[int]:
+    def children(self) -> list[int]:
         """Return the live processes that the command started."""
-        return [pid for pid in group_of(self.pid) if pid != self.pid]
+        return [pid for pid in group_processes(self.pid) if pid != self.pid]
 
     def workers(self) -> list[int]:
         """Return its worker processes; Python's semaphore trackers complain if killed."""
-        return [pid for pid in self.others() if b"resource_tracker" not in _words(pid)]
+        return [pid for pid in self.children() if b"resource_tracker" not in _command_line(pid)]
 
     def cpu_seconds(self) -> float:
         """Return the CPU seconds of the command and its children."""
         ticks = 0
-        for pid in group_of(self.pid):
+        for pid in group_processes(self.pid):
             with suppress(OSError):
                 fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                 ticks += int(fields[11]) + int(fields[12])
@@ -91,14 +91,14 @@ class Command:
     def wait_for_children(self) -> None:
         """Wait until all processes it started have exited by themselves."""
         end = time.monotonic() + ORPHANS
-        while left := self.others():
+        while left := self.children():
             if time.monotonic() > end:
                 self.kill()
                 raise TimeoutError(f"left by it and alive: {left}")
             time.sleep(0.02)
 
 
-def _words(pid: int) -> bytes:
+def _command_line(pid: int) -> bytes:
     """Return the command line of a process, empty once it has exited."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -193,7 +193,7 @@ def _watch_steps(last: int) -> list[int]:
     return count
 
 
-def load(modules: Iterable[str]) -> None:
+def import_modules(modules: Iterable[str]) -> None:
     """Import modules before forking; a process with running threads could not be forked."""
     for name in modules:
         with suppress(Exception):
@@ -203,7 +203,7 @@ def load(modules: Iterable[str]) -> None:
     assert not working, f"loading has started {working}"
 
 
-def group_of(leader: int) -> list[int]:
+def group_processes(leader: int) -> list[int]:
     """Return the live processes of a group."""
     found = []
     for entry in Path("/proc").iterdir():

@@ -20,7 +20,7 @@ from pathlib import Path
 from kpca_apps.system.memory import claimed_addresses
 from tests.faults.forked import Command
 from tests.faults.scenes import MOMENTS
-from tests.faults.stage import LossError, Played, Stage, go_on, look
+from tests.faults.stage import LossError, Played, Stage, check, rerun
 
 Fault = Callable[[Stage, Played, str, random.Random], bool]
 YEAR = 365 * 86400.0
@@ -35,9 +35,9 @@ def kill(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
     was_killed, code = _killed(stage, command, kind, draw.uniform(0, played.seconds))
     if code != -signal.SIGKILL:
         # After losing a worker it may succeed or report it.
-        _expect(command, code, (0, 3, 4, 130) if kind in ("worker", "cluster") else (0,))
+        _check_exit(command, code, (0, 3, 4, 130) if kind in ("worker", "cluster") else (0,))
     command.wait_for_children()
-    go_on(played, stage, folder, look(played, stage, folder))
+    rerun(played, stage, folder, check(played, stage, folder))
     return was_killed or code == -signal.SIGKILL
 
 
@@ -59,7 +59,7 @@ def _killed(stage: Stage, command: Command, kind: str, after: float) -> tuple[bo
     return False, command.wait() if code is None else code
 
 
-def asked_to_end(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
+def end_by_signal(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
     """Send a signal: the command exits in time with one line, and the next run resumes.
 
     For a server, closing its standard input also counts as a signal.
@@ -85,10 +85,10 @@ def asked_to_end(stage: Stage, played: Played, kind: str, draw: random.Random) -
         code = command.wait_until(watch)
         seconds = time.monotonic() - sent
         command.wait_for_children()
-        _expect(command, -1 if code is None else code, (0, expected))
+        _check_exit(command, -1 if code is None else code, (0, expected))
         if seconds > IN_TIME:
             raise LossError(f"it ended after {seconds:.2f} s, {used:.2f} s of them of processors")
-    go_on(played, stage, folder, look(played, stage, folder))
+    rerun(played, stage, folder, check(played, stage, folder))
     return is_asked and (code != 0 or command.stdin is not None)
 
 
@@ -103,10 +103,10 @@ def full_disk(stage: Stage, played: Played, _: str, draw: random.Random) -> bool
     command = stage.start(scene, scene.words, folder)
     code = command.wait()
     # Images of a batch may fail individually.
-    _expect(command, code, (0, 3))
+    _check_exit(command, code, (0, 3))
     command.wait_for_children()
     filler.unlink()
-    go_on(played, stage, folder, look(played, stage, folder, was_killed=False))
+    rerun(played, stage, folder, check(played, stage, folder, was_killed=False))
     return code != 0
 
 
@@ -120,13 +120,13 @@ def little_memory(stage: Stage, played: Played, _: str, draw: random.Random) -> 
 
     command = stage.start(scene, scene.words, folder, prepare=(bound,))
     code = command.wait()
-    _expect(command, code, (0, 3, 4))
+    _check_exit(command, code, (0, 3, 4))
     command.wait_for_children()
-    go_on(played, stage, folder, look(played, stage, folder, was_killed=False))
+    rerun(played, stage, folder, check(played, stage, folder, was_killed=False))
     return code != 0
 
 
-def twice(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
+def start_twice(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
     """Start the command twice in the same folder."""
     scene, folder = played.scene, _folder(stage, played, draw)
     first = stage.start(scene, scene.words, folder)
@@ -135,11 +135,11 @@ def twice(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
     second = stage.start(scene, scene.words, folder, number=1)
     codes = [first.wait() if ended is None else ended, second.wait()]
     for command, code in zip((first, second), codes, strict=True):
-        _expect(command, code, (0, 3, 4))
+        _check_exit(command, code, (0, 3, 4))
         command.wait_for_children()
     if 0 not in codes:
         raise LossError(f"neither came to its end: {codes}")
-    left = look(played, stage, folder, was_killed=False)
+    left = check(played, stage, folder, was_killed=False)
     if left.units != played.whole:
         raise LossError("what both left is not whole")
     shutil.rmtree(folder)
@@ -166,13 +166,13 @@ def jumping_clock(stage: Stage, played: Played, _: str, draw: random.Random) -> 
     )
     code = command.wait()
     if code != -signal.SIGKILL:
-        _expect(command, code, (0,))
+        _check_exit(command, code, (0,))
     command.wait_for_children()
     now = time.time()
     for path in folder.rglob("*"):
         moment = now + jumps.choice((-YEAR, 0, YEAR))
         os.utime(path, (moment, moment))
-    go_on(played, stage, folder, look(played, stage, folder), prepare=(jump,), then=_check_times)
+    rerun(played, stage, folder, check(played, stage, folder), prepare=(jump,), then=_check_times)
     return code == -signal.SIGKILL
 
 
@@ -186,10 +186,10 @@ def _check_times(folder: Path) -> None:
 
 def _folder(stage: Stage, played: Played, draw: random.Random) -> Path:
     shutil.rmtree(stage.temporary, ignore_errors=True)
-    return stage.begun(played.scene, f"run-{draw.getrandbits(40):010x}")
+    return stage.create_folder(played.scene, f"run-{draw.getrandbits(40):010x}")
 
 
-def _expect(command: Command, code: int, allowed: tuple[int, ...]) -> None:
+def _check_exit(command: Command, code: int, allowed: tuple[int, ...]) -> None:
     """Check the exit code, and that failures print one line."""
     lines = command.err.read_text().splitlines()
     errors = [line for line in lines if line.startswith("error: ")]
@@ -200,10 +200,10 @@ def _expect(command: Command, code: int, allowed: tuple[int, ...]) -> None:
 
 FAULTS: dict[str, tuple[Fault, tuple[str, ...]]] = {
     "kill": (kill, ()),
-    "signals": (asked_to_end, ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")),
+    "signals": (end_by_signal, ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")),
     "disk": (full_disk, MOMENTS[:1]),
     "memory": (little_memory, MOMENTS[:1]),
-    "twice": (twice, MOMENTS[:1]),
+    "twice": (start_twice, MOMENTS[:1]),
     "clock": (jumping_clock, MOMENTS[:1]),
 }
 """Name -> function and kinds of moments; without kinds, those of the scene."""

@@ -56,7 +56,7 @@ class Scene:
     requests: bytes = b""
 
 
-def _screening_asked() -> bytes:
+def _screening_request() -> bytes:
     """Return an assistant's request to screen a table."""
     client = {"protocolVersion": "2025-06-18", "capabilities": {}}
     client |= {"clientInfo": {"name": "faults", "version": "1"}}
@@ -134,7 +134,7 @@ SCENES = (
           earlier="denoise fit ../in/images --sigma 20 --patch-size 6 --max-examples 50 "
           "--model d.kpca"),
     Scene("denoise noise", "denoise noise ../in/images --save n.json --force", 5),
-    Scene("serve an assistant", "mcp --root . --root ../in", 5, requests=_screening_asked()),
+    Scene("serve an assistant", "mcp --root . --root ../in", 5, requests=_screening_request()),
     Scene("papers", "papers run concentric --out o --force", 5),
 )  # fmt: skip
 # Made by undisturbed commands.
@@ -184,14 +184,14 @@ def make_inputs(folder: Path) -> None:
         write_mosaic(folder / "raw" / f"{number}.dng", light, rng)
 
 
-def in_small_parts() -> None:
+def read_small_parts() -> None:
     """Read tables of more than a hundred rows in parts, as those of 100,000 are."""
     import kpca_apps.cli.novelty.run as run
 
     run.open_table = partial(run.open_table, in_memory_rows=100, part_rows=64)
 
 
-def without_pictures() -> None:
+def skip_pictures() -> None:
     """Skip pictures of tables and batches, in pages and as files."""
     from markupsafe import Markup
 
@@ -205,7 +205,7 @@ def without_pictures() -> None:
     of_tables.column_plane = lambda result: None  # type: ignore[assignment]
 
 
-def noting_parts(log: Path) -> Callable[[], None]:
+def log_parts(log: Path) -> Callable[[], None]:
     """Return a function that makes a process log its finished parts by file name."""
 
     def change() -> None:
@@ -223,7 +223,7 @@ def noting_parts(log: Path) -> Callable[[], None]:
     return change
 
 
-def words_of(line: str, scheduler: str = "") -> list[str]:
+def split_command(line: str, scheduler: str = "") -> list[str]:
     """Split a command into arguments: ``@`` stands for an address, ``~`` for a space."""
     return [word.replace("@", scheduler).replace("~", " ") for word in line.split()]
 
@@ -234,7 +234,7 @@ Units = dict[str, dict[str, object]]
 _OF_TIMES = ("started", "finished", "seconds", "seconds of images", "resumed")
 
 
-def seen(folder: Path, in_store: Mapping[str, bytes]) -> Units:
+def results(folder: Path, in_store: Mapping[str, bytes]) -> Units:
     """Return results under final names, grouped by what appears at once: folder, file, table.
 
     Times are ignored, and so are files whose names mark them as unfinished.

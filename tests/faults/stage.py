@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.faults.forked import Command, load, start
+from tests.faults.forked import Command, import_modules, start
 from tests.faults.scenes import (
     PREPARED,
     Scene,
     Units,
-    in_small_parts,
+    log_parts,
     make_inputs,
-    noting_parts,
-    seen,
-    without_pictures,
-    words_of,
+    read_small_parts,
+    results,
+    skip_pictures,
+    split_command,
 )
 from tests.faults.servers import BUCKET
 
@@ -48,7 +48,7 @@ class Stage:
     workers: Callable[[], list[int]] = list
     store: Any = None
 
-    def begun(self, scene: Scene, name: str) -> Path:
+    def create_folder(self, scene: Scene, name: str) -> Path:
         """Create a folder in its initial state, with databases and earlier results."""
         folder = self.folder / name
         folder.mkdir()
@@ -63,7 +63,7 @@ class Stage:
             earlier = self.folder / "earlier" / scene.name.replace("/", " ")
             if not earlier.exists():
                 earlier.parent.mkdir(exist_ok=True)
-                self.finish(self.start(scene, scene.earlier, folder))
+                self.wait_for_success(self.start(scene, scene.earlier, folder))
                 shutil.copytree(folder, earlier)
                 return folder
             shutil.rmtree(folder)
@@ -84,12 +84,12 @@ class Stage:
         """Start a scene's command in a folder."""
         self.temporary.mkdir(exist_ok=True)
         if not scene.is_drawn:
-            prepare = (*prepare, without_pictures)
+            prepare = (*prepare, skip_pictures)
         if scene.in_parts:
-            prepare = (*prepare, in_small_parts)
+            prepare = (*prepare, read_small_parts)
         if scene.keeps == "parts":
-            prepare = (*prepare, noting_parts(self.folder / "parts-done"))
-        words = words_of(line, self.cluster)
+            prepare = (*prepare, log_parts(self.folder / "parts-done"))
+        words = split_command(line, self.cluster)
         return start(
             words,
             folder,
@@ -101,16 +101,16 @@ class Stage:
             requests=scene.requests,
         )
 
-    def finish(self, command: Command) -> None:
+    def wait_for_success(self, command: Command) -> None:
         """Wait for a command that must succeed."""
         if (code := command.wait()) != 0:
             errors = command.err.read_text()
             raise LossError(f"exit code {code}, stderr: {errors[-700:]!r}")
         command.wait_for_children()
 
-    def seen(self, folder: Path) -> Units:
+    def results(self, folder: Path) -> Units:
         """Return results under final names, in a folder and in the bucket."""
-        return seen(folder, {name: self._of_store(name).read() for name in self._in_store()})
+        return results(folder, {name: self._of_store(name).read() for name in self._in_store()})
 
     def _in_store(self) -> list[str]:
         """Return what commands wrote to the bucket below ``out/``."""
@@ -139,8 +139,8 @@ class Played:
 def play(stage: Stage, scene: Scene, *, is_timed: bool) -> Played:
     """Run a command undisturbed; if its time matters, run it again with warm imports."""
     for name in ("first", "timed") if is_timed else ("first",):
-        folder = stage.begun(scene, name)
-        before, n_before = stage.seen(folder), _n_bytes(folder)
+        folder = stage.create_folder(scene, name)
+        before, n_before = stage.results(folder), _n_bytes(folder)
         note, log = stage.folder / "note", stage.folder / "parts-done"
         log.unlink(missing_ok=True)
         began = time.monotonic()
@@ -150,8 +150,8 @@ def play(stage: Stage, scene: Scene, *, is_timed: bool) -> Played:
         seconds = time.monotonic() - began
         command.wait_for_children()
         steps, *modules = note.read_text().split("\n")
-        load(module for module in modules if module.partition(".")[0] in _LOADED)
-        whole = stage.seen(folder)
+        import_modules(module for module in modules if module.partition(".")[0] in _LOADED)
+        whole = stage.results(folder)
         n_bytes = _n_bytes(folder) - (0 if scene.earlier else n_before)
         parts = set(log.read_text().split()) if log.exists() else set()
         shutil.rmtree(folder)
@@ -159,7 +159,7 @@ def play(stage: Stage, scene: Scene, *, is_timed: bool) -> Played:
 
 
 @dataclass(frozen=True)
-class Left:
+class Rest:
     """What a disturbed command left: results under final names, and parts for the next run."""
 
     units: Units
@@ -167,12 +167,12 @@ class Left:
     parts: set[str]
 
 
-def look(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True) -> Left:
+def check(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True) -> Rest:
     """Check that results under final names are complete and other names mark them as unfinished.
 
     A command that was not killed leaves no unfinished files.
     """
-    units = stage.seen(folder)
+    units = stage.results(folder)
     for unit in {*units, *played.before}:
         if units.get(unit) not in (played.before.get(unit), played.whole.get(unit)):
             raise LossError(f"{unit} is neither as before nor whole")
@@ -189,14 +189,14 @@ def look(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True)
         for name in files
     }
     images = {name: stamp for name, stamp in _stamps(folder).items() if name in done}
-    return Left(units, images, {path.name for path in folder.glob("work/kpca-finished/*.msgpack")})
+    return Rest(units, images, {path.name for path in folder.glob("work/kpca-finished/*.msgpack")})
 
 
-def go_on(
+def rerun(
     played: Played,
     stage: Stage,
     folder: Path,
-    left: Left,
+    left: Rest,
     *,
     prepare: tuple[Callable[[], object], ...] = (),
     then: Callable[[Path], None] = lambda folder: None,
@@ -208,9 +208,9 @@ def go_on(
     # The command rejects a complete result without --force, which run.json then records.
     replaces = "--force" in scene.words or scene.requests
     more = " --force" if is_whole and not replaces else ""
-    stage.finish(stage.start(scene, scene.words + more, folder, prepare=prepare))
+    stage.wait_for_success(stage.start(scene, scene.words + more, folder, prepare=prepare))
     then(folder)
-    if not more and (found := stage.seen(folder)) != played.whole:
+    if not more and (found := stage.results(folder)) != played.whole:
         raise LossError(f"the next run left {_differences(found, played.whole)}")
     stamps = _stamps(folder)
     if any(stamps.get(name) != stamp for name, stamp in left.images.items()):
@@ -267,5 +267,5 @@ def prepare(stage: Stage, scenes: Iterable[Scene]) -> None:
     lines = [line for scene in scenes for line in (scene.words, scene.earlier)]
     for line in PREPARED:
         if any(f"in/{line.split()[-1]} " in other for other in lines):
-            command = start(line.split(), folder, stage.temporary, prepare=(without_pictures,))
-            stage.finish(command)
+            command = start(line.split(), folder, stage.temporary, prepare=(skip_pictures,))
+            stage.wait_for_success(command)

@@ -22,7 +22,7 @@ from kpca_apps.images.tiff import read_tiff
 from tests.hostile.images import encoded, saved, texture, tiff
 
 
-def again(content: bytes, folder: Path, format: str = "same") -> bytes:
+def rewrite(content: bytes, folder: Path, format: str = "same") -> bytes:
     path = folder / "in"
     path.write_bytes(content)
     return encoded(read_image(path), format=format)
@@ -38,9 +38,9 @@ def test_tiff_that_counts_from_white_is_shown_alike_and_stored_alike(
     content = tiff(stored, photometric="miniswhite", byteorder=order)
     seen = np.iinfo(dtype).max - stored if dtype[0] == "u" else stored
     np.testing.assert_array_equal(read_tiff(content, "a.tif").page(0), seen)
-    np.testing.assert_array_equal(tifffile.imread(io.BytesIO(again(content, tmp_path))), stored)
+    np.testing.assert_array_equal(tifffile.imread(io.BytesIO(rewrite(content, tmp_path))), stored)
     if dtype in ("u1", "u2"):
-        with Image.open(io.BytesIO(again(content, tmp_path, "png"))) as picture:
+        with Image.open(io.BytesIO(rewrite(content, tmp_path, "png"))) as picture:
             np.testing.assert_array_equal(np.array(picture), seen)
 
 
@@ -52,14 +52,14 @@ def test_tiff_that_counts_from_white_keeps_its_transparency(tmp_path: Path) -> N
     image = read_tiff(content, "a.tif")
     np.testing.assert_array_equal(image.page(0)[..., 1], stored[..., 1])
     np.testing.assert_array_equal(image.page(0)[..., 0], 255 - stored[..., 0])
-    np.testing.assert_array_equal(tifffile.imread(io.BytesIO(again(content, tmp_path))), stored)
+    np.testing.assert_array_equal(tifffile.imread(io.BytesIO(rewrite(content, tmp_path))), stored)
 
 
 def test_colours_multiplied_by_transparency_are_not_put_into_a_png(tmp_path: Path) -> None:
     content = tiff(texture(5, 6, 4), photometric="rgb", extrasamples=["assocalpha"])
-    assert tifffile.imread(io.BytesIO(again(content, tmp_path))).shape == (5, 6, 4)
+    assert tifffile.imread(io.BytesIO(rewrite(content, tmp_path))).shape == (5, 6, 4)
     with pytest.raises(ConfigError, match="multiplied by their transparency"):
-        again(content, tmp_path, "png")
+        rewrite(content, tmp_path, "png")
 
 
 @pytest.mark.parametrize("packing", [None, "packbits"])
@@ -84,7 +84,7 @@ def test_metadata_of_a_jpeg_makes_no_raw_file_or_stack_of_a_tiff(
     exif = Image.Exif()
     exif[number], exif[274] = value, 6
     content = saved(texture(9, 8, 3), "JPEG", exif=exif.tobytes())
-    image = read_tiff(again(content, tmp_path, "tiff"), "a.tif")
+    image = read_tiff(rewrite(content, tmp_path, "tiff"), "a.tif")
     assert image.metadata.orientation == 6
     np.testing.assert_array_equal(image.page(0), read_jpeg(content, "a.jpg").page(0))
 

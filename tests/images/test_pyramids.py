@@ -29,7 +29,7 @@ def halves(pixels: NDArray[Any], times: int) -> NDArray[np.uint8]:
     return np.rint(blocks).astype(np.uint8)
 
 
-def again(path: Path, pages: list[NDArray[Any]]) -> Path:
+def rewrite(path: Path, pages: list[NDArray[Any]]) -> Path:
     target = path.with_name("again.tif")
     write_image(target, pages, read_image(path))
     return target
@@ -42,7 +42,7 @@ def test_tiles_keep_size_and_compression(tmp_path: Path, packing: str, byteorder
     tifffile.imwrite(
         path, PIXELS, tile=(48, 64), compression=packing, byteorder=byteorder, photometric="rgb"
     )
-    with tifffile.TiffFile(again(path, [PIXELS])) as file, tifffile.TiffFile(path) as first:
+    with tifffile.TiffFile(rewrite(path, [PIXELS])) as file, tifffile.TiffFile(path) as first:
         (page,) = file.pages
         assert (page.tilelength, page.tilewidth) == (48, 64)
         np.testing.assert_array_equal(page.asarray(), PIXELS)
@@ -60,7 +60,7 @@ def test_planes_of_floats_in_tiles_are_written_as_they_were(tmp_path: Path) -> N
         path, planes, tile=(16, 32), compression="zlib", predictor=True,
         photometric="rgb", planarconfig="separate", bigtiff=True,
     )  # fmt: skip
-    with tifffile.TiffFile(again(path, [np.moveaxis(planes, 0, -1)])) as file:
+    with tifffile.TiffFile(rewrite(path, [np.moveaxis(planes, 0, -1)])) as file:
         assert file.pages[0].tilewidth == 32 and file.is_bigtiff
         np.testing.assert_array_equal(file.asarray(), planes)
 
@@ -76,7 +76,7 @@ def test_copies_within_a_page_are_made_anew(tmp_path: Path, bigtiff: bool) -> No
     image = read_image(path)
     assert image.notes == ("Its smaller copies are recomputed.",)
     inverted = 255 - PIXELS
-    with tifffile.TiffFile(again(path, [inverted])) as file:
+    with tifffile.TiffFile(rewrite(path, [inverted])) as file:
         (series,) = file.series
         assert [level.shape for level in series.levels] == [
             (131, 200, 3),

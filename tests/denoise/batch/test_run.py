@@ -245,8 +245,8 @@ def test_workers_leave_an_interrupt_to_the_run(folder: Path) -> None:
     code = HEARS_INTERRUPTS + (
         "import sys\n"
         "from kpca_apps.denoise.batch.run import run_batch\n"
-        "from tests.denoise.toy import SETTINGS, deaf\n"
-        "result = run_batch([sys.argv[1]], sys.argv[2], SETTINGS, denoise=deaf, jobs=2)\n"
+        "from tests.denoise.toy import SETTINGS, unheard\n"
+        "result = run_batch([sys.argv[1]], sys.argv[2], SETTINGS, denoise=unheard, jobs=2)\n"
         "assert not result.failed, result.failed\n"
         "assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())\n"
     )

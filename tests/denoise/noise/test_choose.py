@@ -17,7 +17,7 @@ IMAGE = 100 + 10 * np.random.default_rng(0).standard_normal((40, 44, 3))
 
 
 @pytest.fixture
-def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def measurements(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record one entry per measurement of white noise."""
     times: list[int] = []
 
@@ -31,7 +31,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_white_noise_is_measured_where_its_level_or_the_kind_of_noise_is_asked(
-    looked: list[int],
+    measurements: list[int],
 ) -> None:
     for noise, sigma, times in (
         ("gaussian", 10.0, 0),
@@ -43,21 +43,21 @@ def test_white_noise_is_measured_where_its_level_or_the_kind_of_noise_is_asked(
         ("poisson", None, 1),
         ("camera", None, 0),
     ):
-        looked.clear()
+        measurements.clear()
         denoise_with_info(
             IMAGE, sigma=sigma, noise=noise, strength=0, data_range=255, channel_axis=-1
         )
-        assert len(looked) == times, (noise, sigma)
+        assert len(measurements) == times, (noise, sigma)
 
 
-def test_where_laws_are_known_nothing_is_measured(looked: list[int]) -> None:
+def test_where_laws_are_known_nothing_is_measured(measurements: list[int]) -> None:
     grey = IMAGE[..., 0]
     picture = read_picture(grey[np.newaxis, np.newaxis], Axes.of(grey.shape, None, None), 255.0)
     seen = (0.0, 255.0)
     law = NoiseLaw(0.5, 1.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, seen, seen)
     found = choose.look(picture, Options(), None, [law])
     assert found.noise == "poisson"
-    assert not looked
+    assert not measurements
 
 
 def test_the_image_is_the_one_of_a_kind_that_was_found() -> None:

@@ -19,7 +19,7 @@ from tests.quick import quick
 Image = NDArray[np.float32]
 
 
-def found(
+def search(
     guide: Image,
     y: int,
     x: int,
@@ -58,21 +58,21 @@ def test_the_nearest_patches_are_found(
     image: Image, place: tuple[int, int], shape: tuple[int, int]
 ) -> None:
     y, x = min(place[0], 60 - shape[0]), min(place[1], 70 - shape[1])
-    group = found(image, y, x, shape, 40)
+    group = search(image, y, x, shape, 40)
     assert set(group) == nearest(image, y, x, shape, 40)
     assert group == sorted(group)
 
 
 def test_a_small_image_gives_all_it_has() -> None:
     image = np.arange(20, dtype=np.float32).reshape(4, 5)
-    assert len(found(image, 0, 0, (3, 3), 40)) == 2 * 3
-    assert found(image, 0, 0, (4, 5), 40) == [(0, 0)]
+    assert len(search(image, 0, 0, (3, 3), 40)) == 2 * 3
+    assert search(image, 0, 0, (4, 5), 40) == [(0, 0)]
 
 
 def test_ties_are_drawn_from_everywhere_and_always_the_same(image: Image) -> None:
     """In noise, the nearest 48 of 1369 patches share the reference's noise; random ones do not."""
-    drawn = found(image, 30, 30, (6, 6), 48, tie=1e6)
-    assert drawn == found(image, 30, 30, (6, 6), 48, tie=1e6)
+    drawn = search(image, 30, 30, (6, 6), 48, tie=1e6)
+    assert drawn == search(image, 30, 30, (6, 6), 48, tie=1e6)
     assert (30, 30) in drawn
     spread = np.array(drawn) - 30
     assert (np.abs(spread.mean(0)) < 4).all()
@@ -80,20 +80,20 @@ def test_ties_are_drawn_from_everywhere_and_always_the_same(image: Image) -> Non
     patches = sliding_window_view(image, (6, 6))
     shared = [
         np.mean([np.vdot(patches[at], patches[30, 30]) for at in group if at != (30, 30)])
-        for group in (drawn, found(image, 30, 30, (6, 6), 48))
+        for group in (drawn, search(image, 30, 30, (6, 6), 48))
     ]
     assert abs(shared[0]) < 2 < shared[1]
 
 
 def test_draws_belong_to_the_whole_image(image: Image) -> None:
-    whole = found(image, 30, 30, (6, 6), 20, tie=1e6)
-    cut = found(image[10:, 3:], 20, 27, (6, 6), 20, tie=1e6, origin=(10, 3))
+    whole = search(image, 30, 30, (6, 6), 20, tie=1e6)
+    cut = search(image[10:, 3:], 20, 27, (6, 6), 20, tie=1e6, origin=(10, 3))
     assert whole == [(y + 10, x + 3) for y, x in cut]
 
 
 def test_equal_patches_are_taken_in_reading_order() -> None:
     flat = np.zeros((30, 30), np.float32)
-    assert found(flat, 20, 20, (4, 4), 3) == [(2, 2), (2, 3), (20, 20)]
+    assert search(flat, 20, 20, (4, 4), 3) == [(2, 2), (2, 3), (20, 20)]
 
 
 @pytest.mark.parametrize("tie", [0.0, 100.0])
@@ -103,7 +103,7 @@ def test_what_is_not_a_number_is_never_near_and_never_too_much(image: Image, tie
         spoilt = image.copy()
         spoilt[rng.random(image.shape) < share] = np.nan
         spoilt[30:36, 30:36] = image[30:36, 30:36]
-        group = found(spoilt, 30, 30, (6, 6), 48, tie)
+        group = search(spoilt, 30, 30, (6, 6), 48, tie)
         assert len(group) == 48
         assert (30, 30) in group
         if tie == 0 and share < 0.02:

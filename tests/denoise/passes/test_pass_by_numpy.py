@@ -39,7 +39,7 @@ def references(length: int, size: int, stride: int) -> list[int]:
     return sorted({*range(0, length - size + 1, stride), length - size})
 
 
-def passed(
+def np_pass(
     planes: Image,
     guide: Image,
     variance: Image,
@@ -89,7 +89,7 @@ def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches(group: int) -
     noisy = scene()[1].astype(np.float32)
     variance = np.full(noisy.shape, 100.0, np.float32)
     variance[:, :, 20:] = 150.0
-    estimate, leverage = passed(noisy, noisy[0], variance, group=group, guide_variance=variance[0])
+    estimate, leverage = np_pass(noisy, noisy[0], variance, group=group, guide_variance=variance[0])
     spread = patch_means(variance[:, None], (1, 5, 5))[:, 0]
     kept = set()
     for c, plane in enumerate(noisy):
@@ -114,7 +114,7 @@ def test_a_soft_pass_is_kernel_ridge_regression_on_the_pilot(group: int) -> None
     pilot, noisy = (planes.astype(np.float32) for planes in scene())
     pilot = pilot + np.float32(0.1) * noisy
     variance = np.array([100.0, 200.0], np.float32)
-    estimate, leverage = passed(noisy, pilot[0], variance[:, None, None], group=group, pilot=pilot)
+    estimate, leverage = np_pass(noisy, pilot[0], variance[:, None, None], group=group, pilot=pilot)
     for c, plane in enumerate(noisy):
 
         def regressed(places: Places, c: int = c, plane: Image = plane) -> Group:
@@ -136,7 +136,7 @@ def test_leverage_is_what_a_pixel_does_to_its_own_estimate() -> None:
     pilot += np.float32(0.1) * noisy
 
     def smooth(planes: Image) -> tuple[Image, Image]:
-        return passed(planes, pilot[0], variance, pilot=pilot)
+        return np_pass(planes, pilot[0], variance, pilot=pilot)
 
     before, leverage = smooth(noisy)
     for y, x in [(0, 0), (15, 14), (15, 16), (20, 40), (30, 45)]:

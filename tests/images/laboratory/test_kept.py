@@ -31,7 +31,7 @@ def pages_of(image: ImageFile) -> np.ndarray:
     return np.stack([image.page(number) for number in range(len(image.pages))])
 
 
-def again(path: Path, change: Callable[[np.ndarray], np.ndarray] = lambda pixels: pixels) -> Path:
+def rewrite(path: Path, change: Callable[[np.ndarray], np.ndarray] = lambda pixels: pixels) -> Path:
     """Write modified pixels of a file in its own format."""
     image = read_image(path)
     out = path.with_name(f"again-{path.name}")
@@ -55,7 +55,7 @@ def test_fits_keeps_headers_tables_and_masks(tmp_path: Path) -> None:
     assert len(image.pages) == 3
     assert any("DQ" in note for note in image.notes)
     with (
-        fits.open(again(path, lambda page: page + 1), checksum=True) as out,
+        fits.open(rewrite(path, lambda page: page + 1), checksum=True) as out,
         fits.open(path) as own,
     ):
         np.testing.assert_array_equal(out["SCI"].data, CUBE + 1)
@@ -74,7 +74,7 @@ def test_fits_extensions_that_are_no_pictures_are_kept(name: str, tmp_path: Path
     fits.HDUList([fits.PrimaryHDU(CUBE[0]), beside]).writeto(path)
     image = read_image(path)
     assert len(image.pages) == 1 and any(name in note for note in image.notes)
-    with fits.open(again(path, lambda page: page + 1)) as out:
+    with fits.open(rewrite(path, lambda page: page + 1)) as out:
         np.testing.assert_array_equal(out[0].data, CUBE[0] + 1)
         np.testing.assert_array_equal(out[name].data, CUBE[0] * 2)
 
@@ -90,9 +90,9 @@ def test_fits_pixels_without_a_value_are_nan_and_stay_so(tmp_path: Path) -> None
     assert np.isnan(found[3, 4]) and np.isnan(found).sum() == 1
     with fits.open(path) as own:
         np.testing.assert_array_equal(own[0].data, found)
-    assert again(path).read_bytes() == path.read_bytes()
+    assert rewrite(path).read_bytes() == path.read_bytes()
     # A pixel equal to the blank value is not written as such.
-    darkest = again(path, lambda page: np.where(np.isnan(page), page, -1e9).astype(page.dtype))
+    darkest = rewrite(path, lambda page: np.where(np.isnan(page), page, -1e9).astype(page.dtype))
     assert np.isnan(read_image(darkest).page(0)).sum() == 1
 
 
@@ -104,7 +104,7 @@ def test_any_number_may_mean_no_value(dtype: str, blank: int, tmp_path: Path) ->
     image.writeto(path, output_verify="ignore")
     missing = np.isnan(pages_of(read_image(path))[0].astype(float))
     np.testing.assert_array_equal(missing, image.data == blank)
-    assert again(path).read_bytes() == path.read_bytes()
+    assert rewrite(path).read_bytes() == path.read_bytes()
 
 
 def test_a_batch_neither_uses_nor_changes_them(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_mrc(kind: str, dtype: str, order: str, tmp_path: Path) -> None:
     image = read_image(path)
     expected = {"volume": ((0, 1, 2),), "images": None, "volumes": ((0, 1, 2), (3, 4, 5))}
     assert image.groups == expected[kind]
-    lighter = again(path, lambda page: page + np.array(1, page.dtype))
+    lighter = rewrite(path, lambda page: page + np.array(1, page.dtype))
     messages = io.StringIO()
     assert mrcfile.validate(lighter, print_file=messages), messages.getvalue()
     with mrcfile.open(lighter) as out, mrcfile.open(path) as own:
@@ -192,7 +192,7 @@ def test_nifti(kind: str, suffix: str, dtype: str, tmp_path: Path) -> None:
     nibabel.save(made, path)
     image = read_image(path)
     assert image.groups == ((0, 1, 2, 3), (4, 5, 6, 7))
-    own, out = nibabel.load(path), nibabel.load(again(path))
+    own, out = nibabel.load(path), nibabel.load(rewrite(path))
     np.testing.assert_allclose(
         pages_of(image), own.get_fdata().transpose(3, 2, 1, 0).reshape(8, 20, 30),
         rtol=1e-6,
@@ -202,7 +202,7 @@ def test_nifti(kind: str, suffix: str, dtype: str, tmp_path: Path) -> None:
     assert out.header == own.header
     assert out.header.extensions == own.header.extensions
     if suffix == ".nii.gz":
-        assert gzip.decompress(again(path).read_bytes()) == gzip.decompress(path.read_bytes())
+        assert gzip.decompress(rewrite(path).read_bytes()) == gzip.decompress(path.read_bytes())
 
 
 def test_what_is_no_brightness_is_refused(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def exif_of(orientation: int) -> bytes:
     return exif.tobytes()
 
 
-def again(content: bytes, folder: Path) -> tuple[np.ndarray, Path]:
+def rewrite(content: bytes, folder: Path) -> tuple[np.ndarray, Path]:
     path, out = folder / "a.avif", folder / "b.avif"
     path.write_bytes(content)
     image = read_image(path)
@@ -41,7 +41,7 @@ def again(content: bytes, folder: Path) -> tuple[np.ndarray, Path]:
 def test_avif_without_loss(pixels: np.ndarray, bits: int, tmp_path: Path) -> None:
     deep = pixels if bits == 8 else pixels.astype("u2") << (bits - 8)
     content = bytes(imagecodecs.avif_encode(deep, level=100, bitspersample=bits))
-    found, out = again(content, tmp_path)
+    found, out = rewrite(content, tmp_path)
     np.testing.assert_array_equal(found, deep)
     if bits == 8:
         with Image.open(out) as seen:
@@ -57,7 +57,7 @@ def test_avif_without_loss(pixels: np.ndarray, bits: int, tmp_path: Path) -> Non
 def test_avif_keeps_metadata(orientation: int, tmp_path: Path) -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     given = {"exif": exif_of(orientation), "icc_profile": profile, "xmp": b"<x:xmpmeta/>"}
-    _, out = again(saved(COLOUR, "AVIF", **given), tmp_path)
+    _, out = rewrite(saved(COLOUR, "AVIF", **given), tmp_path)
     with Image.open(out) as seen:
         assert (seen.info["icc_profile"], seen.info["xmp"]) == (profile, b"<x:xmpmeta/>")
         assert seen.getexif()[271] == "Maker"

@@ -92,14 +92,14 @@ def test_a_store_that_goes_away_in_the_middle_is_one_line(monkeypatch: pytest.Mo
         running.enter_context(moto_store())
         upload, n_uploaded = buckets.Place.upload, 0
 
-        def until_it_goes(place: buckets.Place, path: Path) -> None:
+        def upload_until_stopped(place: buckets.Place, path: Path) -> None:
             nonlocal n_uploaded
             n_uploaded += 1
             if n_uploaded == 2:
                 running.close()
             upload(place, path)
 
-        monkeypatch.setattr(buckets.Place, "upload", until_it_goes)
+        monkeypatch.setattr(buckets.Place, "upload", upload_until_stopped)
         with s3_environment(os.environ["AWS_ENDPOINT_URL"]):
             with pytest.raises(InputError, match=r"gone.*cannot be reached") as error:
                 run(f"s3://{BUCKET}/gone", "a.csv", "b.csv")

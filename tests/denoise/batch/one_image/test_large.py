@@ -57,7 +57,7 @@ def error(path: Path) -> float:
     return float(np.std(tifffile.imread(path).astype(float) - CLEAN))
 
 
-def at_once(folder: Path, denoiser: GroupDenoiser) -> NDArray[Any]:
+def denoise_whole(folder: Path, denoiser: GroupDenoiser) -> NDArray[Any]:
     """Denoise the image of a folder in one piece."""
     (folder / "out" / "a.tif").unlink()  # an existing result would be reused
     with pytest.MonkeyPatch.context() as patched:
@@ -100,7 +100,7 @@ def test_pieces_are_nearly_the_page_at_once(
     denoiser = GroupDenoiser(options, sigma=sigma, data_range=None if sigma else 255.0, laws=laws)
     assert not run(tmp_path, denoiser).reason
     found = tifffile.imread(done).astype(float)
-    whole = at_once(tmp_path, denoiser).astype(float)
+    whole = denoise_whole(tmp_path, denoiser).astype(float)
     assert np.mean(found != pixels) > 0.5
     difference, seams = np.abs(found - whole), np.s_[96 + 56 - 1 :: 56]
     level = sigma or 15.0
