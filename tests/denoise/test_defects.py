@@ -39,7 +39,7 @@ SOUND = psnr(denoise_with_info(NOISY.astype("u2"), quality="fast")[0])
 
 
 @pytest.mark.parametrize("share", [0.001, 0.004, 0.01])
-def test_lone_pixels_are_taken_out_at_any_share(rng: np.random.Generator, share: float) -> None:
+def test_isolated_pixels_are_removed_at_any_density(rng: np.random.Generator, share: float) -> None:
     hot = rng.random(SHAPE) < share
     image = np.where(hot, NOISY + rng.uniform(1500, 40000, SHAPE), NOISY).astype("u2")
     found, info = denoise_with_info(image, quality="fast")
@@ -85,7 +85,7 @@ def test_drawn_lines_and_bars_are_kept(rng: np.random.Generator) -> None:
         assert np.std(found - image) < 60
 
 
-def test_letters_and_dither_are_no_impulses(rng: np.random.Generator) -> None:
+def test_letters_and_dither_are_not_impulses(rng: np.random.Generator) -> None:
     page = Image.new("L", (320, 200), 250)
     for line in range(14):
         text = f"{line:02d} def denoise(image, sigma=None): return x"
@@ -115,13 +115,13 @@ def test_padding_is_neither_used_nor_changed(value: float, kind: str) -> None:
     np.testing.assert_array_equal(again[~outside], found[~outside])
 
 
-def test_noise_cut_off_is_no_padding(rng: np.random.Generator) -> None:
+def test_clipped_noise_is_not_padding(rng: np.random.Generator) -> None:
     dark = np.clip(gaussian_filter(rng.standard_normal(SHAPE), 12) * 600 + 5, 0, 255)
     noisy = np.clip(dark + rng.normal(0, 8, SHAPE), 0, 255).round()
     assert (noisy == 0).mean() > 0.2 and not padding_in(noisy[np.newaxis, np.newaxis]).any()
 
 
-def test_what_lies_between_two_areas_is_beside_both(rng: np.random.Generator) -> None:
+def test_a_pixel_between_two_areas_borders_both(rng: np.random.Generator) -> None:
     page = rng.integers(1, 250, (40, 60))
     page[:, :10] = page[:, 11:21] = 0
     page[[3, 17, 31], 10] = 0  # 3 of the 40 pixels next to the first, of the 80 next to the second
@@ -134,7 +134,7 @@ def test_what_lies_between_two_areas_is_beside_both(rng: np.random.Generator) ->
     assert padding_in(page[np.newaxis, np.newaxis]).sum() == 60 * 20 + 30
 
 
-def test_a_page_without_data_costs_no_other(tmp_path: Path) -> None:
+def test_a_page_without_data_does_not_affect_others(tmp_path: Path) -> None:
     fits = pytest.importorskip("astropy.io.fits")
     cube = np.stack([NOISY, np.full(SHAPE, np.nan), NOISY[::-1]]).astype("f4")
     (tmp_path / "in").mkdir()
@@ -148,7 +148,7 @@ def test_a_page_without_data_costs_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("peak", [1, 3, 10])
-def test_counts_are_denoised_alike_in_integers_and_floats(
+def test_integer_and_float_counts_are_denoised_alike(
     rng: np.random.Generator, peak: int, tmp_path: Path
 ) -> None:
     light = (CLEAN - CLEAN.min()) / np.ptp(CLEAN) * peak + 0.05

@@ -53,7 +53,7 @@ def draft(image: np.ndarray, axis: int | None, noise: str, **options: Any) -> np
 
 @examples(15)
 @given(pictures(), noises, st.integers(-90, 90), st.booleans(), st.booleans())
-def test_the_unit_is_of_no_influence(drawn, noise, exponent, is_known, has_range):
+def test_the_unit_has_no_influence(drawn, noise, exponent, is_known, has_range):
     """Bitwise equal: scaling by powers of two is exact."""
     (image, axis), unit = drawn, 2.0**exponent
     level = LEVEL.get(noise, 15.0)
@@ -71,7 +71,7 @@ def test_the_unit_is_of_no_influence(drawn, noise, exponent, is_known, has_range
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("unit", [1 / 255, 257.0])
-def test_a_unit_that_is_no_power_of_two_is_of_no_influence_but_rounding(method, unit):
+def test_other_units_change_the_result_by_rounding_only(method, unit):
     """On strokes, whose groups get a kernel of finite bandwidth except with `linear`."""
     rows, columns = np.indices((48, 64))
     clean = 200.0 * ((rows + 2 * columns) % 17 < 4)
@@ -92,7 +92,7 @@ def test_a_unit_that_is_no_power_of_two_is_of_no_influence_but_rounding(method, 
     st.sampled_from(["gaussian", "impulse", "camera"]),
     st.integers(-(2**40), 2**40),
 )
-def test_the_origin_is_of_no_influence_on_noise_that_is_added(drawn, noise, origin):
+def test_the_origin_has_no_influence_on_additive_noise(drawn, noise, origin):
     image, axis = drawn
     # Integers are exact up to 2^53; adding the origin back rounds once.
     one, other = (draft(image + far, axis, noise, sigma=15.0) for far in (0.0, float(origin)))
@@ -179,7 +179,7 @@ def test_any_magnitude_is_denoised_or_refused_in_one_line(
     st.tuples(st.integers(0, 229), st.integers(1, 60)),
     st.booleans(),
 )
-def test_a_crop_of_a_draft_is_that_of_the_whole(height, width, noise, seed, part, is_turned):
+def test_a_crop_of_a_draft_equals_that_of_the_whole(height, width, noise, seed, part, is_turned):
     rng = np.random.default_rng(seed)
     image = 100.0 + 40.0 * np.sin(np.arange(width) / 7.0) + rng.normal(0, 15, (height, width))
     first, length = part

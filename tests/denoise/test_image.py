@@ -80,7 +80,7 @@ def test_noise_is_found_in_every_type(dtype: str) -> None:
     assert after < 0.5 * before
 
 
-def test_a_dim_picture_that_is_clean_stays_as_it_is() -> None:
+def test_a_dim_clean_picture_is_unchanged() -> None:
     clean, _ = scene(2)
     with pytest.warns(UserWarning, match="No noise could be established"):
         same = denoise_kpca(np.round(clean * 3000).astype(np.int16), quality="fast")
@@ -90,7 +90,7 @@ def test_a_dim_picture_that_is_clean_stays_as_it_is() -> None:
 @pytest.mark.filterwarnings("ignore:No noise could be established")
 @pytest.mark.parametrize("noise", ["gaussian", "auto", "poisson", "speckle", "camera"])
 @pytest.mark.parametrize("data_range", [1e12, 1e22, 1e30])
-def test_an_image_that_uses_next_to_nothing_of_its_range_comes_back(
+def test_an_image_using_almost_none_of_its_range_is_unchanged(
     noise: str, data_range: float
 ) -> None:
     image = 100 + 15 * np.random.default_rng(0).standard_normal((14, 16))

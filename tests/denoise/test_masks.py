@@ -42,7 +42,7 @@ def psnr(image: NDArray[np.floating], where: NDArray[np.bool_]) -> float:
     noise=st.sampled_from(["gaussian", "auto", "poisson", "speckle", "impulse", "camera"]),
     dtype=st.sampled_from(["u1", "u2", "f4", "f8"]),
 )
-def test_what_is_under_a_mask_has_no_influence(seed: int, noise: str, dtype: str) -> None:
+def test_masked_pixels_have_no_influence(seed: int, noise: str, dtype: str) -> None:
     rng = np.random.default_rng(seed)
     image = rng.integers(1, 200, (24, 40)).astype(dtype)
     mask = rng.random(image.shape) > rng.random() ** 2
@@ -56,7 +56,7 @@ def test_what_is_under_a_mask_has_no_influence(seed: int, noise: str, dtype: str
     assert np.array_equal(second[~mask], other[~mask])
 
 
-def test_all_ways_to_say_what_is_no_data_are_one() -> None:
+def test_all_ways_to_mark_missing_data_are_equivalent() -> None:
     mask = with_disc(NOISY.shape)
     colours = np.stack([NOISY, NOISY[::-1], NOISY[:, ::-1]], axis=-1)
     options = {"quality": "draft", "channel_axis": -1}
@@ -87,7 +87,7 @@ def test_noise_is_that_of_the_data_and_is_removed_up_to_the_edge(masked: str) ->
 
 
 @pytest.mark.parametrize("missing", ["half", "rows", "most"])
-def test_noise_of_sparse_data_is_as_strong(missing: str) -> None:
+def test_sparse_data_have_the_same_noise_level(missing: str) -> None:
     draws = np.random.default_rng(1).random(NOISY.shape)
     sparse = {"half": draws < 0.5, "most": draws < 0.3, "rows": np.indices(draws.shape)[0] % 2 == 0}
     filled = imputed(np.where(sparse[missing], NOISY, np.nan), sparse[missing])
@@ -96,7 +96,7 @@ def test_noise_of_sparse_data_is_as_strong(missing: str) -> None:
     assert level == pytest.approx(estimate_noise(NOISY).sigma, rel=0.15)
 
 
-def test_what_stands_in_holes_comes_from_the_data_around() -> None:
+def test_holes_are_filled_from_the_surrounding_data() -> None:
     rows = np.repeat(np.arange(40.0)[:, np.newaxis], 40, axis=1)
     mask = np.ones(rows.shape, bool)
     mask[10:30, 12:28] = False
@@ -109,7 +109,7 @@ def test_what_stands_in_holes_comes_from_the_data_around() -> None:
     assert set(mirror[~mask]) <= set(rows[mask])
 
 
-def test_sparse_data_are_mirrored_a_few_times_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sparse_data_are_mirrored_only_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def counted(*args: Any, **options: Any) -> Any:
@@ -150,7 +150,7 @@ def test_pages_of_a_block_without_data_stay_as_they_are(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("noise", ["auto", "camera"])
-def test_a_region_is_all_that_is_denoised(noise: str) -> None:
+def test_only_the_region_is_denoised(noise: str) -> None:
     image = NOISY.copy()
     image[:, 100:] = CLEAN[:, 100:]  # a part without noise, which is ignored
     found, info = denoise_with_info(
@@ -194,7 +194,7 @@ def test_pages_have_masks_of_their_own() -> None:
         ({"region": 8}, ConfigError, "give four whole numbers"),
     ],
 )
-def test_what_cannot_be_is_refused(options: dict, error: type, message: str) -> None:
+def test_impossible_arguments_are_rejected(options: dict, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         denoise_kpca(np.ones((8, 8)), **options)
 

@@ -33,7 +33,7 @@ def error(found: NDArray[np.floating], seen: NDArray[np.float64]) -> float:
 
 
 @pytest.mark.parametrize("pattern", [*BAYER, XTRANS])
-def test_noise_is_taken_out_whatever_the_pattern(light: NDArray[np.float64], pattern: str) -> None:
+def test_noise_is_removed_for_any_pattern(light: NDArray[np.float64], pattern: str) -> None:
     seen = mosaic_of(light, pattern)
     noisy = exposed(seen, A, B)
     found = denoise_mosaic(noisy, pattern=pattern, noise=(A, B), quality="fast")
@@ -88,7 +88,7 @@ def test_the_transform_has_noise_of_1_and_an_exact_inverse(added: float) -> None
 
 
 @pytest.mark.parametrize("photons", [0.5, 3.0, 30.0])
-def test_an_even_light_comes_back_as_its_mean(photons: float) -> None:
+def test_constant_light_gives_its_mean(photons: float) -> None:
     seen = np.full((128, 128), photons)
     noisy = exposed(seen, 1.0, 0.25)
     found = denoise_mosaic(noisy, noise=(1.0, 0.25), quality="fast")
@@ -115,7 +115,7 @@ def test_measured_noise_is_near_the_truth(photograph: object, a: float, b: float
     )
 
 
-def test_measured_noise_takes_out_what_known_noise_does(light: NDArray[np.float64]) -> None:
+def test_measured_noise_denoises_like_known_noise(light: NDArray[np.float64]) -> None:
     seen = mosaic_of(light)
     noisy = exposed(seen, A, B)
     known = denoise_mosaic(noisy, noise=(A, B), quality="fast")
@@ -132,7 +132,7 @@ def test_units_and_black_do_not_matter(light: NDArray[np.float64]) -> None:
 
 @pytest.mark.release
 @pytest.mark.parametrize("pattern", BAYER)
-def test_noise_of_each_colour_is_its_own(pattern: str) -> None:
+def test_each_colour_has_its_own_noise(pattern: str) -> None:
     seen = np.full((128, 128), 0.5)
     curves = np.array([[0, 1e-2], [0, 1e-4], [0, 4e-2]])
     deviation = np.sqrt(mosaic_of(np.broadcast_to(curves[:, 1], (128, 128, 3)), pattern))
@@ -176,7 +176,7 @@ def test_strength_mixes_and_nothing_is_done_without_noise(light: NDArray[np.floa
     np.testing.assert_array_equal(denoise_mosaic(even), even)
 
 
-def test_the_same_for_any_number_of_workers_and_any_wanted_window(
+def test_any_number_of_workers_and_any_window_give_the_same(
     light: NDArray[np.float64],
 ) -> None:
     noisy = exposed(mosaic_of(light), A, B).astype(np.float32)
@@ -191,14 +191,14 @@ def test_the_same_for_any_number_of_workers_and_any_wanted_window(
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 17), (16, 5), (33, 31)])
-def test_small_mosaics_are_denoised_where_the_noise_is_given(shape: tuple[int, int]) -> None:
+def test_small_mosaics_are_denoised_with_given_noise(shape: tuple[int, int]) -> None:
     noisy = exposed(np.full(shape, 50.0), 1.0, 0.0)
     found = denoise_mosaic(noisy, noise=(1, 0), quality="fast")
     assert found.shape == shape and np.isfinite(found).all()
     assert np.std(found) <= np.std(noisy)
 
 
-def test_where_no_noise_can_be_measured_nothing_is_done(light: NDArray[np.float64]) -> None:
+def test_without_measurable_noise_nothing_is_done(light: NDArray[np.float64]) -> None:
     small = exposed(mosaic_of(light), A, B).astype(np.float32)[:12, :12]
     burnt = np.full((96, 96), 1.0, np.float32)
     burnt[::7, ::7] = 0.9
@@ -207,7 +207,7 @@ def test_where_no_noise_can_be_measured_nothing_is_done(light: NDArray[np.float6
             np.testing.assert_array_equal(denoise_mosaic(mosaic, white=white), mosaic)
 
 
-def test_what_cannot_be_is_refused_in_one_line(light: NDArray[np.float64]) -> None:
+def test_impossible_arguments_are_rejected_in_one_line(light: NDArray[np.float64]) -> None:
     mosaic = mosaic_of(light)
     holed = mosaic.copy()
     holed[3, 5] = np.nan

@@ -8,7 +8,7 @@ import pytest
 from kpca_apps.denoise.progress import watching, writing
 
 
-def test_a_board_cut_short_by_a_full_disk_still_tells_the_shares_it_holds(
+def test_a_truncated_progress_board_still_reports_its_shares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kpca_apps.denoise.progress._PAUSE", 0.001)

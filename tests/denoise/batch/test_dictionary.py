@@ -41,7 +41,7 @@ def test_components_are_numbered_with_their_share_and_differ_by_side(
         assert np.abs(pixels(one.below) - pixels(one.above)).max() > 50
 
 
-def test_the_level_described_is_the_one_met(model: DictionaryDenoiser) -> None:
+def test_the_described_level_is_the_measured_one(model: DictionaryDenoiser) -> None:
     for choice, subspace in zip(model.choices_, model.subspaces_, strict=True):
         met = ImageOutcome("a", "ok", sigma=255 * choice.level, data_range=255.0)
         odd = replace(met, sigma=None, status="failed")
@@ -71,7 +71,7 @@ def test_patches_are_drawn_around_middle_grey() -> None:
         ({"bandwidth": 9.0, "n_components": 5}, "components are as given."),
     ],
 )
-def test_the_rule_is_said_after_loading_too(
+def test_the_rule_is_reported_after_loading_too(
     options: dict[str, float], pattern: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("model") / "m.kpca"

@@ -29,7 +29,7 @@ from tests.quick import quick
 __all__ = ["folder"]
 
 
-def test_a_page_is_let_go_after_its_last_copy(tmp_path: Path) -> None:
+def test_a_page_is_released_after_its_last_copy(tmp_path: Path) -> None:
     whole, half = (Page(side, side, 1, np.dtype("f4")) for side in (16, 8))
     pages, copies = (whole, half, half, whole, half), {1: 0, 2: 0, 4: 3}
     image = ImageFile("a", "tiff", pages, lambda n: np.ones(pages[n].shape, "f4"), copies=copies)
@@ -48,7 +48,7 @@ def test_a_page_is_let_go_after_its_last_copy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("jobs", quick([1, 2], 1))
-def test_long_names_that_begin_alike_are_told_apart(jobs: int, tmp_path: Path) -> None:
+def test_long_names_with_a_common_start_are_distinguished(jobs: int, tmp_path: Path) -> None:
     names = [
         f"Experiment_2024-03-17_plate_B_well_C07_channel_DAPI_field{n:02}.png" for n in range(8)
     ]
@@ -90,7 +90,7 @@ def choosy(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, In
 
 
 @pytest.mark.parametrize("jobs", quick([1, 2], 1))
-def test_a_bug_is_told_with_its_place_and_costs_one_image(folder: Path, jobs: int) -> None:
+def test_an_exception_costs_one_image_and_is_located(folder: Path, jobs: int) -> None:
     result = run(folder, denoise=choosy, jobs=jobs)
     assert [image.name for image in result.failed] == ["grey.png"]
     (failed,) = result.failed
@@ -108,7 +108,7 @@ def killed(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, In
 
 @pytest.mark.release
 @pytest.mark.skipif(sys.platform == "win32", reason="no signal that cannot be caught")
-def test_a_killed_worker_costs_one_image_and_is_told_in_one_line(folder: Path) -> None:
+def test_a_killed_worker_costs_one_image_and_is_reported_in_one_line(folder: Path) -> None:
     result = run(folder, denoise=killed, jobs=2)
     (lost,) = result.failed
     assert lost.reason == (
@@ -121,7 +121,7 @@ def test_a_killed_worker_costs_one_image_and_is_told_in_one_line(folder: Path) -
     assert (again.n_failed, again.n_resumed) == (0, 2)
 
 
-def test_an_error_of_denoising_is_none_of_writing(folder: Path) -> None:
+def test_an_error_in_denoising_is_not_reported_as_one_in_writing(folder: Path) -> None:
     def unlucky(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
         if pixels.ndim == 2:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -161,7 +161,7 @@ def test_levels_of_pages_of_different_types_are_kept_apart(tmp_path: Path) -> No
     assert 19 < image.comparison.denoised.psnr < 22
 
 
-def test_levels_of_pages_of_speckle_are_shares_and_go_with_no_others(tmp_path: Path) -> None:
+def test_levels_of_speckle_pages_are_fractions_and_not_mixed_with_others(tmp_path: Path) -> None:
     def by_light(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
         is_dark = pixels.max() < 100
         return pixels, Info(noise="speckle", sigma=0.2) if is_dark else Info(sigma=10.0)
@@ -175,7 +175,7 @@ def test_levels_of_pages_of_speckle_are_shares_and_go_with_no_others(tmp_path: P
     assert "on 1 page of speckle it is 0.2 of the intensity" in " ".join(image.notes)
 
 
-def test_an_image_left_as_it_was_is_the_same_file(tmp_path: Path) -> None:
+def test_an_unchanged_image_is_the_same_file(tmp_path: Path) -> None:
     def leave(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
         return pixels.astype(np.float32), Info(established=False)
 
@@ -238,7 +238,7 @@ def test_a_colour_page_is_named_where_its_colours_are_noisier_than_their_level()
     assert "remains on page 2, where" in note
 
 
-def test_a_batch_warns_of_no_single_image() -> None:
+def test_a_batch_does_not_warn_about_single_images() -> None:
     denoiser = GroupDenoiser(Options(quality="fast"), sigma=0.5)
     # Warnings are errors in these tests; the command reports a doubtful level once for all images.
     assert denoiser.clean(picture(0).astype(np.uint8)).info.sigma == 0.5

@@ -67,7 +67,7 @@ def test_an_array_of_an_image_names_the_image(
     assert list(names(tmp_path, "vol.ome.zarr/0")) == ["0"]
 
 
-def test_what_is_packed_is_to_be_unpacked(tmp_path: Path) -> None:
+def test_packed_files_are_reported_as_to_be_unpacked(tmp_path: Path) -> None:
     (tmp_path / "sky.fits.gz").write_bytes(gzip.compress(b"SIMPLE  =" + bytes(1000)))
     (planned,), _ = plan_outputs([tmp_path / "sky.fits.gz"], tmp_path / "out")
     assert planned.refused == "is packed by gzip, which is not read; unpack it first (gunzip)."
@@ -98,11 +98,11 @@ def test_content_tells_an_image_without_a_suffix(tree: Path) -> None:
     assert notes == ("1 file is not an image and was passed over.",)
 
 
-def test_what_is_no_image_is_taken_when_named(tree: Path) -> None:
+def test_other_files_are_accepted_when_named(tree: Path) -> None:
     assert list(names(tree, "in/x/notes.txt")) == ["notes.txt"]
 
 
-def test_nothing_to_do_is_said(tree: Path) -> None:
+def test_an_empty_batch_is_reported(tree: Path) -> None:
     (tree / "empty").mkdir()
     with pytest.raises(InputError, match="no image there"):
         names(tree, "empty")
@@ -125,7 +125,7 @@ def test_another_format_changes_suffixes_without_a_clash(tree: Path) -> None:
     assert names(tree, "in/x", format="tiff")["c.tif"] == "c.tif"
 
 
-def test_an_image_under_the_suffix_of_another_kind_is_renamed_and_said(tree: Path) -> None:
+def test_an_image_with_a_wrong_suffix_is_renamed_and_reported(tree: Path) -> None:
     save(tree / "in", "x/b.jpg", picture(0), format="PNG")
     save(tree / "in", "photo.JPG", picture(0), format="TIFF")
     save(tree / "in", "scan.dat", picture(0), format="PNG")
@@ -139,7 +139,7 @@ def test_an_image_under_the_suffix_of_another_kind_is_renamed_and_said(tree: Pat
     assert names(tree, "in", format="tiff")["photo.JPG"] == "photo.tif"
 
 
-def test_kinds_that_are_not_read_are_images_all_the_same(tree: Path) -> None:
+def test_unreadable_image_formats_count_as_images(tree: Path) -> None:
     np.save(tree / "in" / "a.npy", np.zeros((4, 4)))
     (tree / "in" / "b.fits").write_bytes(b"SIMPLE  =                    T")
     (tree / "in" / "c").write_bytes(b"SIMPLE  =                    T")

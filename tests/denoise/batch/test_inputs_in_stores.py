@@ -115,7 +115,7 @@ def test_images_are_listed_by_few_requests(png: bytes, monkeypatch: pytest.Monke
     assert counts[0] == counts[1]  # besides reading the start of each object
 
 
-def test_what_is_too_large_is_not_fetched(
+def test_objects_that_are_too_large_are_not_fetched(
     tmp_path: Path, png: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system = hold(monkeypatch, **{"a.png": png, "b.png": png})

@@ -66,7 +66,7 @@ def test_a_mask_may_have_one_bit_a_pixel(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_a_named_pipe_is_no_mask_and_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_named_pipe_is_rejected_as_a_mask_without_waiting(tmp_path: Path) -> None:
     save(tmp_path / "in", "noisy.png", NOISY)
     os.mkfifo(tmp_path / "mask.png")
     (image,) = run(tmp_path, mask=tmp_path / "mask.png").images
@@ -129,7 +129,7 @@ def test_holes_are_left_out_of_measuring_and_of_a_preview(tmp_path: Path) -> Non
     assert all(np.isfinite(one.residual_sd) for one in trial.trials)
 
 
-def test_of_jpeg_it_is_said_that_the_rest_is_encoded_anew(tmp_path: Path) -> None:
+def test_reencoding_the_rest_of_a_jpeg_is_reported(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     Image.fromarray(NOISY).save(tmp_path / "in" / "a.jpg")
     save(tmp_path / "in", "b.png", NOISY)

@@ -46,7 +46,7 @@ def found_in(folder: Path) -> tuple[KindNoise, ...]:
 
 
 @pytest.mark.parametrize("noise", [{"sigma": 9.0}, {"counts": 4.0}])
-def test_noise_that_was_kept_is_taken_out_of_an_image_that_does_not_show_it(
+def test_a_saved_profile_denoises_an_image_that_does_not_show_its_noise(
     tmp_path: Path, noise: dict[str, float]
 ) -> None:
     for seed in range(3):
@@ -87,7 +87,7 @@ def test_images_of_another_kind_are_not_denoised(tmp_path: Path) -> None:
     assert small.reason.startswith("small.png: is of a kind (160 x 96, 1 x uint8)")
 
 
-def test_curves_of_raw_files_are_kept(tmp_path: Path) -> None:
+def test_noise_curves_of_raw_files_are_saved(tmp_path: Path) -> None:
     pytest.importorskip("rawpy", reason='rawpy is not installed: pip install "kpca-apps[raw]"')
     from tests.images.dng import exposed, mosaic_of, write_dng
 
@@ -130,7 +130,7 @@ def test_curves_of_raw_files_are_kept(tmp_path: Path) -> None:
         ({"kinds": 2 * [{"images": "a", "n_images": 1, "sigma": [1.0]}]}, "noise that cannot be"),
     ],
 )
-def test_what_is_no_profile_is_refused(
+def test_other_files_are_rejected_as_profiles(
     tmp_path: Path, changed: dict[str, Any], message: str
 ) -> None:
     path = stored(tmp_path / "p.json", (KindNoise("a", 1, sigma=(1.0,)),), **changed)
@@ -139,7 +139,7 @@ def test_what_is_no_profile_is_refused(
     assert "measure it again" in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_json_is_rejected(tmp_path: Path) -> None:
     for content, what in (
         (b"", "is not a noise profile"),
         (b"\xff\xfe", "is not a noise profile"),

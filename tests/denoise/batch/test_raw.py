@@ -140,7 +140,7 @@ def test_a_level_a_kind_of_noise_and_a_range_are_refused(folder: Path, tmp_path:
         assert a.status == "failed" and not a.bug
 
 
-def test_what_denoises_pictures_alone_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_options_for_pictures_only_are_rejected(folder: Path, tmp_path: Path) -> None:
     def denoise(pixels: NDArray[np.uint8], channel_axis: int | None) -> None:
         raise AssertionError
 

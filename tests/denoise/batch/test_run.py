@@ -109,7 +109,7 @@ def test_values_beyond_the_type_are_cut_not_wrapped(folder: Path) -> None:
         np.testing.assert_array_equal(np.array(seen), expected)
 
 
-def test_going_on_does_nothing_again(folder: Path) -> None:
+def test_resuming_repeats_nothing(folder: Path) -> None:
     first = run(folder)
     stamps = {path: path.stat().st_mtime_ns for path in (folder / "out").rglob("*.*")}
 
@@ -122,7 +122,7 @@ def test_going_on_does_nothing_again(folder: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
 
 
-def test_a_lost_result_is_made_again_and_a_changed_input_is_noticed(folder: Path) -> None:
+def test_a_missing_result_and_a_changed_input_are_processed_again(folder: Path) -> None:
     run(folder)
     whole = contents(folder / "out")
     (folder / "out" / "grey.png").unlink()
@@ -149,7 +149,7 @@ def test_other_settings_need_another_folder_or_force(folder: Path) -> None:
     assert run(folder, **other, force=True).n_resumed == 3
 
 
-def test_nothing_foreign_is_overwritten(folder: Path) -> None:
+def test_foreign_files_are_not_overwritten(folder: Path) -> None:
     (folder / "out" / "sub").mkdir(parents=True)
     (folder / "out" / "sub" / "colour.png").write_bytes(b"precious")
     with pytest.raises(RefusedError, match=r"sub/colour\.png: exists"):

@@ -67,7 +67,7 @@ def never(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Inf
 IN, OUT = f"s3://{BUCKET}/in", f"s3://{BUCKET}/out"
 
 
-def test_a_batch_from_a_bucket_goes_on_here(
+def test_a_batch_from_a_bucket_resumes_here(
     folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(IN, folder / "out").n_failed == 0
@@ -96,7 +96,7 @@ def test_a_batch_from_a_bucket_goes_on_here(
 
 
 @release
-def test_a_bucket_gives_and_takes_what_a_folder_does(folder: Path, store: Any) -> None:
+def test_a_bucket_behaves_like_a_folder(folder: Path, store: Any) -> None:
     here = run(folder / "in", folder / "out", reference=folder / "clean")
     record = (folder / "out" / MANIFEST).read_bytes()
     assert run(IN, folder / "fetched", reference=f"s3://{BUCKET}/clean") == here

@@ -59,7 +59,7 @@ def best_linear(examples, clean, noisy):
 
 
 @pytest.mark.release
-def test_digits_come_out_better_than_from_the_best_linear_pca(digits, model):
+def test_digits_are_denoised_better_than_by_the_best_linear_pca(digits, model):
     _, clean, noisy = digits
     ratio = squared_error(model.denoise_stack(noisy, SIGMA), clean) / best_linear(*digits)
     assert ratio < 0.6
@@ -88,7 +88,7 @@ def test_the_choice_from_noisy_examples_is_near_that_from_clean_ones(digits):
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "impulse"])
-def test_one_by_one_or_together_is_the_same(digits, model, noise):
+def test_images_give_the_same_result_alone_and_together(digits, model, noise):
     noisy = digits[2][:7]
     together = model.denoise_stack(noisy, SIGMA, noise=noise)
     alone = [model.denoise(image, sigma=SIGMA, noise=noise) for image in noisy]
@@ -96,7 +96,7 @@ def test_one_by_one_or_together_is_the_same(digits, model, noise):
 
 
 @pytest.mark.release
-def test_impulses_are_found_out_by_what_the_examples_say(digits, model):
+def test_impulses_are_detected_by_the_examples(digits, model):
     _, clean, _ = digits
     rng = np.random.default_rng(3)
     hit = rng.random(clean.shape) < 0.25
@@ -145,7 +145,7 @@ def test_units_and_types_follow_the_image(digits, model):
     assert_allclose(ranged, result * 7.0, atol=1e-9)
 
 
-def test_no_noise_no_change(digits, model):
+def test_without_noise_nothing_changes(digits, model):
     image = digits[2][0]
     before = image.copy()
     assert_array_equal(model.denoise(image, sigma=0.0), image)
@@ -190,7 +190,7 @@ def test_memory_grows_by_a_few_images_only(waves):
     assert peaks[1] - peaks[0] < 8 * 300 * 200 * 8
 
 
-def test_patches_taken_apart_and_averaged_are_the_image():
+def test_extracted_and_averaged_patches_give_the_image():
     image = np.random.default_rng(0).normal(size=(23, 140, 2))
     seen = []
 
@@ -215,7 +215,7 @@ def test_workers_change_no_bit(waves):
 
 
 @pytest.mark.parametrize("patch_size", [None, 6])
-def test_a_file_gives_back_the_same_model(tmp_path, waves, digits, patch_size):
+def test_a_file_restores_the_same_model(tmp_path, waves, digits, patch_size):
     images = digits[0][:100] if patch_size is None else waves
     image = digits[2][0] if patch_size is None else waves[0]
     model = DictionaryDenoiser(patch_size=patch_size, max_examples=60).fit(images)
@@ -227,7 +227,7 @@ def test_a_file_gives_back_the_same_model(tmp_path, waves, digits, patch_size):
     assert_array_equal(loaded.denoise(image), model.denoise(image))
 
 
-def test_other_models_and_damaged_ones_are_refused(tmp_path, model):
+def test_other_and_damaged_models_are_rejected(tmp_path, model):
     file = tmp_path / "m.kpca"
     model.save(file)
     meta, arrays = read_parts(file)

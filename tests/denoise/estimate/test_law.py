@@ -38,7 +38,7 @@ def law_of(image: np.ndarray, step: float = 0.0) -> NoiseLaw:
     ("gain", "read", "offset", "peak"),
     [(2.0, 0.0, 0.0, 100), (0.5, 3.0, 100.0, 400), (20, 9, 0, 60)],
 )
-def test_the_law_of_a_detector_is_found(
+def test_the_law_of_a_detector_is_estimated(
     gain: float, read: float, offset: float, peak: float
 ) -> None:
     law = law_of(seen(gain, read, offset, peak))
@@ -49,7 +49,7 @@ def test_the_law_of_a_detector_is_found(
 
 
 @pytest.mark.parametrize("blur", [0.5, 0.7])
-def test_a_blur_that_neighbours_share_is_found_with_what_it_leaves_of_the_noise(
+def test_a_blur_is_estimated_with_the_remaining_noise(
     blur: float,
 ) -> None:
     clean = 20 + 200 * scene()
@@ -63,7 +63,7 @@ def test_a_blur_that_neighbours_share_is_found_with_what_it_leaves_of_the_noise(
     np.testing.assert_allclose([*map(law.variance, brightness)], left * 4 * brightness, rtol=0.25)
 
 
-def test_white_noise_is_as_strong_in_the_light() -> None:
+def test_white_noise_does_not_rise_with_brightness() -> None:
     law = law_of(200 * scene() + 5 * np.random.default_rng(2).standard_normal((192, 192)))
     assert law.established and not law.rises and law.blur <= 0.3
     np.testing.assert_allclose(np.sqrt([law.variance(20), law.variance(180)]), 5, rtol=0.1)
@@ -74,11 +74,11 @@ def test_texture_has_no_law(name: str) -> None:
     assert not law_of(getattr(data, name)(), 1.0).established
 
 
-def test_an_even_picture_says_nothing_of_brightness() -> None:
+def test_a_constant_picture_has_no_law_of_brightness() -> None:
     assert not law_of(np.random.default_rng(3).poisson(400.0, (128, 128))).rises
 
 
-def test_rounding_is_no_noise_of_the_picture() -> None:
+def test_rounding_is_not_noise_of_the_picture() -> None:
     rounded = np.round(8 * scene())
     cleaned, info = denoise_with_info(rounded.astype(np.uint8), quality="fast")
     assert not info.established
@@ -104,7 +104,7 @@ def test_the_law_follows_the_units(scale: float, shift: float) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float64"])
-def test_auto_takes_out_the_noise_of_light(dtype: str) -> None:
+def test_auto_removes_poisson_noise(dtype: str) -> None:
     offset, gain = (100.0, 4.0) if dtype == "uint16" else (0.0, 4.0)
     clean = offset + gain * 50 * scene()
     noisy = np.clip(np.round(seen(gain, 1.0, offset, 50)), 0, 32767).astype(dtype)
@@ -117,7 +117,7 @@ def test_auto_takes_out_the_noise_of_light(dtype: str) -> None:
     assert law.variance(middle) == pytest.approx(gain * (middle - offset) + 1, rel=0.15)
 
 
-def test_auto_takes_out_noise_that_neighbours_share() -> None:
+def test_auto_removes_correlated_noise() -> None:
     clean = 20 + 200 * scene()
     noise = np.random.default_rng(5).standard_normal(clean.shape) * np.sqrt(6 * clean)
     noisy = clean + gaussian_filter(noise, 0.7)
@@ -129,7 +129,7 @@ def test_auto_takes_out_noise_that_neighbours_share() -> None:
     assert errors["auto"] <= 1.15 * min(errors.values())
 
 
-def test_noise_that_neighbours_share_is_none_of_counts_whatever_its_variance() -> None:
+def test_correlated_noise_is_not_poisson_noise_whatever_its_variance() -> None:
     light = 100 + 40 * scene()
     noise = gaussian_filter(np.random.default_rng(6).standard_normal(light.shape), 0.6)
     # Fine detail as strong as the noise of that many counts.
@@ -140,13 +140,13 @@ def test_noise_that_neighbours_share_is_none_of_counts_whatever_its_variance() -
     assert (law_of(counts, 1.0).gain, law_of(counts, 1.0).blur) == (1.0, 0.0)
 
 
-def test_a_level_that_is_given_has_no_law() -> None:
+def test_a_given_level_has_no_law() -> None:
     image = seen(4.0, 1.0, 20.0, 50)
     assert denoise_with_info(image, sigma=5.0, quality="fast")[1].laws == ()
     assert measure_noise(np.zeros((8, 8), np.uint8)).laws == ()
 
 
-def test_pages_share_the_noise_of_neighbours_within_themselves_alone() -> None:
+def test_noise_is_correlated_within_pages_only() -> None:
     rng = np.random.default_rng(6)
     clean = np.stack([20 + level * scene(128) for level in (60, 200, 60, 200)])
     noise = rng.standard_normal(clean.shape) * np.sqrt(4 * clean)
@@ -158,7 +158,7 @@ def test_pages_share_the_noise_of_neighbours_within_themselves_alone() -> None:
     assert errors[:, [0, -1]].mean() < 2.5 * errors.mean()
 
 
-def test_empty_channels_have_no_noise_and_their_place() -> None:
+def test_empty_channels_keep_their_position_without_noise() -> None:
     image = np.zeros((192, 192, 3))
     image[..., 1] = seen(4.0, 1.0, 20.0, 50)
     cleaned, info = denoise_with_info(image, channel_axis=-1, data_range=255, quality="fast")
@@ -171,7 +171,7 @@ def test_empty_channels_have_no_noise_and_their_place() -> None:
     assert not cleaned[..., ::2].any()
 
 
-def test_counted_light_of_three_colours_is_taken_out() -> None:
+def test_poisson_noise_of_three_colours_is_removed() -> None:
     clean = np.stack([20 + peak * scene(seed=k) for k, peak in enumerate((200, 120, 60))], axis=-1)
     rng = np.random.default_rng(7)
     noisy = 20 + 4.0 * rng.poisson((clean - 20) / 4.0) + rng.standard_normal(clean.shape)
@@ -180,7 +180,7 @@ def test_counted_light_of_three_colours_is_taken_out() -> None:
     assert np.std(cleaned - clean) < 0.3 * np.std(noisy - clean)
 
 
-def test_salt_and_pepper_is_no_law() -> None:
+def test_salt_and_pepper_has_no_law() -> None:
     rng = np.random.default_rng(8)
     noisy = data.camera()[:256, :256] + 5 * rng.standard_normal((256, 256))
     hit = rng.random(noisy.shape) < 0.1
@@ -200,7 +200,7 @@ def test_grey_saved_as_three_colours_is_denoised_as_grey(sigma: float | None) ->
     assert len(same.laws) == 3 * len(info.laws)
 
 
-def test_a_law_is_claimed_no_closer_than_its_points_lie_on_it() -> None:
+def test_the_interval_of_a_law_covers_the_scatter_of_its_points() -> None:
     # Nearby regions whose noise does not fit the line of the rest, as with shallow depth of field.
     depth = np.full((256, 256), 3200.0) + np.linspace(0, 400, 256)[:, None]
     depth[80:220, 60:140], depth[45:135, 145:235] = 1500, 2100

@@ -44,7 +44,7 @@ sys.exit(main(["denoise", "run", *sys.argv[2:]]))
 """
 
 
-def test_a_kind_of_noise_in_a_file_of_its_own_is_denoised_by_the_command(tmp_path: Path) -> None:
+def test_a_noise_model_in_its_own_module_works_in_the_command(tmp_path: Path) -> None:
     clean = data.camera()[100:196, 170:266].astype(np.float64)
     noise = np.random.default_rng(0).normal(size=clean.shape)
     noisy = np.square(np.maximum(np.sqrt(clean) + 0.8 * noise, 0)).astype(np.float32)

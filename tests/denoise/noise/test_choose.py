@@ -30,7 +30,7 @@ def measurements(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return times
 
 
-def test_white_noise_is_measured_where_its_level_or_the_kind_of_noise_is_asked(
+def test_white_noise_is_measured_only_if_level_or_kind_is_unknown(
     measurements: list[int],
 ) -> None:
     for noise, sigma, times in (
@@ -50,7 +50,7 @@ def test_white_noise_is_measured_where_its_level_or_the_kind_of_noise_is_asked(
         assert len(measurements) == times, (noise, sigma)
 
 
-def test_where_laws_are_known_nothing_is_measured(measurements: list[int]) -> None:
+def test_known_laws_need_no_measurement(measurements: list[int]) -> None:
     grey = IMAGE[..., 0]
     picture = read_picture(grey[np.newaxis, np.newaxis], Axes.of(grey.shape, None, None), 255.0)
     seen = (0.0, 255.0)
@@ -60,7 +60,7 @@ def test_where_laws_are_known_nothing_is_measured(measurements: list[int]) -> No
     assert not measurements
 
 
-def test_the_image_is_the_one_of_a_kind_that_was_found() -> None:
+def test_the_image_is_denoised_by_the_detected_kind() -> None:
     found, info = denoise_with_info(
         IMAGE, sigma=10, data_range=255, channel_axis=-1, quality="draft"
     )

@@ -30,7 +30,7 @@ def test_moments_are_those_of_clipped_samples(ends: tuple[float, float]) -> None
     np.testing.assert_allclose(deviation, samples.std(axis=1), rtol=0.01)
 
 
-def test_noise_is_made_even_and_the_mean_comes_back() -> None:
+def test_the_transform_stabilises_the_variance_and_inverts_the_mean() -> None:
     rng = np.random.default_rng(2)
     steps = np.repeat([0.0, 30, 80, 150, 255], 200_000)
     noisy = np.clip(steps + 30 * rng.standard_normal(steps.shape), 0, 255).astype(np.float32)
@@ -44,7 +44,7 @@ def test_noise_is_made_even_and_the_mean_comes_back() -> None:
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
-def test_what_was_removed_tells_how_bright_it_was_before_clipping(mirrored: bool) -> None:
+def test_the_removed_noise_gives_the_brightness_before_clipping(mirrored: bool) -> None:
     steps = np.repeat(np.float32([0, 10, 30, 80, 150]), 100_000)
     deviation = 20 + steps / 10
     noise = np.random.default_rng(5).standard_normal(steps.shape)
@@ -55,13 +55,13 @@ def test_what_was_removed_tells_how_bright_it_was_before_clipping(mirrored: bool
     np.testing.assert_allclose(before_clipping(given, mean), steps, atol=0.5)
 
 
-def test_nothing_is_brought_back_where_nothing_was_cut_off() -> None:
+def test_unclipped_values_are_not_corrected() -> None:
     mean = dark_scene().astype(np.float32)
     given = mean + np.float32(10) * np.random.default_rng(6).standard_normal(mean.shape)
     np.testing.assert_array_equal(before_clipping(given.astype(np.float32), mean), mean)
 
 
-def test_blacks_are_brought_back_beside_flat_areas() -> None:
+def test_clipped_blacks_are_restored_beside_flat_areas() -> None:
     clean = np.repeat([2.0, 100.0, 200.0, 200.0], 10_000).reshape(200, 200)
     noise = 5 * np.random.default_rng(9).standard_normal(clean.shape)
     given = np.clip(clean + noise, 0, 255).astype(np.float32)
@@ -70,7 +70,7 @@ def test_blacks_are_brought_back_beside_flat_areas() -> None:
 
 
 @pytest.mark.parametrize("width", [0.6, 0.9])
-def test_a_saturated_red_keeps_its_colour_in_noise_that_neighbours_share(width: float) -> None:
+def test_a_saturated_red_keeps_its_colour_in_correlated_noise(width: float) -> None:
     red = np.stack([60 + dark_scene() / 3, *2 * [np.full((160, 160), 3.0)]], axis=-1)
     noise = np.random.default_rng(7).standard_normal(red.shape)
     noise = gaussian_filter(noise, (width, width, 0))
@@ -81,7 +81,7 @@ def test_a_saturated_red_keeps_its_colour_in_noise_that_neighbours_share(width: 
     assert abs(left) < washed / 3
 
 
-def test_a_dark_grey_picture_is_as_dark_where_neighbours_share_its_noise() -> None:
+def test_a_dark_grey_picture_stays_dark_in_correlated_noise() -> None:
     clean = 0.15 * dark_scene()
     noise = gaussian_filter(np.random.default_rng(8).standard_normal(clean.shape), 0.6)
     noisy = np.clip(np.round(clean + 12 * noise / noise.std()), 0, 255).astype(np.uint8)
@@ -89,13 +89,13 @@ def test_a_dark_grey_picture_is_as_dark_where_neighbours_share_its_noise() -> No
     assert abs(np.mean(cleaned - clean)) < 0.2 * np.mean(noisy - clean)
 
 
-def test_without_values_at_an_end_nothing_was_cut_off() -> None:
+def test_without_values_at_an_end_nothing_was_clipped() -> None:
     noisy = 100 + 10 * np.random.default_rng(3).standard_normal((64, 64))
     assert find_clipping(noisy.astype(np.float32), 10.0) is None
 
 
 @pytest.mark.parametrize("level", [1e-9, 1e-160, 1e-300])
-def test_noise_below_the_digits_of_the_pixels_was_not_cut_off(level: float) -> None:
+def test_noise_below_the_rounding_of_pixels_was_not_clipped(level: float) -> None:
     clipped = np.repeat(np.float32([0, 30, 255]), 100)
     assert find_clipping(clipped, 255 * level) is None
     image = np.tile(clipped, (16, 1)).reshape(-1, 60).astype(np.float64)
@@ -103,7 +103,7 @@ def test_noise_below_the_digits_of_the_pixels_was_not_cut_off(level: float) -> N
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_dark_picture_in_strong_noise_is_as_dark_as_it_was(known: bool) -> None:
+def test_a_dark_picture_stays_dark_in_strong_noise(known: bool) -> None:
     clean = dark_scene()
     noise = 50 * np.random.default_rng(4).standard_normal(clean.shape)
     noisy = np.clip(np.round(clean + noise), 0, 255).astype(np.uint8)
@@ -118,7 +118,7 @@ def test_a_dark_picture_in_strong_noise_is_as_dark_as_it_was(known: bool) -> Non
     assert errors[0] < (1.3 if known else 2.0) * errors[1]
 
 
-def test_the_interval_holds_the_level_that_is_said() -> None:
+def test_the_interval_contains_the_reported_level() -> None:
     noisy = np.clip(camera() + 20 * np.random.default_rng(0).standard_normal((512, 512)), 0, 255)
     info = measure_noise(noisy, data_range=255)
     assert info.sigma_range is not None

@@ -63,13 +63,13 @@ def test_the_nearest_patches_are_found(
     assert group == sorted(group)
 
 
-def test_a_small_image_gives_all_it_has() -> None:
+def test_a_small_image_gives_all_its_patches() -> None:
     image = np.arange(20, dtype=np.float32).reshape(4, 5)
     assert len(search(image, 0, 0, (3, 3), 40)) == 2 * 3
     assert search(image, 0, 0, (4, 5), 40) == [(0, 0)]
 
 
-def test_ties_are_drawn_from_everywhere_and_always_the_same(image: Image) -> None:
+def test_ties_are_drawn_from_everywhere_and_reproducibly(image: Image) -> None:
     """In noise, the nearest 48 of 1369 patches share the reference's noise; random ones do not."""
     drawn = search(image, 30, 30, (6, 6), 48, tie=1e6)
     assert drawn == search(image, 30, 30, (6, 6), 48, tie=1e6)
@@ -97,7 +97,7 @@ def test_equal_patches_are_taken_in_reading_order() -> None:
 
 
 @pytest.mark.parametrize("tie", [0.0, 100.0])
-def test_what_is_not_a_number_is_never_near_and_never_too_much(image: Image, tie: float) -> None:
+def test_nan_patches_are_never_near_and_never_overflow(image: Image, tie: float) -> None:
     rng = np.random.default_rng(1)
     for share in (0.001, 0.003, 0.02, 1.0):
         spoilt = image.copy()
@@ -111,7 +111,7 @@ def test_what_is_not_a_number_is_never_near_and_never_too_much(image: Image, tie
 
 
 @pytest.mark.release
-def test_what_lies_beside_a_patch_comes_into_no_estimate() -> None:
+def test_pixels_beside_a_patch_enter_no_estimate() -> None:
     image = np.random.default_rng(1).normal(size=(6, 14)).astype(np.float32)
     image[:, 3] = image[:, 7:] = np.nan
     group, shape = np.array([[0, y, x] for y in (0, 3) for x in (0, 4)], np.int32), (1, 3, 3)

@@ -129,7 +129,7 @@ def test_a_soft_pass_is_kernel_ridge_regression_on_the_pilot(group: int) -> None
         np.testing.assert_allclose(leverage[c], left, atol=2e-4)
 
 
-def test_leverage_is_what_a_pixel_does_to_its_own_estimate() -> None:
+def test_leverage_is_the_derivative_of_an_estimate_by_its_pixel() -> None:
     """With a fixed pilot the soft pass is linear, and its leverage is a derivative."""
     pilot, noisy = (planes.astype(np.float32) for planes in scene(1))
     variance = np.full((1, 1, 1), 100.0, np.float32)

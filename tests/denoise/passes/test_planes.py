@@ -98,7 +98,7 @@ def test_balanced_is_better_than_fast_where_noise_hides_the_picture() -> None:
     assert np.mean(gains) > 0
 
 
-def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> None:
+def test_excess_noise_is_detected_only_where_it_exists(noisy: Image) -> None:
     plane = noisy.astype(np.float32)[np.newaxis, np.newaxis]
     excesses = [
         survey(plane, sigma, plan_for(sigma, Options()).passes[0])[0] for sigma in (28.0, 22.0)
@@ -110,7 +110,7 @@ def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> No
 WINDOWS: list[Window] = [((0, 40), (0, 40)), ((31, 61), (233, 280)), ((69, 71), (380, 401))]
 
 
-def test_a_window_is_as_in_the_whole() -> None:
+def test_a_window_equals_that_part_of_the_whole() -> None:
     rng = np.random.default_rng(5)
     noisy = rng.normal(100, 20, (2, 71, 401)) + 60 * (np.arange(401) // 30 % 2)
     whole = denoised(noisy, [20.0, 12.0], quality="fast")
@@ -142,7 +142,7 @@ def test_the_same_bytes_for_any_number_of_workers_and_any_strips(
 
 
 @pytest.mark.parametrize("quality", QUALITIES)
-def test_noise_of_half_the_range_leaves_the_brightness(quality: str) -> None:
+def test_noise_of_half_the_range_keeps_the_brightness(quality: str) -> None:
     flat = np.full((49, 37), 60.0)
     noisy = noisy_copy(flat, 127.5)
     result = denoise_plane(noisy, 127.5, quality=quality)
@@ -171,7 +171,7 @@ def test_planes_share_groups_and_keep_their_own_noise(clean: Image) -> None:
     )
 
 
-def test_groups_are_found_in_the_first_plane_even_where_that_has_no_noise(
+def test_groups_are_searched_in_the_first_plane_even_without_noise_there(
     clean: Image, noisy: Image, fast: NDArray[np.float32]
 ) -> None:
     first, guided = denoised(np.stack([clean, noisy]), [0.0, 25.0], quality="fast")
@@ -180,7 +180,7 @@ def test_groups_are_found_in_the_first_plane_even_where_that_has_no_noise(
 
 
 @pytest.mark.release
-def test_rbf_comes_to_its_linear_limit_as_it_widens(clean: Image, noisy: Image) -> None:
+def test_rbf_approaches_its_linear_limit_as_it_widens(clean: Image, noisy: Image) -> None:
     linear, narrow, wide = (
         denoise_plane(noisy, 25.0, quality="fast", **options)
         for options in ({"method": "linear"}, {"bandwidth": 2.0}, {"bandwidth": 1e6})
@@ -190,7 +190,7 @@ def test_rbf_comes_to_its_linear_limit_as_it_widens(clean: Image, noisy: Image) 
 
 
 @pytest.mark.parametrize("content", CONTENTS)
-def test_strokes_are_given_a_finite_width_by_themselves(content: str) -> None:
+def test_strokes_get_a_finite_width_automatically(content: str) -> None:
     rng = np.random.default_rng(3)
     strokes = 255.0 * (rng.random((24, 24)) > 0.3).repeat(4, axis=0).repeat(4, axis=1)
     noisy = noisy_copy(strokes, 20.0)
@@ -202,9 +202,7 @@ def test_strokes_are_given_a_finite_width_by_themselves(content: str) -> None:
 
 
 @pytest.mark.parametrize("sigma", [25.0, 60.0])
-def test_photographs_and_strong_noise_are_left_at_infinite_width(
-    clean: Image, sigma: float
-) -> None:
+def test_photographs_and_strong_noise_get_infinite_width(clean: Image, sigma: float) -> None:
     noisy = noisy_copy(clean, sigma)
     by_itself, linear = (
         denoise_plane(noisy, sigma, quality="fast", **options)

@@ -73,7 +73,7 @@ def test_the_level_is_measured_in_the_whole_stack_and_integers_stay_in_range() -
     assert found.max() <= 255
 
 
-def test_photons_in_a_stack() -> None:
+def test_poisson_noise_in_a_stack() -> None:
     light = volume(4) / 10
     counts = np.random.default_rng(1).poisson(light).astype(float)
     found = denoise_kpca(counts, noise="poisson", stack_axis=0)
@@ -107,7 +107,7 @@ def test_pages_far_away_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(denoise_pages(changed)[:4], whole[:4])
 
 
-def test_what_cannot_be_is_refused_by_name() -> None:
+def test_impossible_arguments_are_rejected_by_name() -> None:
     noisy = with_noise(volume(4))
     with pytest.raises(InputError, match="has 4 dimensions"):
         denoise_kpca(noisy, stack_axis=0, channel_axis=-1)

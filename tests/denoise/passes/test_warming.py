@@ -51,7 +51,7 @@ def test_what_was_compiled_before_is_not_announced() -> None:
     assert answers() == ["True", "True"]
 
 
-def test_in_an_empty_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compilation_is_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert answers(NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "False"]
     monkeypatch.setattr(warming, "_is_compiled", lambda function: False)
     announced: list[int] = []
@@ -60,18 +60,18 @@ def test_in_an_empty_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.release
-def test_a_folder_that_cannot_be_made_is_passed_over() -> None:
+def test_an_unusable_cache_folder_is_ignored() -> None:
     assert answers(NUMBA_CACHE_DIR="/dev/null/numba")[0] == "True"
 
 
 @pytest.mark.release
-def test_code_just_compiled_gives_the_bits_of_code_that_was_kept(tmp_path: Path) -> None:
+def test_fresh_and_cached_code_give_the_same_bits(tmp_path: Path) -> None:
     folder = {"NUMBA_CACHE_DIR": str(tmp_path)}
     first, later = (answers(BITS, **folder) for _ in range(2))
     assert first == later
 
 
-def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(
+def test_code_is_compiled_even_if_it_cannot_be_cached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def without_a_folder(**options: Any) -> Any:

@@ -54,7 +54,7 @@ def test_baselines_denoise(colour: bool) -> None:
         assert quality.psnr > found.noisy.psnr + 3
 
 
-def test_baselines_keep_what_is_negative() -> None:
+def test_baselines_keep_negative_values() -> None:
     clean = CAMERA[:64, :64].astype(np.int16) * 100 - 12000
     image = (clean + 2000 * np.random.default_rng(0).standard_normal(clean.shape)).astype(np.int16)
     found = compare(image, image, clean, sigma=2000, span=65535.0, baselines=BASELINES)

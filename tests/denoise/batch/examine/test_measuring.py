@@ -42,7 +42,7 @@ def info(noise: str, sigma: float, *laws: NoiseLaw, established: bool = True) ->
     )
 
 
-def test_a_kind_has_the_median_of_what_is_there_for_sure() -> None:
+def test_a_kind_gets_the_median_of_reliable_estimates() -> None:
     laws = [law(1.0, 5.0), law(2.0, 4.0), law(9.0, -3.0, 0.7)]
     found = [("a", info("poisson", 9.0, one)) for one in laws]
     found += [
@@ -97,7 +97,7 @@ def test_each_image_is_denoised_with_the_noise_of_its_kind(folder: Path, tmp_pat
     assert "same_noise" not in FAST.settings
 
 
-def test_a_camera_and_its_sensitivity_tell_kinds_apart(tmp_path: Path) -> None:
+def test_kinds_are_distinguished_by_camera_and_sensitivity(tmp_path: Path) -> None:
     pixels = Image.fromarray(data.astronaut()[:32, :48])
     kinds = []
     for iso, turned in ((800, False), (800, True), (1600, False)):

@@ -40,7 +40,7 @@ def finished(done: Done) -> tuple[Done, dict[Path, bytes]]:
     return replace(done, outcome=outcome, partial=None), result
 
 
-def test_bytes_give_what_the_file_gives(run: Run, task: Task, temporary: Path) -> None:
+def test_bytes_and_file_give_the_same_result(run: Run, task: Task, temporary: Path) -> None:
     assert done_here(task, run) is None
     returned = work_on_sent(sent(task, run), run)
     there = received(returned, run)
@@ -82,7 +82,7 @@ def test_an_image_that_is_a_folder_is_sent_as_a_whole(
     assert list(temporary.iterdir()) == []
 
 
-def test_what_is_no_file_is_told_of_here_and_what_is_gone_is_missed(run: Run, task: Task) -> None:
+def test_a_non_file_is_reported_here_and_a_missing_file_by_the_worker(run: Run, task: Task) -> None:
     gathered = sent(task, run)
     task.planned.source.unlink()
     refused = done_here(task, run)

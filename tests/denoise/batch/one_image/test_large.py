@@ -90,7 +90,7 @@ PAGES = {
         ("grey", "fast", "gaussian", 15.0),
     ),
 )
-def test_pieces_are_nearly_the_page_at_once(
+def test_bands_nearly_equal_the_page_in_one_piece(
     tmp_path: Path, small: None, what: str, quality: str, noise: str, sigma: float | None
 ) -> None:
     pixels = PAGES[what]
@@ -108,7 +108,7 @@ def test_pieces_are_nearly_the_page_at_once(
 
 
 @pytest.mark.release
-def test_tiles_of_a_file_have_no_say(tmp_path: Path, small: None) -> None:
+def test_tiles_of_a_file_have_no_influence(tmp_path: Path, small: None) -> None:
     found = []
     for tile in ((32, 48), (112, 64)):
         done = write(tmp_path, NOISY, tile=tile)
@@ -118,7 +118,7 @@ def test_tiles_of_a_file_have_no_say(tmp_path: Path, small: None) -> None:
 
 
 @pytest.mark.release
-def test_what_is_no_data_in_a_large_page_stays_and_has_no_say(tmp_path: Path, small: None) -> None:
+def test_missing_data_in_a_large_page_are_kept_and_ignored(tmp_path: Path, small: None) -> None:
     holes = NOISY.astype(np.float32)
     holes[:200] = np.nan  # taller than a band with its margin
     holes[250, 10:20] = np.nan
@@ -142,14 +142,14 @@ def test_what_is_no_data_in_a_large_page_stays_and_has_no_say(tmp_path: Path, sm
 
 
 @pytest.mark.release
-def test_an_alpha_of_zeros_alone_says_nothing(tmp_path: Path, small: None) -> None:
+def test_an_alpha_of_zeros_is_ignored(tmp_path: Path, small: None) -> None:
     colours = np.dstack([NOISY, NOISY[::-1], NOISY[:, ::-1], np.zeros_like(NOISY)])
     done = write(tmp_path, colours, photometric="rgb", extrasamples=["unassalpha"])
     assert not run(tmp_path).reason
     assert np.mean(tifffile.imread(done)[..., :3] != colours[..., :3]) > 0.8
 
 
-def test_copies_wait_for_rows_of_their_own_alone() -> None:
+def test_lower_resolutions_wait_for_their_own_rows_only() -> None:
     rows = np.arange(4000)[:, None] * np.ones((1, 1009))
     whole = Page(4000, 1009, 1, np.dtype("f8"))
     sizes = (Page(108, 27, 1, whole.dtype), Page(39, 10, 1, whole.dtype))  # scaled 1:37 and 1:101
@@ -211,7 +211,7 @@ def test_noise_of_a_large_page_is_measured(tmp_path: Path, small: None) -> None:
 
 
 @pytest.mark.parametrize("value", [1e9, np.inf])
-def test_floats_between_the_measured_squares_are_looked_at(
+def test_floats_between_the_measured_squares_are_checked(
     tmp_path: Path, small: None, value: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kpca_apps.denoise.batch.one_image.large.SQUARE", 32)
