@@ -100,7 +100,7 @@ def test_noise_below_black_is_kept(tmp_path: Path) -> None:
         np.testing.assert_allclose(seen, old.raw_image_visible - 64.0, atol=0.51 / finer)
 
 
-def test_the_picture_developed_is_that_of_the_mosaic_in_memory(
+def test_the_developed_picture_equals_that_of_the_mosaic_in_memory(
     tmp_path: Path, pattern: str
 ) -> None:
     path = write_dng(tmp_path / "a.dng", counts_of(pattern), pattern=pattern, orientation=8)
@@ -121,7 +121,7 @@ def test_the_picture_developed_is_that_of_the_mosaic_in_memory(
     assert np.array_equal(shown, in_memory)
 
 
-def test_without_colours_of_the_camera_there_is_no_negative(tmp_path: Path) -> None:
+def test_a_dng_needs_the_colours_of_the_camera(tmp_path: Path) -> None:
     image = read_image(write_dng(tmp_path / "a.dng", counts_of("RGGB"), matrix=np.zeros((3, 3))))
     assert image.mosaic is not None
     mosaic = image.mosaic()

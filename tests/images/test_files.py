@@ -104,7 +104,7 @@ def test_png_of_rare_kinds(mode: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(rewrite(image, tmp_path)[0].page(0), expected)
 
 
-def test_png_keeps_what_stays_true_and_drops_the_rest(tmp_path: Path) -> None:
+def test_png_keeps_valid_metadata_and_drops_the_rest(tmp_path: Path) -> None:
     text, unsafe = chunk(b"tEXt", b"Title\0dunes"), chunk(b"abCD", b"unknown, unsafe to copy")
     gamma, colour = (
         chunk(b"gAMA", struct.pack(">I", 45455)),
@@ -192,7 +192,7 @@ def test_the_density_goes_with_an_image_into_another_format(format: str, tmp_pat
             assert after.info["dpi"] == pytest.approx((300, 300), rel=1e-4), what
 
 
-def test_a_density_beyond_all_measure_does_no_harm(tmp_path: Path) -> None:
+def test_an_absurd_density_is_harmless(tmp_path: Path) -> None:
     content = png(4, 2, bytes(10), before=chunk(b"pHYs", b"\xff" * 8 + b"\1"))
     image = read_bytes(content, tmp_path)
     after, _ = rewrite(image, tmp_path, format="tiff")
@@ -279,7 +279,7 @@ def test_tiff_planes_are_put_together_and_kept_apart(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tifffile.imread(path), planes)
 
 
-def test_tiff_pages_come_through_one_by_one_with_their_tags(tmp_path: Path) -> None:
+def test_tiff_pages_are_written_one_by_one_with_their_tags(tmp_path: Path) -> None:
     shapes = [(9, 13), (11, 8, 3), (20, 20)]
     pages = [values(shape, dtype) for shape, dtype in zip(shapes, ["u1", "u2", "f4"], strict=True)]
     buffer = io.BytesIO()
@@ -303,7 +303,7 @@ def test_tiff_pages_come_through_one_by_one_with_their_tags(tmp_path: Path) -> N
             assert seen.pages[number].tags[274].value == number + 1
 
 
-def test_what_a_format_cannot_hold_is_refused(tmp_path: Path) -> None:
+def test_pixels_that_a_format_cannot_hold_are_rejected(tmp_path: Path) -> None:
     floats = read_bytes(tiff(values((4, 5), "float32")), tmp_path, "floats")
     pages = read_bytes(tiff(values((2, 4, 5), "uint8"), photometric="minisblack"), tmp_path, "two")
     for image, words in ((floats, "floats"), (pages, "2 pages")):
@@ -329,7 +329,7 @@ def test_an_imagej_stack_outside_the_structure_is_refused(tmp_path: Path) -> Non
         read_bytes(content, tmp_path)
 
 
-def test_what_pillow_remarks_on_a_file_is_not_printed(
+def test_warnings_of_pillow_are_not_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(logging.root, "handlers", [])

@@ -72,7 +72,7 @@ def test_tiff(dtype: str, planar: str, tmp_path: Path) -> None:
             np.testing.assert_array_equal(np.array(seen), np.array(own))
 
 
-def test_smaller_copies_are_known_by_their_inks(tmp_path: Path) -> None:
+def test_lower_resolutions_are_recognised_by_their_inks(tmp_path: Path) -> None:
     path, options = tmp_path / "a.tif", {"photometric": "separated", "tile": (16, 16)}
     with tifffile.TiffWriter(path) as writer:
         for side in (64, 32):

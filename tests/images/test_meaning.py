@@ -63,7 +63,7 @@ def test_colours_multiplied_by_transparency_are_not_put_into_a_png(tmp_path: Pat
 
 
 @pytest.mark.parametrize("packing", [None, "packbits"])
-def test_a_predictor_named_in_vain_is_passed_over_as_libtiff_does(packing: str | None) -> None:
+def test_an_inapplicable_predictor_is_ignored_as_by_libtiff(packing: str | None) -> None:
     pixels = texture(20, 18)
     content = saved(pixels, "TIFF", compression=packing)
     # Renumber the planar-configuration tag as a predictor tag.
@@ -78,7 +78,7 @@ def test_a_predictor_named_in_vain_is_passed_over_as_libtiff_does(packing: str |
 @pytest.mark.parametrize(
     ("number", "value"), [(50706, b"\1\4\0\0"), (270, "ImageJ=1.53\nimages=5\n")]
 )
-def test_metadata_of_a_jpeg_makes_no_raw_file_or_stack_of_a_tiff(
+def test_metadata_of_a_jpeg_do_not_make_a_tiff_raw_or_a_stack(
     number: int, value: bytes | str, tmp_path: Path
 ) -> None:
     exif = Image.Exif()
@@ -89,7 +89,7 @@ def test_metadata_of_a_jpeg_makes_no_raw_file_or_stack_of_a_tiff(
     np.testing.assert_array_equal(image.page(0), read_jpeg(content, "a.jpg").page(0))
 
 
-def test_an_empty_profile_is_no_profile() -> None:
+def test_an_empty_profile_is_ignored() -> None:
     content = tiff(texture(5, 6))
     software = content.index(struct.pack("<HH", 305, 2))
     empty = struct.pack("<HHII", 34675, 7, 0, 0)
@@ -113,7 +113,7 @@ def test_tiff_volumes_are_refused_and_not_cut_to_one_slice() -> None:
         read_tiff(content, "a.tif")
 
 
-def test_what_a_tiff_holds_beside_its_pages_is_said_to_be_left_out() -> None:
+def test_content_of_a_tiff_beside_its_pages_is_reported_as_dropped() -> None:
     file = io.BytesIO()
     with tifffile.TiffWriter(file) as writer:
         writer.write(texture(64, 64), subifds=1)
@@ -134,7 +134,7 @@ def test_what_a_tiff_holds_beside_its_pages_is_said_to_be_left_out() -> None:
     packing=st.sampled_from([None, "zlib"]),
     order=st.sampled_from("<>"),
 )
-def test_any_pixels_come_through_tiff_and_png(
+def test_any_pixels_survive_tiff_and_png(
     pixels: np.ndarray, packing: str | None, order: str
 ) -> None:
     colour = pixels.ndim == 3

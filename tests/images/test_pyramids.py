@@ -66,7 +66,7 @@ def test_planes_of_floats_in_tiles_are_written_as_they_were(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("bigtiff", [False, True])
-def test_copies_within_a_page_are_made_anew(tmp_path: Path, bigtiff: bool) -> None:
+def test_lower_resolutions_within_a_page_are_recomputed(tmp_path: Path, bigtiff: bool) -> None:
     path = tmp_path / "a.ome.tif"
     with tifffile.TiffWriter(path, bigtiff=bigtiff, ome=True) as file:
         tiles: dict[str, Any] = {"tile": (64, 64), "photometric": "rgb", "compression": "lzw"}
@@ -114,7 +114,7 @@ def test_pages_that_are_copies_of_the_first_follow_it(tmp_path: Path) -> None:
     np.testing.assert_array_equal(label, np.rint(alone))
 
 
-def test_damaged_places_of_copies_cost_the_copies_alone() -> None:
+def test_damaged_offsets_of_lower_resolutions_cost_only_those() -> None:
     content = io.BytesIO()
     with tifffile.TiffWriter(content) as file:
         file.write(PIXELS, subifds=1, photometric="rgb", metadata=None)
@@ -129,7 +129,7 @@ def test_damaged_places_of_copies_cost_the_copies_alone() -> None:
 
 
 @pytest.mark.parametrize("sides", [(20_000, 20_000), (0, 0), (16, 0)])
-def test_copies_in_tiles_far_larger_than_they_are_left_out(sides: tuple[int, int]) -> None:
+def test_lower_resolutions_in_oversized_tiles_are_dropped(sides: tuple[int, int]) -> None:
     content, tile = io.BytesIO(), (16, 16)
     with tifffile.TiffWriter(content) as file:
         file.write(PIXELS, subifds=1, photometric="rgb", tile=tile)

@@ -56,7 +56,7 @@ def test_light_pattern_and_white_are_those_written(
     assert mosaic.noise is None
 
 
-def test_each_pixel_of_a_quad_has_a_black_of_its_own(
+def test_each_pixel_of_a_quad_has_its_own_black_level(
     tmp_path: Path, sensor: NDArray[np.float64]
 ) -> None:
     black = np.tile([[250, 260], [270, 280]], (60, 80))
@@ -88,7 +88,7 @@ def test_the_picture_is_what_rawpy_develops_upright(
     assert image.metadata.orientation == 1
 
 
-def test_what_a_file_of_fujifilm_says_stands_in_its_jpeg() -> None:
+def test_metadata_of_a_fujifilm_file_are_read_from_its_jpeg() -> None:
     """Its raw data are not in a TIFF; Fujifilm defines the header's layout."""
     exif = Image.Exif()
     exif[271], exif[306] = "FUJIFILM", "2026:01:02 03:04:05"
@@ -156,13 +156,13 @@ def test_a_noise_profile_is_read_in_units_of_the_mosaic(
 
 
 @pytest.mark.parametrize("profile", [(0.0, 0.0), (-1e-3, 1e-6), (float("nan"), 1e-6), (0.4, 0.4)])
-def test_a_noise_profile_that_cannot_be_is_not_believed(
+def test_an_impossible_noise_profile_is_ignored(
     tmp_path: Path, sensor: NDArray[np.float64], profile: tuple[float, float]
 ) -> None:
     assert mosaic_in(write_dng(tmp_path / "a.dng", counts(sensor), noise=profile)).noise is None
 
 
-def test_a_sensor_that_saturates_below_the_white_given_is_found_out(
+def test_a_sensor_saturating_below_the_stated_white_is_detected(
     tmp_path: Path, sensor: NDArray[np.float64]
 ) -> None:
     values = np.minimum(counts(2.5 * sensor), 3600)
@@ -233,7 +233,7 @@ def test_flipped_bytes_cost_no_more_than_one_line(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_promise_of_more_pixels_than_there_are_is_refused_before_they_are_read(
+def test_too_many_stated_pixels_are_rejected_before_reading(
     tmp_path: Path, sensor: NDArray[np.float64]
 ) -> None:
     path = write_dng(tmp_path / "a.dng", counts(sensor))
@@ -260,7 +260,7 @@ def test_a_finished_picture_under_the_name_of_a_raw_file_is_no_mosaic(tmp_path: 
         read_image(tmp_path / "a.nef")
 
 
-def test_a_file_without_white_balance_is_told(tmp_path: Path, sensor: NDArray[np.float64]) -> None:
+def test_a_missing_white_balance_is_reported(tmp_path: Path, sensor: NDArray[np.float64]) -> None:
     note = "It holds no white balance: that of daylight was taken."
     path = write_dng(tmp_path / "a.dng", counts(sensor), neutral=(0.0, 0.0, 0.0))
     assert note in read_image(path).notes

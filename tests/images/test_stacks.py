@@ -32,7 +32,7 @@ def test_axes_of_imagej_and_ome(
     assert page_groups(path, int(np.prod(shape[:-2]))) == expected
 
 
-def test_nothing_is_said_of_plain_pages_or_of_axes_without_a_name(tmp_path: Path) -> None:
+def test_plain_pages_and_unnamed_axes_give_no_note(tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     for metadata in (None, {}):
         pixels = np.zeros((3, 9, 8), np.uint8)
@@ -69,7 +69,7 @@ OME = (
         '<?xml version="1.0"?><OME>' + "<Pixels " * 20_000 + "</OME>",
     ],
 )
-def test_what_does_not_fit_the_pages_is_no_stack(tmp_path: Path, description: str) -> None:
+def test_axes_that_do_not_fit_the_pages_are_no_stack(tmp_path: Path, description: str) -> None:
     path, pixels = tmp_path / "a.tif", np.zeros((3, 9, 8), np.uint8)
     tifffile.imwrite(path, pixels, photometric="minisblack", metadata=None, description=description)
     assert page_groups(path, 3) == ()

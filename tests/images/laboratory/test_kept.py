@@ -69,7 +69,7 @@ def test_fits_keeps_headers_tables_and_masks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["BPM", "IVAR", "OBJMASK", "RMS", "FLG", "INVVAR", "IVAR_BLUE"])
-def test_fits_extensions_that_are_no_pictures_are_kept(name: str, tmp_path: Path) -> None:
+def test_fits_extensions_without_pictures_are_kept(name: str, tmp_path: Path) -> None:
     path, beside = tmp_path / "a.fits", fits.ImageHDU(CUBE[0] * 2, name=name)
     fits.HDUList([fits.PrimaryHDU(CUBE[0]), beside]).writeto(path)
     image = read_image(path)
@@ -97,7 +97,7 @@ def test_fits_pixels_without_a_value_are_nan_and_stay_so(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("dtype", "blank"), [("u1", 255), ("u1", 0), ("i2", 32767), ("u1", 300)])
-def test_any_number_may_mean_no_value(dtype: str, blank: int, tmp_path: Path) -> None:
+def test_any_integer_may_be_the_blank_value(dtype: str, blank: int, tmp_path: Path) -> None:
     path = tmp_path / "a.fits"
     image = fits.PrimaryHDU(np.arange(600).reshape(20, 30).astype(dtype))
     image.header["BLANK"] = blank  # 300 does not fit 8 bits
@@ -107,7 +107,7 @@ def test_any_number_may_mean_no_value(dtype: str, blank: int, tmp_path: Path) ->
     assert rewrite(path).read_bytes() == path.read_bytes()
 
 
-def test_a_batch_neither_uses_nor_changes_them(tmp_path: Path) -> None:
+def test_a_batch_neither_uses_nor_changes_blank_pixels(tmp_path: Path) -> None:
     counts = rng.normal(500, 20, (64, 80)).astype("i2")
     hole = np.hypot(*np.indices(counts.shape) - [[[32]], [[40]]]) < 12
     counts[hole] = -32768
@@ -126,7 +126,7 @@ def test_a_batch_neither_uses_nor_changes_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["BSCALE", "BZERO", "BLANK"])
-def test_a_text_for_a_number_of_a_fits_header_is_damage(name: str, tmp_path: Path) -> None:
+def test_text_in_place_of_a_fits_number_is_damage(name: str, tmp_path: Path) -> None:
     image = fits.PrimaryHDU(rng.integers(0, 1000, (20, 30)).astype("i2"))
     for key, value in {"BSCALE": 0.5, "BZERO": 100.0, "BLANK": -32768, name: "'x'"}.items():
         image.header[key] = value
@@ -205,7 +205,7 @@ def test_nifti(kind: str, suffix: str, dtype: str, tmp_path: Path) -> None:
         assert gzip.decompress(rewrite(path).read_bytes()) == gzip.decompress(path.read_bytes())
 
 
-def test_what_is_no_brightness_is_refused(tmp_path: Path) -> None:
+def test_data_without_brightness_are_rejected(tmp_path: Path) -> None:
     made = nibabel.Nifti1Image(np.ones((5, 5, 2), "i2"), np.eye(4))
     made.header.set_intent("label")
     nibabel.save(made, tmp_path / "a.nii")
@@ -227,7 +227,7 @@ def test_what_is_no_brightness_is_refused(tmp_path: Path) -> None:
             read_image(tmp_path / name)
 
 
-def test_a_large_file_is_read_where_it_is_asked_for(
+def test_only_the_requested_part_of_a_large_file_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.mrc"
@@ -243,7 +243,7 @@ def test_a_large_file_is_read_where_it_is_asked_for(
      ("i2", 1, 0, 7, "f4"), ("i4", 0.1, 0, None, "f8"), ("i2", 1e-4, 1000, None, "f8"),
      (">u4", 1, -(2.0**31), None, "i4"), ("u1", -2, 5, 0, "f4")],
 )  # fmt: skip
-def test_values_and_what_is_stored_go_together(
+def test_values_and_stored_integers_correspond(
     stored: str, slope: float, offset: float, blank: int | None, dtype: str
 ) -> None:
     kind, scaling = np.dtype(stored), Scaling(slope, offset, blank)
@@ -262,7 +262,7 @@ def test_values_and_what_is_stored_go_together(
 
 @pytest.mark.parametrize(("slope", "offset"), [(1e305, 0.0), (1e308, 1e308), (-1e306, 0.0)])
 @pytest.mark.parametrize("dtype", ["i2", "f4", "f8"])
-def test_a_rescaling_beyond_the_type_is_to_blame(slope: float, offset: float, dtype: str) -> None:
+def test_overflow_is_blamed_on_the_rescaling(slope: float, offset: float, dtype: str) -> None:
     with pytest.raises(InputError, match="rescaling"):
         Scaling(slope, offset).values(np.array([1000, 30000], dtype))
     assert np.isinf(Scaling(2.0, 1.0).values(np.array([np.inf], "f4")))  # an infinite pixel
@@ -272,7 +272,7 @@ def test_a_rescaling_beyond_the_type_is_to_blame(slope: float, offset: float, dt
     ("name", "value"),
     [("NAXIS2", "'x'"), ("NAXIS2", "9" * 20), ("NAXIS2", "2.5"), ("BITPIX", "'x'"), ("NAXIS2", "")],
 )
-def test_fits_whose_header_lies_is_refused_in_plain_words(
+def test_fits_with_a_false_header_is_rejected_in_plain_words(
     name: str, value: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.fits"
@@ -310,7 +310,7 @@ def test_fits_whose_images_lie_over_one_another_is_refused(tmp_path: Path) -> No
         read_image(path)
 
 
-def test_patches_of_what_has_been_written_are_left_out() -> None:
+def test_written_areas_are_skipped() -> None:
     file, content = io.BytesIO(), bytes(range(100))
     plane = Plane(20, Page(4, 10, 1, np.dtype("u1")), np.dtype("u1"))
     pixels = np.full((4, 10), 7, "u1")

@@ -105,7 +105,7 @@ LAYOUTS = [
 @pytest.mark.parametrize(
     ("version", "chunks", "shards"), quick(LAYOUTS, LAYOUTS[1], LAYOUTS[3], LAYOUTS[5])
 )
-def test_it_is_written_as_it_was(
+def test_an_image_keeps_its_layout(
     version: int, chunks: tuple[int, ...], shards: tuple[int, ...] | None, tmp_path: Path
 ) -> None:
     pixels = texture(*SHAPE).astype("u2") * 200
@@ -131,7 +131,7 @@ def test_it_is_written_as_it_was(
 
 @pytest.mark.parametrize("translated", [False, True])
 @pytest.mark.parametrize("side", [201, 207])
-def test_smaller_copies_lie_where_the_file_says(
+def test_lower_resolutions_lie_at_the_stated_positions(
     side: int, translated: bool, tmp_path: Path
 ) -> None:
     """Each pixel of a downscaled ramp lies at the position given by scale and translation."""
@@ -162,7 +162,7 @@ def test_smaller_copies_lie_where_the_file_says(
 
 
 @pytest.mark.parametrize("codec", ["ZstdCodec", "GzipCodec", "BloscCodec"])
-def test_checksums_behind_what_is_packed(codec: str, tmp_path: Path) -> None:
+def test_checksums_follow_compressed_data(codec: str, tmp_path: Path) -> None:
     folder = made(tmp_path / "a.zarr", texture(*SHAPE), reduced=False)
     packing = [getattr(zarr.codecs, codec)(), zarr.codecs.Crc32cCodec()]
     array = zarr.create_array(
@@ -183,7 +183,7 @@ def test_another_library_reads_it(version: int, driver: str, tmp_path: Path) -> 
     np.testing.assert_array_equal(found.read().result(), pixels)
 
 
-def test_what_is_no_image_or_would_lead_astray_is_refused(tmp_path: Path) -> None:
+def test_folders_without_an_image_or_with_outside_paths_are_rejected(tmp_path: Path) -> None:
     pixels = texture(*SHAPE)
     plate = tmp_path / "plate.zarr"
     zarr.open_group(str(plate), mode="w").attrs["ome"] = {"plate": {}}
@@ -244,7 +244,7 @@ def test_a_batch_finds_keeps_and_replaces_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="folders trade names in one step on Linux")
-def test_a_folder_that_is_replaced_is_missing_at_no_time(
+def test_a_replaced_folder_is_never_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A killed run leaves the earlier folder or the new one, never neither."""
@@ -262,7 +262,7 @@ def test_a_folder_that_is_replaced_is_missing_at_no_time(
 
 
 @pytest.mark.parametrize("bad", [5, [{"type": "scale", "scale": [{}, 1, 1, 1]}]])
-def test_sizes_that_are_none_are_refused(bad: Any, tmp_path: Path) -> None:
+def test_invalid_sizes_are_rejected(bad: Any, tmp_path: Path) -> None:
     folder = made(tmp_path / "a.zarr", texture(*SHAPE))
     meta = json.loads((folder / "zarr.json").read_text())
     meta["attributes"]["ome"]["multiscales"][0]["datasets"][0]["coordinateTransformations"] = bad
@@ -272,9 +272,7 @@ def test_sizes_that_are_none_are_refused(bad: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["0", "1/zarr.json", "0/c/0", "zarr.json"])
-def test_links_among_pixels_and_what_is_said_of_them_are_refused(
-    place: str, tmp_path: Path
-) -> None:
+def test_links_to_pixels_or_metadata_are_rejected(place: str, tmp_path: Path) -> None:
     folder = made(tmp_path / "a.zarr", texture(*SHAPE))
     (folder / place).rename(tmp_path / "outside")
     (folder / place).symlink_to(tmp_path / "outside")
@@ -287,7 +285,7 @@ def test_links_among_pixels_and_what_is_said_of_them_are_refused(
             read_image(folder)
 
 
-def test_links_beside_pixels_are_none_of_it(tmp_path: Path) -> None:
+def test_links_beside_pixels_are_ignored(tmp_path: Path) -> None:
     folder = made(tmp_path / "a.zarr", texture(*SHAPE))
     before = read_image(folder).sha256
     (tmp_path / "secret").write_text("secret")
@@ -300,7 +298,7 @@ def test_links_beside_pixels_are_none_of_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shards", [None, (1, 2, 40, 50)])
 @pytest.mark.parametrize("codec", ["ZstdCodec", "GzipCodec", "BloscCodec"])
-def test_a_chunk_that_becomes_more_than_a_chunk_is_not_unpacked(
+def test_a_chunk_that_decompresses_beyond_its_size_is_rejected(
     codec: str, shards: tuple[int, ...] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, chunks = tmp_path / "a.zarr", (1, 1, 20, 25)
@@ -324,7 +322,7 @@ def test_a_chunk_that_becomes_more_than_a_chunk_is_not_unpacked(
 
 
 @pytest.mark.parametrize("codec", ["Zlib", "LZ4", "Zstd", "GZip", "Blosc", "Pickle", "BZ2"])
-def test_what_packs_the_chunks_of_old_folders_is_known(codec: str, tmp_path: Path) -> None:
+def test_compressors_of_old_folders_are_checked(codec: str, tmp_path: Path) -> None:
     numcodecs = pytest.importorskip("numcodecs")
     folder = made(tmp_path / "a.zarr", texture(*SHAPE), version=2, reduced=False)
     is_known = codec not in ("Pickle", "BZ2")
@@ -354,7 +352,7 @@ def test_a_page_of_endless_chunks_is_refused(tmp_path: Path) -> None:
         read_image(folder)
 
 
-def test_zstd_of_a_size_that_is_not_told_is_unpacked_with_a_bound() -> None:
+def test_zstd_without_a_content_size_is_decompressed_with_a_bound() -> None:
     # A frame with one block of 100,000 times one byte, without a content size (RFC 8878).
     block = (1 | 1 << 1 | 100_000 << 3).to_bytes(3, "little") + b"a"
     packed = b"\x28\xb5\x2f\xfd" + bytes([0, 0x40]) + block

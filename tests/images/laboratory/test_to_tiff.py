@@ -72,7 +72,7 @@ def test_nd2_of_a_microscope(papers_folder: Path) -> None:
     assert len(meta.planes) == 60
 
 
-def test_large_files_are_read_where_they_are_asked_for(
+def test_only_the_requested_part_of_large_files_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("nd2")
@@ -90,7 +90,7 @@ def test_large_files_are_read_where_they_are_asked_for(
         np.testing.assert_array_equal(image.page(1), frames[0, 1, 0])
 
 
-def test_names_lose_what_xml_cannot_hold(tmp_path: Path) -> None:
+def test_names_lose_characters_invalid_in_xml(tmp_path: Path) -> None:
     pytest.importorskip("nd2")
     path = tmp_path / "a.nd2"
     pixels = np.zeros((1, 2, 1, 20, 30), "u2")
@@ -132,7 +132,7 @@ def test_czi(tmp_path: Path) -> None:
     assert read_image(path).groups == ((0, 1, 2), (3, 4, 5))
 
 
-def test_czi_in_bytes_is_laid_down_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_czi_bytes_are_spooled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     czi = pytest.importorskip("pylibCZIrw.czi")
     pixels = rng.integers(0, 4096, (3, 20, 30, 1)).astype("u2")
     path, spools = tmp_path / "a.czi", tmp_path / "spools"
@@ -240,7 +240,7 @@ def test_dicom_packed_in_runs(tmp_path: Path) -> None:
         read_image(dicom(pixels, tmp_path, BitsAllocated=12))
 
 
-def test_dicom_of_frames_that_are_scaled_each_in_its_way(tmp_path: Path) -> None:
+def test_dicom_frames_may_have_their_own_scaling(tmp_path: Path) -> None:
     pydicom = pytest.importorskip("pydicom")
 
     def sequence(*items: dict[str, Any]) -> Any:

@@ -79,7 +79,7 @@ def test_animations_and_bombs_are_refused(tmp_path: Path) -> None:
             read_image(path)
 
 
-def test_what_a_library_says_of_a_damaged_avif_names_no_object(tmp_path: Path) -> None:
+def test_errors_of_a_damaged_avif_show_no_object(tmp_path: Path) -> None:
     path = tmp_path / "a.avif"
     content = bytes(imagecodecs.avif_encode(COLOUR, level=100))
     path.write_bytes(content[:600])
@@ -88,7 +88,7 @@ def test_what_a_library_says_of_a_damaged_avif_names_no_object(tmp_path: Path) -
     assert "object" not in str(refused.value) and "0x" not in str(refused.value)
 
 
-def test_avif_that_says_more_bits_than_its_pixels_have_is_refused(tmp_path: Path) -> None:
+def test_avif_with_a_false_bit_depth_is_rejected(tmp_path: Path) -> None:
     content = bytearray(imagecodecs.avif_encode(COLOUR, level=100))
     extra = struct.pack(">I4sBBH", 12, b"av1C", 0x81, 0, 0x6000)  # 12 bits, attached to no image
     start = struct.pack(">I", content.index(b"mdat") + 4)
@@ -106,7 +106,7 @@ def test_avif_that_says_more_bits_than_its_pixels_have_is_refused(tmp_path: Path
 
 
 @pytest.mark.parametrize("bits", [8, 10])
-def test_heic_comes_out_as_tiff(bits: int, tmp_path: Path) -> None:
+def test_heic_is_written_as_tiff(bits: int, tmp_path: Path) -> None:
     heif = pytest.importorskip("pillow_heif")
     # A smooth ramp, as HEIC is lossy.
     ramp = np.add.outer(np.arange(64), np.arange(96))[..., np.newaxis] * np.array([1, 1, 1])
@@ -135,7 +135,7 @@ def test_heic_comes_out_as_tiff(bits: int, tmp_path: Path) -> None:
      ("a.nd2", "nd2", b"\xda\xce\xbe\x0a", "lab"),
      ("a.dcm", "pydicom", bytes(128) + b"DICM", "lab")],
 )  # fmt: skip
-def test_without_its_library_it_is_said_how_to_get_it(
+def test_a_missing_library_is_reported_with_its_install_command(
     name: str,
     module: str,
     head: bytes,

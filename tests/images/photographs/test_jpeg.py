@@ -37,7 +37,7 @@ def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.usefixtures("decoder")
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_image_cut_short_is_refused_even_with_an_end_put_on(kind: str) -> None:
+def test_a_truncated_image_is_rejected_even_with_an_end_marker(kind: str) -> None:
     whole = KINDS[kind]
     scan = whole.index(b"\xff\xda") + 20
     with Image.open(io.BytesIO(whole)) as seen:
@@ -96,7 +96,7 @@ def test_thousands_of_empty_segments_take_no_time() -> None:
     np.testing.assert_array_equal(read_jpeg(padded, "a").page(0), read_jpeg(whole, "a").page(0))
 
 
-def test_what_libjxl_does_not_know_is_read() -> None:
+def test_jpegs_that_libjxl_rejects_are_read() -> None:
     # Restart intervals count the blocks of a row in each scan; fill bytes may precede a marker.
     of_scans = saved(texture(40, 56, 3), "JPEG", progressive=True, restart_marker_rows=1)
     filled = KINDS["coarse colour"].removesuffix(END) + b"\xff\xff" + END
@@ -107,7 +107,7 @@ def test_what_libjxl_does_not_know_is_read() -> None:
             read_jpeg(whole[: len(whole) - 40] + END, "a").page(0)
 
 
-def test_a_progressive_file_is_said_to_be_written_as_a_baseline_one() -> None:
+def test_writing_a_progressive_file_as_baseline_is_reported() -> None:
     content = saved(texture(40, 56, 3), "JPEG", progressive=True)
     assert "It is progressive, and written as a baseline JPEG." in read_jpeg(content, "a").notes
     assert not read_jpeg(saved(texture(40, 56, 3), "JPEG"), "a").notes

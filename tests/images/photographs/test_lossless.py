@@ -34,7 +34,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("what", WHOLE)
-def test_it_is_written_as_it_was_read(what: str, tmp_path: Path) -> None:
+def test_a_file_is_written_as_it_was_read(what: str, tmp_path: Path) -> None:
     content, pixels = WHOLE[what]
     path = tmp_path / "a"
     path.write_bytes(content)
@@ -82,7 +82,7 @@ def test_bits_of_a_sample_are_kept(kind: str, bits: int, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("what", WHOLE)
-def test_cut_short_it_is_refused(what: str) -> None:
+def test_a_truncated_file_is_rejected(what: str) -> None:
     content, pixels = WHOLE[what]
     for place in np.linspace(0, len(content) - 1, 25).astype(int):
         try:
