@@ -211,7 +211,7 @@ def test_few_rows_are_predicted_with_bounded_freedom() -> None:
     assert np.median(left) / 0.6745 < 0.75
 
 
-def test_theleast_ridge_leaves_the_freedom_asked_for() -> None:
+def test_the_least_ridge_leaves_the_requested_freedom() -> None:
     s = np.geomspace(100, 0.01, 50)
     assert least_ridge(s, 60.0) == RIDGE
     ridge = least_ridge(s, 10.0)

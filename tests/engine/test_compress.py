@@ -90,7 +90,7 @@ def test_the_selection_is_that_of_brute_force():
     assert_array_equal(reduced_set(before, 5, max_iter=0).subspace.points, X[expected])
 
 
-def test_what_few_points_explain_takes_few_points():
+def test_simple_components_need_few_points():
     X = np.repeat(normal_rows(6), 10, axis=0)
     before = exact(RBF(0.3), X, n_components=3)
     found = reduced_set(before, 40, max_iter=0)

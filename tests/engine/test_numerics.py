@@ -71,7 +71,7 @@ def test_gram_matrices_are_positive_semi_definite(kernel, X):
 
 @examples(30)
 @given(any_kernel, tables())
-def test_centring_takes_the_mean_away_and_twice_is_as_once(kernel, X):
+def test_centring_removes_the_mean_and_is_idempotent(kernel, X):
     K = kernel(X)
     n, size = len(X), float(np.abs(K).max())
     # A mean is exact to n eps, and three are added.
@@ -101,7 +101,7 @@ def test_errors_are_never_negative_and_fall_with_each_component(kernel, X):
 
 @examples(30)
 @given(any_kernel, tables())
-def test_variances_and_what_is_left_add_up_to_the_total(kernel, X):
+def test_variances_and_the_rest_add_up_to_the_total(kernel, X):
     """Projections are centred and uncorrelated, too."""
     subspace = exact(kernel, X)
     n, T = len(X), subspace.project(X)
@@ -120,7 +120,7 @@ def test_variances_and_what_is_left_add_up_to_the_total(kernel, X):
 
 @examples(30)
 @given(any_kernel, tables(least=3), seeds)
-def test_the_order_of_rows_is_of_no_influence(kernel, X, seed):
+def test_the_order_of_rows_has_no_influence(kernel, X, seed):
     order = np.random.default_rng(seed).permutation(len(X))
     agree(kernel, exact(kernel, X), exact(kernel, X[order]), new_rows(X))
 
@@ -149,9 +149,7 @@ def agree(kernel, one, other, rows, other_rows=None, moved=0.0):
 
 @examples(30)
 @given(distance_kernel, tables(least=3), st.integers(-30, 30), st.booleans())
-def test_where_the_origin_lies_is_of_no_influence_on_kernels_of_a_distance(
-    kernel, X, exponent, is_negative
-):
+def test_the_origin_has_no_influence_on_distance_kernels(kernel, X, exponent, is_negative):
     # Use few binary digits so that the sums are exact.
     step = 2.0 ** (exponent - 20)
     X = np.round(X / np.abs(X).max() * 2**20) * step if X.any() else X
@@ -168,7 +166,7 @@ def test_where_the_origin_lies_is_of_no_influence_on_kernels_of_a_distance(
     st.integers(-300, 300),
     st.sampled_from([{}, {"method": "nystroem", "n_landmarks": 3}, {"ridge": 0.1}]),
 )
-def test_the_unit_is_of_no_influence_on_widths_chosen_from_the_rows(name, X, exponent, options):
+def test_the_unit_has_no_influence_on_automatic_widths(name, X, exponent, options):
     assume((X != X[0]).any())  # otherwise every width is as good, and it is 1
     unit = 2.0**exponent
     model = KernelPCA(2, kernel=name, random_state=0, **options)
@@ -223,7 +221,7 @@ def test_float32_keeps_what_seven_digits_can(kernel, X, Z):
 
 @examples(30)
 @given(any_kernel, tables(least=3))
-def test_errors_in_float32_are_those_of_float64_as_far_as_kernel_values_tell(kernel, X):
+def test_float32_errors_agree_with_float64_within_kernel_rounding(kernel, X):
     subspace, rows = exact(kernel, X), new_rows(X)
     q, _ = rounding.widest_gap(subspace.variances) if subspace.n_components else (0, 0.0)
     subspace = subspace.leading(q)
@@ -326,7 +324,7 @@ def test_any_magnitude_is_fitted_or_refused_in_one_line(name, X, exponents, offs
 
 @examples(20)
 @given(tables(least=3, most=10), st.floats(0.01, 10.0), st.integers(-60, 60))
-def test_fixed_points_end_no_farther_than_they_began_in_any_unit(X, gamma, exponent):
+def test_fixed_points_never_increase_the_distance_in_any_unit(X, gamma, exponent):
     gamma /= float(np.median(((X[:, None] - X) ** 2).sum(axis=2)[np.triu_indices(len(X), 1)])) or 1
     subspace = exact(RBF(gamma), X)
     q, _ = rounding.widest_gap(subspace.variances) if subspace.n_components else (0, 0.0)

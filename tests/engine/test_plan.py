@@ -15,7 +15,7 @@ from kpca_apps.engine.plan import FitOptions, plan_exact
 from kpca_apps.errors import MemoryLimitError
 
 
-def test_refusal_names_size_budget_and_way_out():
+def test_rejections_name_size_budget_and_remedy():
     with pytest.raises(MemoryLimitError) as refusal:
         planning.require(3 * 10**9, 2 * 10**6, "The thing", "use less")
     assert str(refusal.value) == (

@@ -96,7 +96,7 @@ def test_every_component_through_landmarks_is_one_of_the_exact_fit(d, enough, la
         assert len(found) >= enough
 
 
-def test_components_that_landmarks_may_not_tell_are_given_where_they_are_asked_for():
+def test_unreliable_landmark_components_are_returned_on_request():
     X = normal_rows(1500, 2)
     options = {"gamma": 0.1, "method": "nystroem", "landmarks": X[:80]}
     with pytest.warns(KpcaWarning, match="or give n_components for approximations"):
@@ -140,7 +140,7 @@ def test_eigenvalues_of_an_iteration_are_right_above_5000_rows(kernel, d, q):
     assert (left_out < 1e-9 * expected[0]).all()
 
 
-def test_what_float32_cannot_tell_is_left_out_and_that_is_said():
+def test_components_below_float32_precision_are_dropped_with_a_warning():
     X = normal_rows(2500, 2)
     expected = squared_singular_values(factor(RBF(0.25), X))
     for method in ("exact", "nystroem"):

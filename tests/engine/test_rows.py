@@ -49,7 +49,7 @@ def test_sums_go_in_the_order_of_the_blocks_for_any_number_of_workers():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_overflows_are_told_in_all_threads_as_where_the_work_was_asked_for(n_jobs):
+def test_overflow_handling_is_the_same_in_all_threads(n_jobs):
     X = np.full((30, 2), 1e200)
     with np.errstate(over="ignore"):
         assert np.isinf(map_row_blocks(np.square, X, block=4, n_jobs=n_jobs)).all()

@@ -176,7 +176,7 @@ def test_patches_far_nearer_than_their_noise_become_their_mean(spread: float) ->
     np.testing.assert_allclose(compiled, mean, atol=near)
 
 
-def test_the_edge_follows_the_noise_that_a_group_shows() -> None:
+def test_the_threshold_follows_the_noise_of_a_group() -> None:
     """Noise 15 % stronger than given stays below the threshold only if that may adapt."""
     k, n = shape = 48, 49
     for seed in range(5):

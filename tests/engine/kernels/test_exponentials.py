@@ -35,7 +35,7 @@ def test_exponentials_are_right_to_the_last_digit(reach: float, is_compiled: boo
     np.testing.assert_allclose(found / factor, np.exp(exponents.astype(np.float64)), rtol=1e-7)
 
 
-def test_exponents_beyond_the_lowest_are_taken_for_it() -> None:
+def test_exponents_are_clipped_at_the_lowest() -> None:
     exponents = np.array([[-1.0, -30.0, -1e9, -np.inf]], np.float32)
     found = np.empty(exponents.shape, np.float32)
     add_first_and_third(exponents, np.float32(-29.0), np.float32(0.5), found, True)

@@ -65,7 +65,7 @@ def test_a_gram_matrix_is_square_and_may_be_indefinite() -> None:
 
 
 @pytest.mark.parametrize("method", ["exact", "nystroem"])
-def test_of_a_gram_matrix_that_is_not_symmetric_the_symmetric_part_counts(method: Any) -> None:
+def test_an_asymmetric_gram_matrix_is_symmetrised(method: Any) -> None:
     """As in scikit-learn where its solvers agree, that is, where centring makes it symmetric."""
     gram = RBF(0.3)(ROWS)
     ramp = np.linspace(0, 0.5, 60)
@@ -79,7 +79,7 @@ def test_of_a_gram_matrix_that_is_not_symmetric_the_symmetric_part_counts(method
     same(model.transform(skew), theirs.transform(skew))
 
 
-def test_of_any_other_it_has_the_eigenvalues_of_the_symmetric_part() -> None:
+def test_other_asymmetric_matrices_have_eigenvalues_of_the_symmetric_part() -> None:
     skew = RBF(0.3)(ROWS) + 0.1 * np.random.default_rng(0).normal(size=(60, 60))
     with pytest.warns(KpcaWarning):
         model = KernelPCA(3, kernel="precomputed").fit(skew)
@@ -89,7 +89,7 @@ def test_of_any_other_it_has_the_eigenvalues_of_the_symmetric_part() -> None:
     np.testing.assert_allclose(model.eigenvalues_, values[np.argsort(-abs(values))[:3]], rtol=1e-6)
 
 
-def test_a_gram_matrix_that_rounding_made_asymmetric_is_no_matter() -> None:
+def test_asymmetry_from_rounding_is_ignored() -> None:
     gram = RBF(0.3)(ROWS)
     rounded = gram * (1 + 1e-15 * np.arange(60))
     model = KernelPCA(3, kernel="precomputed").fit(rounded)
@@ -129,7 +129,7 @@ def test_parameters_of_a_kernel_are_searched() -> None:
     assert pipeline["kpca"].kernel == RBF(1.0)  # the search works on clones
 
 
-def test_what_a_function_keeps_of_its_values_is_not_written_over() -> None:
+def test_cached_values_of_a_function_are_not_overwritten() -> None:
     class Keeping(GaussianProcessRBF):
         """A kernel that returns the same array for the same rows."""
 

@@ -37,7 +37,7 @@ def test_new_rows_are_centred_as_in_the_oracle(case):
     assert_allclose(T_new @ T.T, case["Kt_c"], rtol=0, atol=1e-13)
 
 
-def test_the_origin_that_a_fit_gave_a_kernel_is_taken_from_it():
+def test_the_origin_that_a_fit_set_is_removed():
     X, given = normal_rows(40, 2) + 9.0, Linear()
     assert about_origin(given) == exact(given, X, center=False).kernel == given
     centred = exact(given, X)

@@ -100,7 +100,7 @@ def test_a_vanishing_denominator_is_restarted_and_flagged():
     assert found.residual[0] < rho(subspace, T, np.zeros((1, 1)))[0]
 
 
-def test_an_iteration_that_is_cut_short_says_so():
+def test_an_unfinished_iteration_gives_a_warning():
     subspace = exact(RBF(0.2), normal_rows(60), n_components=8)
     new = normal_rows(20, seed=1)
     found = fixed_point(subspace, subspace.project(new), new, max_iter=2)
@@ -169,7 +169,7 @@ def test_the_distances_of_all_points_are_computed_once_a_fit(preimage):
     assert len(pickle.dumps(model)) < 1.05 * len(pickle.dumps(KernelPCA(5, gamma=0.1).fit(X[:100])))
 
 
-def test_threads_that_ask_at_once_get_the_same():
+def test_concurrent_threads_get_the_same_result():
     subspace = exact(RBF(0.1), normal_rows(400), n_components=5)
     T = subspace.project(normal_rows(8, seed=1))
     expected = fixed_point(exact(RBF(0.1), normal_rows(400), n_components=5), T).points

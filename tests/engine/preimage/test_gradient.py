@@ -79,7 +79,7 @@ def test_it_finds_what_the_fixed_point_finds():
 
 
 @pytest.mark.parametrize("name", sorted(PSD_KERNELS))
-def test_a_descent_ends_no_farther_than_it_began(name):
+def test_a_descent_never_increases_the_distance(name):
     kernel, X, new = PSD_KERNELS[name], normal_rows(60), normal_rows(12, seed=1)
     subspace = exact(kernel, X, n_components=5)
     T = subspace.project(new)
