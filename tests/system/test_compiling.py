@@ -71,7 +71,7 @@ print(shifted_again(1.0), len(shifted_again.stats.cache_hits))
 """
 
 
-def test_what_another_file_now_says_is_compiled_again(tmp_path: Path) -> None:
+def test_a_change_in_another_file_triggers_compilation(tmp_path: Path) -> None:
     def run(factor: float, shift: float) -> str:
         texts = {
             "called": CALLED.format(factor),

@@ -28,7 +28,7 @@ def of_numbers(parts: FinishedParts, key: str = "key") -> FinishedPass[np.ndarra
     return FinishedPass(parts, key, np.ndarray)
 
 
-def test_results_are_found_by_all_they_depend_on(tmp_path: Path) -> None:
+def test_results_are_looked_up_by_all_their_inputs(tmp_path: Path) -> None:
     with work_folder(tmp_path, on_dask=True) as parts:
         assert parts is not None
         scores = np.array([0.1, np.nan, -0.0])
@@ -50,7 +50,7 @@ def test_files_of_another_run_and_those_of_one_that_failed_stay(tmp_path: Path) 
     assert len(list((tmp_path / "kpca-finished").iterdir())) == 1
 
 
-def test_old_files_are_found_by_the_run_that_goes_on_and_removed_at_its_end(tmp_path: Path) -> None:
+def test_old_files_are_used_by_the_resumed_run_and_removed_at_its_end(tmp_path: Path) -> None:
     """Files of a run that was killed long ago, or just before the clock was set forward."""
     parts = FinishedParts(tmp_path / "kpca-finished")
     for key in ("resumed", "long ago", "of late"):
@@ -142,7 +142,7 @@ def test_a_folder_that_another_run_removes_is_made_again(
 
 
 @given(cut=st.integers(0, 600), flipped=st.integers(0, 600))
-def test_a_damaged_file_is_not_looked_at(
+def test_a_damaged_file_is_ignored(
     tmp_path_factory: pytest.TempPathFactory, cut: int, flipped: int
 ) -> None:
     parts = FinishedParts(tmp_path_factory.mktemp("finished"))
@@ -156,7 +156,7 @@ def test_a_damaged_file_is_not_looked_at(
     assert found is None or found.tobytes() == np.arange(8.0).tobytes()
 
 
-def test_what_is_said_of_cells_comes_back_the_same(tmp_path: Path) -> None:
+def test_findings_on_cells_are_restored_unchanged(tmp_path: Path) -> None:
     value = (0, 0, "far above", "9é", 3.5, np.nan, 2, [1, 7], [2, 8])
     odd = pl.DataFrame([value], schema=ODD, orient="row")
     says = "ZIP says Roma."
@@ -198,7 +198,7 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
             work_folder(tmp_path, on_dask=True).__enter__()
 
 
-def test_what_is_no_file_of_arrays_is_not_looked_at(tmp_path: Path) -> None:
+def test_files_without_arrays_are_ignored(tmp_path: Path) -> None:
     parts = FinishedParts(tmp_path / "kpca-finished")
     of_numbers(parts).put(0, 1, np.zeros(1))
     for content in (b"", b"PK\x03\x04 of a zip", b"\x93\xa3<f8\x91\x02\xc4\x01x"):

@@ -11,7 +11,7 @@ import pytest
 from kpca_apps.system.interrupts import ENDING, heard_while, interrupts_held
 
 
-def test_an_interrupt_before_the_wait_began_gives_the_call_up(
+def test_an_interrupt_before_the_wait_abandons_the_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It may arrive once the other thread runs, before this one waits for it."""

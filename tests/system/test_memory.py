@@ -24,7 +24,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_machine_tells_what_is_available(machine: Path) -> None:
+def test_available_memory_is_read_from_the_system(machine: Path) -> None:
     (machine / "meminfo").write_text("MemTotal:  900 kB\nMemAvailable:    500 kB\n")
     assert memory.available_bytes() == 500 * 1024
 
@@ -51,7 +51,7 @@ def test_a_limit_of_addresses_bounds_the_machine() -> None:
 
 @pytest.mark.release
 @pytest.mark.parametrize("n_threads", [2, 16])
-def test_what_is_laid_claim_to_is_enough(
+def test_claimed_addresses_are_sufficient(
     n_threads: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(memory, "n_cores", lambda: n_threads)
@@ -76,7 +76,7 @@ def _told(limit: int, program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=False)
 
 
-def test_half_of_all_memory_where_nothing_says_what_is_free(machine: Path) -> None:
+def test_half_of_all_memory_if_free_memory_is_unknown(machine: Path) -> None:
     assert memory.available_bytes() == 4096 * 1000 // 2
     (machine / "meminfo").write_bytes(b"MemTotal: 900 kB\nMemAvailable:\n\xff\n")
     assert memory.available_bytes() == 4096 * 1000 // 2
@@ -84,7 +84,7 @@ def test_half_of_all_memory_where_nothing_says_what_is_free(machine: Path) -> No
     assert memory.available_bytes() == 4096 * 1000 // 2
 
 
-def test_a_small_machine_is_assumed_where_nothing_is_said(
+def test_a_small_machine_is_assumed_without_information(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "sysconf", raising=False)

@@ -134,7 +134,7 @@ def same_part(part, *shared):
 
 
 @pytest.mark.parametrize("executor", PROCESSES)
-def test_what_workers_cannot_read_ends_in_one_line_and_they_go_on(executor, absent, request):
+def test_an_unreadable_part_gives_one_line_and_workers_continue(executor, absent, request):
     workers, thing = request.getfixturevalue(executor), absent.Thing()
     for arguments in ((thing, [1]), (same_part, [thing]), (same_part, [1], thing)):
         with pytest.raises(RefusedError, match=r"cannot read .*absent.*modules of this program"):
@@ -145,7 +145,7 @@ def test_what_workers_cannot_read_ends_in_one_line_and_they_go_on(executor, abse
     assert list(workers.map_partitions(same_part, [1, 2])) == [1, 2]
 
 
-def test_what_is_sent_is_read_without_the_package():
+def test_messages_are_read_without_the_package():
     code = """
 import pickle, sys
 sys.modules["kpca_apps"] = None
@@ -170,7 +170,7 @@ def test_other_processes_agree(executor, serial, request):
 
 
 @pytest.mark.parametrize("executor", PROCESSES)
-def test_a_process_lost_half_way_loses_nothing(executor, tmp_path, request):
+def test_a_process_killed_in_a_task_loses_nothing(executor, tmp_path, request):
     marker, workers = tmp_path / "died", request.getfixturevalue(executor)
     starts = list(workers.map_partitions(dies_once, row_parts(900, 100), marker))
     assert starts == list(range(0, 900, 100))
@@ -225,7 +225,7 @@ def identity_of(part, thing):
     return os.getpid(), id(thing), float(thing[part.number])
 
 
-def test_what_is_large_is_sent_to_each_process_once(tmp_path, monkeypatch):
+def test_large_arguments_are_sent_to_each_process_once(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     thing = np.arange(200_000.0)
     with Workers("processes", n_workers=2) as workers:
@@ -243,7 +243,7 @@ def first_waits(part, marker):
     return part.start
 
 
-def test_results_may_come_as_they_are_done(processes, tmp_path):
+def test_results_may_arrive_in_order_of_completion(processes, tmp_path):
     marker = tmp_path / "heard"
     results = processes.map_partitions(first_waits, row_parts(30, 10), marker, ordered=False)
     assert {next(results), next(results)} == {10, 20}
@@ -271,7 +271,7 @@ def test_processes_end_with_the_one_that_started_them():
 
 
 @pytest.mark.release
-def test_the_only_worker_lost_gets_what_is_shared_anew_and_leaves_no_files(tmp_path, monkeypatch):
+def test_a_replaced_worker_gets_shared_data_again_and_leaves_no_files(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
     marker, files = tmp_path / "died", tmp_path / "files"
     files.mkdir()
@@ -292,7 +292,7 @@ class Insistent:
         self.cancelled = True
 
 
-def test_a_second_interrupt_does_not_stop_the_end_in_order():
+def test_a_second_interrupt_does_not_stop_the_orderly_shutdown():
     with pytest.raises(KeyboardInterrupt), Workers("threads", n_workers=1) as workers:
         closing = Insistent()
         workers._opened.callback(closing.cancel)
@@ -329,7 +329,7 @@ def test_all_parts_that_cannot_be_read_are_carried_where_a_worker_is_lost_too(n_
         [*flight.results("abc")]
 
 
-def test_work_that_is_left_lying_ends_with_the_interpreter_without_a_word():
+def test_abandoned_work_ends_silently_with_the_interpreter():
     # A reference cycle, as a traceback creates, outlives the signal handlers.
     script = (
         "import gc\n"
@@ -345,7 +345,7 @@ def test_work_that_is_left_lying_ends_with_the_interpreter_without_a_word():
     assert done.stderr == ""
 
 
-def test_parts_are_taken_as_they_are_needed(workers):
+def test_parts_are_requested_as_needed(workers):
     taken = []
 
     def parts():
@@ -361,7 +361,7 @@ def test_parts_are_taken_as_they_are_needed(workers):
 
 
 @pytest.mark.parametrize("executor", ["serial", "threads"])
-def test_who_takes_results_one_by_one_keeps_the_threads_of_linear_algebra(executor):
+def test_consuming_results_keeps_the_linear_algebra_threads(executor):
     def threads():
         return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
 
@@ -381,7 +381,7 @@ def test_a_part_that_fails_is_named(workers):
         list(workers.map_partitions(refuses, row_parts(50, 10)))
 
 
-def test_what_is_known_is_not_worked_on(workers):
+def test_known_parts_are_not_computed(workers):
     known = {0: "none", 20: "two"}
     found = workers.map_partitions(
         add_start, row_parts(50, 10), 5, known=lambda part: known.get(part.start)
@@ -420,7 +420,7 @@ def test_the_folder_of_a_killed_cluster_is_removed_by_the_next(tmp_path, monkeyp
 @pytest.mark.parametrize(
     "address", ["tcp://127.0.0.1:9", "nowhere://", "tls://127.0.0.1:9", "tcp://127.0.0.1:{}"]
 )
-def test_what_does_not_answer_as_a_scheduler_is_told_in_one_line(address, monkeypatch):
+def test_an_address_without_a_scheduler_is_reported_in_one_line(address, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("kpca_apps.system.dask_client.ANSWER_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -429,7 +429,7 @@ def test_what_does_not_answer_as_a_scheduler_is_told_in_one_line(address, monkey
             Workers("dask", scheduler=address)
 
 
-def test_a_scheduler_without_workers_is_an_error_of_one_line_and_let_go_of(monkeypatch):
+def test_a_scheduler_without_workers_gives_one_line_and_is_closed(monkeypatch):
     distributed = pytest.importorskip("distributed")
     seen = []
     opened = distributed.Client
@@ -458,7 +458,7 @@ def test_workers_that_cannot_be_started_here_are_an_error_of_one_line(monkeypatc
         Workers("dask", n_workers=2)
 
 
-def test_a_client_is_taken_and_left_open_and_no_other_thing(client_of_its_own):
+def test_a_client_is_accepted_and_left_open_and_nothing_else_is(client_of_its_own):
     with Workers("dask", scheduler=client_of_its_own) as workers:
         assert list(workers.map_partitions(add_start, row_parts(30, 10), 5)) == [5, 15, 25]
     assert client_of_its_own.status == "running"
@@ -467,7 +467,7 @@ def test_a_client_is_taken_and_left_open_and_no_other_thing(client_of_its_own):
 
 
 @pytest.mark.release
-def test_a_cluster_that_is_gone_is_told_in_one_line():
+def test_a_stopped_cluster_is_reported_in_one_line():
     pytest.importorskip("distributed")
     words = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"]
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -519,6 +519,6 @@ def test_a_tree_combines_everything_once_and_in_order(n):
     assert tree_reduce(add, iter(pieces)) == list(range(n))
 
 
-def test_nothing_cannot_be_combined():
+def test_an_empty_list_cannot_be_combined():
     with pytest.raises(ValueError, match="nothing to combine"):
         tree_reduce(add, [])

@@ -23,7 +23,7 @@ time.sleep(60)
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_what_a_run_holds_is_left_alone_until_that_run_is_dead(tmp_path: Path, kind: str) -> None:
+def test_files_of_a_live_run_are_kept(tmp_path: Path, kind: str) -> None:
     target = tmp_path / "run"
     command = [sys.executable, "-c", HOLDING, target, kind]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
@@ -40,7 +40,7 @@ def test_what_a_run_holds_is_left_alone_until_that_run_is_dead(tmp_path: Path, k
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_taken_for_a_leftover_before_it_is_locked_is_made_again(
+def test_a_file_removed_before_its_lock_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target, touch = tmp_path / "file", Path.touch
@@ -57,7 +57,7 @@ def test_what_is_taken_for_a_leftover_before_it_is_locked_is_made_again(
     assert held.path.exists()
 
 
-def test_neither_links_nor_pipes_are_taken_for_leftovers(tmp_path: Path) -> None:
+def test_links_and_pipes_are_not_leftovers(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     target = tmp_path / "run"
     link, pipe = retired_path(target), retired_path(target).with_suffix(".partial")

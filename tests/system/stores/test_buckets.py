@@ -73,7 +73,7 @@ CONNECTIONS = {
 
 
 @pytest.mark.parametrize("text", CONNECTIONS)
-def test_a_connection_string_of_azure_says_where_and_who(
+def test_an_azure_connection_string_gives_host_and_account(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options: dict[str, str | None] = {}
@@ -126,7 +126,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize("error", MESSAGES)
-def test_what_a_library_says_is_one_line_on_what_to_do(error: str) -> None:
+def test_library_errors_become_one_line_with_a_remedy(error: str) -> None:
     assert reason(error).startswith(MESSAGES[error])
 
 
@@ -151,7 +151,7 @@ def test_a_probe_that_another_run_removed_is_no_refusal(
     assert not list(tmp_path.iterdir())
 
 
-def test_an_address_without_a_bucket_is_told_as_it_was_typed() -> None:
+def test_an_address_without_a_bucket_is_reported_as_typed() -> None:
     with pytest.raises(InputError, match=r"^s3:///data\.csv: names no bucket"):
         place_of("s3:///data.csv")
 
@@ -188,7 +188,7 @@ def named(place: buckets.Place, *, folders: bool = False) -> set[Path]:
     return {Path(start.path, one.name) for one in found}
 
 
-def test_a_name_that_is_no_text_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_undecodable_name_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     named = FileInfo(b"box/in/caf\xe9.png", FileType.File)  # type: ignore[arg-type]
     system = SimpleNamespace(type_name="s3", get_file_info=lambda _: [named])
     with pytest.raises(InputError, match="whose name is not UTF-8") as caught:
@@ -197,7 +197,7 @@ def test_a_name_that_is_no_text_is_told_in_one_line(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", ["./z.png", "x/./z.png", "x/../z.png", "x//z.png"])
-def test_names_that_no_path_on_disk_keeps_are_refused(
+def test_names_that_no_local_path_can_have_are_rejected(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(buckets.Place, "items", lambda *_, **__: [Item(name, False, 0.0)])

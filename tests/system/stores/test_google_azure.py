@@ -60,7 +60,7 @@ def test_files_folders_and_patterns_are_read_as_those_on_disk(
         assert tables[0].frame.equals(tables[1].frame)  # type: ignore[union-attr]
 
 
-def test_a_run_is_written_replaced_and_never_what_is_of_others(store: str) -> None:
+def test_a_run_is_written_and_replaced_without_touching_others(store: str) -> None:
     for name, force in (("old.csv", False), ("new.csv", True)):
         folder = output_folder(f"{store}/run", force=force)
         folder.check()
@@ -85,7 +85,7 @@ def test_a_work_folder_is_left_empty(store: str) -> None:
     assert not [one for one in left if not one.is_folder]
 
 
-def test_what_is_not_there_is_told(store: str) -> None:
+def test_missing_objects_are_reported(store: str) -> None:
     with pytest.raises(InputError, match=r"there is no such object \(404\)"):
         open_table(f"{store}/none.csv")
     scheme = store.partition("://")[0]
@@ -93,7 +93,7 @@ def test_what_is_not_there_is_told(store: str) -> None:
         output_folder(f"{scheme}://no-such-bucket/out").check()
 
 
-def test_a_wrong_key_of_azure_is_told_and_not_repeated() -> None:
+def test_a_wrong_azure_key_is_reported_but_not_shown() -> None:
     key = f"{ACCOUNT_KEY[-3::-1]}=="
     with azure_store() as address:
         endpoint = os.environ["AZURE_STORAGE_CONNECTION_STRING"].rpartition("BlobEndpoint=")[2]
@@ -116,7 +116,7 @@ def test_a_wrong_key_of_azure_is_told_and_not_repeated() -> None:
         ("gs", "cut", "the store broke off in the middle of the object"),
     ],
 )
-def test_a_store_that_fails_is_told_in_one_line(
+def test_a_failing_store_is_reported_in_one_line(
     scheme: str, fault: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(buckets, "REQUEST", 1.0)

@@ -52,7 +52,7 @@ def test_an_earlier_run_is_replaced_by_force_alone(store: Any) -> None:
     assert held(store, "again").keys() == {"report.html", "flagged.csv", "run.json"}
 
 
-def test_what_is_of_others_is_never_touched(store: Any) -> None:
+def test_foreign_objects_are_never_touched(store: Any) -> None:
     run(f"s3://{BUCKET}/others", "report.html")
     store.put_object(Bucket=BUCKET, Key="others/thesis.tex", Body=b"years of work")
     with pytest.raises(RefusedError, match=r'something other than an earlier run, "thesis.tex"'):
@@ -86,7 +86,7 @@ def test_an_upload_that_was_killed_looks_unfinished_and_is_replaced(
     assert held(store, "killed").keys() == {"b.csv", "run.json"}
 
 
-def test_a_store_that_goes_away_in_the_middle_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_disappears_gives_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     # Restore the environment last: it holds the address of the stopped server.
     with patch.dict(os.environ), ExitStack() as running:
         running.enter_context(moto_store())
@@ -114,7 +114,7 @@ def test_nothing_is_uploaded_of_a_run_that_failed(store: Any) -> None:
     assert not held(store, "failed")
 
 
-def test_a_store_that_cannot_be_written_is_told_before_any_work(store: Any) -> None:
+def test_an_unwritable_store_is_reported_before_any_work(store: Any) -> None:
     with pytest.raises(InputError, match=r"there is no such bucket \(404\)"):
         output_folder("s3://no-such-bucket/out").check()
     with s3_environment("http://127.0.0.1:9"), pytest.raises(InputError, match="cannot be reach"):
