@@ -79,7 +79,7 @@ def nowhere(path):
         (nowhere, r"\(it is a link that leads nowhere\); remove it"),
     ],
 )
-def test_what_is_no_file_to_read_is_named_and_left_alone(tmp_path, make, message):
+def test_unreadable_files_are_named_and_kept(tmp_path, make, message):
     (tmp_path / "hoffmann").mkdir()
     make(tmp_path / "hoffmann" / "cancer.csv")
     with pytest.raises(MissingDataError, match=rf"^hoffmann/cancer\.csv: .*{message}"):

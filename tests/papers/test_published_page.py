@@ -27,7 +27,7 @@ def words_of(page: str, name: str) -> list[str]:
 
 @pytest.mark.release
 @pytest.mark.parametrize("name", sorted(all_experiments().keys() - {TIMED}))
-def test_the_published_page_is_what_comes_out(name: str, repository: Path) -> None:
+def test_the_published_page_is_current(name: str, repository: Path) -> None:
     experiment, data = all_experiments()[name], PaperData(FOLDER and Path(FOLDER))
     try:
         for needed in experiment.data:

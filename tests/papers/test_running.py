@@ -27,7 +27,7 @@ def too_large(data):
     raise MemoryLimitError("needs 90 GB")
 
 
-def test_an_experiment_is_told_with_what_it_is_of():
+def test_a_result_names_paper_title_and_method():
     done = reproduce(experiment(outcome), PaperData(None))
     assert (done.name, done.paper, done.title) == ("name", "Author (2001), Fig. 1", "A title")
     assert not done.failed and done.files == {}
@@ -36,7 +36,7 @@ def test_an_experiment_is_told_with_what_it_is_of():
     assert not_run(experiment(outcome), "lost").method == done.method
 
 
-def test_one_that_lacks_its_data_or_memory_does_not_stop_the_rest():
+def test_missing_data_or_memory_does_not_stop_other_experiments():
     lacking = reproduce(experiment(outcome, "usps"), PaperData(Path("nowhere")))
     large = reproduce(experiment(too_large), PaperData(None))
     assert "usps/zip.train.gz" in lacking.failed and large.failed == "needs 90 GB"

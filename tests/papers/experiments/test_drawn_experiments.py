@@ -33,7 +33,7 @@ def outcomes():
     return {name: known[name].run(PaperData(None)) for name in (*DRAWN, "statements", "chairs")}
 
 
-def test_what_is_not_plainly_reproduced_says_why(outcomes):
+def test_every_other_verdict_has_a_reason(outcomes):
     claims = [claim for outcome in outcomes.values() for claim in outcome.claims]
     assert {claim.verdict for claim in claims} == {R, C, N, "not run"}
     for claim in claims:

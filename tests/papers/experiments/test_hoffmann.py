@@ -11,7 +11,7 @@ from kpca_apps.papers.experiments import hoffmann
 from kpca_apps.papers.measuring import components
 
 
-def test_every_claim_on_the_sets_comes_out_and_can_fail(papers_folder):
+def test_every_claim_on_the_sets_is_reproduced_and_can_fail(papers_folder):
     data = PaperData(papers_folder)
     assert {claim.verdict for claim in hoffmann.run_novelty_sets(data).claims} == {"reproduced"}
     X = data.hoffmann("square")

@@ -52,7 +52,7 @@ def plain_fixed_points(train, noisy, sigma, count):
 
 
 @pytest.mark.release
-def test_the_widest_kernel_of_the_toy_is_told_as_it_is():
+def test_the_widest_kernel_of_the_toy_is_reported_correctly():
     """A table like the paper's is reproduced; one that is worse for sigma .8 is not."""
     paper = np.array(list(mika.PAPER.values()), dtype=float)
     paper[2, 0] = 1.01
@@ -62,7 +62,7 @@ def test_the_widest_kernel_of_the_toy_is_told_as_it_is():
 
 
 @pytest.mark.release
-def test_a_ratio_that_falls_with_more_components_is_told():
+def test_a_ratio_that_falls_with_more_components_is_reported():
     paper = np.array(list(mika.PAPER.values()), dtype=float)
     for turned in (1, 2):
         falling = paper.copy()

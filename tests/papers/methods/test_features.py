@@ -88,7 +88,7 @@ class TestNeighbours:
         plain = KNeighborsClassifier(5).fit(X, y).predict(new)
         assert_array_equal(kernel_neighbour_labels(RBF(0.3), X, y, new), plain)
 
-    def test_a_polynomial_one_does(self):
+    def test_a_polynomial_kernel_changes_the_rule(self):
         """(x.y)^2 identifies a point with its mirror image, so a class at both ends is one."""
         X = np.array([[3.0, 0.1], [2.9, 0.0], [0.0, 3.0], [0.1, 2.8]])
         new = np.array([[-3.0, 0.0]])

@@ -42,13 +42,13 @@ def test_components_are_the_exact_ones():
     )
 
 
-def test_nearly_equal_neighbours_do_not_settle():
+def test_nearly_equal_eigenvalues_do_not_converge():
     K = np.diag([1.0, 1.0 - 1e-5, 0.5])
     with pytest.raises(ValueError, match="Eigenpair 1 has not settled"):
         power_pairs(K, 1, np.random.default_rng(0), max_iter=1000)
 
 
-def test_equal_neighbours_are_told_apart_by_deflation():
+def test_equal_eigenvalues_are_separated_by_deflation():
     found = power_pairs(np.diag([1.0, 1.0, 0.5]), 2, np.random.default_rng(0))
     assert_allclose(found.values, 1.0, rtol=1e-9)
     assert abs(found.vectors[:, 0] @ found.vectors[:, 1]) < 1e-5
