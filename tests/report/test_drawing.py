@@ -60,7 +60,7 @@ def test_png_has_twice_the_pixels_of_the_screen() -> None:
     assert b"Software" not in png
 
 
-def test_the_users_own_settings_neither_matter_nor_change() -> None:
+def test_user_settings_neither_matter_nor_change() -> None:
     before = str(to_svg(screening_drawings(examples.screening())["scree"]))
     with mpl.rc_context({"lines.linewidth": 20.0, "font.size": 40.0}):
         assert str(to_svg(screening_drawings(examples.screening())["scree"])) == before

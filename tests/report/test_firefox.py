@@ -44,7 +44,7 @@ def saved(firefox: Any, button: str, downloads: Path) -> Path:
     raise AssertionError(f"{button} made no file: {sorted(downloads.iterdir())}")
 
 
-def test_what_a_page_must_not_do_is_seen_by_these_tests(firefox: Any, tmp_path: Path) -> None:
+def test_forbidden_behaviour_of_pages_is_detected(firefox: Any, tmp_path: Path) -> None:
     path = tmp_path / "bad.html"
     path.write_text(
         "<!DOCTYPE html><meta http-equiv='Content-Security-Policy' content=\"style-src 'none'\">"
@@ -59,7 +59,7 @@ def test_what_a_page_must_not_do_is_seen_by_these_tests(firefox: Any, tmp_path: 
     assert any("Content-Security-Policy" in one for one in errors)
 
 
-def test_what_is_marked_by_keys_in_firefox_is_saved_reopened_and_gone(
+def test_marks_made_in_firefox_are_saved_reopened_and_applied(
     firefox: Any, downloads: Path, tmp_path: Path
 ) -> None:
     frame = worked.table()

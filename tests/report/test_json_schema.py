@@ -63,7 +63,7 @@ def written() -> dict[str, Any]:
     return dict(json.loads(to_json(DOCUMENT, OUTER)))
 
 
-def test_what_is_written_follows_the_schema_and_says_its_version() -> None:
+def test_written_json_follows_the_schema_and_states_its_version() -> None:
     schema = schema_of(DOCUMENT)
     Draft202012Validator.check_schema(schema)
     assert errors(DOCUMENT, written()) == []
@@ -90,7 +90,7 @@ def test_what_is_written_follows_the_schema_and_says_its_version() -> None:
         ("seconds", 0.0, "additionalProperties"),
     ],
 )
-def test_what_is_damaged_is_refused(key: str, value: Any, place: str) -> None:
+def test_damaged_json_is_rejected(key: str, value: Any, place: str) -> None:
     assert errors(DOCUMENT, written() | {key: value}) == [place]
 
 

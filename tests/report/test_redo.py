@@ -65,7 +65,7 @@ def with_chroma(before: Any, after: Any, chroma: float) -> Any:
     return np.clip(before + grey + chroma**2 * (off - grey), 0, 255)
 
 
-def test_what_is_marked_by_keys_is_saved_reopened_and_read_by_the_batch(
+def test_marks_made_by_keys_are_saved_reopened_and_read_by_the_batch(
     opened: Opened, tmp_path: Path
 ) -> None:
     page = opened(render_denoising(batch())["report.html"])
@@ -101,7 +101,7 @@ def test_what_is_marked_by_keys_is_saved_reopened_and_read_by_the_batch(
     assert rows[f"'{NAMES[0]}"] == "'=too soft; see </script>, the eyes"
 
 
-def test_every_option_of_an_image_can_be_asked_for(opened: Opened, tmp_path: Path) -> None:
+def test_every_option_of_an_image_can_be_requested(opened: Opened, tmp_path: Path) -> None:
     page = opened(render_denoising(batch())["report.html"])
     colour = page.locator("article.image").nth(1)
     colour.get_by_role("button", name="options").click()
@@ -156,7 +156,7 @@ def test_images_of_a_large_batch_are_marked_in_the_list(opened: Opened, tmp_path
     assert rows.evaluate_all(marked) == [True] * 3 + [False] * 27
 
 
-def test_nothing_is_to_be_marked_where_images_have_no_options_of_their_own(
+def test_images_without_own_options_cannot_be_marked(
     opened: Opened,
 ) -> None:
     page = opened(render_denoising(examples.with_dictionary())["report.html"])
@@ -191,7 +191,7 @@ def places(page: Any, inside: str = ".views") -> list[tuple[float, float, float]
     return [tuple(one) for one in found]
 
 
-def test_before_after_and_residual_are_seen_at_one_place_and_zoom(opened: Opened) -> None:
+def test_before_after_and_residual_share_position_and_zoom(opened: Opened) -> None:
     page = opened(render_denoising(examples.many(30))["details/0003.html"])
     view = page.locator(".views")
     for name, scale in (("2:1", 2), ("1:1", 1), ("4:1", 4)):
@@ -263,9 +263,7 @@ def test_the_pictures_of_a_trial_move_together(opened: Opened) -> None:
         assert other == pytest.approx(first, abs=0.6)
 
 
-def test_a_weaker_result_is_shown_as_a_mixture_and_can_be_asked_for(
-    opened: Opened, tmp_path: Path
-) -> None:
+def test_a_weaker_result_is_previewed_and_can_be_requested(opened: Opened, tmp_path: Path) -> None:
     page = opened(render_denoising(batch())["report.html"])
     own = page.locator("article.image").nth(4)
     slider = own.locator(".viewer input")
@@ -288,7 +286,7 @@ def test_a_weaker_result_is_shown_as_a_mixture_and_can_be_asked_for(
     assert page.locator("article.image").nth(3).locator(".viewer input").count() == 0
 
 
-def test_colours_smoothed_less_are_shown_and_can_be_asked_for(
+def test_less_smoothed_colours_are_previewed_and_can_be_requested(
     opened: Opened, tmp_path: Path
 ) -> None:
     page = opened(render_denoising(batch())["report.html"])
@@ -321,7 +319,7 @@ def test_colours_smoothed_less_are_shown_and_can_be_asked_for(
 
 
 @pytest.mark.parametrize("chroma", [0.0, 0.3, 0.5, 0.75])
-def test_a_preview_is_like_what_the_option_gives(chroma: float) -> None:
+def test_a_preview_resembles_the_options_result(chroma: float) -> None:
     clean = data.coffee()[100:196, 200:296]
     noise = np.random.default_rng(0).normal(scale=20, size=clean.shape)
     noisy = np.clip(clean + noise, 0, 255).round().astype(np.uint8)
@@ -355,7 +353,7 @@ def test_no_word_of_the_list_is_broken(opened: Opened, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_without_script_and_on_paper_all_is_as_it_was(opened: Opened) -> None:
+def test_without_script_and_on_paper_nothing_changes(opened: Opened) -> None:
     page = opened(render_denoising(batch())["report.html"], java_script_enabled=False)
     assert page.locator("button, input, select").count() == 0
     assert page.locator(".stage img:visible").count() == 2 * len(NAMES)

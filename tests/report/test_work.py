@@ -42,7 +42,7 @@ def test_notes_are_written_out_as_other_texts_are(browser: Any) -> None:
     assert shown == list(map(visible, texts))
 
 
-def test_what_is_marked_by_keys_is_saved_reopened_and_gone(
+def test_marks_made_by_keys_are_saved_reopened_and_applied(
     opened: Opened, frame: pl.DataFrame, tmp_path: Path
 ) -> None:
     first = worked.screened(frame)

@@ -45,7 +45,7 @@ def test_ratios_stand_one_line_an_image_the_best_on_top() -> None:
     assert names(TWO, "psnr") == ["a.png", "b.png"]
 
 
-def test_noise_stands_beside_what_was_taken_out() -> None:
+def test_noise_is_shown_beside_the_removed_part() -> None:
     drawn = marks(TWO, "noise")
     assert drawn["noise level"] == pytest.approx([1000 / 255, 2000 / 255])
     assert drawn["removed"] == pytest.approx([900 / 255, 1800 / 255])
@@ -54,7 +54,7 @@ def test_noise_stands_beside_what_was_taken_out() -> None:
     assert sum(map(math.isnan, marks(speckle, "noise")["noise level"])) == 1
 
 
-def test_only_what_there_is_is_drawn() -> None:
+def test_only_available_data_are_drawn() -> None:
     assert set(denoising_drawings(DenoisingResult((image(),)))) == set()
     assert set(denoising_drawings(DenoisingResult((image(), image("b"))))) == {"noise"}
     assert set(denoising_drawings(DenoisingResult((failed(),)))) == set()
@@ -101,7 +101,7 @@ def test_texture_far_above_a_law_does_not_press_it_to_the_floor() -> None:
     assert "triangles: still more" in denoising_drawings(result)["law_0001"].caption
 
 
-def test_channels_are_told_apart_by_more_than_colour() -> None:
+def test_channels_are_distinguished_by_more_than_colour() -> None:
     axes = law_axes(law(), law(3.0, 5.0), law(2.0, 1.0))
     points = axes.lines[2::3]
     assert len({line.get_marker() for line in points}) == 3

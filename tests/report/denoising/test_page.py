@@ -57,7 +57,7 @@ def test_a_trial_becomes_a_sound_page() -> None:
     assert "--noise camera" in page.text
 
 
-def test_an_image_is_shown_whole_in_pieces_and_by_what_was_taken_out() -> None:
+def test_an_image_is_shown_whole_in_crops_and_as_residual() -> None:
     result = DenoisingResult((examples.real().images[1],))
     image = result.images[0]
     assert image.previews is not None
@@ -155,7 +155,7 @@ def test_a_dictionary_is_shown_by_its_components() -> None:
     assert "Both were chosen by the error on held-out examples." in page.text
 
 
-def test_settings_are_said_in_words() -> None:
+def test_settings_are_described_in_words() -> None:
     settings = {"mode": "local", "compare": ["nl_means", "wavelet"], "sigma": None}
     page = Page(render_denoising(replace(examples.real(), settings=settings))["report.html"])
     for words in (
@@ -227,7 +227,7 @@ def test_a_law_is_drawn_beside_its_image() -> None:
     assert "Noise over brightness" in page.text
 
 
-def test_of_a_large_batch_the_pages_with_a_law_are_named() -> None:
+def test_a_large_batch_names_the_pages_with_a_law() -> None:
     images = [examples.image(f"{n}.png") for n in range(MAX_TOGETHER)]
     found = render_denoising(DenoisingResult((*images, examples.counted("cells.tif"))))
     assert "Noise over brightness is drawn on the pages of" in found["report.html"]

@@ -44,7 +44,7 @@ def test_weaker_and_stronger_are_those_of_a_preview(colour: bool) -> None:
     assert found["stronger"] == {"luma": stronger.luma, **chroma}
 
 
-def test_what_cannot_be_done_is_not_offered() -> None:
+def test_impossible_options_are_not_offered() -> None:
     grey, colour = examples.image(), examples.image(shape=(40, 60, 4))
     raw = examples.image(noise="raw", format="tiff", shape=(40, 60, 3))
     assert set(OPTIONS) - set(about(grey)["options"]) == {"chroma"}
@@ -59,7 +59,7 @@ def test_what_cannot_be_done_is_not_offered() -> None:
     assert not can_redo(DenoisingResult((grey,), {"mode": "dictionary"}))
 
 
-def test_an_image_left_as_it_was_is_denoised_by_the_option_named() -> None:
+def test_an_unchanged_image_is_denoised_by_the_suggested_option() -> None:
     left = examples.image(established=False, evidence=Evidence(option="--sigma 4.2"))
     assert about(left)["presets"] == {"denoise it": {"sigma": 4.2}}
     camera = replace(left, evidence=Evidence(option="--noise camera"))
@@ -71,7 +71,7 @@ def test_an_image_left_as_it_was_is_denoised_by_the_option_named() -> None:
     assert strength_of(examples.image(own_settings={"strength": 0.4}), result) == 0.4
 
 
-def test_a_page_holds_what_images_had_of_their_own() -> None:
+def test_a_page_holds_own_options_of_images() -> None:
     own = examples.image("own </script>", own_settings={"strength": 0.8, "sigma": None})
     result = DenoisingResult((examples.image(), own), {"quality": "fast"})
     page = check_sound(render_denoising(result)["report.html"])

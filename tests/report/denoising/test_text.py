@@ -68,7 +68,7 @@ def test_the_headline_names_what_failed() -> None:
     assert "5 failed: a.png, b.png, c.png and 2 more; the" in say(image(), *several)
 
 
-def test_what_was_asked_for_one_image_is_said() -> None:
+def test_options_of_one_image_are_reported() -> None:
     assert own_sentence(image()) == ""
     own = {"luma": 0.8, "sigma": None, "noise": "camera"}
     sentence = own_sentence(replace(image(), own_settings=own))
@@ -151,7 +151,7 @@ def test_baselines_that_are_ahead_are_named() -> None:
     assert standing_sentences(DenoisingResult((image(),))) == []
 
 
-def test_noise_by_a_law_is_told_from_the_dark_to_the_light() -> None:
+def test_noise_by_a_law_is_reported_from_dark_to_light() -> None:
     # The law's level at 255 does not occur in an image with values up to 80.
     dark, light = math.sqrt(3.76 * 4 - 12.45), math.sqrt(3.76 * 80 - 12.45)
     assert level_text(counted()) == f"{dark:.3g} to {light:.3g} of 255"
@@ -177,7 +177,7 @@ def test_noise_by_a_law_is_told_from_the_dark_to_the_light() -> None:
     assert "of 255 where brightest" in noise_sentence(doubtful)
 
 
-def test_measuring_and_denoising_tell_a_level_alike() -> None:
+def test_measuring_and_denoising_report_a_level_alike() -> None:
     counts = counted()
     measured = MeasuredFile(
         "a.png", shape=(8, 8), noise="poisson", sigma=30.8, data_range=255, evidence=counts.evidence
@@ -193,7 +193,7 @@ def test_a_law_keeps_the_digits_in_which_its_terms_differ() -> None:
         assert gain * brightness - constant == pytest.approx(offset.variance(brightness), rel=0.05)
 
 
-def test_noise_is_told_with_how_it_is_known() -> None:
+def test_noise_is_reported_with_its_evidence() -> None:
     assert noise_sentence(image()) == (
         "Noise of 20 of 255, estimated from the image; taken as Gaussian noise."
     )
@@ -214,7 +214,7 @@ def test_noise_is_told_with_how_it_is_known() -> None:
     )
 
 
-def test_what_is_left_says_why_and_what_takes_it_out() -> None:
+def test_unchanged_images_have_a_reason_and_an_option() -> None:
     left = image(sigma=4.2, established=False)
     assert noise_sentence(left) == (
         "Left as it is: what was measured (4.2 of 255) may be fine texture; if it is noise, give "
@@ -231,7 +231,7 @@ def test_what_is_left_says_why_and_what_takes_it_out() -> None:
     )
 
 
-def test_a_batch_says_once_what_was_left_and_what_follows_a_law() -> None:
+def test_a_batch_summarises_unchanged_images_and_laws() -> None:
     found = Evidence(why="may be fine texture", option="--sigma 4.2")
     left = [image(f"{letter}.png", 4.2, established=False, evidence=found) for letter in "abcd"]
     (one,) = left_note(DenoisingResult((image(), left[0])))
@@ -264,7 +264,7 @@ def test_a_batch_says_once_what_was_left_and_what_follows_a_law() -> None:
         (Residual(0.0, 0.0, 0.0, structured=False), "nothing", "Nothing was removed."),
     ],
 )
-def test_what_was_taken_out_is_judged(residual: Residual, words: str, expected: str) -> None:
+def test_the_removed_part_is_judged(residual: Residual, words: str, expected: str) -> None:
     sentence = residual_sentence(image(residual=residual))
     assert looks_like(image(residual=residual)) == words
     assert expected in sentence

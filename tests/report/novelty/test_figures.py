@@ -30,7 +30,7 @@ def test_comparisons_in_several_settings_number_their_files() -> None:
 @pytest.mark.parametrize(
     "scores", [np.full(344, 0.0), np.full(344, -3.0), np.geomspace(1e-6, 10.0, 344)]
 )
-def test_scores_alike_or_over_many_magnitudes_are_drawn(scores: np.ndarray) -> None:
+def test_equal_scores_and_scores_over_many_magnitudes_are_drawn(scores: np.ndarray) -> None:
     result = changed(examples.screening(), scores=scores, ranks=np.arange(344, 0, -1))
     drawing = drawn(score_distribution, result)
     assert drawing.figure.axes[0].get_xscale() == ("log" if np.ptp(scores) else "linear")
@@ -84,7 +84,7 @@ def test_the_caption_says_where_half_and_twice_as_many_would_be_flagged(n_flagge
         assert f"about half as many ({n})" not in caption or n_flagged % 2
 
 
-def test_tied_scores_promise_no_list_that_cannot_be() -> None:
+def test_tied_scores_promise_no_impossible_list() -> None:
     scores = np.repeat([0.9, 0.5, 0.1], [10, 10, 324])
     result = changed(
         examples.screening(n_flagged=10),
@@ -98,7 +98,7 @@ def test_tied_scores_promise_no_list_that_cannot_be() -> None:
     assert read_counts(caption) == {20: 0.1}
 
 
-def test_an_infinite_threshold_is_said_not_drawn() -> None:
+def test_an_infinite_threshold_is_stated_not_drawn() -> None:
     result = examples.infinite_threshold()
     drawing = drawn(score_distribution, result)
     curve = drawn(flagged_against_threshold, result)
@@ -116,7 +116,7 @@ def test_an_infinite_threshold_is_said_not_drawn() -> None:
     assert "There is no threshold to draw: every row is flagged." in every.caption
 
 
-def test_contours_without_a_line_say_nothing_of_one() -> None:
+def test_contours_without_a_line_do_not_mention_one() -> None:
     result = examples.two_columns()
     for value, has_line in ((0.5, True), (np.inf, False)):
         at = replace(result, threshold=replace(result.threshold, value=value))

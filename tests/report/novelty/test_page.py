@@ -89,7 +89,7 @@ def test_odd_cells_and_hints_are_on_the_first_screen_and_many_are_folded() -> No
     assert "2,000 cells in all" in text
 
 
-def test_columns_that_are_odd_together_are_told_as_one_reason() -> None:
+def test_columns_that_are_odd_together_are_one_reason() -> None:
     text = Page(rendered("together")).text
     assert "together 75 %" in text
     assert text.count("with the former") > 1
@@ -115,7 +115,7 @@ def test_the_first_screen_answers() -> None:
 
 
 @pytest.mark.parametrize(("form", "noun"), [("csv", "lines"), ("excel", "rows")])
-def test_lines_that_are_no_data_are_said_at_the_head(form: str, noun: str) -> None:
+def test_lines_without_data_are_reported_at_the_top(form: str, noun: str) -> None:
     result = examples.screening()
     left_out = (("title", ((1, 4),)), ("units", ((6, 6),)), ("total", ((90, 90), (184, 185))))
     source = replace(result.source, format=form, left_out=left_out)
@@ -128,7 +128,7 @@ def test_lines_that_are_no_data_are_said_at_the_head(form: str, noun: str) -> No
     assert "Left out as not data" not in render_screening(result)
 
 
-def test_what_was_done_is_all_there() -> None:
+def test_all_settings_are_listed() -> None:
     result = examples.with_reference()
     text = Page(rendered("with_reference")).text
     assert result.source.sha256 in text
@@ -222,7 +222,7 @@ def test_text_stands_out_from_the_paper() -> None:
         assert all(max(paper / one, one / paper) >= 4.5 for one in inks)  # WCAG 2.1
 
 
-def test_a_card_tells_how_many_rows_are_like_its_own_and_which() -> None:
+def test_a_card_lists_the_rows_like_its_own() -> None:
     result = examples.together()
     html = rendered("together")
     cards = re.findall(r'(?s)<li class="card.*?</li>', html)
@@ -266,7 +266,7 @@ def test_columns_stand_by_their_part_in_the_reasons() -> None:
 
 
 @pytest.mark.release
-def test_what_is_true_of_most_tables_is_no_warning_on_top() -> None:
+def test_common_properties_of_tables_are_no_warning_at_the_top() -> None:
     result = examples.screening()
     top = '<ul class="warnings"'
     assert top in rendered("usual")

@@ -55,7 +55,7 @@ def test_small_words(text: str, expected: str) -> None:
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1), st.floats(1e-3, 1e3))
-def test_scores_are_told_from_the_threshold(scores: list[float], threshold: float) -> None:
+def test_rounded_scores_differ_from_the_threshold(scores: list[float], threshold: float) -> None:
     texts, limit = scores_text(scores, threshold)
     assert len({len(text.partition(".")[2]) for text in [*texts, limit]}) == 1
     largest = max(*scores, threshold)

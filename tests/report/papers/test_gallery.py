@@ -111,7 +111,7 @@ def test_a_threshold_is_drawn_where_it_stands() -> None:
         (2.0, 0.0, "2"),
     ],
 )
-def test_a_quoted_value_has_no_digits_that_nobody_gave(value, tolerance, written) -> None:
+def test_a_quoted_value_has_no_invented_digits(value, tolerance, written) -> None:
     assert cell(value, tolerance, known=True) == written
 
 
@@ -154,7 +154,7 @@ def test_one_panel_needs_no_caption_of_its_own() -> None:
     assert drawing.caption.startswith("Lines of constant value (error)")
 
 
-def test_many_rows_are_thinned_and_it_is_said() -> None:
+def test_thinning_of_many_rows_is_reported() -> None:
     rows = np.random.default_rng(0).normal(size=(1000, 2))
     shown = examples.Scatter("Rows", "x", "y", rows, np.zeros(1000, dtype=int))
     drawing = draw(shown, "rows")
@@ -200,7 +200,7 @@ def _claims(*verdicts: str) -> Outcome:
     return Outcome(tuple(Claim("c", 1.0, 2.0, 0.1, verdict, "why") for verdict in verdicts))
 
 
-def test_what_gave_nothing_is_counted_with_its_reason() -> None:
+def test_experiments_without_a_result_are_counted_with_their_reason() -> None:
     lost = Reproduction("lost", "p", "Lost", _claims("not run"))
     unavailable = Reproduction("gone", "p", "Gone", _claims("not run"), "needs a/c")
     some = Reproduction("some", "p", "Some", _claims("not run", "reproduced"))
@@ -212,7 +212,7 @@ def test_what_gave_nothing_is_counted_with_its_reason() -> None:
     assert sentence in html and len(re.findall(r'class="marks"[^>]*>not run<', html)) == 2
 
 
-def test_a_condition_of_several_claims_is_told_once() -> None:
+def test_a_condition_of_several_claims_is_stated_once() -> None:
     claim, plain = examples.close_to("a", "images smoothed"), examples.close_to("a")
     other = examples.close_to("a", "C = 10", "Table 9")
     one = Reproduction("one", "p", "One", Outcome((claim, other, claim, plain)), method="By hand.")
