@@ -104,8 +104,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()
     names = measured_names(pair_names(arguments.folder), arguments.count)
-    one, how = delayed(measure), (arguments.crop, arguments.quality)
-    rows = Parallel(arguments.jobs)(one(arguments.folder, name, *how) for name in names)
+    task, how = delayed(measure), (arguments.crop, arguments.quality)
+    rows = Parallel(arguments.jobs)(task(arguments.folder, name, *how) for name in names)
     columns = [key for key in rows[0] if key != "model"]
     print(f"{'pair':34}{'model':>9}" + "".join(f"{key:>8}" for key in columns))
     for name, row in zip(names, rows, strict=True):

@@ -102,7 +102,7 @@ def measured(case: Case, quality: str) -> dict[str, float]:
         "kpca": lambda: found.astype(float),
         "in its type": lambda: stored.astype(float),
     }
-    figures = {name: psnr(one, case) for name, of in peers.items() if (one := of()) is not None}
+    figures = {name: psnr(r, case) for name, of in peers.items() if (r := of()) is not None}
     figures["light"] = float(stored[case.data].mean() / case.clean[case.data].mean())
     outside = ~case.data
     figures["changed"] = float((found != case.noisy)[outside].mean()) if outside.any() else 0.0
@@ -124,7 +124,7 @@ def main() -> None:
     names = [*next(iter(rows.values()))[0]]
     print(f"{'case':14}" + "".join(f"{name:>12}" for name in names))
     for case_name, own in rows.items():
-        means = (np.mean([one[name] for one in own]) for name in names)
+        means = (np.mean([figures[name] for figures in own]) for name in names)
         print(f"{case_name:14}" + "".join(f"{mean:12.2f}" for mean in means))
 
 

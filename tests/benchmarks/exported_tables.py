@@ -87,7 +87,7 @@ def exports(rng: Rng) -> Iterator[Export]:
     data["Steuer"] = german(texts("{:,.2f}{}", taxes, ends))
     above = [["Einzelposten Debitoren"], [], ["", *[*data][1:]], []]
     last = "-" if sums[0] < 0 else ""
-    below = [[], ["", "*", "", *(german([f"{abs(one):,.2f}{last}"])[0] for one in sums)]]
+    below = [[], ["", "*", "", *(german([f"{abs(total):,.2f}{last}"])[0] for total in sums)]]
     wrong = 93, "Betrag", f"812.345,60{ends[93]}"
     yield Export("sap", data, wrong, above, below, "\t", "cp1252", "Belegdatum")
     data = {"Umsatz (ohne Soll/Haben-Kz)": german(texts("{:.2f}", rng.lognormal(5, 0.5, 120)))}

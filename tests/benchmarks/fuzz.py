@@ -128,7 +128,7 @@ def _peak() -> int:
 def _place(error: BaseException) -> str:
     """Identify an error by its type and the innermost frame in our code."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [one for one in frames if f"{os.sep}kpca_apps{os.sep}" in one.filename] or frames[-1:]
+    ours = [f for f in frames if f"{os.sep}kpca_apps{os.sep}" in f.filename] or frames[-1:]
     place = f"{Path(ours[-1].filename).stem}-{ours[-1].lineno}" if ours else "nowhere"
     return f"{type(error).__name__}-{place}"
 
@@ -150,7 +150,7 @@ def campaign(target: str, minutes: float, corpus: Path, found: Path) -> list[obj
         if status and time.monotonic() - began < 5:
             break
     counts = struct.unpack(f"<{len(COUNTED)}q", (found / "counts").read_bytes())
-    faults = {one.stem for one in found.iterdir() if one.name not in ("log", "counts")}
+    faults = {path.stem for path in found.iterdir() if path.name not in ("log", "counts")}
     now = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
     taken = [f"{seconds / 60:.1f}" for seconds in (time.monotonic() - began, cpu)]
@@ -187,7 +187,7 @@ def main() -> int:
             row = campaign(target, options.minutes, (corpus / target).absolute(),
                            (options.found / target).absolute())  # fmt: skip
             n_faults += int(str(row[7]))
-            shown = [f"{one:,}" if isinstance(one, int) else str(one) for one in row]
+            shown = [f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row]
             print(f"| {' | '.join(shown[:8])} | {' '.join(shown[8:])}", flush=True)
     return 1 if n_faults else 0
 

@@ -203,7 +203,7 @@ def _raw(folder: Path) -> list[bytes]:
     rng = np.random.default_rng(0)
     mosaic = rng.integers(300, 4000, (24, 32)).astype(np.uint16)
     options: list[dict[str, Any]] = [{}, {"noise": (1e-4, 1e-6), "black": (250, 256, 256, 260)}]
-    paths = [write_dng(folder / f"{n}.dng", mosaic, **one) for n, one in enumerate(options)]
+    paths = [write_dng(folder / f"{n}.dng", mosaic, **tags) for n, tags in enumerate(options)]
     return [path.read_bytes() for path in paths]
 
 
@@ -218,7 +218,7 @@ def _ods() -> bytes:
         *([["float", n, n], ["float", n * n, n * n]] for n in range(5)),
     )
     body = "".join(
-        f"<table:table-row>{''.join(cell.format(*one) for one in row)}</table:table-row>"
+        f"<table:table-row>{''.join(cell.format(*value) for value in row)}</table:table-row>"
         for row in rows
     )
     spaces = " ".join(
@@ -262,7 +262,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the location of each value in a document."""
     items = value.items() if isinstance(value, dict) else ()
     items = enumerate(value) if isinstance(value, list) else items
-    return [one for key, own in items for one in ((*path, key), *_places(own, (*path, key)))]
+    return [place for key, own in items for place in ((*path, key), *_places(own, (*path, key)))]
 
 
 def _config(folder: Path) -> list[bytes]:
@@ -317,7 +317,7 @@ def _rules(folder: Path) -> list[bytes]:
     from tests.novelty.relations.ruled import held, ruled_frame
 
     found = find_table_rules(ruled_table(), ColumnOptions(), seed=0, execution=Execution())
-    return [rules_to_json(one).encode() for one in (found, held(ruled_frame(40)))]
+    return [rules_to_json(rules).encode() for rules in (found, held(ruled_frame(40)))]
 
 
 def _profile(folder: Path) -> list[bytes]:
@@ -358,7 +358,7 @@ def _delta(folder: Path) -> list[bytes]:
     write_deltalake(str(folder / "t"), frame[6:].to_arrow(), mode="append")
     DeltaTable(str(folder / "t")).delete("n > 50")
     write_deltalake(str(folder / "p"), frame[:6].to_arrow(), partition_by=["flag"])
-    return [_packed_folder(folder / one) for one in "tp"]
+    return [_packed_folder(folder / name) for name in "tp"]
 
 
 def _hive(folder: Path) -> list[bytes]:
@@ -449,7 +449,7 @@ def _part_changed(data: bytes, change: Change, rng: np.random.Generator, target:
 def _member_changed(data: bytes, change: Change, rng: np.random.Generator) -> bytes:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-        is_packed = any(one.compress_type for one in archive.infolist())
+        is_packed = any(member.compress_type for member in archive.infolist())
     names = list(members)
     # A model has one JSON part that describes its many arrays.
     headers = [name for name in names if name.endswith(".json")]
@@ -472,7 +472,7 @@ def _array_changed(data: bytes, change: Change, rng: np.random.Generator) -> byt
     array = np.load(io.BytesIO(data)).copy()
     what, shape, described = int(rng.integers(8)), array.shape, array.dtype.str
     if what < 4:
-        numbers = [one for one in VALUES if isinstance(one, float | int) and abs(one) < 2**63]
+        numbers = [v for v in VALUES if isinstance(v, float | int) and abs(v) < 2**63]
         value = np.array(numbers[int(rng.integers(len(numbers)))]).astype(array.dtype)
         if what == 0 and array.size:
             array.flat[rng.integers(array.size)] = value
@@ -507,7 +507,7 @@ def _json_changed(data: bytes, rng: np.random.Generator) -> bytes | None:
     text = data.decode("utf-8", "surrogateescape")
     found = re.search(r"<script[^>]*>(.*)</script>", text, re.DOTALL)
     spans = [found.span(1)] if found else [(0, len(text))]
-    lines = [one.span() for one in re.finditer(r"[^\n]+", text)]
+    lines = [match.span() for match in re.finditer(r"[^\n]+", text)]
     if len(lines) > 1:
         spans += [lines[int(rng.integers(len(lines)))]]
     for start, stop in spans:
@@ -530,7 +530,7 @@ def _json_changed(data: bytes, rng: np.random.Generator) -> bytes | None:
                     parent["more"] = parent[key]
                 else:
                     own = type(parent[key])
-                    alike = [one for one in VALUES if isinstance(one, own)]
+                    alike = [value for value in VALUES if isinstance(value, own)]
                     kinds = alike if alike and rng.random() < 0.6 else VALUES
                     parent[key] = kinds[int(rng.integers(len(kinds)))]
             except (KeyError, IndexError, TypeError):
@@ -542,7 +542,7 @@ def _json_changed(data: bytes, rng: np.random.Generator) -> bytes | None:
 
 def _token_changed(data: bytes, rng: np.random.Generator, *, same_length: bool = False) -> bytes:
     """Replace a token with another number or word."""
-    found = [one.span() for one in re.finditer(rb"[-+0-9.eE]+|[A-Za-z_]+|[^\w\s]", data[: 1 << 16])]
+    found = [m.span() for m in re.finditer(rb"[-+0-9.eE]+|[A-Za-z_]+|[^\w\s]", data[: 1 << 16])]
     start, stop = found[int(rng.integers(len(found)))]
     if rng.random() < 0.3:
         other = found[int(rng.integers(len(found)))]

@@ -110,8 +110,8 @@ def main() -> None:
                 rng = np.random.default_rng(seed)
                 for d in (5, 12) if of else (0,):
                     found.append(shares_found(*(generate(*of, d, rng) if of else plant(name, rng))))
-            one, own, each = np.mean(found, axis=0)
-            print(f"{name:28}{one:10.2f}{own:8.2f}{each:8.2f}", flush=True)
+            whole, own, each = np.mean(found, axis=0)
+            print(f"{name:28}{whole:10.2f}{own:8.2f}{each:8.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -74,25 +74,25 @@ def main() -> None:
     parser.add_argument("--images", type=int, help="no more than so many of each set")
     parser.add_argument("--no-bm3d", action="store_true")
     given = parser.parse_args()
-    denoisers: dict[str, Denoiser] = {one: partial(ours, one) for one in given.qualities}
+    denoisers: dict[str, Denoiser] = {q: partial(ours, q) for q in given.qualities}
     denoisers |= {} if given.no_bm3d else installed_bm3d()
     print(heading("set", "sigma", "images", *denoisers))
     for name in given.sets:
         images = list(islice(images_of(name, given.photographs), given.images))
         for sigma in given.sigma:
-            reached: dict[str, list[float]] = {one: [] for one in denoisers}
-            for (image, clean), (one, denoiser) in (
+            reached: dict[str, list[float]] = {method: [] for method in denoisers}
+            for (image, clean), (method, denoiser) in (
                 (image, way) for image in images for way in denoisers.items()
             ):
                 with threadpool_limits(1):
                     noisy = with_noise(f"{name}/{image}", clean, sigma)
-                    reached[one].append(psnr(denoiser(noisy, sigma), clean))
-            cells = {one: f"{np.mean(found):.3f}" for one, found in reached.items()}
+                    reached[method].append(psnr(denoiser(noisy, sigma), clean))
+            cells = {method: f"{np.mean(found):.3f}" for method, found in reached.items()}
             if "bm3d" in denoisers and len(images) > 1:
-                for one in given.qualities:
-                    gain = np.subtract(reached[one], reached["bm3d"])
+                for method in given.qualities:
+                    gain = np.subtract(reached[method], reached["bm3d"])
                     error = gain.std(ddof=1) / np.sqrt(len(images))
-                    cells[one] += f" ({gain.mean():+.3f} ± {error:.3f})"
+                    cells[method] += f" ({gain.mean():+.3f} ± {error:.3f})"
             print(row(name, f"{sigma:g}", len(images), *cells.values()), flush=True)
 
 

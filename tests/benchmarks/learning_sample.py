@@ -116,14 +116,14 @@ def learn(rows: FloatArray, size: int, seed: int, clean: bool, scored: FloatArra
 
 def line(of_all: Sequence[Learned], some: Sequence[Learned], planted: BoolArray) -> str:
     """Compare scores from a sample with those from all rows."""
-    pairs = [(one, other) for one in of_all for other in some if one is not other]
+    pairs = [(model, other) for model in of_all for other in some if model is not other]
     apart = np.mean([1 - spearmanr(one.scores, other.scores)[0] for one, other in pairs])
     shared = np.mean([(a.highest & b.highest).sum() / a.highest.sum() for a, b in pairs])
-    areas = " ".join(f"{roc_auc_score(planted, one.scores):.4f}" for one in some)
+    areas = " ".join(f"{roc_auc_score(planted, model.scores):.4f}" for model in some)
     words = f"{1e5 * apart:9.0f} {shared:8.3f}   {areas}   "
-    words += f"{np.mean([one.cpu_seconds for one in some]):6.1f} s"
+    words += f"{np.mean([model.cpu_seconds for model in some]):6.1f} s"
     if some[0].detector.calibration is not None:
-        rates = [float(np.mean(one.scores[~planted] > one.detector.flags_above)) for one in some]
+        rates = [float(np.mean(m.scores[~planted] > m.detector.flags_above)) for m in some]
         words += "   " + " ".join(f"{rate:.2%}" for rate in rates)
     return words
 

@@ -83,7 +83,7 @@ def detector(X: FloatArray) -> FloatArray:
 def screened(X: FloatArray, row: int, column: int) -> tuple[int, bool, bool]:
     """Screen with the command; return the row's rank, and whether its cell or another is odd."""
     found = screen_table(pl.DataFrame({f"m{j}": X[:, j] for j in range(X.shape[1])}))
-    odd = {(cell_row - 1, one.column) for one in found.findings.odd_cells for cell_row in one.rows}
+    odd = {(at - 1, cell.column) for cell in found.findings.odd_cells for at in cell.rows}
     cell = (row, f"m{column}")
     return int(found.rows.ranks[row]), cell in odd, bool(odd - {cell})
 

@@ -214,7 +214,7 @@ def laboratory(kind: str) -> list[bytes]:
                 made_folder(Path(folder, str(version)), np.stack([stack, stack]), version=version)
                 for version in (2, 3)
             ]
-            return [packed_folder(one) for one in folders]
+            return [packed_folder(folder) for folder in folders]
         ten = imagecodecs.avif_encode(deep >> 6, level=100, bitspersample=10)
         return [saved(colour, "AVIF"), imagecodecs.avif_encode(grey, level=100), ten]
 
@@ -223,7 +223,7 @@ def packed_folder(folder: Path) -> bytes:
     """Pack the files of a folder into one archive."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             archive.write(path, path.relative_to(folder))
     return buffer.getvalue()
 

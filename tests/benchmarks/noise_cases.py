@@ -85,7 +85,7 @@ def noisy_cases(size: int, seed: int) -> Iterator[Case]:
         yield f"phone, {name}", through_jpeg(eight_bits(clean + noise), 90), clean, 255.0
     layers = 30 + 50 * picture("coins", size) / 255
     speckle = [np.log(rng.gamma(1.5, layers / 1.5, layers.shape) + 2) for _ in range(40)]
-    many = [32 * gaussian_filter(one, 0.3) for one in speckle]
+    many = [32 * gaussian_filter(page, 0.3) for page in speckle]
     yield "log speckle", eight_bits(many[0]), np.mean(many[1:], axis=0), 255.0
 
 
@@ -155,7 +155,7 @@ def main() -> None:
         found, info = denoise_with_info(noisy, quality=arguments.quality, channel_axis=axis)
         seconds = time.process_time() - start
         others = [] if arguments.no_peers else peers(noisy, clean, span)
-        cells = ["" if one is None else f"{psnr(one, clean, span):.2f}" for one in others]
+        cells = ["" if peer is None else f"{psnr(peer, clean, span):.2f}" for peer in others]
         before, after = psnr(noisy, clean, span), psnr(found, clean, span)
         gains.append(after - before)
         cells = [f"{before:.2f}", f"{after:.2f}", *(cells or [""] * 3), info.noise]

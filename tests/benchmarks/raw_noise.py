@@ -108,7 +108,7 @@ def scores(scene: np.ndarray, photons: float, readout: float, quality: str) -> d
         "mosaic, known": lambda: [developed(denoise_mosaic(noisy, noise=(a, b), quality=quality))],
     }
     if find_spec("bm3d"):
-        ways["bm3d, known"] = lambda: [developed(one) for one in by_bm3d(noisy, a, b)]
+        ways["bm3d, known"] = lambda: [developed(mosaic) for mosaic in by_bm3d(noisy, a, b)]
     found = {}
     for name, way in ways.items():
         began = time.perf_counter()
@@ -148,7 +148,7 @@ def main() -> None:
     for photons in arguments.photons:
         means = [np.mean([r[w] for (_, p), r in rows.items() if p == photons]) for w in ways]
         print(row("mean", f"{photons:g}", *(f"{mean:.2f}" for mean in means)))
-    seconds = [np.mean([one[f"{way}, s"] for one in rows.values()]) for way in ways]
+    seconds = [np.mean([figures[f"{way}, s"] for figures in rows.values()]) for way in ways]
     print(row("seconds", "", *(f"{mean:.1f}" for mean in seconds)))
 
 

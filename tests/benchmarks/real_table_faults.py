@@ -241,7 +241,7 @@ def plant_causes(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.Data
     Kinds that involve pairs of columns are excluded.
     """
     damaged, faults = cells.copy(), list[Fault]()
-    for kind in rng.permutation([one for one in KINDS if one not in OF_PAIRS]).tolist():
+    for kind in rng.permutation([name for name in KINDS if name not in OF_PAIRS]).tolist():
         planter, found = Planter(cells, rng), dict[int, Cells]()
         where: tuple[str, ...] = ()
         for _ in range(ATTEMPTS_OF_CAUSE):
@@ -249,7 +249,7 @@ def plant_causes(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.Data
                 row, changes = KINDS[kind](planter)
             except LookupError:
                 continue
-            if row not in {one.row for one in faults}:
+            if row not in {fault.row for fault in faults}:
                 found[row] = changes
             if not where:
                 where = tuple(name for name, _ in changes)

@@ -197,7 +197,7 @@ def columns_error(path: Path) -> FloatArray:
 def peers() -> dict[str, Callable[[FloatArray], FloatArray]]:
     """Return the installed baselines; print the missing ones."""
     found: dict[str, Callable[[FloatArray], FloatArray]] = {"largest z": largest_z}
-    hoffmann = next(one for one in BASELINES if "Hoffmann" in one.name)
+    hoffmann = next(baseline for baseline in BASELINES if "Hoffmann" in baseline.name)
     found["Hoffmann 2007"] = lambda X: hoffmann.run(X, X, 0)[0]
     try:
         found |= {name: pyod_scores(name) for name in ("KNN", "LOF", "IForest", "ECOD", "HBOS")}

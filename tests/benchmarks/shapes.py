@@ -58,7 +58,7 @@ def scores_of_all(X: FloatArray, sigma: float, q: int) -> dict[str, FloatArray]:
     hoffmann = components(RBF.from_sigma(sigma), X, q)
     found["Hoffmann (2007), as published"] = hoffmann.reconstruction_error(X)
     Z = StandardScaler().fit_transform(X)
-    found |= {one.name: one.run(Z, Z, 0)[0] for one in BASELINES}
+    found |= {baseline.name: baseline.run(Z, Z, 0)[0] for baseline in BASELINES}
     return found | {"5th nearest neighbour": knn(Z, None, 0)}
 
 

@@ -278,8 +278,8 @@ def test_denoise_kpca_warns_of_impulses_and_of_no_noise() -> None:
     with pytest.warns(UserWarning) as caught:
         out = denoise_kpca(noisy, noise="auto")
     np.testing.assert_array_equal(out, noisy)
-    messages = [str(one.message) for one in caught]
-    assert [one.filename for one in caught] == [__file__] * 2
+    messages = [str(warning.message) for warning in caught]
+    assert [warning.filename for warning in caught] == [__file__] * 2
     assert 'noise="impulse"' in messages[0]
     assert "the image is returned as it was" in messages[1]
     with pytest.warns(UserWarning, match="the image is returned as it was") as caught:
@@ -412,7 +412,7 @@ def test_two_channels_accept_numpy_levels_and_axes() -> None:
 def test_warnings_point_to_the_callers_line() -> None:
     with pytest.warns(UserWarning) as caught:
         denoise_kpca(np.zeros((16, 16), np.uint8), sigma=0.1, quality="fast")
-    assert {one.filename for one in caught} == {__file__}
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_type_checkers_know_all_kinds_of_noise() -> None:

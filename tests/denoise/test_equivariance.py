@@ -63,10 +63,10 @@ def test_the_unit_has_no_influence(drawn, noise, exponent, is_known, has_range):
         scaled = {"sigma": level if noise == "speckle" else level * unit}
     if has_range:
         known, scaled = known | {"data_range": 512.0}, scaled | {"data_range": 512.0 * unit}
-    one, other = (
+    plain, rescaled = (
         draft(image, axis, noise, **known), draft(image * unit, axis, noise, **scaled)
     )  # fmt: skip
-    np.testing.assert_array_equal(other, one * unit)
+    np.testing.assert_array_equal(rescaled, plain * unit)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -76,14 +76,14 @@ def test_other_units_change_the_result_by_rounding_only(method, unit):
     rows, columns = np.indices((48, 64))
     clean = 200.0 * ((rows + 2 * columns) % 17 < 4)
     noisy = clean + np.random.default_rng(0).normal(0, 15, clean.shape)
-    one, other = (
+    plain, rescaled = (
         draft(noisy * u, None, "gaussian", method=method, sigma=15 * u, data_range=255 * u)
         for u in (1.0, unit)
     )
-    np.testing.assert_allclose(other / unit, one, rtol=0, atol=1e-3)
+    np.testing.assert_allclose(rescaled / unit, plain, rtol=0, atol=1e-3)
     if method != "linear":
         linear = draft(noisy, None, "gaussian", method="linear", sigma=15, data_range=255)
-        assert np.abs(one - linear).max() > 0.5
+        assert np.abs(plain - linear).max() > 0.5
 
 
 @examples(15)
@@ -95,9 +95,9 @@ def test_other_units_change_the_result_by_rounding_only(method, unit):
 def test_the_origin_has_no_influence_on_additive_noise(drawn, noise, origin):
     image, axis = drawn
     # Integers are exact up to 2^53; adding the origin back rounds once.
-    one, other = (draft(image + far, axis, noise, sigma=15.0) for far in (0.0, float(origin)))
+    near, moved = (draft(image + far, axis, noise, sigma=15.0) for far in (0.0, float(origin)))
     bound = 2 * np.spacing(float(np.abs(image).max()) + abs(origin))
-    np.testing.assert_allclose(other - origin, one, rtol=0, atol=bound)
+    np.testing.assert_allclose(moved - origin, near, rtol=0, atol=bound)
 
 
 def strided(image: np.ndarray) -> np.ndarray:
@@ -135,8 +135,8 @@ def test_layouts_of_memory_change_no_bit(drawn, layout, noise, dtype, is_known):
     image = np.clip(image, 0, 255).astype(dtype) if dtype[0] == "u" else image.astype(dtype)
     given_as = layout(image)
     before = given_as.copy()
-    one, other = (draft(given, axis, noise, sigma=sigma) for given in (given_as, image))
-    np.testing.assert_array_equal(one, other)
+    result, expected = (draft(given, axis, noise, sigma=sigma) for given in (given_as, image))
+    np.testing.assert_array_equal(result, expected)
     np.testing.assert_array_equal(given_as, before)
 
 
@@ -188,8 +188,8 @@ def test_a_crop_of_a_draft_equals_that_of_the_whole(height, width, noise, seed, 
     options = Options(noise=noise, quality="draft")
     level = LEVEL.get(noise, 15.0)
     whole, piece = (
-        clean_image(image, one, sigma=level, data_range=255.0).at(1.0)
-        for one in (options, replace(options, wanted=window))
+        clean_image(image, opts, sigma=level, data_range=255.0).at(1.0)
+        for opts in (options, replace(options, wanted=window))
     )
     (top, bottom), (left, right) = window
     inner = np.s_[top:bottom, left:right]

@@ -50,7 +50,7 @@ def test_masked_pixels_have_no_influence(seed: int, noise: str, dtype: str) -> N
     other = np.where(mask, image, rng.integers(0, 255, image.shape)).astype(dtype)
     level = 0.2 if noise == "speckle" else 5.0
     options = {"mask": mask, "noise": noise, "quality": "draft", "sigma": level}
-    first, second = (denoise_kpca(one, **options) for one in (image, other))
+    first, second = (denoise_kpca(image, **options) for image in (image, other))
     assert np.array_equal(first[mask], second[mask])
     assert np.array_equal(first[~mask], image[~mask])
     assert np.array_equal(second[~mask], other[~mask])
@@ -175,8 +175,8 @@ def test_pages_have_masks_of_their_own() -> None:
     mask[1, 20:30], mask[3] = False, False
     other = np.where(mask, film, -1000)
     first, second = (
-        denoise_kpca(one, mask=mask, stack_axis=0, sigma=SIGMA, data_range=255)
-        for one in (film, other)
+        denoise_kpca(pages, mask=mask, stack_axis=0, sigma=SIGMA, data_range=255)
+        for pages in (film, other)
     )
     assert np.array_equal(first[mask], second[mask])
     assert np.array_equal(second[~mask], other[~mask])

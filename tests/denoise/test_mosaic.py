@@ -180,8 +180,8 @@ def test_any_number_of_workers_and_any_window_give_the_same(
     light: NDArray[np.float64],
 ) -> None:
     noisy = exposed(mosaic_of(light), A, B).astype(np.float32)
-    one, two = (denoise_mosaic(noisy, quality="fast", n_jobs=n) for n in (1, 2))
-    np.testing.assert_array_equal(one, two)
+    first, second = (denoise_mosaic(noisy, quality="fast", n_jobs=n) for n in (1, 2))
+    np.testing.assert_array_equal(first, second)
     # A window refers to the picture; the whole mosaic is denoised.
     whole, window = (
         clean_mosaic(noisy, "RGGB", np.inf, None, Options(quality="fast", wanted=wanted))[0]

@@ -89,7 +89,7 @@ def cases() -> list[Any]:
             rows = [value if len(names) > 1 else [value] for value in values]
             axes.append([dict(zip(names, row, strict=True)) for row in rows])
         for chosen in itertools.product(*axes):
-            given: dict[str, Any] = {key: value for one in chosen for key, value in one.items()}
+            given: dict[str, Any] = {key: value for item in chosen for key, value in item.items()}
             if "global_random_seed" in inspect.signature(function).parameters:
                 given["global_random_seed"] = 0
             found.append(pytest.param(name, given, id=f"{name}-{len(found)}"))

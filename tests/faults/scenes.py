@@ -66,7 +66,7 @@ def _screening_request() -> bytes:
         {"method": "notifications/initialized"},
         {"id": 1, "method": "tools/call", "params": {"name": "screen_table", "arguments": call}},
     ]
-    return b"".join(json.dumps({"jsonrpc": "2.0"} | one).encode() + b"\n" for one in messages)
+    return b"".join(json.dumps({"jsonrpc": "2.0"} | m).encode() + b"\n" for m in messages)
 
 
 _ODD = "--share 0.05 --explain 3"
@@ -271,8 +271,8 @@ def _content(path: Path) -> object:
     if path.suffix in _DATABASES:
         # Open a copy: opening the original would roll back what a killed process left.
         with tempfile.TemporaryDirectory() as aside:
-            for one in path.parent.glob(f"{path.name}*"):
-                shutil.copy(one, aside)
+            for file in path.parent.glob(f"{path.name}*"):
+                shutil.copy(file, aside)
             return _DATABASES[path.suffix](Path(aside, path.name))
     data = path.read_bytes()
     return _without_times(data) if path.name == "run.json" else data

@@ -117,7 +117,7 @@ class Stage:
         if self.store is None:
             return []
         listed = self.store.list_objects_v2(Bucket=BUCKET, Prefix="out/")
-        return [one["Key"] for one in listed.get("Contents", ())]
+        return [entry["Key"] for entry in listed.get("Contents", ())]
 
     def _of_store(self, name: str) -> Any:
         return self.store.get_object(Bucket=BUCKET, Key=name)["Body"]
@@ -223,7 +223,7 @@ def rerun(
     hidden = [path for path in folder.rglob("*") if path.name.startswith(".")]
     temporary = [path for path in stage.temporary.iterdir() if not path.name.startswith("std")]
     if found_after := [*hidden, *temporary, *folder.glob("work/*")]:
-        raise LossError(f"the next run left {[str(one) for one in found_after[:5]]}")
+        raise LossError(f"the next run left {[str(path) for path in found_after[:5]]}")
     shutil.rmtree(folder)
 
 

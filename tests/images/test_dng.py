@@ -71,13 +71,13 @@ def test_a_mosaic_is_read_again_with_the_same_light_and_tags(
         np.testing.assert_array_equal(old.rgb_xyz_matrix, new.rgb_xyz_matrix)
         assert len(set(new.black_level_per_channel)) == 1
         share = [
-            (one.raw_image_visible - float(one.black_level_per_channel[0]))
-            / (one.white_level - one.black_level_per_channel[0])
-            for one in (old, new)
+            (item.raw_image_visible - float(item.black_level_per_channel[0]))
+            / (item.white_level - item.black_level_per_channel[0])
+            for item in (old, new)
         ]
         np.testing.assert_allclose(*share, atol=1e-6)
-    mosaics = [read_image(one).mosaic for one in (path, target)]
-    first, second = (one() for one in mosaics if one is not None)
+    mosaics = [read_image(item).mosaic for item in (path, target)]
+    first, second = (item() for item in mosaics if item is not None)
     np.testing.assert_allclose(first.light, second.light, atol=0.51 * 65535 / 61424)
     # The original's noise profile does not apply to the result.
     assert first.noise is not None and second.noise is None

@@ -151,8 +151,8 @@ def test_a_noise_profile_is_read_in_units_of_the_mosaic(
     assert noise is not None
     expected = np.reshape(profile, (3, 2)) * [65535, 65535**2]
     np.testing.assert_allclose(noise, expected, rtol=1e-5)
-    one = mosaic_in(write_dng(tmp_path / "b.dng", counts(sensor), noise=profile[:2])).noise
-    np.testing.assert_allclose(one, np.tile(expected[0], (3, 1)), rtol=1e-5)
+    single = mosaic_in(write_dng(tmp_path / "b.dng", counts(sensor), noise=profile[:2])).noise
+    np.testing.assert_allclose(single, np.tile(expected[0], (3, 1)), rtol=1e-5)
 
 
 @pytest.mark.parametrize("profile", [(0.0, 0.0), (-1e-3, 1e-6), (float("nan"), 1e-6), (0.4, 0.4)])

@@ -120,8 +120,8 @@ def test_two_descriptions_are_both_kept() -> None:
     image = read_tiff(content, "a")
     again = encoded(image)
     written = [
-        [tag.value for tag in tifffile.TiffFile(io.BytesIO(one)).pages[0].tags if tag.code == 270]
-        for one in (content, again)
+        [tag.value for tag in tifffile.TiffFile(io.BytesIO(data)).pages[0].tags if tag.code == 270]
+        for data in (content, again)
     ]
     assert len(written[0]) == 2
     assert written[0] == written[1]

@@ -63,7 +63,7 @@ def test_smoothed_images_are_compared_through_a_gaussian_of_the_distance():
     # Away from the border this compares filtered images.
     inner = np.zeros((4, 46, 46))
     inner[:, 20:26, 20:26] = images(4, 6, 6).reshape(4, 6, 6)
-    flat = np.stack([gaussian_filter(one, 2.0, truncate=8.0) for one in inner]).reshape(4, -1)
+    flat = np.stack([gaussian_filter(image, 2.0, truncate=8.0) for image in inner]).reshape(4, -1)
     S = smoothed(inner.reshape(4, -1), 46, 46, 2.0 * np.sqrt(2.0))
     assert_allclose(S @ S.T, flat @ flat.T, rtol=1e-6)
 

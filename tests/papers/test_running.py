@@ -77,6 +77,6 @@ def test_the_texts_are_named_in_full_and_as_the_experiments_cite_them():
     assert len(cited) == len(REFERENCES) == 8 and all(
         text.title and text.where for text in REFERENCES
     )
-    for one in all_experiments().values():
-        for author, year in re.findall(r"(\w+)(?: et al\.)? \((\d{4})\)", one.paper):
-            assert any(author in who and year == when for who, when in cited), one.paper
+    for experiment in all_experiments().values():
+        for author, year in re.findall(r"(\w+)(?: et al\.)? \((\d{4})\)", experiment.paper):
+            assert any(author in who and year == when for who, when in cited), experiment.paper

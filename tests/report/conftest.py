@@ -35,4 +35,4 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     yield open_page
     for page in pages:
         page.close()
-    assert [one[:200] for one in complaints if not one.startswith((*known,))] == []
+    assert [c[:200] for c in complaints if not c.startswith((*known,))] == []

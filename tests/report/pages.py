@@ -36,8 +36,8 @@ def screening_drawings(result: ScreeningResult) -> dict[str, Drawing]:
     """Draw every figure of a screening by name."""
     all_drawn = ScreeningDrawings.of(result)
     first = [all_drawn.plane] if all_drawn.plane else []
-    folded = [one for *_, drawings in all_drawn.folds for one in drawings]
-    return {one.name: one for one in (*first, *folded)}
+    folded = [drawing for *_, drawings in all_drawn.folds for drawing in drawings]
+    return {drawing.name: drawing for drawing in (*first, *folded)}
 
 
 def drawn(draw: Callable[[ScreeningResult], Drawing | None], result: ScreeningResult) -> Drawing:

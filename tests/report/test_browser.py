@@ -73,7 +73,7 @@ def test_no_page_has_a_serious_fault_of_accessibility(opened: Opened, name: str)
         if (more := page.locator(".more")).count():
             more.first.click()
         found = axe.run(page).response["violations"]
-        faults = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in SEVERE]
+        faults = [(f["id"], f["nodes"][0]["html"]) for f in found if f["impact"] in SEVERE]
         assert faults == []
 
 

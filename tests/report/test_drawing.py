@@ -85,9 +85,9 @@ def test_axes_get_the_room_that_a_constrained_layout_gives_them(rows: int) -> No
     places = []
     for lay_out in (settle, lambda figure: figure.get_layout_engine().execute(figure)):
         figure, axes = new_axes(4.9, 3.5, rows=rows)
-        for number, one in enumerate(axes):
-            one.plot([0, 1, 2], [0, -1234.5 * (number + 1), 7])
-            one.set(xlabel="a column", ylabel="what it is\nin two lines", title="above" * number)
+        for number, ax in enumerate(axes):
+            ax.plot([0, 1, 2], [0, -1234.5 * (number + 1), 7])
+            ax.set(xlabel="a column", ylabel="what it is\nin two lines", title="above" * number)
         lay_out(figure)
-        places.append([one.get_window_extent().extents for one in axes])
+        places.append([ax.get_window_extent().extents for ax in axes])
     np.testing.assert_allclose(*places, atol=1.0)

@@ -30,9 +30,9 @@ def text_of(firefox: Any, selector: str) -> str:
 def saved(firefox: Any, button: str, downloads: Path) -> Path:
     """Press a button of the bar, and wait for the file it saves."""
     before = {*downloads.iterdir()}
-    for one in firefox.find_elements("css selector", ".workbar button"):
-        if one.text == button:
-            one.click()
+    for element in firefox.find_elements("css selector", ".workbar button"):
+        if element.text == button:
+            element.click()
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         new = {*downloads.iterdir()} - before
@@ -55,8 +55,8 @@ def test_forbidden_behaviour_of_pages_is_detected(firefox: Any, tmp_path: Path) 
     firefox.navigate(path.as_uri())
     requested, *errors = watched(firefox, COMPLAINTS)
     assert requested == "http://127.0.0.1:39999/x.png"
-    assert any("slip" in one for one in errors)
-    assert any("Content-Security-Policy" in one for one in errors)
+    assert any("slip" in error for error in errors)
+    assert any("Content-Security-Policy" in error for error in errors)
 
 
 def test_marks_made_in_firefox_are_saved_reopened_and_applied(

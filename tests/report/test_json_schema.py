@@ -56,7 +56,7 @@ OUTER = {
 
 def errors(document: Document, content: Any) -> list[str]:
     found = Draft202012Validator(schema_of(document)).iter_errors(content)
-    return sorted("/".join(map(str, one.absolute_path)) or one.validator for one in found)
+    return sorted("/".join(map(str, entry.absolute_path)) or entry.validator for entry in found)
 
 
 def written() -> dict[str, Any]:

@@ -80,8 +80,8 @@ def test_marks_made_by_keys_are_saved_reopened_and_read_by_the_batch(
     assert again.name == "report-marked.html"
     policy = 'http-equiv="Content-Security-Policy"'
     before, after = ((tmp_path / name).read_text() for name in ("report.html", again.name))
-    assert [one for one in before.splitlines() if policy in one] == [
-        one for one in after.splitlines() if policy in one
+    assert [line for line in before.splitlines() if policy in line] == [
+        line for line in after.splitlines() if policy in line
     ]
     reopened = opened(again)
     assert reopened.locator(".workbar").inner_text().startswith("4 images marked")
@@ -188,7 +188,7 @@ def places(page: Any, inside: str = ".views") -> list[tuple[float, float, float]
         return [shown, (box.clientWidth / 2 - m.e) / shown, (box.clientHeight / 2 - m.f) / shown];
     })"""
     found = page.locator(inside).first.locator(".frame img:last-child").evaluate_all(middle)
-    return [tuple(one) for one in found]
+    return [tuple(entry) for entry in found]
 
 
 def test_before_after_and_residual_share_position_and_zoom(opened: Opened) -> None:
@@ -305,7 +305,7 @@ def test_less_smoothed_colours_are_previewed_and_can_be_requested(
         return [...pen.getImageData(0, 0, 60, 40).data];
     })"""
     pictures = own.locator(".under img, .over img:last-child, .over canvas").evaluate_all(pixels)
-    before, shown, after = (np.array(one).reshape(40, 60, 4)[..., :3] for one in pictures)
+    before, shown, after = (np.array(pixels).reshape(40, 60, 4)[..., :3] for pixels in pictures)
     assert np.abs(shown - with_chroma(before, after, 0.5)).max() <= 0.51
     opacity = "all => all.map(one => getComputedStyle(one).opacity)"
     assert own.locator(".over canvas").evaluate_all(opacity) == ["0.7"]

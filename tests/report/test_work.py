@@ -79,14 +79,14 @@ def test_rows_are_chosen_by_kind_column_and_mark(
     assert rows.evaluate_all(shown) == expected
     columns.select_option("")
     page.get_by_label("one row a kind").check()
-    kinds = list(dict.fromkeys(one.kind_of_reason for one in result.ranked))
+    kinds = list(dict.fromkeys(row.kind_of_reason for row in result.ranked))
     assert len(rows.evaluate_all(shown)) == len(kinds)
     page.get_by_label("one row a kind").uncheck()
     rows.first.get_by_role("button", name="fine").click()
     page.get_by_label("marked").select_option("fine")
     assert rows.evaluate_all(shown) == [result.ranked[0].row]
     page.get_by_label("marked").select_option("none")
-    assert rows.evaluate_all(shown) == [one.row for one in result.ranked[1:]]
+    assert rows.evaluate_all(shown) == [r.row for r in result.ranked[1:]]
     # Sorted by mark, rows without a mark come last.
     page.get_by_label("marked").select_option("")
     page.get_by_role("button", name="mark", exact=True).click()

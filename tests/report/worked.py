@@ -52,17 +52,17 @@ def saved(page: Any, button: str, folder: Path) -> Path:
 
 
 def names(rows: Any) -> list[str]:
-    return [str(one.id) for one in rows]
+    return [str(row.id) for row in rows]
 
 
 def check_saved(first: ScreeningResult, path: Path, again: Path) -> None:
     """Check a page saved with marks: the command reads them, and everything else is unchanged."""
     assert again.name == "report-marked.html"
     expected = zip(first.ranked, ("fine", "known", "wrong"), ("", NOTE, ""), strict=False)
-    assert {(one.id, one.mark, one.note) for one in read_marks(again).marks} == {
-        (one.id, mark, note) for one, mark, note in expected
+    assert {(m.id, m.mark, m.note) for m in read_marks(again).marks} == {
+        (row.id, mark, note) for row, mark, note in expected
     }
-    before, after = (one.read_text("utf-8").splitlines() for one in (path, again))
+    before, after = (file.read_text("utf-8").splitlines() for file in (path, again))
     policies = [line for line in before if POLICY in line]
     assert len(policies) == 1 and policies == [line for line in after if POLICY in line]
 

@@ -58,7 +58,7 @@ class Cluster:
                     stderr=subprocess.DEVNULL,
                 )
             )
-        self.client.wait_for_workers(sum(one.poll() is None for one in self.processes), 60)
+        self.client.wait_for_workers(sum(process.poll() is None for process in self.processes), 60)
 
     def kill(self) -> None:
         """Kill a worker."""

@@ -231,7 +231,7 @@ def test_large_arguments_are_sent_to_each_process_once(tmp_path, monkeypatch):
     with Workers("processes", n_workers=2) as workers:
         found = list(workers.map_partitions(identity_of, row_parts(80, 10), thing))
         assert [value for *_, value in found] == list(range(8))
-        assert len({one[:2] for one in found}) == len({process for process, *_ in found})
+        assert len({entry[:2] for entry in found}) == len({process for process, *_ in found})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -363,7 +363,7 @@ def test_parts_are_requested_as_needed(workers):
 @pytest.mark.parametrize("executor", ["serial", "threads"])
 def test_consuming_results_keeps_the_linear_algebra_threads(executor):
     def threads():
-        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
     with threadpool_limits(2, user_api="blas"), Workers(executor, n_workers=1) as workers:
         results = workers.map_partitions(add_start, row_parts(20, 10), 5)
@@ -392,7 +392,7 @@ def test_known_parts_are_not_computed(workers):
 @pytest.mark.release
 def test_a_cluster_on_this_machine_listens_to_it_alone(dask):
     sockets = dask._client.cluster.scheduler.http_server._sockets.values()
-    assert {one.getsockname()[0] for one in sockets} == {"127.0.0.1"}
+    assert {sock.getsockname()[0] for sock in sockets} == {"127.0.0.1"}
 
 
 @pytest.mark.release

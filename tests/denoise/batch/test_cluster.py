@@ -72,11 +72,11 @@ def test_images_on_workers_are_the_same_bytes_and_a_batch_goes_on(
         there = run(driver / "there", workers=workers, progress=kill_first)
         assert there == here
         assert contents(driver / "there") == contents(driver / "here")
-        assert [one.status for one in there.images].count("failed") == 2
+        assert [image.status for image in there.images].count("failed") == 2
         # Only the missing result is computed again.
         (driver / "there" / "sub" / "1.png").unlink()
         again = run(driver / "there", workers=workers)
     assert again.n_resumed == 5
     assert contents(driver / "there") == contents(driver / "here")
-    assert [one.previews for one in again.images] == [one.previews for one in here.images]
+    assert [image.previews for image in again.images] == [image.previews for image in here.images]
     assert not list(driver.rglob("*.partial"))

@@ -32,13 +32,13 @@ def test_components_are_numbered_with_their_share_and_differ_by_side(
     model: DictionaryDenoiser,
 ) -> None:
     view = view_dictionary(model, "d.kpca")
-    assert [one.number for one in view.components] == list(range(1, 13))
+    assert [component.number for component in view.components] == list(range(1, 13))
     bandwidth = model.choices_[len(model.choices_) // 2].bandwidth
     other = KernelPCA(kernel="rbf", gamma=1 / bandwidth).fit(DIGITS[:60].reshape(60, -1))
     shares = other.eigenvalues_ / other.eigenvalues_.sum()
-    assert [one.share for one in view.components] == pytest.approx(shares[:12].tolist())
-    for one in view.components:
-        assert np.abs(pixels(one.below) - pixels(one.above)).max() > 50
+    assert [component.share for component in view.components] == pytest.approx(shares[:12].tolist())
+    for component in view.components:
+        assert np.abs(pixels(component.below) - pixels(component.above)).max() > 50
 
 
 def test_the_described_level_is_the_measured_one(model: DictionaryDenoiser) -> None:
@@ -55,9 +55,9 @@ def test_patches_are_drawn_around_middle_grey() -> None:
     model = DictionaryDenoiser(4, patch_size=5, sigma=0.1, max_examples=40).fit([photo])
     view = view_dictionary(model, "p.kpca")
     assert (view.patch_size, view.shape, len(view.components)) == (5, (5, 5, 3), 4)
-    drawn = [pixels(side) for one in view.components for side in (one.below, one.above)]
+    drawn = [pixels(side) for c in view.components for side in (c.below, c.above)]
     assert np.mean(drawn) == pytest.approx(127.5, abs=1)
-    assert max(np.abs(one - 127.5).max() for one in drawn) == 127.5
+    assert max(np.abs(picture - 127.5).max() for picture in drawn) == 127.5
 
 
 @pytest.mark.parametrize(

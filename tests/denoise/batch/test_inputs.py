@@ -22,7 +22,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def names(tree: Path, *inputs: str, **options: str) -> dict[str, str]:
-    planned, _ = plan_outputs([tree / one for one in inputs], tree / "out", **options)
+    planned, _ = plan_outputs([tree / name for name in inputs], tree / "out", **options)
     return {image.name: image.output for image in planned}
 
 
@@ -94,7 +94,7 @@ def test_hidden_files_and_linked_folders_are_passed_over(tree: Path) -> None:
 def test_content_tells_an_image_without_a_suffix(tree: Path) -> None:
     save(tree / "in", "photo", picture(0), format="PNG")
     found, notes = find_images([tree / "in"])
-    assert "photo" in {one.name for one in found}
+    assert "photo" in {entry.name for entry in found}
     assert notes == ("1 file is not an image and was passed over.",)
 
 
@@ -147,7 +147,7 @@ def test_unreadable_image_formats_count_as_images(tree: Path) -> None:
     (tree / "in" / "e").write_bytes(bytes(128) + b"DICM")
     (tree / "in" / "participants.txt").write_bytes(b"P1 23\nP2 41\n")
     found, notes = find_images([tree / "in"])
-    assert {"a.npy", "b.fits", "c", "d.ppm", "e"} <= {one.name for one in found}
+    assert {"a.npy", "b.fits", "c", "d.ppm", "e"} <= {entry.name for entry in found}
     assert notes == ("2 files are not images and were passed over.",)
 
 

@@ -76,7 +76,7 @@ def hold(monkeypatch: pytest.MonkeyPatch, **objects: bytes) -> Objects:
 
 def outcomes(out: Path, given: str = "s3://box/in") -> dict[str, tuple[str, str]]:
     result = run_batch([given], out, denoise=smooth, settings=SETTINGS)
-    return {one.name: (one.status, one.reason) for one in result.images}
+    return {image.name: (image.status, image.reason) for image in result.images}
 
 
 def test_an_odd_name_fails_alone(
@@ -102,7 +102,7 @@ def test_a_file_beside_a_folder_of_its_name_is_kept(
     hold(monkeypatch, **{"c.png": png, "c.png/d.png": png})
     for recursive in (False, True):
         items = place_of("s3://box/in").items(recursive=recursive)
-        assert {one.name: one.is_folder for one in items}["c.png"] is False
+        assert {item.name: item.is_folder for item in items}["c.png"] is False
 
 
 def test_images_are_listed_by_few_requests(png: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_images_are_listed_by_few_requests(png: bytes, monkeypatch: pytest.Monke
     for n_images in (1, 9):
         system = hold(monkeypatch, **{f"{number}.png": png for number in range(n_images)})
         planned, _ = plan_outputs(["s3://box/in"], "out")
-        assert [one.n_bytes for one in planned] == [len(png)] * n_images
+        assert [item.n_bytes for item in planned] == [len(png)] * n_images
         counts.append(system.n_asked)
     assert counts[0] == counts[1]  # besides reading the start of each object
 

@@ -61,8 +61,8 @@ def test_a_final_record_is_in_order_of_names(tmp_path: Path) -> None:
             manifest.settle({"a": "k", "b": "k"})
         written.append((tmp_path / MANIFEST).read_bytes())
         with Manifest(tmp_path) as manifest:
-            assert [one["key"] for one in manifest.records("a")] == ["k"]
-            assert [one["key"] for one in manifest.records("of another batch")] == ["other"]
+            assert [record["key"] for record in manifest.records("a")] == ["k"]
+            assert [record["key"] for record in manifest.records("of another batch")] == ["other"]
         (tmp_path / MANIFEST).unlink()
     assert written[0] == written[1]
 

@@ -126,17 +126,17 @@ def test_holes_are_left_out_of_measuring_and_of_a_preview(tmp_path: Path) -> Non
     tifffile.imwrite(path, noisy.astype(np.float32))
     assert measure_file(path, "nan.tif")[0].sigma == pytest.approx(5, rel=0.1)
     trial = try_strengths(read_image(path), GroupDenoiser(Options(quality="draft")))
-    assert all(np.isfinite(one.residual_sd) for one in trial.trials)
+    assert all(np.isfinite(t.residual_sd) for t in trial.trials)
 
 
 def test_reencoding_the_rest_of_a_jpeg_is_reported(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     Image.fromarray(NOISY).save(tmp_path / "in" / "a.jpg")
     save(tmp_path / "in", "b.png", NOISY)
-    notes = [" ".join(one.notes) for one in run(tmp_path, region=(10, 10, 30, 30)).images]
-    assert ["--format png keeps it" in one for one in notes] == [True, False]
-    for one in ("in/b.png", "out/a.jpg"):
-        (tmp_path / one).unlink()
+    notes = [" ".join(image.notes) for image in run(tmp_path, region=(10, 10, 30, 30)).images]
+    assert ["--format png keeps it" in note for note in notes] == [True, False]
+    for name in ("in/b.png", "out/a.jpg"):
+        (tmp_path / name).unlink()
     assert "encoded again" not in " ".join(run(tmp_path).images[0].notes)
 
 

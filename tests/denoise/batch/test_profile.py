@@ -42,7 +42,7 @@ def stored(path: Path, same: tuple[KindNoise, ...], **changed: Any) -> Path:
 
 def found_in(folder: Path) -> tuple[KindNoise, ...]:
     known = [measure_file(path, path.name)[1] for path in sorted(folder.iterdir())]
-    return pooled(one for one in known if one is not None)
+    return pooled(noise for noise in known if noise is not None)
 
 
 @pytest.mark.parametrize("noise", [{"sigma": 9.0}, {"counts": 4.0}])
@@ -51,17 +51,17 @@ def test_a_saved_profile_denoises_an_image_that_does_not_show_its_noise(
 ) -> None:
     for seed in range(3):
         save(tmp_path / "set", f"{seed}.png", photograph(seed, **noise))
-    (one,) = same = read_profile(stored(tmp_path / "profile.json", found_in(tmp_path / "set")))
-    assert (one.images, one.n_images) == ("160 x 160, 1 x uint8", 3)
-    if one.sigma:
-        assert one.sigma[0] == pytest.approx(9.0, rel=0.1)
+    (profile,) = same = read_profile(stored(tmp_path / "profile.json", found_in(tmp_path / "set")))
+    assert (profile.images, profile.n_images) == ("160 x 160, 1 x uint8", 3)
+    if profile.sigma:
+        assert profile.sigma[0] == pytest.approx(9.0, rel=0.1)
     else:
-        assert one.laws[0].gain == pytest.approx(4.0, rel=0.15)
+        assert profile.laws[0].gain == pytest.approx(4.0, rel=0.15)
     save(tmp_path / "in", "other.png", photograph(9, **noise))
     denoiser = GroupDenoiser(Options(quality="draft"), same=same, from_profile=True)
     result = run_batch([tmp_path / "in"], tmp_path / "out", denoiser.settings, denoise=denoiser)
     (image,) = result.images
-    assert image.noise == ("gaussian" if one.sigma else "poisson")
+    assert image.noise == ("gaussian" if profile.sigma else "poisson")
     assert image.notes[-1] == "The noise is that of images of its kind, by --profile."
     with Image.open(tmp_path / "out" / "other.png") as opened:
         change = np.std(np.asarray(opened).astype(float) - photograph(9, **noise))
@@ -98,14 +98,14 @@ def test_noise_curves_of_raw_files_are_saved(tmp_path: Path) -> None:
         write_dng(
             tmp_path / "set" / f"{seed}.dng", np.clip(np.rint(counts), 0, 4095).astype(np.uint16)
         )
-    (one,) = read_profile(stored(tmp_path / "p", found_in(tmp_path / "set")))
-    a, b = one.curves[0]
+    (profile,) = read_profile(stored(tmp_path / "p", found_in(tmp_path / "set")))
+    a, b = profile.curves[0]
     truth = np.sqrt(65535**2 * (0.4 / 200 + 1e-4))
     assert np.sqrt(a * 0.4 * 65535 + b) == pytest.approx(truth, rel=0.15)
-    denoiser = GroupDenoiser(Options(quality="draft"), same=(one,), from_profile=True)
+    denoiser = GroupDenoiser(Options(quality="draft"), same=(profile,), from_profile=True)
     image = read_image(tmp_path / "set" / "0.dng")
     assert image.mosaic is not None
-    cleaned = denoiser.of_kind(one.images).clean_mosaic(image.mosaic())
+    cleaned = denoiser.of_kind(profile.images).clean_mosaic(image.mosaic())
     assert not cleaned.info.estimated
     assert np.std(cleaned.light - cleaned.mosaic.light) > 0.5 * truth
 

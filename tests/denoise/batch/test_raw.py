@@ -57,7 +57,7 @@ def batch(
 def test_raw_files_become_denoised_pictures(folder: Path, tmp_path: Path) -> None:
     result = batch(folder, tmp_path / "out", reference=folder / "clean")
     a, b, cut, turned = result.images
-    assert [one.status for one in result.images] == ["ok", "ok", "failed", "ok"]
+    assert [image.status for image in result.images] == ["ok", "ok", "failed", "ok"]
     assert (a.output, b.output, turned.output) == ("a.tif", "b.png", "turned.tif")
     assert cut.reason.startswith("cut.dng: its pixels are damaged or cut short")
     assert (a.format, a.dtype, a.shape, a.noise) == ("tiff", "uint16", (144, 160, 3), "raw")
@@ -90,7 +90,7 @@ def test_raw_files_become_denoised_raw_files(folder: Path, tmp_path: Path) -> No
     files = [folder / "in" / "a.dng", folder / "in" / "b.png"]
     for kind in ("tiff", "dng"):
         result = run_batch(files, tmp_path / kind, FAST.settings, denoise=FAST, raw_out=kind)
-        assert [one.reason for one in result.images] == ["", ""]
+        assert [image.reason for image in result.images] == ["", ""]
     a, b = result.images
     assert (a.output, a.format, b.output) == ("a.dng", "dng", "b.png")
     # Developing the written file gives the same picture as developing from memory.
@@ -99,7 +99,7 @@ def test_raw_files_become_denoised_raw_files(folder: Path, tmp_path: Path) -> No
     again = run_batch(files, tmp_path / "dng", FAST.settings, denoise=FAST, raw_out="dng")
     assert again.n_resumed == 2
     planned, _ = plan_outputs([folder / "in"], folder / "out", raw_out="dng")
-    assert [one.output for one in planned] == ["a.dng", "b.png", "cut.dng", "turned.dng"]
+    assert [item.output for item in planned] == ["a.dng", "b.png", "cut.dng", "turned.dng"]
 
 
 @pytest.mark.release
@@ -159,7 +159,7 @@ def test_the_noise_of_a_raw_file_is_measured(folder: Path) -> None:
 @pytest.mark.release
 def test_strengths_are_tried_on_the_mosaic(folder: Path) -> None:
     trial = try_strengths(read_image(folder / "in" / "turned.dng"), FAST)
-    weaker, given, stronger = (one.residual_sd for one in trial.trials)
+    weaker, given, stronger = (t.residual_sd for t in trial.trials)
     assert 0 < weaker < given < stronger
     assert (trial.noise, trial.width, trial.height) == ("raw", 144, 160)
 
@@ -177,7 +177,7 @@ def test_denoising_before_development_is_better_than_after(tmp_path: Path, patte
     assert files[1].mosaic is not None
     before = FAST.clean_mosaic(files[1].mosaic()).at(1.0)
     after = denoise_kpca(files[1].page(0), noise="camera", channel_axis=-1, quality="fast")
-    errors = [np.sqrt(np.mean(np.square(one - clean))) for one in (noisy, after, before)]
+    errors = [np.sqrt(np.mean(np.square(image - clean))) for image in (noisy, after, before)]
     # 3.6 and 5 dB better than the noisy image, and 1.1 dB between the two.
     assert errors[1] < 0.66 * errors[0] and errors[2] < 0.563 * errors[0]
     assert errors[2] < 0.885 * errors[1]
@@ -185,5 +185,5 @@ def test_denoising_before_development_is_better_than_after(tmp_path: Path, patte
 
 def test_results_of_raw_files_are_named_as_pictures(folder: Path) -> None:
     planned, notes = plan_outputs([folder / "in"], folder / "out")
-    assert [one.output for one in planned] == ["a.tif", "b.png", "cut.tif", "turned.tif"]
-    assert not notes and not any(one.refused for one in planned)
+    assert [item.output for item in planned] == ["a.tif", "b.png", "cut.tif", "turned.tif"]
+    assert not notes and not any(item.refused for item in planned)

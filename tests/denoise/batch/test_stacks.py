@@ -69,8 +69,8 @@ def test_pages_of_a_volume_are_stacked_only_on_request_with_a_note(tmp_path: Pat
     assert code == 0, output
     report = (tmp_path / "out/report/report.html").read_text()
     assert "its pages are a volume or film: --stack denoises them together" in report
-    one = denoise_kpca(pages(3)[1], sigma=15, quality="fast")
-    np.testing.assert_array_equal(tifffile.imread(tmp_path / "out/images/a.tif")[1], np.round(one))
+    page = denoise_kpca(pages(3)[1], sigma=15, quality="fast")
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "out/images/a.tif")[1], np.round(page))
 
 
 def test_the_level_of_each_channel_and_of_light_is_that_of_the_array(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ def folder(tmp_path: Path, store: Any) -> Path:
         save(tmp_path / "in", name, picture(seed))
     save(tmp_path / "clean", "a.png", picture(9))
     (tmp_path / "in" / "readme.txt").write_text("not an image")
-    for one in store.list_objects_v2(Bucket=BUCKET).get("Contents", []):
-        store.delete_object(Bucket=BUCKET, Key=one["Key"])
+    for item in store.list_objects_v2(Bucket=BUCKET).get("Contents", []):
+        store.delete_object(Bucket=BUCKET, Key=item["Key"])
     put(store, tmp_path, "in", "clean")
     return tmp_path
 
@@ -85,7 +85,7 @@ def test_a_batch_from_a_bucket_resumes_here(
     again = run(IN, folder / "out", denoise=never)
     # Each object is fetched once; one that is denied or was changed fails alone.
     assert fetched == NAMES
-    assert [one.status for one in again.images] == ["ok", "failed", "failed"]
+    assert [image.status for image in again.images] == ["ok", "failed", "failed"]
     assert again.n_resumed == 1
     assert "access is denied (403)" in again.images[1].reason
     assert "was made from another input" in again.images[2].reason
@@ -152,10 +152,10 @@ def test_a_batch_that_was_killed_goes_on(
             killed = partial(killed_at, name, before)
             patched.setattr(Place, "upload", lambda place, path, killed=killed: killed(place, path))
             run(IN, OUT)
-        assert {one for one in held(store) if not one.startswith(RECORDS)} == left
+        assert {name for name in held(store) if not name.startswith(RECORDS)} == left
     assert (run(IN, OUT, denoise=never).n_resumed, MANIFEST in held(store)) == (3, True)
-    assert {one for one in held(store) if one.startswith(RECORDS)} == set()
-    assert contents(folder / "out") == {one: held(store)[one] for one in NAMES}
+    assert {name for name in held(store) if name.startswith(RECORDS)} == set()
+    assert contents(folder / "out") == {name: held(store)[name] for name in NAMES}
     assert here.images[0].sigma == 5.0
 
 
@@ -198,7 +198,7 @@ def test_what_is_another_is_replaced_by_force_alone(folder: Path, store: Any) ->
     put(store, folder, "in")
     store.put_object(Bucket=BUCKET, Key="out/sub/b.png", Body=before["sub/b.png"][:-1])
     changed = run(IN, OUT)
-    assert [one.status for one in changed.images] == ["failed", "failed", "ok"]
+    assert [image.status for image in changed.images] == ["failed", "failed", "ok"]
     assert "was made from another input" in changed.images[0].reason
     assert held(store)["a.png"] == before["a.png"]
     assert run(IN, OUT, force=True).n_failed == 0
@@ -227,7 +227,7 @@ def test_an_object_that_cannot_be_read_fails_alone(
     seen: list[ImageOutcome] = []
     monkeypatch.setattr(Place, "chunks", denied)
     result = run(IN, OUT, progress=lambda done, total, one: seen.append(one))
-    assert [one.status for one in result.images] == ["ok", "failed", "failed", "ok"]
+    assert [image.status for image in result.images] == ["ok", "failed", "failed", "ok"]
     assert "access is denied (403)" in result.images[2].reason
     assert "\n" not in result.images[2].reason
     assert {*held(store)} == {"a.png", "sub/deep/c.png", MANIFEST}
@@ -248,7 +248,7 @@ def test_a_result_that_cannot_be_uploaded_fails_alone(
 
     monkeypatch.setattr(Place, "upload", failing)
     result = run(IN, OUT)
-    assert [one.status for one in result.images] == ["failed", "ok", "ok"]
+    assert [image.status for image in result.images] == ["failed", "ok", "ok"]
     assert {*held(store)} == {"sub/b.png", "sub/deep/c.png", MANIFEST}
     assert list(temporary.iterdir()) == []
 
@@ -279,14 +279,14 @@ def test_an_image_that_is_a_folder_of_objects(folder: Path, store: Any) -> None:
 @release
 def test_patterns_and_single_objects(folder: Path, store: Any) -> None:
     planned, _ = plan_outputs([f"{IN}/sub/*.png"], folder / "out")
-    assert [(one.name, one.output) for one in planned] == [("b.png", "b.png")]
+    assert [(item.name, item.output) for item in planned] == [("b.png", "b.png")]
     for pattern in ("**/*.png", "**"):
         planned, _ = plan_outputs([f"{IN}/{pattern}"], folder / "out")
-        assert [one.name for one in planned] == NAMES
+        assert [item.name for item in planned] == NAMES
     planned, _ = plan_outputs([f"{IN}/su*"], folder / "out")
-    assert [one.name for one in planned] == NAMES[1:]
+    assert [item.name for item in planned] == NAMES[1:]
     planned, _ = plan_outputs([f"{IN}/a.png", f"{IN}/sub"], folder / "out")
-    assert [one.name for one in planned] == ["a.png", "b.png", "deep/c.png"]
+    assert [item.name for item in planned] == ["a.png", "b.png", "deep/c.png"]
     with pytest.raises(InputError, match=r"there is no such object \(404\)"):
         plan_outputs([f"{IN}/none.png"], folder / "out")
     with pytest.raises(InputError, match=r"no object has such a name"):
@@ -302,5 +302,5 @@ def test_a_bucket_of_google(folder: Path) -> None:
         assert run(f"{bucket}/in", f"{bucket}/out").images == here.images
         assert run(f"{bucket}/in", f"{bucket}/out", denoise=never).n_resumed == 3
         written = place_of(f"{bucket}/out").items(recursive=True)
-        assert {one.name for one in written if not one.is_folder} == {*NAMES, MANIFEST}
+        assert {item.name for item in written if not item.is_folder} == {*NAMES, MANIFEST}
         assert run(f"{bucket}/out/sub", folder / "again").n_failed == 0

@@ -208,10 +208,10 @@ def test_extracted_and_averaged_patches_give_the_image():
 @pytest.mark.release
 def test_workers_change_no_bit(waves):
     options = {"patch_size": 6, "n_components": 20, "max_examples": 200, "stride": 1}
-    one = DictionaryDenoiser(**options).fit(waves[:3])
+    model = DictionaryDenoiser(**options).fit(waves[:3])
     two = DictionaryDenoiser(**options, n_jobs=2).fit(waves[:3])
     noisy = waves[3] + np.random.default_rng(1).normal(0.0, 0.2, waves[3].shape)
-    assert_array_equal(one.denoise(noisy, sigma=0.2), two.denoise(noisy, sigma=0.2))
+    assert_array_equal(model.denoise(noisy, sigma=0.2), two.denoise(noisy, sigma=0.2))
 
 
 @pytest.mark.parametrize("patch_size", [None, 6])

@@ -126,7 +126,7 @@ def halves(kept: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     texture = 9 * shared_noise((192, 320), 0.6, seed=5)
     texture[:, :128] = 0.0
     given = texture + 3 * shared_noise(texture.shape, seed=6)
-    clean, given, left = (one.astype(np.float32) for one in (texture, given, kept * texture))
+    clean, given, left = (image.astype(np.float32) for image in (texture, given, kept * texture))
     return clean, given, left
 
 

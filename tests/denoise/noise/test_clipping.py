@@ -76,7 +76,7 @@ def test_a_saturated_red_keeps_its_colour_in_correlated_noise(width: float) -> N
     noise = gaussian_filter(noise, (width, width, 0))
     noisy = np.clip(np.round(red + 14 * noise / noise.std()), 0, 255).astype(np.uint8)
     cleaned = denoise_kpca(noisy, quality="fast", channel_axis=-1).astype(float)
-    washed, left = ((one - red)[..., 1:].mean() for one in (noisy, cleaned))
+    washed, left = ((image - red)[..., 1:].mean() for image in (noisy, cleaned))
     assert washed > 3.5
     assert abs(left) < washed / 3
 

@@ -29,7 +29,7 @@ def gain_in_db(noisy: np.ndarray, clean: np.ndarray) -> float:
     """Return the PSNR gain in dB of denoising an image."""
     axis = -1 if noisy.ndim == 3 else None
     found, _ = denoise_with_info(noisy, quality="fast", channel_axis=axis)
-    before, after = (np.mean(np.square(one - clean)) for one in (noisy.astype(float), found))
+    before, after = (np.mean(np.square(image - clean)) for image in (noisy.astype(float), found))
     return float(10 * np.log10(before / after))
 
 

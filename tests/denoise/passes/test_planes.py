@@ -131,7 +131,7 @@ def test_the_same_bytes_for_any_number_of_workers_and_any_strips(
     tall = np.tile(noisy, (6, 1))[:531, 40:73]
     assert min(tall.shape) >= 2 * planes.SMALLEST  # large enough for a half scale
     settings = plan_for(25.0, Options(quality=quality)).passes
-    margin = sum(2 * RADIUS + one.size for one in settings)
+    margin = sum(2 * RADIUS + step.size for step in settings)
     assert 2 * margin + margin < len(tall)  # so that the last strip is cut off at the top
     results = []
     for jobs, samples in [(1, 10**9), (2, 1), (4, 10**9)]:
@@ -215,7 +215,7 @@ def test_a_draft_has_one_scale_and_fewer_patches_than_pixels() -> None:
     for sigma in (5.0, 15.0, 30.0, 80.0):
         plan = plan_for(sigma, Options(quality="draft"))
         assert not plan.halves
-        assert all(one.group < one.size**2 for one in plan.passes[:2])
+        assert all(step.group < step.size**2 for step in plan.passes[:2])
 
 
 def test_the_default_kernel_widens_in_faint_and_in_strong_noise() -> None:
@@ -228,5 +228,5 @@ def test_the_default_kernel_widens_in_faint_and_in_strong_noise() -> None:
     assert plan_for(80.0, Options(method="mika")).passes[0].bandwidth == pytest.approx(12.0)
     for quality in QUALITIES:
         plan = plan_for(25.0, Options(method="mika", quality=quality))
-        assert [one.soft for one in plan.passes] == [False]
+        assert [step.soft for step in plan.passes] == [False]
         assert (plan.smooth, plan.halves) == (0.0, False)

@@ -82,8 +82,8 @@ def test_poisson_noise_in_a_stack() -> None:
 
 def test_any_number_of_workers_gives_the_same_bytes() -> None:
     noisy = with_noise(volume(3)).astype(np.float32)
-    one, two = (denoise_pages(noisy, n_jobs=n) for n in (1, 2))
-    np.testing.assert_array_equal(one, two)
+    first, second = (denoise_pages(noisy, n_jobs=n) for n in (1, 2))
+    np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize(("count", "samples"), [(1, 100), (2000, 1 << 18), (30, 1 << 30)])

@@ -302,10 +302,10 @@ def test_fits_whose_images_lie_over_one_another_is_refused(tmp_path: Path) -> No
     content = path.read_bytes()
     card = b"GCOUNT  =                    "
     # A size of 0 places the next header where the pixels are.
-    one, other = content.split(b"XTENSION")[1:]
-    lie = one[: one.index(b"END     ")].replace(card + b"1", card + b"0")
-    lie += one[len(lie) : 2880 - 8]
-    path.write_bytes(content[:2880] + b"XTENSION" + lie + b"XTENSION" + other)
+    first, second = content.split(b"XTENSION")[1:]
+    lie = first[: first.index(b"END     ")].replace(card + b"1", card + b"0")
+    lie += first[len(lie) : 2880 - 8]
+    path.write_bytes(content[:2880] + b"XTENSION" + lie + b"XTENSION" + second)
     with pytest.raises(InputError, match="over one another"):
         read_image(path)
 

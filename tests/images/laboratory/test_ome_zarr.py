@@ -223,16 +223,16 @@ def test_a_batch_finds_keeps_and_replaces_folders(tmp_path: Path) -> None:
     assert [name for name, *_ in found] == ["a/one.zarr", "two.ome.zarr"]
     out, settings = tmp_path / "out", {"by": 1}
     first = run_batch([tmp_path / "in"], out, settings, denoise=lighter)
-    assert [(one.reason, one.resumed) for one in first.images] == [("", False)] * 2
+    assert [(image.reason, image.resumed) for image in first.images] == [("", False)] * 2
     result = zarr.open_array(str(out / "a/one.zarr/0"), mode="r")
     np.testing.assert_array_equal(result[:], pixels + 1)
     again = run_batch([tmp_path / "in"], out, settings, denoise=lighter)
-    assert [one.resumed for one in again.images] == [True, True]
+    assert [image.resumed for image in again.images] == [True, True]
     (out / "a/one.zarr/0/c/0/0/0/0").write_bytes(b"damage")
     with pytest.raises(RefusedError, match="--force"):
         run_batch([tmp_path / "in"], out, settings, denoise=lighter)
     forced = run_batch([tmp_path / "in"], out, settings, denoise=lighter, force=True)
-    assert [one.resumed for one in forced.images] == [False, True]
+    assert [image.resumed for image in forced.images] == [False, True]
     np.testing.assert_array_equal(
         zarr.open_array(str(out / "a/one.zarr/0"), mode="r")[:], pixels + 1
     )
@@ -312,9 +312,9 @@ def test_a_chunk_that_decompresses_beyond_its_size_is_rejected(
     # The same with much smaller chunks.
     metadata = json.loads((folder / "0/zarr.json").read_text())
     places = [metadata["chunk_grid"], *(metadata["codecs"] if shards else ())]
-    for one in places:
-        *counts, tall, wide = one["configuration"]["chunk_shape"]
-        one["configuration"]["chunk_shape"] = [*counts, tall // 10, wide // 5]
+    for place in places:
+        *counts, tall, wide = place["configuration"]["chunk_shape"]
+        place["configuration"]["chunk_shape"] = [*counts, tall // 10, wide // 5]
     monkeypatch.setattr("kpca_apps.images.laboratory.ome_zarr._SLACK", 10)
     (folder / "0/zarr.json").write_text(json.dumps(metadata))
     with pytest.raises(InputError, match=r"larger than|buffer is too small"):

@@ -25,7 +25,7 @@ def as_tiff(path: Path) -> tuple[list[tuple[str, np.ndarray]], str]:
     assert encoded(read_image(path)) == out.read_bytes()
     with tifffile.TiffFile(out) as file:
         assert file.is_ome
-        found = [(one.axes, one.asarray()) for one in file.series]
+        found = [(part.axes, part.asarray()) for part in file.series]
         return found, file.ome_metadata
 
 
@@ -45,10 +45,10 @@ def test_nd2(tmp_path: Path) -> None:
     assert axes == "TZCYX"
     np.testing.assert_array_equal(values, pixels)
     meta = pixel_metadata(xml)
-    assert [one.name for one in meta.channels] == ["DAPI", "GFP"]
+    assert [channel.name for channel in meta.channels] == ["DAPI", "GFP"]
     assert (meta.physical_size_x, meta.physical_size_z, meta.time_increment) == (0.25, 1.5, 500)
     # One time per frame; each frame has two channels.
-    assert [one.delta_t for one in meta.planes] == [500.0 * (n // 2) for n in range(24)]
+    assert [plane.delta_t for plane in meta.planes] == [500.0 * (n // 2) for n in range(24)]
 
 
 def test_nd2_of_a_microscope(papers_folder: Path) -> None:
@@ -58,7 +58,7 @@ def test_nd2_of_a_microscope(papers_folder: Path) -> None:
         pytest.skip("cluster.nd2 is not there")
     with nd2.ND2File(path) as file:
         pixels, size = file.asarray(), file.voxel_size()
-        names = [one.channel.name for one in file.metadata.channels]
+        names = [c.channel.name for c in file.metadata.channels]
     ((axes, values),), xml = as_tiff(path)
     assert axes == "TZCYX"
     np.testing.assert_array_equal(values, pixels)
@@ -68,7 +68,7 @@ def test_nd2_of_a_microscope(papers_folder: Path) -> None:
         size.y,
         size.z,
     )
-    assert [one.name for one in meta.channels] == names
+    assert [channel.name for channel in meta.channels] == names
     assert len(meta.planes) == 60
 
 
@@ -95,7 +95,7 @@ def test_names_lose_characters_invalid_in_xml(tmp_path: Path) -> None:
     path = tmp_path / "a.nd2"
     pixels = np.zeros((1, 2, 1, 20, 30), "u2")
     path.write_bytes(nd2_file(pixels, names=["D\x01A\x0bPI"], size=0.25, step=1.5, ms=500.0))
-    assert [one.name for one in pixel_metadata(as_tiff(path)[1]).channels] == ["DAPI"]
+    assert [c.name for c in pixel_metadata(as_tiff(path)[1]).channels] == ["DAPI"]
 
 
 def test_czi(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_czi(tmp_path: Path) -> None:
         ((_, values),), xml = as_tiff(path)
         np.testing.assert_array_equal(values.reshape(pixels.shape), pixels)
         meta = pixel_metadata(xml)
-        assert [one.name for one in meta.channels] == ["DAPI", "GFP"]
+        assert [channel.name for channel in meta.channels] == ["DAPI", "GFP"]
         assert meta.physical_size_x == pytest.approx(0.1)
         assert meta.physical_size_z == pytest.approx(0.5)
     assert read_image(path).groups == ((0, 1, 2), (3, 4, 5))

@@ -71,10 +71,10 @@ def test_virtual_examples_are_judged_by_their_errors(papers_folder, monkeypatch)
 
 def test_smoothing_leaves_an_empty_image_empty():
     assert np.allclose(smoothed_digits(np.full((2, 256), -1.0)), -1.0)
-    one = np.full((1, 256), -1.0)
-    one[0, 8 * 16 + 8] = 1.0
-    smooth = smoothed_digits(one)
-    assert smooth.sum() == pytest.approx(one.sum())
+    example = np.full((1, 256), -1.0)
+    example[0, 8 * 16 + 8] = 1.0
+    smooth = smoothed_digits(example)
+    assert smooth.sum() == pytest.approx(example.sum())
     assert smooth.argmax() == 8 * 16 + 8
 
 

@@ -118,8 +118,8 @@ class TestComponentMachine:
         X, y = data()
         kernel = Polynomial(3, 1.0, 1.0)
         labels = [
-            component_svm(exact(one, X, 6), X, y, C=10.0).predict(X)
-            for one in (kernel, Scaled(1e4, kernel))
+            component_svm(exact(k, X, 6), X, y, C=10.0).predict(X)
+            for k in (kernel, Scaled(1e4, kernel))
         ]
         assert_array_equal(*labels)
         assert (labels[0] == y).mean() > 0.9

@@ -130,7 +130,7 @@ def test_times_and_what_was_resumed_do_not_reach_the_page() -> None:
     later = replace(
         result,
         seconds=98765.0,
-        images=tuple(replace(one, seconds=98765.0, resumed=True) for one in result.images),
+        images=tuple(replace(image, seconds=98765.0, resumed=True) for image in result.images),
     )
     assert render_denoising(later) == pages("real")
 

@@ -234,8 +234,8 @@ def test_unchanged_images_have_a_reason_and_an_option() -> None:
 def test_a_batch_summarises_unchanged_images_and_laws() -> None:
     found = Evidence(why="may be fine texture", option="--sigma 4.2")
     left = [image(f"{letter}.png", 4.2, established=False, evidence=found) for letter in "abcd"]
-    (one,) = left_note(DenoisingResult((image(), left[0])))
-    assert one == (
+    (note,) = left_note(DenoisingResult((image(), left[0])))
+    assert note == (
         "a.png: left as it is: what was measured (4.2 of 255) may be fine texture; --sigma 4.2 "
         "takes it out."
     )

@@ -214,12 +214,12 @@ def test_text_stands_out_from_the_paper() -> None:
     css = resources.files("kpca_apps.report").joinpath("templates/report.css").read_text("utf-8")
     for theme in css.split("prefers-color-scheme: dark", 1):
         found = dict(re.findall(r"--(paper|ink|muted|accent): #([0-9a-f]{6})", theme))
-        parts = np.array([[*bytes.fromhex(one)] for one in found.values()]) / 255
+        parts = np.array([[*bytes.fromhex(value)] for value in found.values()]) / 255
         linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
         lights = dict(zip(found, linear @ [0.2126, 0.7152, 0.0722] + 0.05, strict=True))
         paper, inks = lights.pop("paper"), [*lights.values()]
         assert len(inks) == 3
-        assert all(max(paper / one, one / paper) >= 4.5 for one in inks)  # WCAG 2.1
+        assert all(max(paper / ink, ink / paper) >= 4.5 for ink in inks)  # WCAG 2.1
 
 
 def test_a_card_lists_the_rows_like_its_own() -> None:

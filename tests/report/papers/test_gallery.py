@@ -175,8 +175,8 @@ def test_a_picture_shows_every_dot() -> None:
     side = np.linspace(0.0, 1.0, 5)
     points = np.column_stack([np.tile(side, 5), np.repeat(side, 5)]) + 0.013
     labels = np.zeros(25, dtype=np.intp)
-    one = Outcome((), (Scatter("A grid", "x", "y", points, labels),))
-    result = GalleryResult((Reproduction("dots", "Author (2001)", "A grid", one),))
+    dots = Outcome((), (Scatter("A grid", "x", "y", points, labels),))
+    result = GalleryResult((Reproduction("dots", "Author (2001)", "A grid", dots),))
     with Image.open(io.BytesIO(gallery_figures(result)["dots-1"])) as picture:
         pixels = np.asarray(picture.convert("RGB"), dtype=np.int64)
     blue = pixels[..., 2] - pixels[..., 0] > 60
@@ -215,11 +215,11 @@ def test_experiments_without_a_result_are_counted_with_their_reason() -> None:
 def test_a_condition_of_several_claims_is_stated_once() -> None:
     claim, plain = examples.close_to("a", "images smoothed"), examples.close_to("a")
     other = examples.close_to("a", "C = 10", "Table 9")
-    one = Reproduction("one", "p", "One", Outcome((claim, other, claim, plain)), method="By hand.")
-    text = Page(render_gallery(GalleryResult((one,)))).text
+    run = Reproduction("one", "p", "One", Outcome((claim, other, claim, plain)), method="By hand.")
+    text = Page(render_gallery(GalleryResult((run,)))).text
     assert text.count("images smoothed") == 1 and text.count("C = 10") == 1
     assert text.count("(a)") == 3 and "Table 9" in text and "By hand." in text
-    alone = render_gallery(GalleryResult((replace(one, outcome=Outcome((claim,))),)))
+    alone = render_gallery(GalleryResult((replace(run, outcome=Outcome((claim,))),)))
     assert "images smoothed" in Page(alone).text and "(a)" not in Page(alone).text
 
 
@@ -232,8 +232,8 @@ def test_columns_that_would_be_empty_are_left_out() -> None:
         ((lost,), ["claim", "paper", "verdict"]),
         ((claim, number), ["claim", "paper", "ours", "tolerance", "verdict"]),
     ):
-        one = Reproduction("one", "p", "One", Outcome(claims))
-        html = render_gallery(GalleryResult((one,)))
+        single = Reproduction("one", "p", "One", Outcome(claims))
+        html = render_gallery(GalleryResult((single,)))
         assert re.findall(r'<th scope="col">([^<]*)</th>', html)[: len(heads)] == heads
 
 

@@ -169,13 +169,13 @@ def test_patterns_name_what_they_name_on_disk(tmp_path: Path) -> None:
             place = buckets.Place(f"s3:/{tmp_path}/{pattern}", f"{tmp_path}/{pattern}", LOCAL)
             # Images: everything below a matching folder.
             fitting = map(Path, glob.glob(f"{tmp_path}/{pattern}", recursive=True))  # noqa: PTH207
-            below = [[one, *one.rglob("*")] for one in fitting]
-            shown = {one for found in below for one in found if one.is_file()}
+            below = [[path, *path.rglob("*")] for path in fitting]
+            shown = {entry for found in below for entry in found if entry.is_file()}
             if pattern != "sub":
                 assert named(place, folders=True) == shown - {tmp_path / ".h/f.png"}, pattern
             # Tables: a Python pattern ending in "**" matches folders only, until 3.13.
             if "*" in pattern and parts[-1] != "**":
-                files = {one for one in tmp_path.glob(pattern) if one.is_file()}
+                files = {path for path in tmp_path.glob(pattern) if path.is_file()}
                 assert named(place) == files - {tmp_path / ".h/f.png"}, pattern
 
 
@@ -185,7 +185,7 @@ LOCAL = LocalFileSystem()
 def named(place: buckets.Place, *, folders: bool = False) -> set[Path]:
     start, found = matching(place, (".",), folders=folders)
     assert start.address == f"s3:/{start.path}"
-    return {Path(start.path, one.name) for one in found}
+    return {Path(start.path, entry.name) for entry in found}
 
 
 def test_an_undecodable_name_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def test_files_folders_and_patterns_are_read_as_those_on_disk(
         (tmp_path / "town=[BK]*" / "*", f"{store}/hive{suffix}/town=[BK]*/*"),
         (path, f"{store}/hive{suffix}/town={town}/{path.name}"),
     ):
-        tables = [open_table(str(one)) for one in (here, there)]
+        tables = [open_table(str(place)) for place in (here, there)]
         assert tables[0].source.sha256 == tables[1].source.sha256
         assert tables[0].frame.equals(tables[1].frame)  # type: ignore[union-attr]
 
@@ -68,7 +68,7 @@ def test_a_run_is_written_and_replaced_without_touching_others(store: str) -> No
             (building / "figures").mkdir()
             (building / "figures" / name).write_text("a")
     found = place_of(f"{store}/run").items(recursive=True)
-    assert {one.name for one in found if not one.is_folder} == {"figures/new.csv", "run.json"}
+    assert {entry.name for entry in found if not entry.is_folder} == {"figures/new.csv", "run.json"}
     with pytest.raises(RefusedError, match="exists already; replace it with --force"):
         output_folder(f"{store}/run").check()
     place_of(f"{store}/run/thesis.tex").write([b"years of work"])
@@ -82,7 +82,7 @@ def test_a_work_folder_is_left_empty(store: str) -> None:
         of_numbers(parts).put(0, 2, pl.Series([0.5, 1.0]).to_numpy())
         assert of_numbers(parts).get(0, 2).tolist() == [0.5, 1.0]
     left = place_of(f"{store}/work").items(recursive=True)
-    assert not [one for one in left if not one.is_folder]
+    assert not [item for item in left if not item.is_folder]
 
 
 def test_missing_objects_are_reported(store: str) -> None:

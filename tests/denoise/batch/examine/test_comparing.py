@@ -111,9 +111,9 @@ def test_means_are_over_images_with_a_reference() -> None:
         quality = Quality(psnr, ssim)
         return ImageOutcome(name, "ok", comparison=Comparison(quality, quality, baselines))
 
-    one = outcome("a", 30.0, 0.8, nl_means=Quality(28.0, 0.6), wavelet=Quality(1.0, 0.1))
-    two = outcome("b", 32.0, None, nl_means=Quality(30.0, None))
-    result = DenoisingResult((one, two, ImageOutcome("c", "failed", reason="c: no")))
+    first = outcome("a", 30.0, 0.8, nl_means=Quality(28.0, 0.6), wavelet=Quality(1.0, 0.1))
+    second = outcome("b", 32.0, None, nl_means=Quality(30.0, None))
+    result = DenoisingResult((first, second, ImageOutcome("c", "failed", reason="c: no")))
     mean = result.mean_comparison
     assert mean is not None
     assert mean.denoised == Quality(31.0, 0.8)

@@ -44,7 +44,7 @@ def info(noise: str, sigma: float, *laws: NoiseLaw, established: bool = True) ->
 
 def test_a_kind_gets_the_median_of_reliable_estimates() -> None:
     laws = [law(1.0, 5.0), law(2.0, 4.0), law(9.0, -3.0, 0.7)]
-    found = [("a", info("poisson", 9.0, one)) for one in laws]
+    found = [("a", info("poisson", 9.0, law)) for law in laws]
     found += [
         ("a", info("gaussian", 50.0)),
         ("a", info("poisson", 99.0, law(99.0, 99.0), established=False)),
@@ -84,10 +84,10 @@ def test_each_image_is_denoised_with_the_noise_of_its_kind(folder: Path, tmp_pat
     assert denoiser.of_kind("of no image") is denoiser
     result = run_batch([folder], tmp_path / "out", denoiser.settings, denoise=denoiser)
     *counted, clean = result.images
-    assert [one.evidence.laws[0].gain for one in counted] == pytest.approx(
+    assert [image.evidence.laws[0].gain for image in counted] == pytest.approx(
         [same.laws[0].gain] * 3, rel=1e-4
     )
-    assert all("--same-noise" in one.notes[-1] for one in counted)
+    assert all("--same-noise" in image.notes[-1] for image in counted)
     assert not clean.established and not clean.notes
     again = run_batch([folder], tmp_path / "out", denoiser.settings, denoise=denoiser)
     assert again.n_resumed == 4

@@ -72,7 +72,7 @@ def test_an_image_that_is_a_folder_is_sent_as_a_whole(
     attributes = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
     group.attrs["ome"] = attributes
     planned = next(
-        one for one in plan_outputs([tmp_path / "in"], run.folder)[0] if one.name == "sub/b.zarr"
+        item for item in plan_outputs([tmp_path / "in"], run.folder)[0] if item.name == "sub/b.zarr"
     )
     task = Task(planned, 2, None)
     assert done_here(task, run) is None

@@ -153,14 +153,14 @@ def test_lower_resolutions_wait_for_their_own_rows_only() -> None:
     rows = np.arange(4000)[:, None] * np.ones((1, 1009))
     whole = Page(4000, 1009, 1, np.dtype("f8"))
     sizes = (Page(108, 27, 1, whole.dtype), Page(39, 10, 1, whole.dtype))  # scaled 1:37 and 1:101
-    copies = tuple(np.full(one.shape, -1.0) for one in sizes)
+    copies = tuple(np.full(size.shape, -1.0) for size in sizes)
     bands = _filling((rows[top : top + 100] for top in range(0, 4000, 100)), copies, sizes, whole)
     for n, _ in enumerate(bands):
         # Every band except the last, which is filled in when the next one is requested.
         assert np.sum(copies[0][:, 0] >= 0) == min(108, n * 100 // 37)
         assert np.sum(copies[1][:, 0] >= 0) == n * 100 // 101
-    for copy, one, times in zip(copies, sizes, (37, 101), strict=True):
-        assert np.array_equal(copy, smaller_copy(rows, one, times))
+    for copy, size, times in zip(copies, sizes, (37, 101), strict=True):
+        assert np.array_equal(copy, smaller_copy(rows, size, times))
 
 
 @pytest.mark.parametrize("chunks", [(1, 1, 32, 48), (1, 2, 32, 340)])
