@@ -83,8 +83,8 @@ def measure(methods: dict[str, Method], folder: Path, seeds: int) -> list[dict[s
                 for name, method in methods.items():
                     started = time.process_time()
                     try:
-                        of = f"{name} on {table.name} ({setting})"
-                        auc, ap = areas(method, train, test, seed, y, of)
+                        task = f"{name} on {table.name} ({setting})"
+                        auc, ap = areas(method, train, test, seed, y, task)
                     except SkippedError:
                         continue
                     records.append(

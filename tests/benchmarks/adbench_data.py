@@ -46,14 +46,14 @@ def sample_table(table: LabelledTable, seed: int) -> LabelledTable:
     rng = np.random.default_rng(seed)
     outliers, normals = np.flatnonzero(table.y == 1), np.flatnonzero(table.y == 0)
     n_outliers = max(1, round(MAX_ROWS * len(outliers) / n))
-    kept = np.concatenate(
+    rows = np.concatenate(
         [
             rng.choice(outliers, n_outliers, replace=False),
             rng.choice(normals, MAX_ROWS - n_outliers, replace=False),
         ]
     )
-    kept = rng.permutation(kept)
-    return LabelledTable(table.number, table.name, table.X[kept], table.y[kept])
+    rows = rng.permutation(rows)
+    return LabelledTable(table.number, table.name, table.X[rows], table.y[rows])
 
 
 def clean_split(y: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -168,11 +168,11 @@ def main() -> None:
         )
         levels.append(np.c_[model.intercept_, model.coef_].round(3))
         print(f"{name} =", levels[-1].tolist())
-    seen = np.array(parallel(delayed(evidence_of)(example, levels) for example in examples))
+    evidence = np.array(parallel(delayed(evidence_of)(example, levels) for example in examples))
     used = ~np.isin(kinds, UNCERTAIN) & ((level < NO_NOISE) | (level > NOISE))
-    scaler = StandardScaler().fit(seen[used])
+    scaler = StandardScaler().fit(evidence[used])
     model = LogisticRegression(max_iter=3000).fit(
-        scaler.transform(seen[used]), level[used] > NOISE, sample_weight=weight[used]
+        scaler.transform(evidence[used]), level[used] > NOISE, sample_weight=weight[used]
     )
     slopes = model.coef_[0] / scaler.scale_
     probability = np.r_[model.intercept_ - slopes @ scaler.mean_, slopes].round(3)
@@ -180,7 +180,7 @@ def main() -> None:
     held_out = list(simulated(others[:HELD_OUT]))
     unseen = np.array(parallel(delayed(evidence_of)(example, levels) for example in held_out))
     for title, table, names in (
-        ("fitted to", seen, kinds),
+        ("fitted to", evidence, kinds),
         ("others", unseen, np.array([example.kind for example in held_out])),
     ):
         odds = probability[0] + table @ probability[1:]

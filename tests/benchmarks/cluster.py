@@ -55,36 +55,36 @@ def main() -> None:
     parser.add_argument("--sent", action="store_true", help="rows of CSV, sent to the worker")
     parser.add_argument("--rows", type=int, default=10**9, help="rows of the estimate")
     parser.add_argument("--workers", type=int, default=64, help="workers of the estimate")
-    given = parser.parse_args()
-    few, many = (int(size) for size in given.sizes.split(","))
+    args = parser.parse_args()
+    few, many = (int(size) for size in args.sizes.split(","))
     with tempfile.TemporaryDirectory() as name:
-        small, large = (measure(Path(name), size, given) for size in (few, many))
+        small, large = (measure(Path(name), size, args) for size in (few, many))
     names = Costs.__dataclass_fields__
     slope = {name: (getattr(large, name) - getattr(small, name)) / (many - few) for name in names}
     fixed = {name: getattr(small, name) - few * slope[name] for name in names}
     print("whatever the rows: ", Costs(**fixed))
     print("a million rows:    ", Costs(**{name: 1e6 * value for name, value in slope.items()}))
-    shared = given.rows * slope["worker"] / given.workers
-    alone = fixed["command"] + given.rows * slope["command"]
+    shared = args.rows * slope["worker"] / args.workers
+    alone = fixed["command"] + args.rows * slope["command"]
     print(
-        f"{given.rows:,} rows on {given.workers} workers, an estimate: "
+        f"{args.rows:,} rows on {args.workers} workers, an estimate: "
         f"{shared / 3600:.2f} h of each worker, {alone / 3600:.2f} h of the command, "
-        f"{(fixed['peak'] + given.rows * slope['peak']) / 1024:.0f} GiB in it"
+        f"{(fixed['peak'] + args.rows * slope['peak']) / 1024:.0f} GiB in it"
     )
 
 
-def measure(folder: Path, n_rows: int, given: argparse.Namespace) -> Costs:
+def measure(folder: Path, n_rows: int, args: argparse.Namespace) -> Costs:
     """Screen a table with the given number of rows on its own cluster."""
     place = folder / str(n_rows)
     driver = place / "driver"
     driver.mkdir(parents=True)
-    data = driver / "rows.csv" if given.sent else place / "rows"
-    if given.sent:
+    data = driver / "rows.csv" if args.sent else place / "rows"
+    if args.sent:
         script = str(ROOT / "datasets" / "make_large_table.py")
-        words = [str(n_rows), str(data), "--format", "csv", "--columns", str(given.columns)]
+        words = [str(n_rows), str(data), "--format", "csv", "--columns", str(args.columns)]
         subprocess.run([sys.executable, script, *words], check=True)
     else:
-        make_table(data, n_rows, given.columns)
+        make_table(data, n_rows, args.columns)
     with apart(place, driver, n_workers=1) as cluster:
         took = screened(data, driver, cluster)
     print(f"{n_rows:,} rows: {took}", flush=True)

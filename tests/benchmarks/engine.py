@@ -143,11 +143,11 @@ def measured(function: Callable[[], object]) -> dict[str, Any]:
     return {"seconds": seconds, "bytes": float(memory_bytes("VmHWM") - before)}
 
 
-def in_fresh_process(function: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any] | None:
+def in_fresh_process(function: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any] | None:
     """Run a function in a fresh process and return its result; None if a library is missing."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         try:
-            return pool.submit(function, *given).result()
+            return pool.submit(function, *args).result()
         except (ImportError, MemoryError, BrokenProcessPool) as error:
             print("   ", str(error)[:110] or "killed")
             return None
@@ -223,20 +223,20 @@ def gram_limit(vectors: int, n: int, d: int = DIMENSIONS) -> float:
     return cpu_seconds(products, 5) / 20 / tile.size * n * n / 2 * vectors / 32
 
 
-def exact(given: argparse.Namespace) -> None:
+def exact(args: argparse.Namespace) -> None:
     """Print a table per size, and the fits that keep no Gram matrix."""
-    for n, q in (map(int, size.split(",")) for size in given.sizes):
+    for n, q in (map(int, size.split(",")) for size in args.sizes):
         print(f"\nn = {n}, d = {DIMENSIONS}, q = {q}")
         solvers = [
             who for who in (*OURS, *PEERS)
-            if n <= given.dense or not (who in CUBIC or (who == "auto" and q >= 10))
+            if n <= args.dense or not (who in CUBIC or (who == "auto" and q >= 10))
         ]  # fmt: skip
         found = {who: in_fresh_process(exact_fit, who, n, q, 0) for who in solvers}
         results = {who: result for who, result in found.items() if result}
         values = (results.get("dense") or results["ours-float64"])["values"]
         for who, result in results.items():
             print_exact(who, n, result, values, results["ours"]["seconds"])
-    for n, q in (map(int, size.split(",")) for size in given.free):
+    for n, q in (map(int, size.split(",")) for size in args.free):
         if result := in_fresh_process(exact_fit, "ours", n, q, 2 * n * n - 1):
             print(f"\nrecomputed: n = {n}, d = {DIMENSIONS}, q = {q}")
             print_exact("ours", n, result, result["values"], result["seconds"])
@@ -276,13 +276,13 @@ def sums_limit(n: int, m: int, block: int = 4096) -> float:
     return cpu_seconds(products, 5) * n / block
 
 
-def landmarks(given: argparse.Namespace) -> None:
+def landmarks(args: argparse.Namespace) -> None:
     """Print the costs of landmark fits, and their agreement with the exact fit."""
-    m = given.landmarks
+    m = args.landmarks
     print(f"stream and solve, d = {DIMENSIONS}, {m} landmarks, q = {COMPONENTS}")
-    sizes = (given.rows, given.peer)
+    sizes = (args.rows, args.peer)
     found = {size: in_fresh_process(landmark_fit, "ours", size, m) for size in sizes}
-    peer = in_fresh_process(landmark_fit, "scikit-learn", given.peer, m)
+    peer = in_fresh_process(landmark_fit, "scikit-learn", args.peer, m)
     for size, ours in found.items():
         if ours:
             share = (ours["limit"] + ours["solve"]) / ours["seconds"]
@@ -294,18 +294,18 @@ def landmarks(given: argparse.Namespace) -> None:
             )
     if peer:
         print(
-            f"{'Nystroem + PCA':>14} {given.peer:>9} rows {peer['seconds']:8.2f} s  "
-            f"{1e6 * peer['seconds'] / given.peer:7.1f} s a million  "
+            f"{'Nystroem + PCA':>14} {args.peer:>9} rows {peer['seconds']:8.2f} s  "
+            f"{1e6 * peer['seconds'] / args.peer:7.1f} s a million  "
             f"{peer['bytes'] / MIB:.0f} MiB"
         )
-        if ours := found[given.peer]:
-            print(f"ratio at {given.peer} rows: {peer['seconds'] / ours['seconds']:.2f}")
-    X = curved_rows(given.exact + 2000)
-    X, new = X[: given.exact], X[given.exact :]
+        if ours := found[args.peer]:
+            print(f"ratio at {args.peer} rows: {peer['seconds'] / ours['seconds']:.2f}")
+    X = curved_rows(args.exact + 2000)
+    X, new = X[: args.exact], X[args.exact :]
     gamma = usual_gamma(X)
     exact = KernelPCA(COMPONENTS, gamma=gamma, method="exact").fit(X)
     error = exact.reconstruction_error(new)
-    print(f"\nlandmarks, n = {given.exact}, m = {m}, q = {COMPONENTS}, against the exact fit")
+    print(f"\nlandmarks, n = {args.exact}, m = {m}, q = {COMPONENTS}, against the exact fit")
     for kind in ("auto", *LANDMARKS):
         options = {"landmarks": kind, "n_landmarks": m, "random_state": 0, "method": "nystroem"}
         few = KernelPCA(COMPONENTS, gamma=gamma, **options)
@@ -318,9 +318,9 @@ def landmarks(given: argparse.Namespace) -> None:
         )
 
 
-def scoring(given: argparse.Namespace) -> None:
+def scoring(args: argparse.Namespace) -> None:
     """Print rows per second, the fraction of the limit, and the ratio to ours."""
-    n, m, q = given.rows, given.landmarks, given.components
+    n, m, q = args.rows, args.landmarks, args.components
     X = curved_rows(n)
     gamma, train, few = usual_gamma(X), X[:m].copy(), X[:20_000]
     subspace = fit_exact(RBF(gamma), train, rng=np.random.default_rng(0), options=FitOptions(q))
@@ -347,9 +347,9 @@ def scoring(given: argparse.Namespace) -> None:
         print(f"{who:>14} {1 / seconds:9.0f}  {share}  {ratio:6.2f}")
 
 
-def preimages(given: argparse.Namespace) -> None:
+def preimages(args: argparse.Namespace) -> None:
     """Print the time per step and row, total times beside scikit-learn's, and the toy example."""
-    n, p, d = given.rows, given.points, given.columns
+    n, p, d = args.rows, args.points, args.columns
     X = curved_rows(p + n, d)
     train, new, gamma = X[:p], X[p:], usual_gamma(X)
     subspace = fit_exact(RBF(gamma), train, rng=np.random.default_rng(0), options=FitOptions(KEPT))
@@ -415,9 +415,9 @@ def main() -> None:
         if part is exact:
             of_part.add_argument("--sizes", nargs="*", default=["5000,20", "5000,100", "10000,100"])
             of_part.add_argument("--free", nargs="*", default=[])
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(machine_line())
-    given.part(given)
+    args.part(args)
     print(machine_line())
 
 

@@ -185,10 +185,10 @@ def make_images(folder: Path) -> None:
 
 def seen_by_sensor(light: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Simulate the RGGB mosaic of a 12-bit sensor from light (h, w, 3) in 0..1."""
-    seen = light[..., 1].copy()
-    seen[0::2, 0::2], seen[1::2, 1::2] = light[0::2, 0::2, 0], light[1::2, 1::2, 2]
-    seen = 0.05 + 0.9 * seen
-    signal = rng.poisson(seen * 200) / 200 + 0.01 * rng.standard_normal(seen.shape)
+    mosaic = light[..., 1].copy()
+    mosaic[0::2, 0::2], mosaic[1::2, 1::2] = light[0::2, 0::2, 0], light[1::2, 1::2, 2]
+    mosaic = 0.05 + 0.9 * mosaic
+    signal = rng.poisson(mosaic * 200) / 200 + 0.01 * rng.standard_normal(mosaic.shape)
     return np.clip(256 + 3800 * signal, 0, 4095).astype(np.uint16)
 
 

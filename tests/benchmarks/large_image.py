@@ -63,15 +63,15 @@ def mosaic(megapixels: float, folder: Path | None) -> np.ndarray:
     return np.ascontiguousarray(np.concatenate(rows)[:height])
 
 
-def write_slide(path: Path, size: tuple[int, int], seen: NDArray[np.uint8]) -> None:
+def write_slide(path: Path, size: tuple[int, int], pixels: NDArray[np.uint8]) -> None:
     """Write a tiled BigTIFF, transparent except for pixels in its middle."""
     width, height = size
-    top, left = (height - len(seen)) // 2, (width - len(seen)) // 2
+    top, left = (height - len(pixels)) // 2, (width - len(pixels)) // 2
 
     def tiles() -> Iterator[NDArray[np.uint8]]:
         for y, x in product(range(0, height, TILE), range(0, width, TILE)):
             tile = np.zeros((TILE, TILE, 4), np.uint8)
-            part = seen[max(0, y - top) : max(0, y + TILE - top)]
+            part = pixels[max(0, y - top) : max(0, y + TILE - top)]
             part = part[:, max(0, x - left) : max(0, x + TILE - left)]
             if part.size:
                 down, right = max(0, top - y), max(0, left - x)

@@ -59,8 +59,8 @@ def clusters(n: int, rng: np.random.Generator) -> Drawn:
     centres, spread = rng.normal(scale=4, size=(k, d)), rng.normal(size=(k, d, d)) / np.sqrt(d)
     rows = np.empty((n, d))
     for number in range(k):
-        of = np.flatnonzero(group == number)
-        rows[of] = centres[number] + rng.normal(size=(len(of), d)) @ spread[number]
+        members = np.flatnonzero(group == number)
+        rows[members] = centres[number] + rng.normal(size=(len(members), d)) @ spread[number]
     rows[:, ::3] = np.exp(rows[:, ::3] / 2)
     planted = rng.random(n) < 0.005
     for row in np.flatnonzero(planted):

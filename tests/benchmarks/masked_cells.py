@@ -66,11 +66,11 @@ def lof(X: FloatArray) -> FloatArray:
 
 def two_way(X: FloatArray) -> FloatArray:
     """Return the largest residual of each row from log row and column medians."""
-    left = np.log(X)
+    residuals = np.log(X)
     for _ in range(5):
-        left -= np.median(left, axis=1, keepdims=True)
-        left -= np.median(left, axis=0)
-    largest: FloatArray = np.abs(left).max(axis=1)
+        residuals -= np.median(residuals, axis=1, keepdims=True)
+        residuals -= np.median(residuals, axis=0)
+    largest: FloatArray = np.abs(residuals).max(axis=1)
     return largest
 
 

@@ -38,7 +38,7 @@ def ours(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
 
 
 def areas(
-    method: Method, train: FloatArray, test: FloatArray | None, seed: int, y: NDArray, of: str
+    method: Method, train: FloatArray, test: FloatArray | None, seed: int, y: NDArray, task: str
 ) -> tuple[float, float]:
     """Return AUROC and AUPRC; a failing baseline gets those of chance."""
     try:
@@ -49,7 +49,7 @@ def areas(
     except Exception as failure:  # baselines may raise anything
         if method is ours:
             raise
-        print(f"failed: {of}: {failure}")
+        print(f"failed: {task}: {failure}")
         return 0.5, float(y.mean())
 
 

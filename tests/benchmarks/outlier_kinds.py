@@ -128,8 +128,8 @@ def measure(
                     y = np.zeros(len(train if test is None else test))
                     y[-n:] = 1
                     for name, method in methods.items():
-                        of = f"{name} on {table.name} ({kind}, {setting})"
-                        auc, ap = areas(method, train, test, seed, y, of)
+                        task = f"{name} on {table.name} ({kind}, {setting})"
+                        auc, ap = areas(method, train, test, seed, y, task)
                         records.append(
                             {
                                 "data": table.number,

@@ -49,9 +49,9 @@ def sample(folder: Path, number: int, size: int) -> Iterator[tuple[str, np.ndarr
 def seen_by_sensor(scene: np.ndarray) -> np.ndarray:
     """Simulate the mosaic (h, w) of a scene (h, w, 3) in 0..255; white is 1."""
     colours = (scene / 255) ** GAMMA * SENSITIVITY
-    seen = colours[..., 1].copy()
-    seen[0::2, 0::2], seen[1::2, 1::2] = colours[0::2, 0::2, 0], colours[1::2, 1::2, 2]
-    return seen
+    mosaic = colours[..., 1].copy()
+    mosaic[0::2, 0::2], mosaic[1::2, 1::2] = colours[0::2, 0::2, 0], colours[1::2, 1::2, 2]
+    return mosaic
 
 
 def developed(mosaic: np.ndarray) -> np.ndarray:
@@ -91,11 +91,11 @@ def by_bm3d(mosaic: np.ndarray, a: float, b: float) -> list[np.ndarray]:
 
 def scores(scene: np.ndarray, photons: float, readout: float, quality: str) -> dict[str, float]:
     """Return PSNR and seconds of each method."""
-    seen = seen_by_sensor(scene)
-    truth = developed(seen)
+    mosaic = seen_by_sensor(scene)
+    truth = developed(mosaic)
     a, b = 1 / photons, (readout / photons) ** 2
     rng = np.random.default_rng(1)
-    noisy = rng.poisson(seen / a) * a + np.sqrt(b) * rng.standard_normal(seen.shape)
+    noisy = rng.poisson(mosaic / a) * a + np.sqrt(b) * rng.standard_normal(mosaic.shape)
     picture = developed(noisy)
 
     def after(noise: str) -> np.ndarray:

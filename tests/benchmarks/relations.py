@@ -74,22 +74,22 @@ def read(path: Path) -> pd.DataFrame:
     return pd.DataFrame([line[: len(header)] for line in lines], columns=header).fillna("")
 
 
-def equal_cells(seen: str, meant: str) -> bool:
+def equal_cells(dirty_cell: str, clean_cell: str) -> bool:
     """Return whether two cells have equal values."""
-    if seen.strip() == meant.strip() or UNKNOWN in meant:
+    if dirty_cell.strip() == clean_cell.strip() or UNKNOWN in clean_cell:
         return True
     try:
-        return float(seen) == float(meant)
+        return float(dirty_cell) == float(clean_cell)
     except ValueError:
         return False
 
 
 def load(dirty: Path, clean: Path) -> Pair | None:
     """Compare a table with its clean version; None if their shapes differ."""
-    frame, meant = read(dirty), read(clean)
-    if frame.shape != meant.shape:
+    frame, clean_cell = read(dirty), read(clean)
+    if frame.shape != clean_cell.shape:
         return None
-    cells = zip(frame.to_numpy().ravel(), meant.to_numpy().ravel(), strict=True)
+    cells = zip(frame.to_numpy().ravel(), clean_cell.to_numpy().ravel(), strict=True)
     wrong = np.array([not equal_cells(*pair) for pair in cells]).reshape(frame.shape)
     return Pair(dirty.name.removesuffix(".csv"), frame, wrong)
 

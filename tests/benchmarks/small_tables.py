@@ -62,12 +62,12 @@ def make_image(path: Path) -> None:
     Image.fromarray(noisy.round().astype(np.uint8)).save(path)
 
 
-def cpu_seconds(words: list[str], checkout: Path, kept: Path) -> float:
+def cpu_seconds(words: list[str], checkout: Path, cache: Path) -> float:
     """Run Python once with a checkout; return user and system time."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
         "PYTHONPATH": str(checkout),
-        "PYTHONPYCACHEPREFIX": str(kept / "python"),
-        "NUMBA_CACHE_DIR": str(kept / "numba"),
+        "PYTHONPYCACHEPREFIX": str(cache / "python"),
+        "NUMBA_CACHE_DIR": str(cache / "numba"),
         "OPENBLAS_NUM_THREADS": "1",
     }
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -110,19 +110,19 @@ def main() -> None:
         words = ["denoise", "run", str(work / "noisy.png"), "--out", str(work / "out")]
         steps["denoise of 256 x 256"] = [*kpca, *words]
         for place, checkout in enumerate(checkouts):
-            kept = work / f"kept-{place}"
+            cache = work / f"kept-{place}"
             for step in (f"screen of {SIZES[0]:,} x 13", "denoise of 256 x 256"):
-                cpu_seconds(steps[step], checkout, kept)
+                cpu_seconds(steps[step], checkout, cache)
                 shutil.rmtree(work / "out", ignore_errors=True)
-            shutil.rmtree(kept / "numba")
+            shutil.rmtree(cache / "numba")
         print(f"{'CPU s':28}" + "".join(f"{c.name[:18]:>18} {'first':>7}" for c in checkouts))
         for step, words in steps.items():
             seconds: dict[Path, list[float]] = {checkout: [] for checkout in checkouts}
             for _ in range(options.repeats + 1):
                 for place, checkout in enumerate(checkouts):
                     shutil.rmtree(work / "out", ignore_errors=True)
-                    kept = work / f"kept-{place}"
-                    seconds[checkout].append(cpu_seconds(words, checkout, kept))
+                    cache = work / f"kept-{place}"
+                    seconds[checkout].append(cpu_seconds(words, checkout, cache))
             cells = (
                 f"{statistics.median(rest):18.2f} {first:7.2f}" for first, *rest in seconds.values()
             )

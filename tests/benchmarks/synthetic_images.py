@@ -234,10 +234,10 @@ def main() -> int:
         worst = min(group, key=lambda case: case.gain)
         worse = [case for case in group if case.after > case.before * (1 + 1e-6)]
         if noise == "none":
-            kept = sum(case.change == 0 for case in group)
+            unchanged = sum(case.change == 0 for case in group)
             most = max(group, key=lambda case: case.change)
             print(
-                f"{noise:14}{way:6}{len(group):7}  as they were: {kept}, largest mean change "
+                f"{noise:14}{way:6}{len(group):7}  as they were: {unchanged}, largest mean change "
                 f"{most.change:.2f} ({most.name})"
             )
         else:

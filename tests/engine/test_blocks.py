@@ -130,10 +130,10 @@ def test_features_that_repeat_each_other_or_never_vary_have_finite_residuals():
     features = np.hstack([x, x, np.full((50, 1), 7.0), rng.normal(size=(50, 1))])
     block, every = np.arange(4), np.ones(50, dtype=bool)
     model = BlockPCA.fit(features, block)
-    left = residuals(model, features, every)
-    assert np.isfinite(left).all()
-    assert np.abs(left[:, 0]).max() < 0.2 * np.abs(x).max()
-    np.testing.assert_allclose(left[:, 2], 0.0, atol=1e-12)
+    errors = residuals(model, features, every)
+    assert np.isfinite(errors).all()
+    assert np.abs(errors[:, 0]).max() < 0.2 * np.abs(x).max()
+    np.testing.assert_allclose(errors[:, 2], 0.0, atol=1e-12)
     assert np.isfinite(residuals(model, features * 1e6)).all()
 
 
@@ -205,10 +205,10 @@ def test_few_rows_are_predicted_with_bounded_freedom() -> None:
     assert 3 < len(model.factor) < 60
     new = signal + 0.5 * rng.normal(size=signal.shape)
     new[7, 11] += 6.0
-    left = np.abs(residuals(model, new))
-    assert np.unravel_index(left.argmax(), left.shape) == (7, 11)
+    errors = np.abs(residuals(model, new))
+    assert np.unravel_index(errors.argmax(), errors.shape) == (7, 11)
     # Residuals of new rows reflect the noise, not the signal of standard deviation 1.7.
-    assert np.median(left) / 0.6745 < 0.75
+    assert np.median(errors) / 0.6745 < 0.75
 
 
 def test_the_least_ridge_leaves_the_requested_freedom() -> None:
@@ -230,6 +230,6 @@ def test_rows_left_out_of_a_wide_table_are_as_far_off_as_new_ones(n: int, p: int
 
     features = draw(n)
     model = BlockPCA.fit(features, np.arange(p))
-    left = residuals(model, features, np.ones(n, dtype=bool))
+    errors = residuals(model, features, np.ones(n, dtype=bool))
     new = residuals(model.without_small(), draw(1000))
-    assert np.sqrt(np.mean(left**2)) == pytest.approx(np.sqrt(np.mean(new**2)), rel=0.03)
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(np.sqrt(np.mean(new**2)), rel=0.03)

@@ -108,9 +108,9 @@ def test_variances_and_the_rest_add_up_to_the_total(kernel, X):
     slack = rounding.of_errors(subspace, X, delta_of(kernel)).mean()
     moved = rounding.of_gram(float(kernel.diagonal(X).sum()), n, delta_of(kernel)) / n
     total = subspace.leading(0).errors()(X).mean()
-    left = subspace.errors()(X).mean()
+    rest = subspace.errors()(X).mean()
     # Directions dropped as rounding have at most a thousand eps of the trace, each time.
-    assert abs(total - left - subspace.variances.sum()) <= 2 * slack + (n + 2) * moved
+    assert abs(total - rest - subspace.variances.sum()) <= 2 * slack + (n + 2) * moved
     spread = np.sqrt(subspace.variances)
     # T = n V L^(1/2) / n up to residuals of V, which dividing by a root of L magnifies.
     bound = 2 * moved * (1.0 / spread[:, None] + 1.0 / spread) * np.maximum(spread[:, None], spread)

@@ -196,7 +196,7 @@ def rerun(
     played: Played,
     stage: Stage,
     folder: Path,
-    left: Rest,
+    rest: Rest,
     *,
     prepare: tuple[Callable[[], object], ...] = (),
     then: Callable[[Path], None] = lambda folder: None,
@@ -204,7 +204,7 @@ def rerun(
     """Run the command again: same results as undisturbed, no repeated work, no extra files."""
     scene, log = played.scene, stage.folder / "parts-done"
     log.unlink(missing_ok=True)
-    is_whole = left.units.get("o") == played.whole.get("o") is not None
+    is_whole = rest.units.get("o") == played.whole.get("o") is not None
     # The command rejects a complete result without --force, which run.json then records.
     replaces = "--force" in scene.words or scene.requests
     more = " --force" if is_whole and not replaces else ""
@@ -213,12 +213,12 @@ def rerun(
     if not more and (found := stage.results(folder)) != played.whole:
         raise LossError(f"the next run left {_differences(found, played.whole)}")
     stamps = _stamps(folder)
-    if any(stamps.get(name) != stamp for name, stamp in left.images.items()):
+    if any(stamps.get(name) != stamp for name, stamp in rest.images.items()):
         raise LossError("images that were done were done again")
     done = set(log.read_text().split()) if log.exists() else set()
-    if done != played.parts - left.parts:
+    if done != played.parts - rest.parts:
         raise LossError(
-            f"{len(done & left.parts)} parts were done again, {len(done - played.parts)} others"
+            f"{len(done & rest.parts)} parts were done again, {len(done - played.parts)} others"
         )
     hidden = [path for path in folder.rglob("*") if path.name.startswith(".")]
     temporary = [path for path in stage.temporary.iterdir() if not path.name.startswith("std")]

@@ -78,7 +78,7 @@ def mosaic_of(light: NDArray[np.float64], pattern: str = "RGGB") -> NDArray[np.f
     return seen
 
 
-def exposed(seen: NDArray[np.float64], a: float, b: float, seed: int = 0) -> NDArray[np.float64]:
+def exposed(mosaic: NDArray[np.float64], a: float, b: float, seed: int = 0) -> NDArray[np.float64]:
     """Return a mosaic with photon and read noise of variance a x + b."""
     rng = np.random.default_rng(seed)
-    return rng.poisson(seen / a) * a + np.sqrt(b) * rng.standard_normal(seen.shape)
+    return rng.poisson(mosaic / a) * a + np.sqrt(b) * rng.standard_normal(mosaic.shape)

@@ -36,12 +36,12 @@ def test_tiff_that_counts_from_white_is_shown_alike_and_stored_alike(
     """Except for signed values, which have no white to count from."""
     stored = texture(5, 6).astype(dtype)
     content = tiff(stored, photometric="miniswhite", byteorder=order)
-    seen = np.iinfo(dtype).max - stored if dtype[0] == "u" else stored
-    np.testing.assert_array_equal(read_tiff(content, "a.tif").page(0), seen)
+    shown = np.iinfo(dtype).max - stored if dtype[0] == "u" else stored
+    np.testing.assert_array_equal(read_tiff(content, "a.tif").page(0), shown)
     np.testing.assert_array_equal(tifffile.imread(io.BytesIO(rewrite(content, tmp_path))), stored)
     if dtype in ("u1", "u2"):
         with Image.open(io.BytesIO(rewrite(content, tmp_path, "png"))) as picture:
-            np.testing.assert_array_equal(np.array(picture), seen)
+            np.testing.assert_array_equal(np.array(picture), shown)
 
 
 def test_tiff_that_counts_from_white_keeps_its_transparency(tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ def test_jpeg_in_tiff_is_read_like_tifffile(options: dict[str, object], meaning:
     if meaning == "ycbcr":
         packed = {"compression": "jpeg", "photometric": "rgb", "compressionargs": {"level": 90}}
     content = tiff(smooth.astype(np.uint8), **packed, **options)
-    seen = tifffile.imread(io.BytesIO(content))
-    np.testing.assert_array_equal(read_tiff(content, "a").page(0), seen)
+    expected = tifffile.imread(io.BytesIO(content))
+    np.testing.assert_array_equal(read_tiff(content, "a").page(0), expected)
     end = content.rindex(b"\xff\xd9")
     with pytest.raises(InputError):
         read_tiff(content[: end - 20] + b"\xff\xd9" + bytes(20) + content[end + 2 :], "a").page(0)
@@ -193,6 +193,6 @@ def test_only_the_rows_of_an_uncompressed_strip_are_read(options: dict[str, obje
     image = read_tiff(data, "a")
     assert image.window is not None
     data.most = 0
-    seen = image.window(0, slice(50, 54), slice(5, 9))
-    np.testing.assert_array_equal(seen, pixels[50:54, 5:9])
+    window = image.window(0, slice(50, 54), slice(5, 9))
+    np.testing.assert_array_equal(window, pixels[50:54, 5:9])
     assert data.most <= 4 * 48 * 3

@@ -33,13 +33,13 @@ NOISE = Residual(0.0, 0.0, 0.0, structured=False)
 
 def batch() -> DenoisingResult:
     """Images, one of them left unchanged and one with its own options."""
-    left = Evidence(why="may be fine texture", option="--sigma 4.2")
+    doubtful = Evidence(why="may be fine texture", option="--sigma 4.2")
     colour = examples.previews(1, RGB)
     images = (
         examples.image(NAMES[0], 10.0, residual=replace(NOISE, sd=9.0)),
         examples.image(NAMES[1], 30.0, residual=replace(NOISE, sd=8.0), shape=RGB, previews=colour),
         examples.image(NAMES[2], 20.0, residual=replace(NOISE, sd=18.0)),
-        examples.image(NAMES[3], 4.2, established=False, evidence=left, residual=NOISE),
+        examples.image(NAMES[3], 4.2, established=False, evidence=doubtful, residual=NOISE),
         examples.image(
             NAMES[4], own_settings={"strength": 0.8, "sigma": None}, residual=replace(NOISE, sd=1.0)
         ),

@@ -431,20 +431,20 @@ def test_an_address_without_a_scheduler_is_reported_in_one_line(address, monkeyp
 
 def test_a_scheduler_without_workers_gives_one_line_and_is_closed(monkeypatch):
     distributed = pytest.importorskip("distributed")
-    seen = []
+    clients = []
     opened = distributed.Client
 
     def noted(*words, **more):
-        seen.append(opened(*words, **more))
+        clients.append(opened(*words, **more))
         # The scheduler has answered, and there are no workers to wait for.
         monkeypatch.setattr("kpca_apps.system.dask_client.ANSWER_SECONDS", 0.1)
-        return seen[-1]
+        return clients[-1]
 
     with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster:
         monkeypatch.setattr(distributed, "Client", noted)
         with pytest.raises(RefusedError, match="has no workers: start some"):
             Workers("dask", scheduler=cluster.scheduler_address)
-        assert [client.status for client in seen] == ["closed"]
+        assert [client.status for client in clients] == ["closed"]
 
 
 def test_workers_that_cannot_be_started_here_are_an_error_of_one_line(monkeypatch):

@@ -33,17 +33,17 @@ def test_a_page_is_released_after_its_last_copy(tmp_path: Path) -> None:
     whole, half = (Page(side, side, 1, np.dtype("f4")) for side in (16, 8))
     pages, copies = (whole, half, half, whole, half), {1: 0, 2: 0, 4: 3}
     image = ImageFile("a", "tiff", pages, lambda n: np.ones(pages[n].shape, "f4"), copies=copies)
-    seen = []
+    calls = []
 
     def watched(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
         result = pixels.copy()
-        seen.append(weakref.ref(result))
+        calls.append(weakref.ref(result))
         return result, Info()
 
     found = _singly(image, PageDenoiser(watched), tmp_path)
     shapes = [next(found)[0].shape for _ in range(3)]
     assert shapes == [(16, 16), (8, 8), (8, 8)]
-    assert next(found)[0].shape == (16, 16) and seen[0]() is None
+    assert next(found)[0].shape == (16, 16) and calls[0]() is None
     assert next(found)[0].shape == (8, 8)
 
 

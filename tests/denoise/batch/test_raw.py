@@ -34,15 +34,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("raw")
     (made / "in").mkdir()
     (made / "clean").mkdir()
-    seen = mosaic_of((astronaut()[:144, 140:300] / 255.0) ** 2.2 * NEUTRAL)
+    mosaic = mosaic_of((astronaut()[:144, 140:300] / 255.0) ** 2.2 * NEUTRAL)
 
     def counts(light: NDArray[np.float64]) -> NDArray[np.uint16]:
         return np.clip(np.rint(256 + 3839 * light), 0, 4095).astype(np.uint16)
 
-    noisy = counts(exposed(seen, A, B))
+    noisy = counts(exposed(mosaic, A, B))
     write_dng(made / "in" / "a.dng", noisy, noise=(A, B))
     write_dng(made / "in" / "turned.dng", noisy, orientation=6)
-    write_dng(made / "clean" / "a.dng", counts(seen))
+    write_dng(made / "clean" / "a.dng", counts(mosaic))
     (made / "in" / "cut.dng").write_bytes((made / "in" / "a.dng").read_bytes()[:9000])
     Image.fromarray(astronaut()[:32, :32]).save(made / "in" / "b.png")
     return made
@@ -168,9 +168,9 @@ def test_strengths_are_tried_on_the_mosaic(folder: Path) -> None:
 @pytest.mark.parametrize("pattern", ["RGGB", XTRANS], ids=["Bayer", "X-Trans"])
 def test_denoising_before_development_is_better_than_after(tmp_path: Path, pattern: str) -> None:
     picture = np.tile(astronaut(), (2, 2, 1))[:514, :514]
-    seen = mosaic_of((picture / 255.0) ** 2.2 * NEUTRAL, pattern)
+    scene = mosaic_of((picture / 255.0) ** 2.2 * NEUTRAL, pattern)
     files = []
-    for name, light in (("clean", seen), ("noisy", exposed(seen, A, B))):
+    for name, light in (("clean", scene), ("noisy", exposed(scene, A, B))):
         counts = np.clip(np.rint(256 + 3839 * light), 0, 4095).astype(np.uint16)
         files.append(read_image(write_dng(tmp_path / f"{name}.dng", counts, pattern=pattern)))
     clean, noisy = (image.page(0).astype(float) for image in files)

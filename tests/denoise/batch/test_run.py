@@ -16,7 +16,7 @@ from kpca_apps.denoise.batch.manifest import MANIFEST, Manifest
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import ConfigError, InputError, RefusedError
-from tests.denoise.killing import N_IMAGES, everything, kill_and_resume, make_inputs
+from tests.denoise.killing import N_IMAGES, all_files, kill_and_resume, make_inputs
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
 from tests.hostile.images import NAMES
 from tests.interrupts import HEARS_INTERRUPTS
@@ -54,9 +54,9 @@ def test_results_mirror_the_tree_and_hold_what_was_denoised(folder: Path) -> Non
 
 @pytest.mark.release
 def test_one_result_for_any_number_of_workers(folder: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    alone = run(folder, progress=lambda done, total, outcome: seen.append((done, total)))
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+    calls: list[tuple[int, int]] = []
+    alone = run(folder, progress=lambda done, total, outcome: calls.append((done, total)))
+    assert calls == [(1, 3), (2, 3), (3, 3)]
     for jobs in (2,):
         together = run(folder, f"out{jobs}", jobs=jobs)
         assert together == alone
@@ -211,7 +211,7 @@ def test_a_killed_batch_ends_with_the_same_bytes(
     folder, expected = whole
     name = f"out{seed}"
     n_before, n_resumed = kill_and_resume(folder, name, jobs=1 + seed // 4, seed=seed)
-    assert everything(folder / name) == expected
+    assert all_files(folder / name) == expected
     assert n_resumed == n_before <= N_IMAGES
 
 
@@ -295,10 +295,10 @@ def test_a_reference_that_does_not_fit_costs_the_comparison_alone(folder: Path) 
     save(folder / "clean", "sub/colour.png", picture(0, (24, 30, 3)))
     result = run(folder, reference=folder / "clean")
     assert not result.failed
-    of = {image.name: image for image in result.images}
-    assert of["grey.png"].comparison is None
-    assert [note for note in of["grey.png"].notes if "24 x 31 and the image 24 x 30" in note]
-    assert of["sub/colour.png"].comparison is not None
+    images = {image.name: image for image in result.images}
+    assert images["grey.png"].comparison is None
+    assert [note for note in images["grey.png"].notes if "24 x 31 and the image 24 x 30" in note]
+    assert images["sub/colour.png"].comparison is not None
     assert run(folder, reference=folder / "clean").images == result.images
     # The note disappears once the reference fits.
     save(folder / "clean", "grey.png", picture(0, (24, 30)))

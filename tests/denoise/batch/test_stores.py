@@ -224,9 +224,9 @@ def test_an_object_that_cannot_be_read_fails_alone(
             raise InputError("access is denied (403).", place.address)
         yield from chunks(place)
 
-    seen: list[ImageOutcome] = []
+    reported: list[ImageOutcome] = []
     monkeypatch.setattr(Place, "chunks", denied)
-    result = run(IN, OUT, progress=lambda done, total, one: seen.append(one))
+    result = run(IN, OUT, progress=lambda done, total, one: reported.append(one))
     assert [image.status for image in result.images] == ["ok", "failed", "failed", "ok"]
     assert "access is denied (403)" in result.images[2].reason
     assert "\n" not in result.images[2].reason

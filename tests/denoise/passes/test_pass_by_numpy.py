@@ -91,7 +91,7 @@ def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches(group: int) -
     variance[:, :, 20:] = 150.0
     estimate, leverage = np_pass(noisy, noisy[0], variance, group=group, guide_variance=variance[0])
     spread = patch_means(variance[:, None], (1, 5, 5))[:, 0]
-    kept = set()
+    counts = set()
     for c, plane in enumerate(noisy):
 
         def projected(places: Places, c: int = c, plane: Image = plane) -> Group:
@@ -100,13 +100,13 @@ def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches(group: int) -
             level = spread[c][tuple(places.T)].mean()
             u, s, vt = np.linalg.svd(z, full_matrices=False)
             q = int((s**2 > 0.95 * level * (np.sqrt(k) + np.sqrt(n)) ** 2).sum())
-            kept.add(q)
+            counts.add(q)
             return (u[:, :q] * s[:q]) @ vt[:q] + mean, [1 / (1 + q)] * k, [(1 + q) / k] * k
 
         expected, left = smoothed(noisy[0], projected, group)
         np.testing.assert_allclose(estimate[c], expected, atol=0.01)
         np.testing.assert_allclose(leverage[c], left, rtol=1e-4)
-    assert kept >= {0, 1, 2}
+    assert counts >= {0, 1, 2}
 
 
 @GROUPS

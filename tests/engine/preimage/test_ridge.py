@@ -152,9 +152,9 @@ def test_rows_come_back_by_regression_whatever_the_kernel(kernel, method):
     spread = ((new - X.mean(axis=0)) ** 2).sum()
     if isinstance(kernel, OnColumns):
         # It depends on some columns only, and recovers those.
-        seen = slice(kernel.start, kernel.stop)
-        error = ((model.inverse_transform(model.transform(new)) - new)[:, seen] ** 2).sum()
-        spread = ((new - X.mean(axis=0))[:, seen] ** 2).sum()
+        columns = slice(kernel.start, kernel.stop)
+        error = ((model.inverse_transform(model.transform(new)) - new)[:, columns] ** 2).sum()
+        spread = ((new - X.mean(axis=0))[:, columns] ** 2).sum()
     assert error < 0.3 * spread
 
 

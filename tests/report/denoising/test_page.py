@@ -65,9 +65,9 @@ def test_an_image_is_shown_whole_in_crops_and_as_residual() -> None:
     shown = [
         base64.b64decode(picture["src"].partition(",")[2]) for picture in Page(html).all("img")
     ]
-    seen = image.previews
-    expected = [seen.before, seen.after, seen.residual]
-    for crop in seen.crops:
+    previews = image.previews
+    expected = [previews.before, previews.after, previews.residual]
+    for crop in previews.crops:
         assert crop.reference is not None
         expected += [crop.before, crop.after, crop.reference]
     assert shown == [picture.data for picture in expected]
@@ -184,11 +184,11 @@ def test_the_method_that_was_used_is_named(denoiser: Any, words: str) -> None:
 
 
 def test_an_image_left_alone_shows_no_level_as_noise_and_is_not_the_least_changed() -> None:
-    left = examples.image(
+    unchanged = examples.image(
         "left.png", 3.22, established=False, residual=Residual(0.0, 0.0, 0.0, structured=False)
     )
     salt = examples.image("salt.png", 7.0, impulses=True)
-    result = DenoisingResult((left, examples.image("much.png", 30.0), salt))
+    result = DenoisingResult((unchanged, examples.image("much.png", 30.0), salt))
     first = render_denoising(result)["report.html"]
     table = first[first.index('<table class="stacked batch"') :]
     rows = {

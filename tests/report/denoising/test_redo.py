@@ -60,13 +60,13 @@ def test_impossible_options_are_not_offered() -> None:
 
 
 def test_an_unchanged_image_is_denoised_by_the_suggested_option() -> None:
-    left = examples.image(established=False, evidence=Evidence(option="--sigma 4.2"))
-    assert about(left)["presets"] == {"denoise it": {"sigma": 4.2}}
-    camera = replace(left, evidence=Evidence(option="--noise camera"))
+    unchanged = examples.image(established=False, evidence=Evidence(option="--sigma 4.2"))
+    assert about(unchanged)["presets"] == {"denoise it": {"sigma": 4.2}}
+    camera = replace(unchanged, evidence=Evidence(option="--noise camera"))
     assert about(camera)["presets"] == {"denoise it": {"noise": "camera"}}
-    assert about(replace(left, evidence=Evidence()))["presets"] == {}
-    result = DenoisingResult((left,), {"strength": 0.7})
-    assert strength_of(left, result) == 0
+    assert about(replace(unchanged, evidence=Evidence()))["presets"] == {}
+    result = DenoisingResult((unchanged,), {"strength": 0.7})
+    assert strength_of(unchanged, result) == 0
     assert strength_of(examples.image(), result) == 0.7
     assert strength_of(examples.image(own_settings={"strength": 0.4}), result) == 0.4
 

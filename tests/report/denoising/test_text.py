@@ -76,18 +76,18 @@ def test_options_of_one_image_are_reported() -> None:
 
 
 def test_images_left_alone_are_not_counted_as_denoised() -> None:
-    left = image(sigma=9.0, estimated=True, established=False)
+    unchanged = image(sigma=9.0, estimated=True, established=False)
     flat = image(sigma=0.0, estimated=True)
-    assert say(image(sigma=18.0), image(sigma=20.0), left, flat, failed()) == (
+    assert say(image(sigma=18.0), image(sigma=20.0), unchanged, flat, failed()) == (
         "2 of 5 images denoised, 2 left as they were, 1 failed: broken.png; "
         "the noise was 18 to 20 of 255."
     )
-    assert say(image(), left).startswith("1 of 2 images denoised, 1 left as it was; the noise")
-    assert say(left, left, flat) == (
+    assert say(image(), unchanged).startswith("1 of 2 images denoised, 1 left as it was; the noise")
+    assert say(unchanged, unchanged, flat) == (
         "None of 3 images was denoised: no noise could be established."
     )
-    assert say(left) == "The image was not denoised: no noise could be established."
-    assert say(left, left, failed()) == (
+    assert say(unchanged) == "The image was not denoised: no noise could be established."
+    assert say(unchanged, unchanged, failed()) == (
         "None of 3 images was denoised: in 2 no noise could be established, 1 failed: broken.png."
     )
     # A given level is trusted, as is impulse noise.
@@ -215,13 +215,13 @@ def test_noise_is_reported_with_its_evidence() -> None:
 
 
 def test_unchanged_images_have_a_reason_and_an_option() -> None:
-    left = image(sigma=4.2, established=False)
-    assert noise_sentence(left) == (
+    unchanged = image(sigma=4.2, established=False)
+    assert noise_sentence(unchanged) == (
         "Left as it is: what was measured (4.2 of 255) may be fine texture; if it is noise, give "
         "its level by --sigma."
     )
     found = Evidence(why="is too faint to distinguish from fine texture", option="--noise poisson")
-    assert noise_sentence(replace(left, evidence=found, n_pages=3)) == (
+    assert noise_sentence(replace(unchanged, evidence=found, n_pages=3)) == (
         "At least one of the pages was left as it is: what was measured (4.2 of 255) is too faint "
         "to distinguish from fine texture; --noise poisson takes it out."
     )
@@ -233,13 +233,13 @@ def test_unchanged_images_have_a_reason_and_an_option() -> None:
 
 def test_a_batch_summarises_unchanged_images_and_laws() -> None:
     found = Evidence(why="may be fine texture", option="--sigma 4.2")
-    left = [image(f"{letter}.png", 4.2, established=False, evidence=found) for letter in "abcd"]
-    (note,) = left_note(DenoisingResult((image(), left[0])))
+    alone = [image(f"{letter}.png", 4.2, established=False, evidence=found) for letter in "abcd"]
+    (note,) = left_note(DenoisingResult((image(), alone[0])))
     assert note == (
         "a.png: left as it is: what was measured (4.2 of 255) may be fine texture; --sigma 4.2 "
         "takes it out."
     )
-    (several,) = left_note(DenoisingResult(tuple(left)))
+    (several,) = left_note(DenoisingResult(tuple(alone)))
     assert several.startswith("4 images were left as they are, for what was measured may be fine")
     assert "--sigma 4.2 takes it out of a.png, " in several
     assert several.endswith("of c.png and the report says what does of each.")

@@ -17,15 +17,15 @@ NUMBERS = ColumnProfile(
 LEVELS = replace(NUMBERS, distribution=CategoryProfile(("a", "b"), (30, 10)))
 
 
-def reason(seen: float | str | None, expected: float | str | None) -> Reason:
-    return Reason("x", 1.0, str(seen), str(expected), seen, expected)
+def reason(value: float | str | None, expected: float | str | None) -> Reason:
+    return Reason("x", 1.0, str(value), str(expected), value, expected)
 
 
 LEFT, RIGHT = 8.0, WIDTH - 8.0
 
 
-def strip(seen: float | str | None, expected: float | str | None, profile: ColumnProfile) -> Strip:
-    found = strip_of(reason(seen, expected), profile)
+def strip(value: float | str | None, expected: float | str | None, profile: ColumnProfile) -> Strip:
+    found = strip_of(reason(value, expected), profile)
     assert found is not None
     return found
 
@@ -40,9 +40,9 @@ def strip(seen: float | str | None, expected: float | str | None, profile: Colum
     ],
 )
 def test_values_stand_in_proportion(
-    seen: float, expected: float, places: tuple[float, float], beyond: int
+    value: float, expected: float, places: tuple[float, float], beyond: int
 ) -> None:
-    found = strip(seen, expected, NUMBERS)
+    found = strip(value, expected, NUMBERS)
     assert found.seen is not None and found.expected is not None
     for mark, place in zip((found.seen, found.expected), places, strict=True):
         assert mark.x == pytest.approx(LEFT + place * (RIGHT - LEFT), abs=0.1)

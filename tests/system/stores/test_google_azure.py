@@ -81,8 +81,8 @@ def test_a_work_folder_is_left_empty(store: str) -> None:
         assert parts is not None
         of_numbers(parts).put(0, 2, pl.Series([0.5, 1.0]).to_numpy())
         assert of_numbers(parts).get(0, 2).tolist() == [0.5, 1.0]
-    left = place_of(f"{store}/work").items(recursive=True)
-    assert not [item for item in left if not item.is_folder]
+    items = place_of(f"{store}/work").items(recursive=True)
+    assert not [item for item in items if not item.is_folder]
 
 
 def test_missing_objects_are_reported(store: str) -> None:
