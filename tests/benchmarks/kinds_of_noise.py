@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from kpca_apps.denoise.denoiser import clean_image
 from kpca_apps.denoise.options import Options
 
-COLUMNS = "noise", "asked for", "quality", "noisy dB", "dB", "CPU s / MP", "of it measuring"
+COLUMNS = "noise", "requested", "quality", "noisy dB", "dB", "CPU s / MP", "of it measuring"
 
 
 class Case(NamedTuple):

@@ -17,8 +17,8 @@ import kpca_apps
 
 UPSTREAM: Any = importlib.import_module("sklearn.decomposition.tests.test_kernel_pca")
 SOLVERS = {"auto": "auto", "dense": "lapack", "arpack": "krylov", "randomized": "krylov"}
-NO_ZEROS = "components without variance are left out, not kept as zeros"
-NO_FLAG = "inverse_transform needs no fit_inverse_transform: pre-images are found when asked for"
+NO_ZEROS = "components without variance are dropped, not kept as zeros"
+NO_FLAG = "inverse_transform needs no fit_inverse_transform: pre-images are computed on demand"
 DIFFERENCES = {
     "test_kernel_conditioning": NO_ZEROS,
     "test_remove_zero_eig": NO_ZEROS,
@@ -27,7 +27,7 @@ DIFFERENCES = {
     "test_kernel_pca_sparse": NO_FLAG,
     "test_kernel_pca_inverse_correct_gamma": "the gamma used is kernel_.gamma, not gamma_",
     "test_precomputed_kernel_not_psd": "an indefinite Gram matrix is used as an indefinite kernel "
-    "is, with its negative eigenvalues, and refused where errors or pre-images are asked for",
+    "is, with its negative eigenvalues, and rejected for errors or pre-images",
 }
 
 

@@ -14,16 +14,16 @@ WITH_FIREFOX = [
 # Runs in the browser process: page errors, including policy violations, and requests.
 WATCH = """
     Services.console.reset();
-    window.asked = [];
+    window.requested = [];
     Services.obs.addObserver((channel) => {
         const { loadInfo, URI } = channel.QueryInterface(Ci.nsIChannel);
-        if (loadInfo.triggeringPrincipal.schemeIs("file")) window.asked.push(URI.spec);
+        if (loadInfo.triggeringPrincipal.schemeIs("file")) window.requested.push(URI.spec);
     }, "http-on-opening-request");
 """
 COMPLAINTS = """
     const errors = Services.console.getMessageArray().filter((one) =>
         one instanceof Ci.nsIScriptError && /^(file|data|blob):/.test(one.sourceName));
-    return [...window.asked, ...errors.map((one) => one.errorMessage)];
+    return [...window.requested, ...errors.map((one) => one.errorMessage)];
 """
 
 

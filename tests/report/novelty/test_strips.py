@@ -31,7 +31,7 @@ def strip(value: float | str | None, expected: float | str | None, profile: Colu
 
 
 @pytest.mark.parametrize(
-    ("seen", "expected", "places", "beyond"),
+    ("value", "expected", "places", "beyond"),
     [
         (7.5, 2.5, (0.75, 0.25), 0),
         (15.0, 5.0, (1.0, 1 / 3), 0),  # the axis grows for a value just outside

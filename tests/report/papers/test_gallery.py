@@ -74,7 +74,7 @@ def test_the_first_sentence_counts_claims() -> None:
         (["reproduced"], "1 of 1 claim is reproduced as published."),
     ):
         assert headline(GalleryResult((Reproduction("a", "b", "c", _claims(*verdicts)),))) == words
-    none = GalleryResult((Reproduction("a", "b", "c", Outcome(()), "gone"),))
+    none = GalleryResult((Reproduction("a", "b", "c", Outcome(()), "lost"),))
     assert headline(none) == "No claim could be tried."
 
 
@@ -202,7 +202,7 @@ def _claims(*verdicts: str) -> Outcome:
 
 def test_experiments_without_a_result_are_counted_with_their_reason() -> None:
     lost = Reproduction("lost", "p", "Lost", _claims("not run"))
-    unavailable = Reproduction("gone", "p", "Gone", _claims("not run"), "needs a/c")
+    unavailable = Reproduction("absent", "p", "Absent", _claims("not run"), "needs a/c")
     some = Reproduction("some", "p", "Some", _claims("not run", "reproduced"))
     assert left_out(GalleryResult((some,))) == ""
     assert left_out(GalleryResult((some, lost))) == "lost cannot be tried: the data cannot be had."

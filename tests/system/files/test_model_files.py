@@ -71,8 +71,8 @@ class Whole:
     index: Annotated[NDArray[np.int64], "n"]
 
     def validate(self) -> None:
-        if self.name == "nobody":
-            raise ValueError("nobody is no name")
+        if self.name == "unnamed":
+            raise ValueError("unnamed is no name")
 
 
 X = np.array([0.5, 2.0])
@@ -209,7 +209,7 @@ NUMBER = {"type": "float64", "array": "points"}
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"name": "nobody"}, "Whole: nobody is no name"),
+        ({"name": "unnamed"}, "Whole: unnamed is no name"),
         ({"name": 5}, "Expected `str`, got `int` - at `$.name`"),
         ({"name": "\ud800"}, "not a usable model file"),
         ({"number": None}, "Expected `float`, got `null`"),

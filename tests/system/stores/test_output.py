@@ -101,8 +101,8 @@ def test_a_store_that_disappears_gives_one_line(monkeypatch: pytest.MonkeyPatch)
 
         monkeypatch.setattr(buckets.Place, "upload", upload_until_stopped)
         with s3_environment(os.environ["AWS_ENDPOINT_URL"]):
-            with pytest.raises(InputError, match=r"gone.*cannot be reached") as error:
-                run(f"s3://{BUCKET}/gone", "a.csv", "b.csv")
+            with pytest.raises(InputError, match=r"lost.*cannot be reached") as error:
+                run(f"s3://{BUCKET}/lost", "a.csv", "b.csv")
         assert "\n" not in str(error.value)
 
 
