@@ -62,12 +62,12 @@ def main() -> None:
     names = Costs.__dataclass_fields__
     slope = {name: (getattr(large, name) - getattr(small, name)) / (many - few) for name in names}
     fixed = {name: getattr(small, name) - few * slope[name] for name in names}
-    print("whatever the rows: ", Costs(**fixed))
-    print("a million rows:    ", Costs(**{name: 1e6 * value for name, value in slope.items()}))
+    print("fixed:         ", Costs(**fixed))
+    print("a million rows:", Costs(**{name: 1e6 * value for name, value in slope.items()}))
     shared = args.rows * slope["worker"] / args.workers
     alone = fixed["command"] + args.rows * slope["command"]
     print(
-        f"{args.rows:,} rows on {args.workers} workers, an estimate: "
+        f"{args.rows:,} rows on {args.workers} workers, estimated: "
         f"{shared / 3600:.2f} h of each worker, {alone / 3600:.2f} h of the command, "
         f"{(fixed['peak'] + args.rows * slope['peak']) / 1024:.0f} GiB in it"
     )

@@ -93,9 +93,9 @@ def main() -> None:
                 with KINDS[kind](folder, data) as uri:  # type: ignore[attr-defined]
                     found = screened(folder, kind, uri, "--table", "rows")
             except pytest.skip.Exception as reason:
-                print(f"{kind}: left out, {reason}")
+                print(f"{kind} is skipped: {reason}")
                 continue
-            print(f"    the scores of Parquet: {np.array_equal(found, expected)}", flush=True)
+            print(f"    same scores as Parquet: {np.array_equal(found, expected)}", flush=True)
 
 
 def screened(folder: Path, kind: str, *table: str) -> np.ndarray:

@@ -33,7 +33,7 @@ def peers() -> dict[str, Callable[[], object]]:
         try:
             makers[name] = pyod_class(name)
         except ImportError as error:
-            print(f"pyod's {name} is not timed: {error}")
+            print(f"pyod's {name} is skipped: {error}")
     return makers
 
 
@@ -103,7 +103,7 @@ def scoring_rate(repeats: int) -> None:
     rate, limit = float(np.median(made)), float(np.median(limits))
     print(
         f"\nscoring {COLUMNS} columns, {POINTS} landmarks, {dtype}: {rate:,.0f} rows/s, "
-        f"{rate / limit:.2f} of the {limit:,.0f} that products and exponentials alone allow"
+        f"{rate / limit:.2f} of the limit {limit:,.0f} of products and exponentials"
     )
 
 

@@ -368,7 +368,7 @@ def preimages(args: argparse.Namespace) -> None:
     projected = peer.transform(new)
     learned = cpu_seconds(lambda: peer.inverse_transform(projected), 3)
     print(f"  scikit-learn, learned: {1e6 * learned / n:.0f} us a row")
-    print("toy: squared error left, as a share of the noise")
+    print("toy: remaining squared error as a fraction of the noise")
     print(f"{'noise':>8} {'q':>4} {'fixed point':>12} {'scikit-learn, best of three alpha':>36}")
     for noise in (0.05, 0.1, 0.2):
         for q, ours, theirs in toy(noise):

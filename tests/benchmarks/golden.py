@@ -205,7 +205,7 @@ def _compare_archives(old: bytes, new: bytes) -> str:
     a, b = parts
     unlike = [name for name in {**a, **b} if a.get(name) != b.get(name)]
     if not unlike:
-        return "the same parts, packed otherwise"
+        return "the same parts, compressed differently"
     first, count = unlike[0], f"{len(unlike)} of {len(b)} parts differ, first {unlike[0]}"
     if first not in a or first not in b:
         return f"{count}, which is {'new' if first in b else 'gone'}"
@@ -308,7 +308,7 @@ def compare(folder: Path, only: str) -> int:
                     continue
                 n_unlike += 1
     n_results = sum(len(results) for results in again.values())
-    print(f"{n_unlike} of {n_results} results differ, of {len(again)} steps")
+    print(f"{n_unlike} of {n_results} results of {len(again)} steps differ")
     return n_unlike
 
 

@@ -222,7 +222,7 @@ def tables(folder: Path) -> list[KnownErrors]:
         if (folder / name).is_dir():
             found += read(folder / name)
         else:
-            print(f"{folder / name} is not there: its tables are left out.", file=sys.stderr)
+            print(f"{folder / name} is missing: its tables are skipped.", file=sys.stderr)
     return found
 
 
@@ -283,7 +283,7 @@ def main() -> None:
         sys.stdout.flush()
     for half, of_half in counts.items():
         n_wrong = int(of_half.pop("rows")[0])
-        print(f"\n{half}: {n_wrong} wrong rows; in the first 1 %, 2 %, named by cells; CPU seconds")
+        print(f"\n{half}: {n_wrong} wrong rows: in the first 1 %, 2 %, with odd cells; CPU seconds")
         for name, sums in of_half.items():
             print(f"{name:10}{sums[0]:6.0f}{sums[1]:6.0f}{sums[2]:6.0f}{sums[-1]:10.1f}")
 

@@ -87,9 +87,9 @@ def measure(folder: Path, arguments: argparse.Namespace) -> None:
     screened = screen(folder / "screened", data, n_rows)
     if before:
         print(
-            f"    of the time before: {screened.taken.seconds / before.taken.seconds:.2f}, ", end=""
+            f"    ratio of times: {screened.taken.seconds / before.taken.seconds:.2f}, ", end=""
         )
-        print(f"of its CPU time: {screened.taken.cpu_seconds / before.taken.cpu_seconds:.2f}")
+        print(f"of CPU times: {screened.taken.cpu_seconds / before.taken.cpu_seconds:.2f}")
         compare("the older checkout and this one", before, screened)
     score(folder, data, n_rows)
 
@@ -130,8 +130,8 @@ def share(folder: Path, data: Path, n_rows: int) -> None:
     compare("one thread and two", one, two)
     alone = two.taken.first_thread_seconds / two.taken.cpu_seconds
     print(f"CPU {one.taken.cpu_seconds:.1f} s by one thread, {two.taken.cpu_seconds:.1f} s by two")
-    print(f"not shared: {alone:.3f} of the CPU time; on {MANY_CORES} cores, an estimate: ", end="")
-    print(f"{1 / (alone + (1 - alone) / MANY_CORES):.1f} times as fast as on one")
+    print(f"serial: {alone:.3f} of the CPU time; estimate for {MANY_CORES} cores: ", end="")
+    print(f"{1 / (alone + (1 - alone) / MANY_CORES):.1f} times as fast as one")
 
 
 def make_table(folder: Path, n_rows: int, n_columns: int) -> Path:

@@ -114,14 +114,14 @@ def installed_modern_peers() -> dict[str, Method]:
     try:
         import karkcm.estimator  # noqa: F401
     except ImportError:
-        print("KCM is left out: pip install kar-kcm to see it.")
+        print("KCM is skipped: pip install kar-kcm")
     else:
         found["KCM"] = kcm
     try:
         import pyod.models.lunar  # noqa: F401
         import torch  # noqa: F401
     except ImportError:
-        print("LUNAR is left out: pip install pyod torch to see it.")
+        print("LUNAR is skipped: pip install pyod torch")
     else:
         found["LUNAR"] = lunar
     return {name: standardised(method) for name, method in found.items()}

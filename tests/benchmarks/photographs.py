@@ -65,7 +65,7 @@ def installed_bm3d() -> dict[str, Denoiser]:
     It is free for non-commercial use only, so the package does not depend on it.
     """
     if find_spec("bm3d") is None:
-        print("bm3d is not installed, and left out: pip install bm3d")
+        print("bm3d is skipped: pip install bm3d")
         return {}
     from bm3d import bm3d, bm3d_rgb
 

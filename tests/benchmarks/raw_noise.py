@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--quality", default="balanced")
     arguments = parser.parse_args()
     if not find_spec("bm3d"):
-        print("bm3d is not installed, and left out: pip install bm3d\n")
+        print("bm3d is skipped: pip install bm3d\n")
     folder, size = arguments.photographs, arguments.size
     # Denoisers warn about the noise they find; the PSNR shows the same.
     warnings.simplefilter("ignore")

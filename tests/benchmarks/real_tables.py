@@ -157,7 +157,7 @@ def has_datalab() -> bool:
     try:
         import cleanlab.datalab.datalab  # noqa: F401
     except ImportError:
-        print('cleanlab is not installed: pip install "cleanlab[datalab]" to see it.')
+        print('cleanlab is skipped: pip install "cleanlab[datalab]"')
         return False
     return True
 
@@ -202,7 +202,7 @@ def peers() -> dict[str, Callable[[FloatArray], FloatArray]]:
     try:
         found |= {name: pyod_scores(name) for name in ("KNN", "LOF", "IForest", "ECOD", "HBOS")}
     except ImportError:
-        print("pyod is not installed: its detectors are left out.")
+        print("pyod's detectors are skipped: pip install pyod")
     return found | ({"cleanlab": datalab} if has_datalab() else {})
 
 
@@ -305,11 +305,11 @@ def summarise(records: pd.DataFrame) -> None:
             print(f"{name:18}{cells}{of_method['seconds'].mean():10.2f}")
     for by in ("table", "kind"):
         found = planted.assign(found=planted["place"] <= TOPS[1])
-        print(f"\nshare in the first 2 %, by {by}")
+        print(f"\nfraction in the first 2 %, by {by}")
         print(found.pivot_table("found", by, "method", sort=False).round(2).to_string())
     known = records[records["kind"] == "known error"]
     if len(known):
-        print("\nknown errors: worst rank as a share of the rows, and share in the first 1 %")
+        print("\nknown errors: worst rank as a fraction of the rows, and fraction in the first 1 %")
         for pick in (lambda s: s.max(), lambda s: (s <= TOPS[0]).mean()):
             print(
                 known.pivot_table("place", "table", "method", pick, sort=False).round(4).to_string()

@@ -181,7 +181,7 @@ def main() -> None:
                 continue
             pair = load(dirty, clean)
             if pair is None:
-                print(f"{dirty.name}: not of the shape of {clean.name}")
+                print(f"{dirty.name}: its shape differs from {clean.name}")
                 continue
             n, p = pair.frame.shape
             n_rows, n_cells = pair.wrong.any(axis=1).sum(), pair.wrong.sum()

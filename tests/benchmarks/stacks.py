@@ -64,7 +64,7 @@ def stacks(pages: int, volume: Path | None) -> Iterator[tuple[str, Pages]]:
     if volume is None and spec and spec.submodule_search_locations:
         volume = Path(spec.submodule_search_locations[0]) / "data/images/img3d.tif"
     if volume is None:
-        print("nuclei: left out, stardist is not installed and no --volume is given")
+        print("nuclei are skipped: install stardist or give --volume")
     else:
         found = tifffile.imread(volume).astype(float)
         yield "micrograph", 255 * (found - found.min()) / np.ptp(found)
@@ -101,7 +101,7 @@ def denoisers(sigma: float) -> dict[str, Callable[[Pages], Pages]]:
 
         found["bm4d"] = lambda noisy: bm4d(noisy, sigma)
     else:
-        print("bm4d: left out, it is not installed")
+        print("bm4d is skipped: pip install bm4d")
     return found
 
 

@@ -237,7 +237,7 @@ def main() -> int:
             unchanged = sum(case.change == 0 for case in group)
             most = max(group, key=lambda case: case.change)
             print(
-                f"{noise:14}{way:6}{len(group):7}  as they were: {unchanged}, largest mean change "
+                f"{noise:14}{way:6}{len(group):7}  unchanged: {unchanged}, largest mean change "
                 f"{most.change:.2f} ({most.name})"
             )
         else:

@@ -334,7 +334,7 @@ def main() -> None:
         with pl.Config(
             tbl_rows=-1, tbl_cols=-1, tbl_width_chars=120, tbl_hide_dataframe_shape=True
         ):
-            print(f"\n{n:,} x {d:,}: what the command took")
+            print(f"\n{n:,} x {d:,}: costs of the command")
             print(
                 pl.DataFrame(taken)
                 .group_by("table", maintain_order=True)
