@@ -86,9 +86,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> None:
     before = arguments.before and screen(folder / "before", data, n_rows, root=arguments.before)
     screened = screen(folder / "screened", data, n_rows)
     if before:
-        print(
-            f"    ratio of times: {screened.taken.seconds / before.taken.seconds:.2f}, ", end=""
-        )
+        print(f"    ratio of times: {screened.taken.seconds / before.taken.seconds:.2f}, ", end="")
         print(f"of CPU times: {screened.taken.cpu_seconds / before.taken.cpu_seconds:.2f}")
         compare("the older checkout and this one", before, screened)
     score(folder, data, n_rows)
