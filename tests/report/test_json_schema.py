@@ -18,7 +18,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 
 @dataclass(frozen=True)
 class Inner:
-    """An inner type."""
+    """Something inside."""
 
     size: float
     names: tuple[str, str]
@@ -27,7 +27,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class Outer:
-    """An outer type."""
+    """Something outside."""
 
     inner: Inner | None
     many: tuple[Inner, ...]
